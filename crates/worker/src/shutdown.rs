@@ -1,0 +1,37 @@
+//! A token that fires once and tells everybody who holds it to drain.
+
+use tokio_util::sync::CancellationToken;
+
+/// Fires once; cheap to clone, may be awaited anywhere. A child fires with its parent, not the other way.
+#[derive(Clone, Debug, Default)]
+pub struct Shutdown(CancellationToken);
+
+impl Shutdown {
+    /// A token that has not fired.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A token that fires when this one does, and can fire alone.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self(self.0.child_token())
+    }
+
+    /// Tells all holders to drain. Firing twice is firing once.
+    pub fn fire(&self) {
+        self.0.cancel();
+    }
+
+    /// Whether it has fired.
+    #[must_use]
+    pub fn has_fired(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Resolves when it has fired, at once if it has already.
+    pub async fn fired(&self) {
+        self.0.cancelled().await;
+    }
+}
