@@ -1,0 +1,57 @@
+#!/bin/sh
+# Installs the programs that the tests use as real peers: as root on Debian from its packages, elsewhere it
+# says what to install. A test whose program is missing skips and says so; nothing here is needed to build.
+set -eu
+
+# program:package
+NEEDS="
+curl:curl
+nghttp:nghttp2-client
+h2load:nghttp2-client
+nghttpx:nghttp2-proxy
+haproxy:haproxy
+openssl:openssl
+tshark:tshark
+freeDiameterd:freediameterd
+mariadbd:mariadb-server
+rsync:rsync
+jq:jq
+"
+EXTRA_PACKAGES="freediameter-extensions galera-4"
+
+missing=""
+for need in $NEEDS; do
+    program=${need%%:*}
+    package=${need##*:}
+    if ! command -v "$program" >/dev/null 2>&1 && ! [ -x "/usr/sbin/$program" ]; then
+        missing="$missing $package"
+    fi
+done
+for package in $EXTRA_PACKAGES; do
+    if command -v dpkg >/dev/null 2>&1 && ! dpkg -s "$package" >/dev/null 2>&1; then
+        missing="$missing $package"
+    fi
+done
+missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
+
+[ -n "${missing# }" ] || exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing test peers: $missing"
+    export DEBIAN_FRONTEND=noninteractive
+    # A test peer must not become a service of this machine: keep the packages from starting theirs.
+    policy=/usr/sbin/policy-rc.d
+    made_policy=no
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' > "$policy"
+        chmod +x "$policy"
+        made_policy=yes
+    fi
+    apt-get update -qq || true
+    # shellcheck disable=SC2086 # a list of package names
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+        echo "some test peers could not be installed; their tests will skip"
+    [ "$made_policy" = no ] || rm -f "$policy"
+else
+    echo "Some tests will skip until these Debian packages are installed:"
+    echo "  sudo apt-get install $missing"
+fi
