@@ -1,0 +1,1 @@
+//! Overload control as pure code: rate limits, congestion levels, discards, outlier detection.

@@ -1,0 +1,1 @@
+//! Metrics, alarms, health, logs and trace context: what happened, in one place.
