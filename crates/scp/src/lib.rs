@@ -1,0 +1,4 @@
+//! The Service Communication Proxy: indirect communication of network functions, Models C and D
+//! (TS 29.500 §6.10, TS 23.501 annex E).
+
+pub mod mediation;

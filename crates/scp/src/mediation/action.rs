@@ -1,0 +1,117 @@
+//! Actions, compiled: what is done to a message.
+
+use http::{HeaderName, HeaderValue};
+use serde_json::Value;
+
+use super::Outcome;
+use super::condition::Subject;
+use super::message::Mediated;
+use super::pointer::Pointer;
+use super::rules::{Rejection, Steering};
+
+/// A compiled action.
+#[derive(Debug)]
+pub(super) enum Step {
+    AddHeader(HeaderName, HeaderSource),
+    SetHeader(HeaderName, HeaderSource),
+    ReplaceHeader(HeaderName, HeaderSource),
+    RemoveHeader(HeaderName),
+    RenameHeader(HeaderName, HeaderName),
+    SetJson(Pointer, JsonSource),
+    RemoveJson(Pointer),
+    MoveJson(Pointer, Pointer),
+    Reject(Rejection),
+    Route(Steering),
+}
+
+#[derive(Debug)]
+pub(super) enum HeaderSource {
+    Literal(HeaderValue),
+    Copy(Subject),
+}
+
+#[derive(Debug)]
+pub(super) enum JsonSource {
+    Literal(Value),
+    Copy(Subject),
+}
+
+impl Step {
+    pub(super) fn take(&self, message: &mut Mediated<'_>, outcome: &mut Outcome) {
+        match self {
+            Self::AddHeader(name, source) => {
+                if let Some(value) = source.read(message) {
+                    message.headers.append(name.clone(), value);
+                }
+            }
+            Self::SetHeader(name, source) => {
+                if let Some(value) = source.read(message) {
+                    message.headers.insert(name.clone(), value);
+                }
+            }
+            Self::ReplaceHeader(name, source) => {
+                if message.headers.contains_key(name)
+                    && let Some(value) = source.read(message)
+                {
+                    message.headers.insert(name.clone(), value);
+                }
+            }
+            Self::RemoveHeader(name) => {
+                message.headers.remove(name);
+            }
+            Self::RenameHeader(from, to) => {
+                let values: Vec<HeaderValue> = message.headers.get_all(from).iter().cloned().collect();
+                message.headers.remove(from);
+                for value in values {
+                    message.headers.append(to.clone(), value);
+                }
+            }
+            Self::SetJson(pointer, source) => {
+                if let Some(value) = source.read(message) {
+                    message
+                        .document
+                        .change(message.headers, |root| pointer.set(root, value));
+                }
+            }
+            Self::RemoveJson(pointer) => {
+                message
+                    .document
+                    .change(message.headers, |root| pointer.take(root).is_some());
+            }
+            Self::MoveJson(from, to) => message.document.change(message.headers, |root| {
+                let Some(value) = from.take(root) else {
+                    return false;
+                };
+                // A move that finds no place for the value must not lose it.
+                if !to.set(root, value.clone()) {
+                    from.set(root, value);
+                }
+                true
+            }),
+            Self::Reject(rejection) => outcome.reject = Some(rejection.clone()),
+            Self::Route(steering) => outcome.steering.merge(steering),
+        }
+    }
+}
+
+impl HeaderSource {
+    fn read(&self, message: &mut Mediated<'_>) -> Option<HeaderValue> {
+        match self {
+            Self::Literal(value) => Some(value.clone()),
+            Self::Copy(subject) => match subject.read(message)? {
+                Value::String(text) => HeaderValue::from_str(&text).ok(),
+                value @ (Value::Number(_) | Value::Bool(_)) => HeaderValue::from_str(&value.to_string()).ok(),
+                Value::Null | Value::Array(_) | Value::Object(_) => None,
+            },
+        }
+    }
+}
+
+impl JsonSource {
+    fn read(&self, message: &mut Mediated<'_>) -> Option<Value> {
+        match self {
+            Self::Literal(value) => Some(value.clone()),
+            Self::Copy(subject) => subject.read(message),
+        }
+    }
+}
