@@ -2,3 +2,4 @@
 //! (TS 29.500 §6.10, TS 23.501 annex E).
 
 pub mod mediation;
+pub mod network;

@@ -1,0 +1,260 @@
+//! The network at one moment, with the indexes that routing asks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ahash::AHashMap;
+
+use super::profile::{Endpoint, Producer, ProducerService};
+
+/// A service instance inside a [`Network`]: the producer and the position of the service in it.
+#[derive(Clone, Debug)]
+pub struct ServiceRef {
+    /// The producer.
+    pub producer: Arc<Producer>,
+    position: usize,
+}
+
+impl ServiceRef {
+    /// The service at this position of the producer's list; `None` when there is none.
+    #[must_use]
+    pub fn new(producer: Arc<Producer>, position: usize) -> Option<Self> {
+        (position < producer.services.len()).then_some(Self { producer, position })
+    }
+
+    /// The service.
+    #[must_use]
+    pub fn service(&self) -> &ProducerService {
+        // `new` has checked the position and a producer behind an `Arc` does not change.
+        &self.producer.services[self.position]
+    }
+
+    /// The endpoint that is tried first.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        // A service without endpoints is not kept when a profile is read.
+        &self.service().endpoints[0]
+    }
+
+    /// Whether both name the same service instance of the same producer.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.producer.id == other.producer.id && self.service().instance == other.service().instance
+    }
+}
+
+/// All producers known at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    producers: BTreeMap<Arc<str>, Arc<Producer>>,
+    by_authority: AHashMap<Arc<str>, Vec<ServiceRef>>,
+    by_set: AHashMap<Arc<str>, Vec<ServiceRef>>,
+    by_service_set: AHashMap<Arc<str>, Vec<ServiceRef>>,
+    by_service: AHashMap<Arc<str>, Vec<ServiceRef>>,
+}
+
+impl Network {
+    /// The network of these producers; of two with the same id the later one counts.
+    pub fn new(producers: impl IntoIterator<Item = Arc<Producer>>) -> Self {
+        let producers = producers
+            .into_iter()
+            .map(|producer| (producer.id.clone(), producer))
+            .collect();
+        let mut network = Self {
+            producers,
+            ..Self::default()
+        };
+        for producer in network.producers.values() {
+            for position in 0..producer.services.len() {
+                let service = ServiceRef {
+                    producer: producer.clone(),
+                    position,
+                };
+                let sets = producer.sets.iter();
+                push_all(&mut network.by_set, sets, &service);
+                push_all(
+                    &mut network.by_service_set,
+                    service.service().sets.iter(),
+                    &service,
+                );
+                push_all(
+                    &mut network.by_service,
+                    [&service.service().name].into_iter(),
+                    &service,
+                );
+                let authorities = service
+                    .service()
+                    .endpoints
+                    .iter()
+                    .map(|endpoint| &endpoint.authority);
+                push_all(&mut network.by_authority, authorities, &service);
+            }
+        }
+        network
+    }
+
+    /// This network after `changes`: producers added or replaced (`Some`) and removed (`None`), by id.
+    ///
+    /// Costs a pass over the whole network, so whoever hears of many changes at once applies them at once.
+    #[must_use]
+    pub fn after(&self, changes: impl IntoIterator<Item = (Arc<str>, Option<Arc<Producer>>)>) -> Self {
+        let mut producers = self.producers.clone();
+        for (id, change) in changes {
+            match change {
+                Some(producer) => producers.insert(id, producer),
+                None => producers.remove(&id),
+            };
+        }
+        Self::new(producers.into_values())
+    }
+
+    /// The producer of this id (lower case).
+    #[must_use]
+    pub fn producer(&self, id: &str) -> Option<&Arc<Producer>> {
+        self.producers.get(id)
+    }
+
+    /// All producers, by id.
+    pub fn producers(&self) -> impl Iterator<Item = &Arc<Producer>> {
+        self.producers.values()
+    }
+
+    /// How many producers are known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.producers.len()
+    }
+
+    /// Whether none is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.producers.is_empty()
+    }
+
+    /// The service instance named `service` that listens at `authority` (`host:port`, lower case). Several
+    /// services of a producer may share an address; without a match by name, the first there.
+    #[must_use]
+    pub fn at(&self, authority: &str, service: &str) -> Option<&ServiceRef> {
+        let here = self.by_authority.get(authority)?;
+        here.iter()
+            .find(|found| &*found.service().name == service)
+            .or_else(|| here.first())
+    }
+
+    /// The service instances named `service` of one producer.
+    pub fn of_producer<'a>(&'a self, id: &str, service: &'a str) -> impl Iterator<Item = ServiceRef> + 'a {
+        self.producers.get(id).into_iter().flat_map(move |producer| {
+            let positions = 0..producer.services.len();
+            positions
+                .filter(move |&position| &*producer.services[position].name == service)
+                .map(|position| ServiceRef {
+                    producer: producer.clone(),
+                    position,
+                })
+        })
+    }
+
+    /// The service instances named `service` in an NF set.
+    pub fn in_set<'a>(&'a self, set: &str, service: &'a str) -> impl Iterator<Item = &'a ServiceRef> + 'a {
+        of_name(self.by_set.get(set), service)
+    }
+
+    /// The service instances of an NF service set.
+    #[must_use]
+    pub fn in_service_set(&self, set: &str) -> &[ServiceRef] {
+        self.by_service_set.get(set).map_or(&[], Vec::as_slice)
+    }
+
+    /// All instances of a service.
+    #[must_use]
+    pub fn of_service(&self, service: &str) -> &[ServiceRef] {
+        self.by_service.get(service).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those that can stand in for `failed`: the same service in a service set it is in, else in an NF set
+    /// it is in (TS 23.501 §5.21.3, TS 29.500 §6.12).
+    #[must_use]
+    pub fn alternates(&self, failed: &ServiceRef) -> Vec<ServiceRef> {
+        let mut found: Vec<ServiceRef> = Vec::new();
+        let mut add = |candidate: &ServiceRef| {
+            if !candidate.is(failed) && !found.iter().any(|known| known.is(candidate)) {
+                found.push(candidate.clone());
+            }
+        };
+        for set in &failed.service().sets {
+            self.in_service_set(set).iter().for_each(&mut add);
+        }
+        for set in &failed.producer.sets {
+            self.in_set(set, &failed.service().name).for_each(&mut add);
+        }
+        found
+    }
+}
+
+fn push_all<'a>(
+    index: &mut AHashMap<Arc<str>, Vec<ServiceRef>>,
+    keys: impl Iterator<Item = &'a Arc<str>>,
+    service: &ServiceRef,
+) {
+    for key in keys {
+        index.entry(key.clone()).or_default().push(service.clone());
+    }
+}
+
+fn of_name<'a>(
+    found: Option<&'a Vec<ServiceRef>>,
+    name: &'a str,
+) -> impl Iterator<Item = &'a ServiceRef> + 'a {
+    found
+        .into_iter()
+        .flatten()
+        .filter(move |service| &*service.service().name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn udm(id: &str, set: &str, port: u16) -> Producer {
+        let service = |name: &str| {
+            json!({
+                "serviceInstanceId": name, "serviceName": name, "scheme": "http", "versions": [],
+                "nfServiceStatus": "REGISTERED", "ipEndPoints": [{"port": port}]
+            })
+        };
+        Producer::from_value(&json!({
+            "nfInstanceId": id, "nfType": "UDM", "nfStatus": "REGISTERED", "nfSetIdList": [set],
+            "ipv4Addresses": ["127.0.0.1"], "nfServices": [service("nudm-sdm"), service("nudm-uecm")]
+        }))
+        .unwrap()
+    }
+
+    fn network(producers: impl IntoIterator<Item = Producer>) -> Network {
+        Network::new(producers.into_iter().map(Arc::new))
+    }
+
+    #[test]
+    fn finds_by_address_set_and_service() {
+        let network = network([udm("a", "set1", 1), udm("b", "set1", 2), udm("c", "set2", 3)]);
+        assert_eq!(network.len(), 3);
+        let at = network.at("127.0.0.1:2", "nudm-uecm").unwrap();
+        assert_eq!((&*at.producer.id, &*at.service().name), ("b", "nudm-uecm"));
+        assert_eq!(network.in_set("set1", "nudm-sdm").count(), 2);
+        assert_eq!(network.of_service("nudm-sdm").len(), 3);
+        let alternates = network.alternates(at);
+        assert_eq!(alternates.len(), 1);
+        assert_eq!(&*alternates[0].producer.id, "a");
+        assert_eq!(&*alternates[0].service().name, "nudm-uecm");
+    }
+
+    #[test]
+    fn a_change_leaves_the_old_network_as_it_was() {
+        let before = network([udm("a", "set1", 1)]);
+        let moved = before.after([("a".into(), Some(Arc::new(udm("a", "set1", 9))))]);
+        let knows = |network: &Network, authority| network.at(authority, "nudm-sdm").is_some();
+        assert!(knows(&before, "127.0.0.1:1") && !knows(&before, "127.0.0.1:9"));
+        assert!(knows(&moved, "127.0.0.1:9") && !knows(&moved, "127.0.0.1:1"));
+        assert!(moved.after([("a".into(), None)]).is_empty());
+    }
+}
