@@ -3,3 +3,4 @@
 
 pub mod mediation;
 pub mod network;
+pub mod selection;

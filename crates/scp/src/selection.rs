@@ -1,0 +1,201 @@
+//! The choice of one producer among several that could serve (TS 29.500 §6.5, §6.12; TS 29.510 §6.1.6.2.2).
+//!
+//! Pure: the caller says how each candidate stands and brings the randomness. Candidates are compared by
+//! standing, then locality, then `priority`; among equals the draw is weighted by `capacity` and by what
+//! `load` leaves of it.
+
+use crate::network::{NfStatus, ServiceRef};
+
+/// What is known of a candidate beyond its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether it may be used at all: not yet tried, not ejected, not over a limit, allowed for the consumer.
+    pub usable: bool,
+    /// How near it is: 0 the preferred locality, then further away.
+    pub distance: u8,
+    /// Load it reported itself (LCI), where newer than its profile; 0 to 100.
+    pub load: Option<u8>,
+}
+
+impl Standing {
+    /// Usable, near, nothing reported.
+    pub const PLAIN: Self = Self {
+        usable: true,
+        distance: 0,
+        load: None,
+    };
+    /// Not to be chosen.
+    pub const UNUSABLE: Self = Self {
+        usable: false,
+        distance: 0,
+        load: None,
+    };
+}
+
+/// Position of the chosen candidate; `None` when none is usable.
+///
+/// `standing` is asked up to twice per candidate and must answer the same. `random` is any number; equal
+/// numbers choose equally. Candidates that are not `REGISTERED` are chosen only when no other is usable.
+pub fn choose<'a>(
+    candidates: &'a [ServiceRef],
+    standing: impl Fn(&'a ServiceRef) -> Standing,
+    random: u64,
+) -> Option<usize> {
+    let mut best: Option<(bool, u8, u16)> = None;
+    let mut total: u64 = 0;
+    for candidate in candidates {
+        let standing = standing(candidate);
+        let Some(rank) = rank(candidate, standing) else {
+            continue;
+        };
+        if best.is_none_or(|best| rank < best) {
+            best = Some(rank);
+            total = 0;
+        }
+        if best == Some(rank) {
+            total += weight(candidate, standing);
+        }
+    }
+    let best = best?;
+    let mut ticket = scale(random, total);
+    let mut last = None;
+    for (position, candidate) in candidates.iter().enumerate() {
+        let standing = standing(candidate);
+        if rank(candidate, standing) != Some(best) {
+            continue;
+        }
+        last = Some(position);
+        let weight = weight(candidate, standing);
+        if ticket < weight {
+            return last;
+        }
+        ticket -= weight;
+    }
+    last
+}
+
+/// Smaller is better.
+fn rank(candidate: &ServiceRef, standing: Standing) -> Option<(bool, u8, u16)> {
+    let service = candidate.service();
+    standing.usable.then_some((
+        service.status != NfStatus::Registered,
+        standing.distance,
+        service.priority,
+    ))
+}
+
+/// At least 1: a producer at full load or without capacity is unlikely, not impossible, while its priority
+/// is the best there is.
+fn weight(candidate: &ServiceRef, standing: Standing) -> u64 {
+    let service = candidate.service();
+    let load = u64::from(standing.load.unwrap_or(service.load).min(100));
+    (u64::from(service.capacity) * (100 - load)).max(1)
+}
+
+/// `random` mapped evenly onto `0..total`.
+fn scale(random: u64, total: u64) -> u64 {
+    // The product of two 64-bit numbers fits 128 bits; its upper half is below `total`.
+    ((u128::from(random) * u128::from(total)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Producer;
+    use proptest::prelude::*;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn candidate(priority: u16, capacity: u16, load: u8, status: &str) -> ServiceRef {
+        let producer = Producer::from_value(&json!({
+            "nfInstanceId": format!("{priority}-{capacity}-{load}"), "nfType": "UDM", "nfStatus": status,
+            "priority": priority, "capacity": capacity, "load": load, "ipv4Addresses": ["127.0.0.1"],
+            "nfServices": [{"serviceInstanceId": "s", "serviceName": "nudm-sdm", "scheme": "http",
+                "nfServiceStatus": "REGISTERED"}]
+        }));
+        ServiceRef::new(Arc::new(producer.unwrap()), 0).unwrap()
+    }
+
+    /// Spreads `n` draws evenly over all numbers.
+    fn shares(candidates: &[ServiceRef], standing: impl Fn(&ServiceRef) -> Standing, n: u64) -> Vec<u64> {
+        let mut shares = vec![0; candidates.len()];
+        for i in 0..n {
+            shares[choose(candidates, &standing, i * (u64::MAX / n)).unwrap()] += 1;
+        }
+        shares
+    }
+
+    #[test]
+    fn priority_first_then_capacity_left_by_load() {
+        let candidates = [
+            candidate(1, 100, 0, "REGISTERED"),
+            candidate(1, 100, 50, "REGISTERED"),
+            candidate(1, 50, 50, "REGISTERED"),
+            candidate(2, 60_000, 0, "REGISTERED"),
+        ];
+        assert_eq!(
+            shares(&candidates, |_| Standing::PLAIN, 7_000),
+            [4_000, 2_000, 1_000, 0]
+        );
+    }
+
+    #[test]
+    fn near_before_priority_and_reported_load_counts() {
+        let candidates = [
+            candidate(5, 100, 0, "REGISTERED"),
+            candidate(1, 100, 0, "REGISTERED"),
+        ];
+        let far_is_second = |c: &ServiceRef| Standing {
+            distance: u8::from(c.service().priority == 1),
+            ..Standing::PLAIN
+        };
+        assert_eq!(shares(&candidates, far_is_second, 100), [100, 0]);
+        let same = [
+            candidate(1, 100, 0, "REGISTERED"),
+            candidate(1, 101, 0, "REGISTERED"),
+        ];
+        let reported = |c: &ServiceRef| Standing {
+            load: (c.service().capacity == 100).then_some(100),
+            ..Standing::PLAIN
+        };
+        assert_eq!(shares(&same, reported, 1_000)[0], 1);
+    }
+
+    #[test]
+    fn suspended_only_when_nothing_else_is_usable() {
+        let candidates = [candidate(1, 1, 0, "SUSPENDED"), candidate(9, 1, 0, "REGISTERED")];
+        assert_eq!(choose(&candidates, |_| Standing::PLAIN, 0), Some(1));
+        let only_first = |c: &ServiceRef| {
+            if c.service().priority == 1 {
+                Standing::PLAIN
+            } else {
+                Standing::UNUSABLE
+            }
+        };
+        assert_eq!(choose(&candidates, only_first, 0), Some(0));
+        assert_eq!(choose(&candidates, |_| Standing::UNUSABLE, 0), None);
+        assert_eq!(choose(&[], |_| Standing::PLAIN, 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_usable_candidate_is_always_found(
+            seeds in proptest::collection::vec((0u16..4, any::<u16>(), 0u8..=100, any::<bool>()), 1..12),
+            random in any::<u64>(),
+        ) {
+            let candidates: Vec<_> = seeds.iter().map(|s| candidate(s.0, s.1, s.2, "REGISTERED")).collect();
+            let usable = |c: &ServiceRef| {
+                let at = candidates.iter().position(|x| std::ptr::eq(x, c)).unwrap();
+                Standing { usable: seeds[at].3, ..Standing::PLAIN }
+            };
+            match choose(&candidates, usable, random) {
+                Some(at) => {
+                    prop_assert!(seeds[at].3);
+                    let best = seeds.iter().filter(|s| s.3).map(|s| s.0).min();
+                    prop_assert_eq!(Some(seeds[at].0), best);
+                }
+                None => prop_assert!(seeds.iter().all(|s| !s.3)),
+            }
+        }
+    }
+}
