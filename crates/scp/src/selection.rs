@@ -120,7 +120,8 @@ mod tests {
     fn shares(candidates: &[ServiceRef], standing: impl Fn(&ServiceRef) -> Standing, n: u64) -> Vec<u64> {
         let mut shares = vec![0; candidates.len()];
         for i in 0..n {
-            shares[choose(candidates, &standing, i * (u64::MAX / n)).unwrap()] += 1;
+            let middle = i * (u64::MAX / n) + u64::MAX / n / 2;
+            shares[choose(candidates, &standing, middle).unwrap()] += 1;
         }
         shares
     }
@@ -158,7 +159,7 @@ mod tests {
             load: (c.service().capacity == 100).then_some(100),
             ..Standing::PLAIN
         };
-        assert_eq!(shares(&same, reported, 1_000)[0], 1);
+        assert_eq!(shares(&same, reported, 10_101)[0], 1);
     }
 
     #[test]
