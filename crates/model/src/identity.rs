@@ -1,0 +1,195 @@
+//! Subscriber and instance identities, and the ranges they fall into (TS 29.510 §6.1.6.2.7, §6.1.6.2.8).
+
+use serde::{Deserialize, Serialize};
+
+use crate::pattern::Pattern;
+
+/// The identity of an NF instance, a UUID (TS 29.571 §5.3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NfInstanceId(pub uuid::Uuid);
+
+impl NfInstanceId {
+    /// Reads the hyphenated form of a UUID, in either case.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        const EXPECTED: &str = "expected a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64";
+        if text.len() != 36 {
+            return Err(EXPECTED);
+        }
+        uuid::Uuid::try_parse(text).map(Self).map_err(|_| EXPECTED)
+    }
+}
+
+impl std::fmt::Display for NfInstanceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A range of identities: either all numbers from `start` to `end`, or those a pattern matches.
+///
+/// The numeric form is over the digits of the identity (`240010000000001` of `imsi-240010000000001`), both
+/// ends included; the pattern is over the whole text (`^imsi-24001[0-9]+$`).
+#[derive(Clone, Debug, PartialEq)]
+pub enum IdentityRange {
+    /// Digits from start to end.
+    Numbers {
+        /// First number.
+        start: Digits,
+        /// Last number.
+        end: Digits,
+    },
+    /// Whatever the expression matches.
+    Pattern(Pattern),
+}
+
+/// Why a range is not one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeFault {
+    /// Neither form is complete.
+    #[error("expected either start and end, or pattern")]
+    Incomplete,
+    /// Not digits, or more than any identity has.
+    #[error("expected 1 to 38 decimal digits in start and end")]
+    NotDigits,
+    /// Would match nothing.
+    #[error("expected start to be at most end, with the same number of digits")]
+    Backwards,
+}
+
+/// A number with its leading zeros: `0046` is not `46`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digits {
+    length: u8,
+    value: u128,
+}
+
+impl Digits {
+    /// Reads 1 to 38 decimal digits (38 always fit 128 bits).
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() || text.len() > 38 {
+            return None;
+        }
+        let mut value = 0u128;
+        for byte in text.bytes() {
+            if !byte.is_ascii_digit() {
+                return None;
+            }
+            value = value * 10 + u128::from(byte - b'0');
+        }
+        // At most 38, checked above.
+        Some(Self {
+            length: text.len() as u8,
+            value,
+        })
+    }
+
+    /// The digits of an identity: after its prefix (`imsi-`, `msisdn-`), or the whole text.
+    #[must_use]
+    pub fn of_identity(identity: &str) -> Option<Self> {
+        let digits = identity.split_once('-').map_or(identity, |(_, rest)| rest);
+        Self::parse(digits.strip_prefix('+').unwrap_or(digits))
+    }
+}
+
+impl IdentityRange {
+    /// Builds a range from the members it has on the wire.
+    ///
+    /// # Errors
+    /// When neither form is complete, or it could match nothing.
+    pub fn new(start: Option<&str>, end: Option<&str>, pattern: Option<Pattern>) -> Result<Self, RangeFault> {
+        match (start, end, pattern) {
+            (Some(start), Some(end), None) => {
+                let start = Digits::parse(start).ok_or(RangeFault::NotDigits)?;
+                let end = Digits::parse(end).ok_or(RangeFault::NotDigits)?;
+                if start.length == end.length && start.value <= end.value {
+                    Ok(Self::Numbers { start, end })
+                } else {
+                    Err(RangeFault::Backwards)
+                }
+            }
+            (None, None, Some(pattern)) => Ok(Self::Pattern(pattern)),
+            _ => Err(RangeFault::Incomplete),
+        }
+    }
+
+    /// Whether the identity lies in the range.
+    #[must_use]
+    pub fn contains(&self, identity: &str) -> bool {
+        self.contains_parsed(identity, Digits::of_identity(identity))
+    }
+
+    /// As [`contains`](Self::contains), for a caller that checks many ranges and has taken the digits out once.
+    #[must_use]
+    pub fn contains_parsed(&self, identity: &str, digits: Option<Digits>) -> bool {
+        match self {
+            Self::Numbers { start, end } => digits.is_some_and(|number| {
+                number.length == start.length && (start.value..=end.value).contains(&number.value)
+            }),
+            Self::Pattern(pattern) => pattern.matches(identity),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for IdentityRange {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Wire<'a> {
+            #[serde(default, borrow)]
+            start: Option<std::borrow::Cow<'a, str>>,
+            #[serde(default, borrow)]
+            end: Option<std::borrow::Cow<'a, str>>,
+            #[serde(default)]
+            pattern: Option<Pattern>,
+        }
+        let wire = Wire::deserialize(deserializer)?;
+        Self::new(wire.start.as_deref(), wire.end.as_deref(), wire.pattern).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numeric_ranges_compare_digits_of_one_length() {
+        let range: IdentityRange =
+            serde_json::from_str(r#"{"start":"240010000000000","end":"240010000009999"}"#).unwrap();
+        assert!(range.contains("imsi-240010000005000"));
+        assert!(range.contains("240010000005000"));
+        assert!(!range.contains("imsi-24001000000500"));
+        assert!(!range.contains("imsi-240010000010000"));
+        assert!(!range.contains("nai-someone@example.com"));
+        let range: IdentityRange =
+            serde_json::from_str(r#"{"start":"46700000000","end":"46799999999"}"#).unwrap();
+        assert!(range.contains("msisdn-46712345678"));
+    }
+
+    #[test]
+    fn patterns_see_the_whole_identity() {
+        let range: IdentityRange = serde_json::from_str(r#"{"pattern":"^nai-.+@company\\.com$"}"#).unwrap();
+        assert!(range.contains("nai-123@company.com") && !range.contains("nai-123@other.com"));
+    }
+
+    #[test]
+    fn ranges_that_could_match_nothing_are_refused() {
+        for (bad, why) in [
+            ("{}", RangeFault::Incomplete),
+            (r#"{"start":"1"}"#, RangeFault::Incomplete),
+            (r#"{"start":"1","end":"2","pattern":"x"}"#, RangeFault::Incomplete),
+            (r#"{"start":"2","end":"1"}"#, RangeFault::Backwards),
+            (r#"{"start":"1","end":"10"}"#, RangeFault::Backwards),
+            (r#"{"start":"a","end":"b"}"#, RangeFault::NotDigits),
+            (r#"{"start":"","end":""}"#, RangeFault::NotDigits),
+        ] {
+            let error = serde_json::from_str::<IdentityRange>(bad)
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with(&why.to_string()), "{bad}: {error}");
+        }
+    }
+}
