@@ -33,8 +33,8 @@ pub use identity::{
 };
 pub use routing::{ScpDomainInfo, ScpInfo, SeppInfo};
 pub use session::{
-    AtsssCapability, DnnItem, dnn_matches, EasdfInfo, EndpointInfo, MbSmfInfo, MbUpfInfo, MbsSession, MbsSessionId,
-    NsacfCapability, NsacfInfo, SliceDnnItem, SmfInfo, Ssm, Tmgi, TmgiRange, UpfInfo,
+    AtsssCapability, DnnItem, EasdfInfo, EndpointInfo, MbSmfInfo, MbUpfInfo, MbsSession, MbsSessionId,
+    NsacfCapability, NsacfInfo, SliceDnnItem, SmfInfo, Ssm, Tmgi, TmgiRange, UpfInfo, dnn_matches,
 };
 
 use crate::identity::NfInstanceId;

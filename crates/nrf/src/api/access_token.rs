@@ -1,0 +1,1 @@
+//! Nnrf_AccessToken (TS 29.510 §6.3).

@@ -1,0 +1,1 @@
+//! Nnrf_Bootstrapping (TS 29.510 §6.4).

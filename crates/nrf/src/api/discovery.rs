@@ -1,0 +1,1 @@
+//! Nnrf_NFDiscovery (TS 29.510 §6.2).

@@ -1,0 +1,28 @@
+//! The network repository function (TS 29.510).
+//!
+//! A tour, from the wire inwards:
+//! * [`service`] wires everything into a runnable; the way of a request is on one screen there.
+//! * `api` has one file per 3GPP service: parse, call, answer.
+//! * [`registry`]: which NFs there are. Writers go one by one through the control thread and the store;
+//!   readers look at an immutable [`registry::Snapshot`] and never wait.
+//! * [`discovery`]: which of them fit a question, in which order, and the answer as bytes.
+//! * [`subscriptions`] and [`notify`]: who wants to be told of a [`registry::ProfileChange`], and the telling.
+//! * [`tokens`]: access tokens for consumers (TS 29.510 §6.3).
+//! * [`slf`]: which group a subscriber belongs to, asked of a UDR. [`forwarding`]: questions for other NRFs.
+//! * [`screening`]: who may register at all.
+//! * [`config`]: every setting, documented where it is defined.
+
+pub mod config;
+pub mod discovery;
+pub mod error;
+pub mod events;
+pub mod forwarding;
+pub mod notify;
+pub mod registry;
+pub mod screening;
+pub mod slf;
+pub mod subscriptions;
+pub mod tokens;
+
+mod api;
+pub mod service;

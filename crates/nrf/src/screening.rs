@@ -1,0 +1,1 @@
+//! Screening: which NFs may register, by FQDN, address, PLMN and type.

@@ -1,0 +1,1 @@
+//! Wires the function together: listeners, workers, the control thread, and the way of a request.
