@@ -1,0 +1,8 @@
+//! Delegated discovery (Model D): what the consumer asks for in `3gpp-Sbi-Discovery-*` headers, the SCP asks
+//! the NRF, and remembers for as long as the NRF said.
+
+mod cache;
+mod query;
+
+pub use cache::{Cache, CacheStats, Found, Lookup};
+pub use query::{DiscoveryQuery, QueryFault};

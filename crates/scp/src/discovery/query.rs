@@ -1,0 +1,203 @@
+//! The discovery query that a request carries in its headers.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use http::HeaderMap;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+/// How the name of every discovery header begins, in the lower case of HTTP/2 (TS 29.500 §5.2.3.2.7).
+const PREFIX: &str = "3gpp-sbi-discovery-";
+
+/// What is escaped in the value of a query parameter: everything but unreserved characters and those that
+/// RFC 3986 §3.4 allows in a query and no server takes for a separator.
+const ESCAPED: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'&')
+    .add(b'+')
+    .add(b'<')
+    .add(b'=')
+    .add(b'>')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// A discovery query in canonical form: parameters sorted by name, values escaped one way, so that equal
+/// questions are equal texts. It is the key of the cache and the query string of the request to the NRF.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct DiscoveryQuery {
+    text: String,
+}
+
+/// A discovery header that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{header}: {expected}")]
+pub struct QueryFault {
+    /// Name of the header.
+    pub header: String,
+    /// What would be right.
+    pub expected: &'static str,
+}
+
+impl DiscoveryQuery {
+    /// Takes the query from the headers of a request; `None` when it has no discovery header.
+    ///
+    /// Values arrive percent-encoded from some consumers and plain from others; both mean the same. Several
+    /// headers of one name are one parameter with several values (a comma list).
+    ///
+    /// # Errors
+    /// When a value is not text.
+    pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, QueryFault> {
+        let mut parameters: Vec<(&str, Cow<'_, str>)> = Vec::new();
+        for (name, value) in headers {
+            let Some(parameter) = name.as_str().strip_prefix(PREFIX) else {
+                continue;
+            };
+            let value = std::str::from_utf8(value.as_bytes())
+                .ok()
+                .and_then(|value| percent_decode_str(value.trim()).decode_utf8().ok())
+                .ok_or_else(|| QueryFault {
+                    header: name.as_str().to_owned(),
+                    expected: "expected UTF-8 text, plain or percent-encoded",
+                })?;
+            match parameters.iter_mut().find(|(known, _)| *known == parameter) {
+                Some((_, values)) => {
+                    let values = values.to_mut();
+                    values.push(',');
+                    values.push_str(&value);
+                }
+                None => parameters.push((parameter, value)),
+            }
+        }
+        Ok((!parameters.is_empty()).then(|| Self::new(parameters)))
+    }
+
+    /// A query of these parameters with plain values.
+    pub fn new<'a, V: AsRef<str>>(parameters: impl IntoIterator<Item = (&'a str, V)>) -> Self {
+        let mut parameters: Vec<(&str, V)> = parameters.into_iter().collect();
+        parameters.sort_by(|a, b| a.0.cmp(b.0));
+        let mut text = String::with_capacity(128);
+        for (name, value) in &parameters {
+            if !text.is_empty() {
+                text.push('&');
+            }
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{name}={}", utf8_percent_encode(value.as_ref(), ESCAPED));
+        }
+        Self { text }
+    }
+
+    /// As the query string of `GET /nnrf-disc/v1/nf-instances`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The plain value of a parameter.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.text.split('&').find_map(|pair| {
+            let (key, value) = pair.split_once('=')?;
+            (key == name).then(|| percent_decode_str(value).decode_utf8_lossy())
+        })
+    }
+
+    /// This query with a parameter added, replaced (`Some`) or left out (`None`).
+    #[must_use]
+    pub fn with(&self, name: &str, value: Option<&str>) -> Self {
+        let kept = self.text.split('&').filter_map(|pair| pair.split_once('='));
+        let kept = kept.filter(|(key, _)| *key != name);
+        let kept: Vec<_> = kept
+            .map(|(key, value)| (key, percent_decode_str(value).decode_utf8_lossy()))
+            .collect();
+        Self::new(
+            kept.into_iter()
+                .chain(value.map(|value| (name, Cow::Borrowed(value)))),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    fn query(headers: &[(&'static str, &'static str)]) -> DiscoveryQuery {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        DiscoveryQuery::from_headers(&map).unwrap().unwrap()
+    }
+
+    #[test]
+    fn order_and_encoding_do_not_matter() {
+        let plain = query(&[
+            ("3gpp-Sbi-Discovery-target-nf-type", "UDM"),
+            ("3gpp-Sbi-Discovery-snssais", r#"[{"sst":1}]"#),
+        ]);
+        let encoded = query(&[
+            ("3gpp-Sbi-Discovery-snssais", "%5B%7B%22sst%22%3A1%7D%5D"),
+            ("x-other", "1"),
+            ("3gpp-Sbi-Discovery-target-nf-type", " UDM "),
+        ]);
+        assert_eq!(plain, encoded);
+        assert_eq!(
+            plain.as_str(),
+            "snssais=%5B%7B%22sst%22:1%7D%5D&target-nf-type=UDM"
+        );
+        assert_eq!(plain.get("snssais").unwrap(), r#"[{"sst":1}]"#);
+        assert_eq!(plain.get("sn"), None);
+    }
+
+    #[test]
+    fn repeated_headers_are_one_list() {
+        let names = query(&[
+            ("3gpp-Sbi-Discovery-service-names", "nudm-sdm"),
+            ("3gpp-Sbi-Discovery-service-names", "nudm-uecm"),
+        ]);
+        assert_eq!(names.get("service-names").unwrap(), "nudm-sdm,nudm-uecm");
+    }
+
+    #[test]
+    fn nothing_to_discover_and_nothing_but_bytes() {
+        assert_eq!(DiscoveryQuery::from_headers(&HeaderMap::new()), Ok(None));
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            "3gpp-sbi-discovery-dnn",
+            HeaderValue::from_bytes(b"\xff").unwrap(),
+        );
+        assert_eq!(
+            DiscoveryQuery::from_headers(&headers).unwrap_err().header,
+            "3gpp-sbi-discovery-dnn"
+        );
+    }
+
+    #[test]
+    fn parameters_are_changed() {
+        let query = DiscoveryQuery::new([("target-nf-type", "UDM"), ("limit", "5")]);
+        assert_eq!(query.with("limit", None).as_str(), "target-nf-type=UDM");
+        assert_eq!(
+            query.with("dnn", Some("a b")).as_str(),
+            "dnn=a%20b&limit=5&target-nf-type=UDM"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn values_come_back_as_they_were(value in "\\PC{0,40}") {
+            let query = DiscoveryQuery::new([("dnn", value.as_str())]);
+            prop_assert_eq!(query.get("dnn").unwrap(), value);
+            prop_assert!(query.as_str().is_ascii());
+        }
+    }
+}
