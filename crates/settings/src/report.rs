@@ -1,0 +1,143 @@
+//! All faults of one text, shown as a compiler shows them.
+
+use std::fmt;
+
+use crate::node::Place;
+
+/// One fault with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where in the text.
+    pub place: Place,
+    /// Which setting, such as `nrf.listen[0]`; empty when the text as a whole is at fault.
+    pub path: String,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub expected: String,
+}
+
+/// Everything that is wrong with one text. `Display` shows file, line, column, the line itself and what was
+/// expected, like a compiler:
+///
+/// ```text
+/// error: unknown key `lsiten`
+///  --> signalbox.yaml:2:3
+///   |
+/// 2 |   lsiten: 127.0.0.1:8010
+///   |   ^^^^^^ expected one of the keys of `nrf`; did you mean `listen`?
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    name: String,
+    findings: Vec<Finding>,
+    /// Text of the lines that the findings point at.
+    excerpts: Vec<Option<String>>,
+}
+
+/// An excerpt longer than this is cut: a minified line is no help.
+const EXCERPT: usize = 200;
+
+impl Report {
+    pub(crate) fn new(name: &str, text: &str, mut findings: Vec<Finding>) -> Self {
+        findings.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.path.cmp(&b.path)));
+        findings.dedup();
+        let wanted: std::collections::HashSet<usize> =
+            findings.iter().map(|finding| finding.place.line).collect();
+        let lines: std::collections::HashMap<usize, &str> = text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| (index + 1, line))
+            .filter(|(number, _)| wanted.contains(number))
+            .collect();
+        let excerpts = findings
+            .iter()
+            .map(|finding| {
+                lines.get(&finding.place.line).map(|line| {
+                    line.chars()
+                        .take(EXCERPT)
+                        .map(|c| if c.is_control() { ' ' } else { c })
+                        .collect()
+                })
+            })
+            .collect();
+        Self {
+            name: name.to_owned(),
+            findings,
+            excerpts,
+        }
+    }
+
+    /// A report that a file could not be read at all.
+    pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Self {
+        Self::new(
+            name,
+            "",
+            vec![Finding {
+                place: Place {
+                    line: 1,
+                    column: 1,
+                    width: 1,
+                },
+                path: String::new(),
+                what: format!("cannot read the file: {error}"),
+                expected: "a readable file".to_owned(),
+            }],
+        )
+    }
+
+    /// The file (or other source) that is at fault.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The faults in the order of the text; at least one.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (finding, excerpt) in self.findings.iter().zip(&self.excerpts) {
+            let Finding {
+                place,
+                path,
+                what,
+                expected,
+            } = finding;
+            match path.is_empty() {
+                true => writeln!(f, "error: {what}")?,
+                false => writeln!(f, "error: {path}: {what}")?,
+            }
+            let number = place.line.to_string();
+            let gutter = " ".repeat(number.len());
+            writeln!(f, "{gutter}--> {}:{}:{}", self.name, place.line, place.column)?;
+            match excerpt {
+                Some(line) if !line.trim().is_empty() => {
+                    let room = line.chars().count();
+                    let before = place.column.saturating_sub(1).min(room);
+                    let carets = place.width.min(room - before).max(1);
+                    writeln!(f, "{gutter} |")?;
+                    writeln!(f, "{number} | {line}")?;
+                    writeln!(
+                        f,
+                        "{gutter} | {}{} expected {expected}",
+                        " ".repeat(before),
+                        "^".repeat(carets)
+                    )?;
+                }
+                _ => writeln!(f, "{gutter} = expected {expected}")?,
+            }
+            writeln!(f)?;
+        }
+        match self.findings.len() {
+            1 => write!(f, "{}: 1 mistake", self.name),
+            several => write!(f, "{}: {several} mistakes", self.name),
+        }
+    }
+}
+
+impl std::error::Error for Report {}
