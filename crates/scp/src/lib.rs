@@ -4,4 +4,5 @@
 pub mod discovery;
 pub mod mediation;
 pub mod network;
+pub mod routing;
 pub mod selection;
