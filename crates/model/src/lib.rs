@@ -8,7 +8,9 @@
 //!   without allocation, each with the matching rule of its clause.
 //! * [`pattern`]: the regular expressions that peers register, bounded in size and time.
 //! * [`features`]: `SupportedFeatures` bit masks (TS 29.500 §6.6).
-//! * [`nf_profile`]: typed views over the members of an NF profile that an NRF or an SCP must understand.
+//! * [`shape`]: a small declarative language for "what a value must look like"; every fault is told with its
+//!   JSON pointer and what was expected.
+//! * [`nf_profile`]: the shape of an NF profile, and typed views over the members of an NF profile that an NRF or an SCP must understand.
 //!
 //! Types here are *views*: a function that must keep unknown members keeps the bytes it received and looks
 //! at them through these types; nothing here is meant to be written back in place of what a peer sent.
@@ -23,6 +25,7 @@ pub mod nf_profile;
 pub mod open_enum;
 pub mod pattern;
 pub mod plmn;
+pub mod shape;
 pub mod slice;
 
 pub use address::{Ipv4Range, Ipv6Prefix, Ipv6PrefixRange};

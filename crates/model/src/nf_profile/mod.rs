@@ -13,6 +13,7 @@ mod core;
 mod identity;
 mod routing;
 mod session;
+pub mod shape;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,555 @@
+//! What a JSON value must look like, as data; what is wrong with one, with pointers.
+//!
+//! [`Shape`]s are statics; [`Shape::check`] walks a value and collects every fault (up to a bound), each with
+//! the JSON pointer of the offending place and a sentence that says what was expected. Members a shape does
+//! not name are always allowed: 3GPP data types are open (TS 29.501 §5.2.4).
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+/// Faults collected before the walk gives up: enough to mend a body, not enough to be an amplifier.
+pub const MAX_FAULTS: usize = 20;
+
+/// Something wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// JSON pointer (RFC 6901) of the place.
+    pub pointer: String,
+    /// A sentence: what was expected.
+    pub expected: Cow<'static, str>,
+    /// Whether something mandatory is missing, rather than something present being wrong.
+    pub missing: bool,
+}
+
+/// A rule over a text: `Err` says what was expected.
+pub type TextRule = fn(&str) -> Result<(), Cow<'static, str>>;
+/// A rule over a whole object, beyond its members one by one; it names the member it blames.
+pub type ObjectRule = fn(&Map<String, Value>) -> Result<(), (&'static str, &'static str)>;
+
+/// What a value must be.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// Anything.
+    Any,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number within bounds, both included.
+    Integer(i64, i64),
+    /// Any text.
+    Text,
+    /// A text that a rule accepts.
+    Rule(TextRule),
+    /// A list of at least one.
+    List(&'static Shape),
+    /// A list that may be empty.
+    MaybeEmpty(&'static Shape),
+    /// An object whose members all have one shape; at least one member.
+    Map(&'static Shape),
+    /// An object of named members.
+    Object(&'static Object),
+    /// A shape that has a name of its own.
+    Of(&'static Shape),
+}
+
+/// An object: its members, and what must hold between them.
+#[derive(Debug)]
+pub struct Object {
+    /// The members it knows.
+    pub members: &'static [Member],
+    /// What must hold beyond them.
+    pub rule: Option<ObjectRule>,
+}
+
+/// A member of an object.
+#[derive(Debug)]
+pub struct Member {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What it must be.
+    pub shape: Shape,
+}
+
+/// A member that may be there.
+#[must_use]
+pub const fn opt(name: &'static str, shape: Shape) -> Member {
+    Member {
+        name,
+        required: false,
+        shape,
+    }
+}
+
+/// A member that must be there.
+#[must_use]
+pub const fn req(name: &'static str, shape: Shape) -> Member {
+    Member {
+        name,
+        required: true,
+        shape,
+    }
+}
+
+impl Shape {
+    /// Everything wrong with the value, at most [`MAX_FAULTS`].
+    #[must_use]
+    pub fn check(&self, value: &Value) -> Vec<Fault> {
+        let mut walk = Walk {
+            pointer: String::new(),
+            faults: Vec::new(),
+        };
+        walk.check(self, value);
+        walk.faults
+    }
+}
+
+struct Walk {
+    pointer: String,
+    faults: Vec<Fault>,
+}
+
+impl Walk {
+    fn fault(&mut self, expected: impl Into<Cow<'static, str>>, missing: bool) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(Fault {
+                pointer: self.pointer.clone(),
+                expected: expected.into(),
+                missing,
+            });
+        }
+    }
+
+    fn below(&mut self, step: impl std::fmt::Display, inner: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        // Writing to a String cannot fail.
+        let _ = write!(self.pointer, "/{step}");
+        inner(self);
+        self.pointer.truncate(length);
+    }
+
+    fn check(&mut self, shape: &Shape, value: &Value) {
+        match shape {
+            Shape::Any => {}
+            Shape::Of(named) => self.check(named, value),
+            Shape::Bool => {
+                if !value.is_boolean() {
+                    self.fault("expected true or false", false);
+                }
+            }
+            Shape::Integer(min, max) => {
+                // A whole number may also come as 1.0 (JSON has one kind of number).
+                let number = value.as_i64().or_else(|| {
+                    value
+                        .as_f64()
+                        .filter(|f| f.fract() == 0.0 && f.abs() < 9e15)
+                        .map(|f| f as i64)
+                });
+                if !number.is_some_and(|number| (*min..=*max).contains(&number)) {
+                    self.fault(bounds(*min, *max), false);
+                }
+            }
+            Shape::Text => {
+                if !value.is_string() {
+                    self.fault("expected a string", false);
+                }
+            }
+            Shape::Rule(rule) => match value.as_str() {
+                None => self.fault("expected a string", false),
+                Some(text) => {
+                    if let Err(expected) = rule(text) {
+                        self.fault(expected, false);
+                    }
+                }
+            },
+            Shape::List(items) | Shape::MaybeEmpty(items) => match value.as_array() {
+                None => self.fault("expected an array", false),
+                Some(list) => {
+                    if list.is_empty() && matches!(shape, Shape::List(_)) {
+                        self.fault("expected at least one item; leave the member out instead", false);
+                    }
+                    for (i, item) in list.iter().enumerate() {
+                        if self.faults.len() >= MAX_FAULTS {
+                            break;
+                        }
+                        self.below(i, |walk| walk.check(items, item));
+                    }
+                }
+            },
+            Shape::Map(values) => match value.as_object() {
+                None => self.fault("expected an object", false),
+                Some(map) => {
+                    if map.is_empty() {
+                        self.fault(
+                            "expected at least one member; leave the object out instead",
+                            false,
+                        );
+                    }
+                    for (key, item) in map {
+                        if self.faults.len() >= MAX_FAULTS {
+                            break;
+                        }
+                        self.below(escape(key), |walk| walk.check(values, item));
+                    }
+                }
+            },
+            Shape::Object(object) => match value.as_object() {
+                None => self.fault("expected an object", false),
+                Some(map) => self.object(object, map),
+            },
+        }
+    }
+
+    fn object(&mut self, object: &Object, map: &Map<String, Value>) {
+        let mut sound = true;
+        for member in object.members {
+            match map.get(member.name) {
+                Some(value) => {
+                    let before = self.faults.len();
+                    self.below(escape(member.name), |walk| walk.check(&member.shape, value));
+                    sound &= before == self.faults.len();
+                }
+                None if member.required => {
+                    sound = false;
+                    self.below(escape(member.name), |walk| {
+                        walk.fault("expected this member, which is mandatory", true);
+                    });
+                }
+                None => {}
+            }
+        }
+        // A rule between members says nothing useful about members that are wrong themselves.
+        if sound
+            && let Some(rule) = object.rule
+            && let Err((name, expected)) = rule(map)
+        {
+            let missing = !name.is_empty() && !map.contains_key(name);
+            if name.is_empty() {
+                self.fault(expected, false);
+            } else {
+                self.below(escape(name), |walk| walk.fault(expected, missing));
+            }
+        }
+    }
+}
+
+fn bounds(min: i64, max: i64) -> Cow<'static, str> {
+    match (min, max) {
+        (i64::MIN, i64::MAX) => "expected a whole number".into(),
+        (min, i64::MAX) => format!("expected a whole number of at least {min}").into(),
+        (min, max) => format!("expected a whole number from {min} to {max}").into(),
+    }
+}
+
+/// A member name as a step of a JSON pointer. Long names of strangers are cut: pointers go into answers.
+#[must_use]
+pub fn escape(name: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 64;
+    let name = match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => &name[..end],
+        None => name,
+    };
+    if name.contains(['~', '/']) {
+        name.replace('~', "~0").replace('/', "~1").into()
+    } else {
+        name.into()
+    }
+}
+
+/// Rules over texts that many data types share.
+pub mod rules {
+    use std::borrow::Cow;
+
+    use crate::area::hex;
+    use crate::identity::{Digits, NfInstanceId};
+    use crate::pattern::Pattern;
+
+    type Verdict = Result<(), Cow<'static, str>>;
+
+    fn when(good: bool, expected: &'static str) -> Verdict {
+        if good { Ok(()) } else { Err(expected.into()) }
+    }
+
+    /// A UUID.
+    pub fn uuid(text: &str) -> Verdict {
+        NfInstanceId::parse(text).map(drop).map_err(Cow::from)
+    }
+
+    /// A fully qualified domain name (TS 29.571 §5.2.2).
+    pub fn fqdn(text: &str) -> Verdict {
+        const EXPECTED: &str = "expected a fully qualified domain name: labels of letters, digits and hyphens, \
+                                ending in an alphabetic top-level label";
+        let name = text.strip_suffix('.').unwrap_or(text);
+        let label = |label: &str| {
+            (1..=63).contains(&label.len())
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        let (first, last) = name.rsplit_once('.').unwrap_or(("", ""));
+        when(
+            (4..=253).contains(&text.len())
+                && (2..=63).contains(&last.len())
+                && last.bytes().all(|b| b.is_ascii_alphabetic())
+                && first.split('.').all(label),
+            EXPECTED,
+        )
+    }
+
+    /// A dotted IPv4 address.
+    pub fn ipv4(text: &str) -> Verdict {
+        when(
+            text.parse::<std::net::Ipv4Addr>().is_ok(),
+            "expected an IPv4 address in dotted decimal notation",
+        )
+    }
+
+    /// An IPv6 address without embedded IPv4.
+    pub fn ipv6(text: &str) -> Verdict {
+        when(
+            !text.contains('.') && text.parse::<std::net::Ipv6Addr>().is_ok(),
+            "expected an IPv6 address as in RFC 5952, without mixed IPv4 notation",
+        )
+    }
+
+    /// An IPv6 prefix.
+    pub fn ipv6_prefix(text: &str) -> Verdict {
+        text.parse::<crate::address::Ipv6Prefix>()
+            .map(drop)
+            .map_err(Cow::from)
+    }
+
+    /// Three digits.
+    pub fn mcc(text: &str) -> Verdict {
+        when(
+            text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit()),
+            "expected three digits",
+        )
+    }
+
+    /// Two or three digits.
+    pub fn mnc(text: &str) -> Verdict {
+        when(
+            (2..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()),
+            "expected two or three digits",
+        )
+    }
+
+    /// Eleven hexadecimal digits.
+    pub fn nid(text: &str) -> Verdict {
+        when(hex(text, &[11]).is_some(), "expected eleven hexadecimal digits")
+    }
+
+    /// Six hexadecimal digits.
+    pub fn hex6(text: &str) -> Verdict {
+        when(hex(text, &[6]).is_some(), "expected six hexadecimal digits")
+    }
+
+    /// Two hexadecimal digits.
+    pub fn hex2(text: &str) -> Verdict {
+        when(hex(text, &[2]).is_some(), "expected two hexadecimal digits")
+    }
+
+    /// An AMF set: ten bits in three hexadecimal digits.
+    pub fn amf_set(text: &str) -> Verdict {
+        when(
+            hex(text, &[3]).is_some_and(|value| value <= 0x3ff),
+            "expected three hexadecimal digits, the first from 0 to 3",
+        )
+    }
+
+    /// Four or six hexadecimal digits.
+    pub fn tac(text: &str) -> Verdict {
+        when(
+            hex(text, &[4, 6]).is_some(),
+            "expected four or six hexadecimal digits",
+        )
+    }
+
+    /// Hexadecimal digits, perhaps none.
+    pub fn features(text: &str) -> Verdict {
+        crate::features::SupportedFeatures::parse(text)
+            .map(drop)
+            .map_err(Cow::from)
+    }
+
+    /// Decimal digits.
+    pub fn digits(text: &str) -> Verdict {
+        when(Digits::parse(text).is_some(), "expected 1 to 38 decimal digits")
+    }
+
+    /// Five to fifteen decimal digits.
+    pub fn number5to15(text: &str) -> Verdict {
+        when(
+            (5..=15).contains(&text.len()) && Digits::parse(text).is_some(),
+            "expected 5 to 15 decimal digits",
+        )
+    }
+
+    /// A routing indicator.
+    pub fn routing_indicator(text: &str) -> Verdict {
+        when(
+            text.len() <= 4 && Digits::parse(text).is_some(),
+            "expected 1 to 4 decimal digits",
+        )
+    }
+
+    /// A PLMN, digits run together.
+    pub fn plmn_digits(text: &str) -> Verdict {
+        when(
+            (5..=6).contains(&text.len()) && Digits::parse(text).is_some(),
+            "expected five or six decimal digits",
+        )
+    }
+
+    /// A vendor id.
+    pub fn vendor(text: &str) -> Verdict {
+        when(
+            text.len() == 6 && Digits::parse(text).is_some(),
+            "expected six decimal digits",
+        )
+    }
+
+    /// A regular expression within bounds.
+    pub fn pattern(text: &str) -> Verdict {
+        Pattern::new(text).map(drop).map_err(Cow::from)
+    }
+
+    /// A time of RFC 3339.
+    pub fn date_time(text: &str) -> Verdict {
+        when(
+            time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).is_ok(),
+            "expected a date and time as in RFC 3339, such as 2024-05-01T12:00:00Z",
+        )
+    }
+
+    /// An absolute URI.
+    pub fn uri(text: &str) -> Verdict {
+        let scheme = |scheme: &str| {
+            scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+                && scheme
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+        };
+        when(
+            text.split_once(':')
+                .is_some_and(|(start, rest)| scheme(start) && !rest.is_empty())
+                && !text
+                    .bytes()
+                    .any(|b| b.is_ascii_whitespace() || b.is_ascii_control() || b == b'"'),
+            "expected an absolute URI as in RFC 3986",
+        )
+    }
+
+    /// An internal group identity (TS 29.571 §5.3.2 GroupId).
+    pub fn group_id(text: &str) -> Verdict {
+        let mut parts = text.split('-');
+        let digit = |part: &str, lengths: std::ops::RangeInclusive<usize>| {
+            lengths.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit())
+        };
+        let good = parts.next().is_some_and(|part| hex(part, &[8]).is_some())
+            && parts.next().is_some_and(|part| digit(part, 3..=3))
+            && parts.next().is_some_and(|part| digit(part, 2..=3))
+            && parts.next().is_some_and(|part| {
+                (2..=20).contains(&part.len())
+                    && part.len().is_multiple_of(2)
+                    && part.bytes().all(|b| b.is_ascii_hexdigit())
+            })
+            && parts.next().is_none();
+        when(good, "expected a group id such as A1B2C3D4-240-01-AB12")
+    }
+
+    /// `3GPP_ACCESS` or `NON_3GPP_ACCESS`: a closed enumeration.
+    pub fn access_type(text: &str) -> Verdict {
+        when(
+            matches!(text, "3GPP_ACCESS" | "NON_3GPP_ACCESS"),
+            "expected 3GPP_ACCESS or NON_3GPP_ACCESS",
+        )
+    }
+
+    /// A text of at least one character.
+    pub fn not_empty(text: &str) -> Verdict {
+        when(!text.is_empty(), "expected a string that is not empty")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static INNER: Shape = Shape::Object(&Object {
+        members: &[
+            req("id", Shape::Rule(rules::uuid)),
+            opt("n", Shape::Integer(0, 100)),
+        ],
+        rule: None,
+    });
+    static OUTER: Shape = Shape::Object(&Object {
+        members: &[
+            opt("list", Shape::List(&INNER)),
+            opt("a/b", Shape::Bool),
+            opt("map", Shape::Map(&INNER)),
+        ],
+        rule: Some(|map| {
+            if map.contains_key("a/b") || map.contains_key("list") {
+                Ok(())
+            } else {
+                Err(("list", "expected list or a/b"))
+            }
+        }),
+    });
+
+    fn faults(text: &str) -> Vec<(String, String)> {
+        OUTER
+            .check(&serde_json::from_str(text).unwrap())
+            .into_iter()
+            .map(|fault| (fault.pointer, fault.expected.into_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_place() {
+        let found = faults(r#"{"list":[{"id":"x","n":101},{}],"a/b":1,"map":{"k~":{"id":7}}}"#);
+        let places: Vec<_> = found.iter().map(|(place, _)| place.as_str()).collect();
+        assert_eq!(
+            places,
+            ["/list/0/id", "/list/0/n", "/list/1/id", "/a~1b", "/map/k~0/id"]
+        );
+        assert_eq!(found[1].1, "expected a whole number from 0 to 100");
+        assert_eq!(
+            faults("{}"),
+            [("/list".to_owned(), "expected list or a/b".to_owned())]
+        );
+        assert_eq!(faults(r#"{"list":[]}"#)[0].0, "/list");
+        assert_eq!(faults("[]"), [(String::new(), "expected an object".to_owned())]);
+    }
+
+    #[test]
+    fn faults_are_bounded() {
+        let many = format!(r#"{{"list":[{}1]}}"#, "1,".repeat(10_000));
+        assert_eq!(faults(&many).len(), MAX_FAULTS);
+    }
+
+    #[test]
+    fn text_rules() {
+        use rules::*;
+        for good in ["amf1.5gc.mnc001.mcc240.3gppnetwork.org", "a.bc", "x.example.com."] {
+            assert_eq!(fqdn(good), Ok(()), "{good}");
+        }
+        for bad in ["localhost", "-a.com", "a..com", "a.c", "a.1com", "a_b.com", ""] {
+            assert!(fqdn(bad).is_err(), "{bad}");
+        }
+        assert!(
+            uri("http://a").is_ok()
+                && uri("urn:x").is_ok()
+                && uri("/path").is_err()
+                && uri("http://a b").is_err()
+        );
+        assert!(group_id("A1B2C3D4-240-01-AB12").is_ok() && group_id("A1B2C3D4-240-01-AB1").is_err());
+        assert!(ipv6("2001:db8::1").is_ok() && ipv6("::ffff:1.2.3.4").is_err());
+        assert!(date_time("2024-05-01T12:00:00.123Z").is_ok() && date_time("yesterday").is_err());
+        assert!(amf_set("3ff").is_ok() && amf_set("400").is_err());
+    }
+}
