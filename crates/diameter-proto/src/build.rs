@@ -1,0 +1,419 @@
+//! Writing messages. [`AvpWriter`] appends AVPs, typed by [`Tag`]; [`MessageBuilder`] puts a header before
+//! them. What is written is right by construction: lengths, padding and the V flag follow from the content.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use thiserror::Error;
+
+use crate::avp::{AVP_HEADER_LEN, AVP_VENDOR_HEADER_LEN, Avp, AvpFlags, AvpKey, padding};
+use crate::fault::{Fault, ResultCode};
+use crate::header::{CommandFlags, HEADER_LEN, Header, MAX_LENGTH, VERSION};
+use crate::kind::{Grouped, Kind, Tag};
+use crate::known;
+use crate::message::{Message, MessageMut};
+
+/// Why something could not be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum BuildError {
+    /// A message or an AVP got longer than a 24-bit length can say.
+    #[error("a message or AVP got longer than {MAX_LENGTH} bytes, the most a length field can say")]
+    TooLong,
+}
+
+/// Appends AVPs to a buffer.
+#[derive(Debug, Default)]
+pub struct AvpWriter {
+    out: BytesMut,
+    /// Set when a length did not fit; what was written is of no use then.
+    too_long: bool,
+}
+
+impl AvpWriter {
+    /// A writer with room for `bytes`.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            out: BytesMut::with_capacity(bytes),
+            too_long: false,
+        }
+    }
+
+    /// Appends an AVP.
+    pub fn put<K: Kind>(&mut self, tag: Tag<K>, value: K::Value<'_>) -> &mut Self {
+        let start = self.begin(tag.key, tag.flags());
+        K::write(value, &mut self.out);
+        self.end(start)
+    }
+
+    /// Appends an AVP if there is a value for it.
+    pub fn maybe<K: Kind>(&mut self, tag: Tag<K>, value: Option<K::Value<'_>>) -> &mut Self {
+        match value {
+            Some(value) => self.put(tag, value),
+            None => self,
+        }
+    }
+
+    /// Appends a Grouped AVP with what `fill` writes.
+    pub fn group(&mut self, tag: Tag<Grouped>, fill: impl FnOnce(&mut Self)) -> &mut Self {
+        let start = self.begin(tag.key, tag.flags());
+        fill(self);
+        self.end(start)
+    }
+
+    /// Appends an AVP whose type is known only at run time. The V flag follows from `key`.
+    pub fn put_raw(&mut self, key: AvpKey, flags: AvpFlags, data: &[u8]) -> &mut Self {
+        let start = self.begin(key, flags);
+        self.out.extend_from_slice(data);
+        self.end(start)
+    }
+
+    /// Appends a Grouped AVP whose type is known only at run time.
+    ///
+    /// # Errors
+    /// Those of `fill`; the group is then left out.
+    pub fn group_raw<E>(
+        &mut self,
+        key: AvpKey,
+        flags: AvpFlags,
+        fill: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<&mut Self, E> {
+        let start = self.begin(key, flags);
+        match fill(self) {
+            Ok(()) => Ok(self.end(start)),
+            Err(error) => {
+                self.out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    /// Appends an AVP exactly as it was received.
+    pub fn copy(&mut self, avp: &Avp<'_>) -> &mut Self {
+        self.out.extend_from_slice(avp.raw);
+        self.out.put_bytes(0, padding(avp.raw.len()));
+        self
+    }
+
+    /// Appends AVPs that are encoded and padded already.
+    pub fn append_encoded(&mut self, avps: &[u8]) -> &mut Self {
+        self.out.extend_from_slice(avps);
+        self
+    }
+
+    fn begin(&mut self, key: AvpKey, flags: AvpFlags) -> usize {
+        let start = self.out.len();
+        self.out.put_u32(key.code);
+        if key.vendor == 0 {
+            self.out.put_u32(u32::from(flags.0 & !AvpFlags::VENDOR.0) << 24);
+        } else {
+            self.out.put_u32(u32::from(flags.0 | AvpFlags::VENDOR.0) << 24);
+            self.out.put_u32(key.vendor);
+        }
+        start
+    }
+
+    fn end(&mut self, start: usize) -> &mut Self {
+        let length = self.out.len() - start;
+        if length > MAX_LENGTH {
+            self.too_long = true;
+        }
+        let [_, l0, l1, l2] = (length as u32).to_be_bytes();
+        // `begin` wrote at least eight bytes at `start`.
+        self.out[start + 5..start + 8].copy_from_slice(&[l0, l1, l2]);
+        self.out.put_bytes(0, padding(length));
+        self
+    }
+
+    /// What was written.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// What was written, given away.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.out.freeze()
+    }
+}
+
+/// Encodes a single AVP, padded: for what is appended to relayed messages again and again.
+#[must_use]
+pub fn encode_one<K: Kind>(tag: Tag<K>, value: K::Value<'_>) -> Bytes {
+    let mut writer = AvpWriter::with_capacity(AVP_VENDOR_HEADER_LEN + 64);
+    writer.put(tag, value);
+    writer.into_bytes()
+}
+
+/// Who we are in the messages we send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// Origin-Host.
+    pub host: String,
+    /// Origin-Realm.
+    pub realm: String,
+}
+
+impl Origin {
+    /// An origin of these names.
+    #[must_use]
+    pub fn new(host: impl Into<String>, realm: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            realm: realm.into(),
+        }
+    }
+}
+
+/// Builds a message. AVPs are appended through [`AvpWriter`], to which it dereferences.
+#[derive(Debug)]
+pub struct MessageBuilder {
+    header: Header,
+    avps: AvpWriter,
+}
+
+impl std::ops::Deref for MessageBuilder {
+    type Target = AvpWriter;
+
+    fn deref(&self) -> &AvpWriter {
+        &self.avps
+    }
+}
+
+impl std::ops::DerefMut for MessageBuilder {
+    fn deref_mut(&mut self) -> &mut AvpWriter {
+        &mut self.avps
+    }
+}
+
+impl MessageBuilder {
+    /// A message with this header, whose version and length need not be right yet.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
+        let mut avps = AvpWriter::with_capacity(512);
+        avps.out.put_bytes(0, HEADER_LEN);
+        Self { header, avps }
+    }
+
+    /// A request that may be proxied. The identifiers are zero until somebody sets them: the driver sets
+    /// the Hop-by-Hop Identifier of whatever it sends, and the End-to-End Identifier where it is zero.
+    #[must_use]
+    pub fn request(command: u32, application: u32) -> Self {
+        Self::new(Header {
+            version: VERSION,
+            length: 0,
+            flags: CommandFlags::REQUEST.with(CommandFlags::PROXIABLE),
+            command,
+            application,
+            hop_by_hop: 0,
+            end_to_end: 0,
+        })
+    }
+
+    /// An answer to `request`: same command, application and identifiers, same P flag (RFC 6733 §6.2), and
+    /// its Session-Id first, if it has one.
+    #[must_use]
+    pub fn answer(request: &Message<impl AsRef<[u8]>>) -> Self {
+        let mut header = request.header();
+        header.flags = CommandFlags(header.flags.0 & CommandFlags::PROXIABLE.0);
+        let mut builder = Self::new(header);
+        // A broken request still gets an answer, so a walk that fails is as good as no Session-Id.
+        if let Ok(Some(session)) = request.avps().find(known::SESSION_ID) {
+            builder.copy(&session);
+        }
+        builder
+    }
+
+    /// The complete answer to a request that is refused for `fault`: result code with the E flag where §7.1.3
+    /// wants it, Error-Message, Failed-AVP, and the request's Proxy-Info (§6.2).
+    #[must_use]
+    pub fn error_answer(request: &Message<impl AsRef<[u8]>>, origin: &Origin, fault: &Fault) -> MessageMut {
+        let mut builder = Self::answer(request);
+        builder.put_fault(origin, fault);
+        for avp in request
+            .avps()
+            .map_while(Result::ok)
+            .filter(|avp| avp.is(known::PROXY_INFO))
+        {
+            builder.copy(&avp);
+        }
+        builder.finish_within_bounds()
+    }
+
+    /// As [`MessageBuilder::error_answer`], to a request of which only the header could be read.
+    #[must_use]
+    pub fn error_answer_to_header(request: &Header, origin: &Origin, fault: &Fault) -> MessageMut {
+        let mut header = *request;
+        header.flags = CommandFlags(header.flags.0 & CommandFlags::PROXIABLE.0);
+        let mut builder = Self::new(header);
+        builder.put_fault(origin, fault);
+        builder.finish_within_bounds()
+    }
+
+    fn put_fault(&mut self, origin: &Origin, fault: &Fault) {
+        if fault.code.is_protocol_error() {
+            self.header.flags = self.header.flags.with(CommandFlags::ERROR);
+        }
+        self.put(known::RESULT_CODE, fault.code.0)
+            .put(known::ORIGIN_HOST, &origin.host)
+            .put(known::ORIGIN_REALM, &origin.realm)
+            .put(known::ERROR_MESSAGE, &fault.reason);
+        if let Some(failed) = &fault.failed_avp {
+            self.group(known::FAILED_AVP, |group| {
+                group.append_encoded(failed);
+            });
+        }
+    }
+
+    /// Result-Code, Origin-Host and Origin-Realm: what nearly every answer has.
+    pub fn result(&mut self, code: ResultCode, origin: &Origin) -> &mut Self {
+        self.put(known::RESULT_CODE, code.0)
+            .put(known::ORIGIN_HOST, &origin.host)
+            .put(known::ORIGIN_REALM, &origin.realm);
+        self
+    }
+
+    /// The flags of the header, to be changed.
+    pub fn flags_mut(&mut self) -> &mut CommandFlags {
+        &mut self.header.flags
+    }
+
+    /// Sets both identifiers.
+    pub fn identifiers(&mut self, hop_by_hop: u32, end_to_end: u32) -> &mut Self {
+        self.header.hop_by_hop = hop_by_hop;
+        self.header.end_to_end = end_to_end;
+        self
+    }
+
+    /// The message.
+    ///
+    /// # Errors
+    /// When a length did not fit into 24 bits.
+    pub fn finish(mut self) -> Result<MessageMut, BuildError> {
+        let length = self.avps.out.len();
+        if self.avps.too_long || length > MAX_LENGTH {
+            return Err(BuildError::TooLong);
+        }
+        self.header.length = length as u32;
+        self.header.version = VERSION;
+        // `new` put HEADER_LEN bytes there.
+        self.avps.out[..HEADER_LEN].copy_from_slice(&self.header.encode());
+        Ok(Message::trusted(self.avps.out))
+    }
+
+    /// For messages whose parts come from one received message, which itself fits into 24 bits. Should they
+    /// not fit together all the same, the AVPs are left out: a bare answer is better than none.
+    fn finish_within_bounds(self) -> MessageMut {
+        let header = self.header;
+        self.finish().unwrap_or_else(|BuildError::TooLong| {
+            let bare = Header {
+                length: HEADER_LEN as u32,
+                version: VERSION,
+                ..header
+            };
+            Message::trusted(BytesMut::from(&bare.encode()[..]))
+        })
+    }
+}
+
+const _: () = assert!(
+    AVP_HEADER_LEN == 8,
+    "AvpWriter::end patches the length at byte 5 of an AVP"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::AddressValue;
+
+    fn request() -> Message {
+        let mut builder = MessageBuilder::request(316, 16_777_251);
+        builder.identifiers(7, 9);
+        builder
+            .put(known::SESSION_ID, "mme;1")
+            .put(known::ORIGIN_HOST, "mme.example");
+        builder.group(known::PROXY_INFO, |group| {
+            group
+                .put(known::PROXY_HOST, "agent")
+                .put(known::PROXY_STATE, b"xyz");
+        });
+        builder.finish().unwrap().freeze()
+    }
+
+    #[test]
+    fn what_is_built_can_be_read() {
+        let message = request();
+        let again = Message::parse(message.as_bytes()).unwrap();
+        assert_eq!(again.get(known::SESSION_ID).unwrap(), Some("mme;1"));
+        let proxy = again.require(known::PROXY_INFO).unwrap();
+        assert_eq!(proxy.get(known::PROXY_STATE).unwrap(), Some(&b"xyz"[..]));
+        assert!(again.get(known::RESULT_CODE).unwrap().is_none());
+        assert_eq!(again.header().hop_by_hop, 7);
+        let missing = again.require(known::HOST_IP_ADDRESS).unwrap_err();
+        assert_eq!(missing.code, ResultCode::MISSING_AVP);
+        assert_eq!(
+            missing.failed_avp.unwrap().len(),
+            16,
+            "header and six zeros, padded"
+        );
+    }
+
+    #[test]
+    fn an_error_answer_has_all_that_the_rfc_asks_for() {
+        let fault = Fault::missing(known::DESTINATION_REALM);
+        let answer = MessageBuilder::error_answer(&request(), &Origin::new("us", "realm"), &fault);
+        assert_eq!(answer.flags(), CommandFlags::PROXIABLE);
+        assert_eq!(
+            (answer.hop_by_hop(), answer.end_to_end(), answer.command()),
+            (7, 9, 316)
+        );
+        assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 5005);
+        assert_eq!(answer.require(known::SESSION_ID).unwrap(), "mme;1");
+        let failed = answer.require(known::FAILED_AVP).unwrap();
+        assert!(failed.find(known::DESTINATION_REALM).unwrap().is_some());
+        assert!(
+            answer
+                .require(known::PROXY_INFO)
+                .unwrap()
+                .find(known::PROXY_HOST)
+                .unwrap()
+                .is_some()
+        );
+
+        let protocol = Fault::new(ResultCode::TOO_BUSY, "later");
+        let answer = MessageBuilder::error_answer(&request(), &Origin::new("us", "realm"), &protocol);
+        assert!(answer.flags().contains(CommandFlags::ERROR));
+    }
+
+    #[test]
+    fn a_message_beyond_24_bits_is_refused() {
+        let mut builder = MessageBuilder::request(316, 0);
+        builder.put(known::PROXY_STATE, &vec![0; MAX_LENGTH - 20]);
+        assert_eq!(builder.finish().unwrap_err(), BuildError::TooLong);
+    }
+
+    #[test]
+    fn a_relay_patches_in_place() {
+        let mut message = Message::parse(BytesMut::from(request().as_bytes())).unwrap();
+        message.set_hop_by_hop(0xffff_0000);
+        message.set_flags(message.flags().with(CommandFlags::RETRANSMITTED));
+        let record = encode_one(known::ROUTE_RECORD, "mme.example");
+        assert!(message.announce_appended(record.len()));
+        assert!(!message.announce_appended(MAX_LENGTH));
+        let sent = [message.as_bytes(), &record].concat();
+        let received = Message::parse(&sent[..]).unwrap();
+        assert_eq!(received.get(known::ROUTE_RECORD).unwrap(), Some("mme.example"));
+        assert_eq!(received.flags().to_string(), "RPT");
+        assert_eq!(received.hop_by_hop(), 0xffff_0000);
+    }
+
+    #[test]
+    fn addresses_take_ip_addresses() {
+        let mut writer = AvpWriter::default();
+        let ip: std::net::IpAddr = "2001:db8::9".parse().unwrap();
+        writer.put(known::HOST_IP_ADDRESS, ip.into());
+        let read = crate::Avps::new(writer.as_bytes())
+            .require(known::HOST_IP_ADDRESS)
+            .unwrap();
+        assert_eq!(read, AddressValue::Ip(ip));
+    }
+}
