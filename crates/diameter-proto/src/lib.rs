@@ -29,6 +29,7 @@ pub mod header;
 pub mod kind;
 pub mod known;
 pub mod message;
+pub mod peer;
 pub mod pending;
 pub mod routing;
 

@@ -1,0 +1,733 @@
+//! What the rows of [`super::table`] do.
+//!
+//! A [`Machine`] stands for one peer. It is told what happens ([`Input`]) and says what is to be done
+//! ([`Machine::output`]); [`Machine::deadline`] is when it next wants [`Input::Timer`]. It knows the two
+//! connections only as [`Side`]s; which socket that is, the driver knows.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::capabilities::Capabilities;
+use super::table::{Action, Event, Side, State, row};
+use super::watchdog::{Command, Health, Reopen, Watchdog};
+use crate::build::MessageBuilder;
+use crate::fault::{Fault, ResultCode};
+use crate::header::CommandFlags;
+use crate::known::{self, command, disconnect_cause};
+use crate::message::{Message, MessageMut, MessageRef};
+
+/// What to do when a peer that is connected connects again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Duplicate {
+    /// Refuse the new connection, as the RFC's table does, and ask the old one at once whether it lives.
+    Reject,
+    /// Let the new connection replace the old one when it comes from the same address: the peer restarted
+    /// and the old connection's end has not reached us. Else as [`Duplicate::Reject`].
+    #[default]
+    ReplaceSameAddress,
+    /// Let the new connection replace the old one.
+    Replace,
+}
+
+/// How to treat a peer.
+#[derive(Clone, Debug)]
+pub struct PeerSettings {
+    /// The name the peer has to give as its Origin-Host, when we know whom we expect.
+    pub host: Option<String>,
+    /// Whether we connect, and connect again.
+    pub initiate: bool,
+    /// Watchdog interval (RFC 3539 `Twinit`).
+    pub watchdog: Duration,
+    /// When a new connection has to prove itself.
+    pub reopen: Reopen,
+    /// How long the peer may take to accept a connection.
+    pub connect_timeout: Duration,
+    /// How long the peer may take to send CEA.
+    pub capabilities_timeout: Duration,
+    /// How long the peer may take to send DPA, or to close after ours.
+    pub disconnect_timeout: Duration,
+    /// Pause before the first new attempt to connect; doubled for each further one …
+    pub reconnect_min: Duration,
+    /// … up to this.
+    pub reconnect_max: Duration,
+    /// What to do when a peer that is connected connects again.
+    pub duplicate: Duplicate,
+}
+
+impl Default for PeerSettings {
+    fn default() -> Self {
+        Self {
+            host: None,
+            initiate: false,
+            watchdog: Duration::from_secs(30),
+            reopen: Reopen::default(),
+            connect_timeout: Duration::from_secs(10),
+            capabilities_timeout: Duration::from_secs(10),
+            disconnect_timeout: Duration::from_secs(5),
+            reconnect_min: Duration::from_secs(1),
+            reconnect_max: Duration::from_secs(30),
+            duplicate: Duplicate::default(),
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// We want a connection now, whatever the back-off says.
+    Start,
+    /// The connection we wanted is there.
+    Connected {
+        /// Our address on it.
+        local: IpAddr,
+    },
+    /// The connection we wanted could not be had.
+    ConnectFailed,
+    /// The peer connected and sent this CER. Answer by [`Output::Accept`] or [`Output::Reject`].
+    ConnectedBy {
+        /// The CER.
+        cer: MessageRef<'a>,
+        /// What it says, as read by [`Capabilities::read`].
+        remote: Capabilities,
+        /// Our address on the new connection.
+        local: IpAddr,
+        /// Whether it comes from the address that the present connection goes to.
+        same_address: bool,
+    },
+    /// A message of the base protocol (CER, DWR, DPR and their answers) came.
+    Received(Side, MessageRef<'a>),
+    /// A connection broke or was closed by the peer.
+    Disconnected(Side),
+    /// Time has come.
+    Timer,
+    /// We want no connection any more; the cause goes into the DPR.
+    Stop(i32),
+}
+
+/// What is to be done. The order matters.
+#[derive(Debug)]
+pub enum Output {
+    /// Open a connection to the peer; report [`Input::Connected`] or [`Input::ConnectFailed`].
+    Connect,
+    /// The connection the CER came on is from now on the responder's.
+    Accept,
+    /// Send this on the connection the CER came on, then close it. It never becomes the responder's.
+    Reject(MessageMut),
+    /// Send this.
+    Send(Side, MessageMut),
+    /// Close this connection (or end the attempt), after what is queued on it was sent. Its end is not to
+    /// be reported.
+    Close(Side),
+    /// The peer is open on this side. When `secure`, both have announced TLS in Inband-Security-Id: the
+    /// handshake comes before anything else (the initiator is its client).
+    Up {
+        /// The connection to use.
+        side: Side,
+        /// What the peer said of itself.
+        remote: Arc<Capabilities>,
+        /// Application ids in common.
+        common: Vec<u32>,
+        /// Whether a TLS handshake has to come first.
+        secure: bool,
+    },
+    /// The peer may be given requests ([`Health::Okay`]) or should not be (any other).
+    Health(Health),
+    /// The peer is not open any more.
+    Down(DownReason),
+}
+
+/// Why a peer is not open any more.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DownReason {
+    /// The connection broke.
+    Lost,
+    /// The watchdog went unanswered.
+    Silent,
+    /// The peer said so, for this Disconnect-Cause.
+    PeerSaid(i32),
+    /// We said so.
+    WeSaid,
+    /// The peer connected anew.
+    Replaced,
+}
+
+/// One peer.
+#[derive(Debug)]
+pub struct Machine {
+    local: Arc<Capabilities>,
+    settings: PeerSettings,
+    state: State,
+    /// Which connections there are (or are being made).
+    initiator: bool,
+    responder: bool,
+    /// Our address on each.
+    addresses: [Option<IpAddr>; 2],
+    remote: Option<Arc<Capabilities>>,
+    common: Vec<u32>,
+    /// The CER that still has to be answered.
+    cer: Option<Message>,
+    watchdog: Watchdog,
+    /// End of the present state, for those that may not last.
+    due: Option<Instant>,
+    reconnect_at: Option<Instant>,
+    pause: Duration,
+    stop_cause: i32,
+    next_id: u32,
+    outputs: VecDeque<Output>,
+}
+
+impl Machine {
+    /// A peer without a connection. `seed` makes identifiers and jitter differ between machines.
+    #[must_use]
+    pub fn new(local: Arc<Capabilities>, settings: PeerSettings, seed: u64) -> Self {
+        Self {
+            local,
+            state: State::Closed,
+            initiator: false,
+            responder: false,
+            addresses: [None; 2],
+            remote: None,
+            common: Vec::new(),
+            cer: None,
+            watchdog: Watchdog::new(
+                settings.watchdog,
+                settings.reopen,
+                seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            ),
+            due: None,
+            reconnect_at: None,
+            pause: settings.reconnect_min,
+            stop_cause: disconnect_cause::REBOOTING,
+            next_id: seed as u32,
+            outputs: VecDeque::new(),
+            settings,
+        }
+    }
+
+    /// The state.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// The settings.
+    #[must_use]
+    pub const fn settings(&self) -> &PeerSettings {
+        &self.settings
+    }
+
+    /// What the watchdog thinks.
+    #[must_use]
+    pub const fn health(&self) -> Health {
+        self.watchdog.health()
+    }
+
+    /// What the peer said of itself, while it is open (or about to be).
+    #[must_use]
+    pub const fn remote(&self) -> Option<&Arc<Capabilities>> {
+        self.remote.as_ref()
+    }
+
+    /// The side that is open.
+    #[must_use]
+    pub const fn open_side(&self) -> Option<Side> {
+        match self.state {
+            State::IOpen => Some(Side::Initiator),
+            State::ROpen => Some(Side::Responder),
+            _ => None,
+        }
+    }
+
+    /// When [`Input::Timer`] is wanted.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        [self.due, self.watchdog.deadline(), self.reconnect_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Takes the next thing to be done.
+    pub fn output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// A message of an application came: whoever sends is alive. Call it for every message while the health
+    /// is not [`Health::Okay`], and at least once per read while it is.
+    #[inline]
+    pub fn traffic(&mut self, now: Instant) {
+        if let Some(command) = self.watchdog.traffic(now) {
+            self.watchdog_says(now, command);
+        }
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Start => self.event(now, Event::Start, None),
+            Input::Connected { local } => {
+                self.addresses[Side::Initiator as usize] = Some(local);
+                self.event(now, Event::IRcvConnAck, None);
+            }
+            Input::ConnectFailed => self.event(now, Event::IRcvConnNack, None),
+            Input::ConnectedBy {
+                cer,
+                remote,
+                local,
+                same_address,
+            } => {
+                self.connected_by(now, cer, remote, local, same_address);
+            }
+            Input::Received(side, message) => self.received(now, side, message),
+            Input::Disconnected(Side::Initiator) => self.event(now, Event::IPeerDisc, None),
+            Input::Disconnected(Side::Responder) => self.event(now, Event::RPeerDisc, None),
+            Input::Timer => self.timer(now),
+            Input::Stop(cause) => {
+                self.stop_cause = cause;
+                self.event(now, Event::Stop, None);
+                self.reconnect_at = None;
+            }
+        }
+    }
+
+    fn timer(&mut self, now: Instant) {
+        let over = |deadline: Option<Instant>| deadline.is_some_and(|due| due <= now);
+        if over(self.due) {
+            self.due = None;
+            self.event(now, Event::Timeout, None);
+        }
+        if over(self.watchdog.deadline())
+            && let Some(command) = self.watchdog.timer(now)
+        {
+            self.watchdog_says(now, command);
+        }
+        if over(self.reconnect_at) {
+            self.reconnect_at = None;
+            self.event(now, Event::Start, None);
+        }
+    }
+
+    fn watchdog_says(&mut self, now: Instant, command: Command) {
+        match command {
+            Command::SendWatchdog => self.send_watchdog(),
+            Command::Failover | Command::Failback => {
+                self.outputs.push_back(Output::Health(self.watchdog.health()));
+            }
+            Command::CloseConnection => self.event(now, Event::Timeout, None),
+        }
+    }
+
+    fn connected_by(
+        &mut self,
+        now: Instant,
+        cer: MessageRef<'_>,
+        remote: Capabilities,
+        local: IpAddr,
+        same_address: bool,
+    ) {
+        if let Err(fault) = self.acceptable(&remote) {
+            let answer = self.capabilities_answer(cer, Some(local), Err(&fault));
+            self.outputs.push_back(Output::Reject(answer));
+            return;
+        }
+        let replace = match self.settings.duplicate {
+            Duplicate::Reject => false,
+            Duplicate::ReplaceSameAddress => same_address,
+            Duplicate::Replace => true,
+        };
+        if replace && let Some(side) = self.open_side() {
+            self.go_down(now, DownReason::Replaced);
+            let lost = if side == Side::Initiator {
+                Event::IPeerDisc
+            } else {
+                Event::RPeerDisc
+            };
+            self.event(now, lost, None);
+            self.reconnect_at = None;
+        }
+        let accepts =
+            row(self.state, Event::RConnCer).is_some_and(|row| row.actions.contains(&Action::RAccept));
+        if accepts {
+            self.addresses[Side::Responder as usize] = Some(local);
+            self.remote = Some(Arc::new(remote));
+        }
+        self.event(now, Event::RConnCer, Some(cer));
+    }
+
+    /// Process-CER and Process-CEA: is this the peer we mean, and have we anything in common?
+    fn acceptable(&self, remote: &Capabilities) -> Result<Vec<u32>, Fault> {
+        if let Some(expected) = &self.settings.host
+            && !expected.eq_ignore_ascii_case(&remote.origin.host)
+        {
+            return Err(Fault::new(
+                ResultCode::UNKNOWN_PEER,
+                format!("Origin-Host is {}, expected {expected}", remote.origin.host),
+            ));
+        }
+        if remote.origin.host.eq_ignore_ascii_case(&self.local.origin.host) {
+            return Err(Fault::new(
+                ResultCode::UNKNOWN_PEER,
+                "the peer gives our own name as its Origin-Host",
+            ));
+        }
+        self.local.common(remote)
+    }
+
+    fn received(&mut self, now: Instant, side: Side, message: MessageRef<'_>) {
+        let (code, request) = (message.command(), message.is_request());
+        let pick = |i: Event, r: Event| if side == Side::Initiator { i } else { r };
+        let event = match (code, request) {
+            (command::CAPABILITIES_EXCHANGE, false) if side == Side::Initiator => {
+                return self.capabilities_came(now, message);
+            }
+            (command::CAPABILITIES_EXCHANGE, true) => return self.second_cer(now, side, message),
+            _ if side == Side::Initiator && matches!(self.state, State::WaitICea | State::WaitReturns) => {
+                Event::IRcvNonCea
+            }
+            (command::DEVICE_WATCHDOG, true) => pick(Event::IRcvDwr, Event::RRcvDwr),
+            (command::DEVICE_WATCHDOG, false) => pick(Event::IRcvDwa, Event::RRcvDwa),
+            (command::DISCONNECT_PEER, true) => pick(Event::IRcvDpr, Event::RRcvDpr),
+            (command::DISCONNECT_PEER, false) => pick(Event::IRcvDpa, Event::RRcvDpa),
+            _ => pick(Event::IRcvMessage, Event::RRcvMessage),
+        };
+        self.event(now, event, Some(message));
+    }
+
+    fn capabilities_came(&mut self, now: Instant, cea: MessageRef<'_>) {
+        let outcome = Capabilities::read(&cea).and_then(|remote| {
+            let code = ResultCode(cea.require(known::RESULT_CODE)?);
+            if code.is_success() {
+                self.acceptable(&remote).map(|common| (remote, common))
+            } else {
+                Err(Fault::new(code, "the peer refuses the capabilities exchange"))
+            }
+        });
+        match outcome {
+            Ok((remote, common)) => {
+                if matches!(self.state, State::WaitICea | State::WaitReturns) {
+                    (self.remote, self.common) = (Some(Arc::new(remote)), common);
+                }
+                self.event(now, Event::IRcvCea, Some(cea));
+            }
+            Err(_) => self.event(now, Event::IRcvNonCea, Some(cea)),
+        }
+    }
+
+    /// A CER on a connection that had its own: capabilities are not renegotiated (RFC 6737 is another
+    /// application).
+    fn second_cer(&mut self, now: Instant, side: Side, cer: MessageRef<'_>) {
+        let fault = Fault::new(
+            ResultCode::UNABLE_TO_COMPLY,
+            "capabilities were exchanged already",
+        );
+        let answer = MessageBuilder::error_answer(&cer, &self.local.origin, &fault);
+        self.outputs.push_back(Output::Send(side, answer));
+        if side == Side::Initiator && matches!(self.state, State::WaitICea | State::WaitReturns) {
+            self.event(now, Event::IRcvNonCea, None);
+        }
+    }
+
+    fn event(&mut self, now: Instant, event: Event, message: Option<MessageRef<'_>>) {
+        let Some(row) = row(self.state, event) else { return };
+        let from = self.state;
+        let was_open = self.open_side().is_some();
+        // The election's outcome is an event of its own, in the state that this row leads to.
+        let mut won = false;
+        for action in row.actions {
+            self.act(now, *action, event, message, &mut won);
+        }
+        self.state = row.next;
+        if was_open && self.open_side().is_none() {
+            self.go_down(now, self.reason(event, message));
+        }
+        if self.state != from {
+            self.entered(now, event);
+        }
+        if won {
+            self.event(now, Event::WinElection, None);
+        }
+    }
+
+    fn reason(&self, event: Event, message: Option<MessageRef<'_>>) -> DownReason {
+        match event {
+            Event::Stop => DownReason::WeSaid,
+            Event::Timeout => DownReason::Silent,
+            Event::IRcvDpr | Event::RRcvDpr => DownReason::PeerSaid(disconnect_cause_of(message)),
+            _ => DownReason::Lost,
+        }
+    }
+
+    fn go_down(&mut self, now: Instant, reason: DownReason) {
+        if self.watchdog.health() == Health::Initial || self.remote.is_none() {
+            return;
+        }
+        self.watchdog.connection_down();
+        self.remote = None;
+        self.outputs.push_back(Output::Down(reason));
+        // Busy peers get the longest pause; those who do not want to talk are left alone until we have to.
+        self.reconnect_at = match reason {
+            DownReason::WeSaid | DownReason::PeerSaid(disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU) => None,
+            _ if !self.settings.initiate => None,
+            DownReason::PeerSaid(disconnect_cause::BUSY) => {
+                self.pause = self.settings.reconnect_max;
+                Some(now + self.pause)
+            }
+            _ => Some(now + self.pause),
+        };
+    }
+
+    /// Timers of the state just entered.
+    fn entered(&mut self, now: Instant, event: Event) {
+        match self.state {
+            State::Closed => {
+                self.due = None;
+                self.cer = None;
+                (self.initiator, self.responder) = (false, false);
+                if self.settings.initiate && event != Event::Stop && self.remote.is_some() {
+                    self.remote = None;
+                }
+                self.try_again_later(now, event);
+            }
+            State::WaitConnAck | State::WaitConnAckElect => {
+                self.reconnect_at = None;
+                self.due = Some(self.due.unwrap_or(now + self.settings.connect_timeout));
+            }
+            State::WaitICea | State::WaitReturns => {
+                self.due = Some(now + self.settings.capabilities_timeout);
+            }
+            State::ROpen | State::IOpen => self.opened(now),
+            State::Closing => self.due = Some(now + self.settings.disconnect_timeout),
+        }
+    }
+
+    /// Back in Closed after an attempt that failed: the pause doubles, and varies by a quarter so that many
+    /// do not return at once.
+    fn try_again_later(&mut self, now: Instant, event: Event) {
+        let failed = matches!(
+            event,
+            Event::IRcvConnNack | Event::Timeout | Event::IRcvNonCea | Event::IPeerDisc
+        );
+        if self.settings.initiate && failed && self.reconnect_at.is_none() && self.stop_cause >= 0 {
+            self.next_id = self.next_id.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let quarter = self.pause.as_millis() as u64 / 4;
+            let jitter = Duration::from_millis(u64::from(self.next_id) % (quarter + 1));
+            self.reconnect_at = Some(now + self.pause + jitter);
+            self.pause = (self.pause * 2).min(self.settings.reconnect_max);
+        }
+    }
+
+    fn opened(&mut self, now: Instant) {
+        self.due = None;
+        self.reconnect_at = None;
+        self.pause = self.settings.reconnect_min;
+        let (Some(side), Some(remote)) = (self.open_side(), self.remote.clone()) else {
+            return;
+        };
+        let common = match side {
+            Side::Initiator => std::mem::take(&mut self.common),
+            Side::Responder => self.local.common(&remote).unwrap_or_default(),
+        };
+        let secure = self.local.inband_tls && remote.inband_tls;
+        self.outputs.push_back(Output::Up {
+            side,
+            remote,
+            common,
+            secure,
+        });
+        match self.watchdog.connection_up(now) {
+            Command::SendWatchdog => {
+                self.outputs.push_back(Output::Health(self.watchdog.health()));
+                self.send_watchdog();
+            }
+            _ => self.outputs.push_back(Output::Health(self.watchdog.health())),
+        }
+    }
+
+    fn act(
+        &mut self,
+        now: Instant,
+        action: Action,
+        event: Event,
+        message: Option<MessageRef<'_>>,
+        won: &mut bool,
+    ) {
+        match action {
+            Action::ISndConnReq => {
+                self.initiator = true;
+                self.outputs.push_back(Output::Connect);
+            }
+            Action::Cleanup => self.initiator = false,
+            Action::ISndCer => self.send_cer(),
+            Action::RAccept => {
+                self.responder = true;
+                self.cer = message.and_then(|cer| Message::parse(cer.as_bytes().to_vec().into()).ok());
+                self.outputs.push_back(Output::Accept);
+            }
+            Action::RReject => {
+                if let Some(cer) = message {
+                    let fault = Fault::new(ResultCode::UNABLE_TO_COMPLY, "this peer is connected already");
+                    let local = self.addresses[Side::Responder as usize];
+                    let answer = self.capabilities_answer(cer, local, Err(&fault));
+                    self.outputs.push_back(Output::Reject(answer));
+                }
+                if let Some(command) = self.watchdog.probe(now) {
+                    self.watchdog_says(now, command);
+                }
+            }
+            Action::RSndCea => self.send_cea(),
+            Action::Elect => *won = self.wins(),
+            Action::Error => {
+                self.close(Side::Initiator);
+                self.close(Side::Responder);
+            }
+            Action::IDisc => self.close(Side::Initiator),
+            Action::RDisc => self.close(Side::Responder),
+            Action::ProcessDwr => self.traffic(now),
+            Action::ProcessDwa => {
+                if let Some(command) = self.watchdog.answer(now) {
+                    self.watchdog_says(now, command);
+                }
+            }
+            Action::ISndDwa | Action::RSndDwa | Action::ISndDpa | Action::RSndDpa => {
+                if let Some(request) = message {
+                    let side = match event {
+                        Event::IRcvDwr | Event::IRcvDpr => Side::Initiator,
+                        _ => Side::Responder,
+                    };
+                    self.answer(side, request);
+                }
+            }
+            Action::ISndDpr => self.send_dpr(Side::Initiator),
+            Action::RSndDpr => self.send_dpr(Side::Responder),
+            // Checked before the event was raised: a CER or CEA that is not acceptable raises another.
+            Action::ProcessCer | Action::ProcessCea => {}
+            // Messages of applications go between the driver and the application.
+            Action::Process | Action::ISndMessage | Action::RSndMessage => {}
+        }
+    }
+
+    /// §5.6.4: we keep the peer's connection if our name succeeds its name.
+    fn wins(&self) -> bool {
+        let ours = self.local.origin.host.to_ascii_lowercase();
+        self.remote
+            .as_ref()
+            .is_some_and(|remote| ours > remote.origin.host.to_ascii_lowercase())
+    }
+
+    fn close(&mut self, side: Side) {
+        let there = match side {
+            Side::Initiator => std::mem::take(&mut self.initiator),
+            Side::Responder => std::mem::take(&mut self.responder),
+        };
+        if there {
+            self.outputs.push_back(Output::Close(side));
+        }
+        if side == Side::Responder {
+            self.cer = None;
+        }
+    }
+
+    fn request(&mut self, code: u32) -> MessageBuilder {
+        let mut builder = MessageBuilder::request(code, known::application::COMMON);
+        *builder.flags_mut() = CommandFlags::REQUEST;
+        self.next_id = self.next_id.wrapping_add(1);
+        builder.identifiers(self.next_id, self.next_id);
+        builder
+    }
+
+    fn push(&mut self, side: Side, builder: MessageBuilder) {
+        // Base messages are built from our own capabilities and stay far below 24 bits of length.
+        if let Ok(message) = builder.finish() {
+            self.outputs.push_back(Output::Send(side, message));
+        }
+    }
+
+    fn write_capabilities(&self, builder: &mut MessageBuilder, local: Option<IpAddr>) {
+        if self.local.addresses.is_empty() {
+            let mut own = (*self.local).clone();
+            own.addresses.extend(local);
+            own.write(builder);
+        } else {
+            self.local.write(builder);
+        }
+    }
+
+    fn send_cer(&mut self) {
+        let mut builder = self.request(command::CAPABILITIES_EXCHANGE);
+        self.write_capabilities(&mut builder, self.addresses[Side::Initiator as usize]);
+        self.push(Side::Initiator, builder);
+    }
+
+    fn send_cea(&mut self) {
+        if let Some(cer) = self.cer.take() {
+            let local = self.addresses[Side::Responder as usize];
+            let answer = self.capabilities_answer(cer.view(), local, Ok(()));
+            self.outputs.push_back(Output::Send(Side::Responder, answer));
+        }
+    }
+
+    fn capabilities_answer(
+        &self,
+        cer: MessageRef<'_>,
+        local: Option<IpAddr>,
+        outcome: Result<(), &Fault>,
+    ) -> MessageMut {
+        let mut builder = MessageBuilder::answer(&cer);
+        let code = outcome.err().map_or(ResultCode::SUCCESS, |fault| fault.code);
+        if code.is_protocol_error() {
+            *builder.flags_mut() = builder.flags_mut().with(CommandFlags::ERROR);
+        }
+        builder.put(known::RESULT_CODE, code.0);
+        self.write_capabilities(&mut builder, local);
+        if let Err(fault) = outcome {
+            builder.put(known::ERROR_MESSAGE, &fault.reason);
+            if let Some(failed) = &fault.failed_avp {
+                builder.group(known::FAILED_AVP, |group| {
+                    group.append_encoded(failed);
+                });
+            }
+        }
+        builder.finish().unwrap_or_else(|_| {
+            let fault = Fault::new(code, "");
+            MessageBuilder::error_answer_to_header(&cer.header(), &self.local.origin, &fault)
+        })
+    }
+
+    fn send_watchdog(&mut self) {
+        let Some(side) = self.open_side() else { return };
+        let mut builder = self.request(command::DEVICE_WATCHDOG);
+        builder
+            .put(known::ORIGIN_HOST, &self.local.origin.host)
+            .put(known::ORIGIN_REALM, &self.local.origin.realm)
+            .maybe(known::ORIGIN_STATE_ID, self.local.origin_state_id);
+        self.push(side, builder);
+    }
+
+    fn send_dpr(&mut self, side: Side) {
+        let cause = self.stop_cause;
+        let mut builder = self.request(command::DISCONNECT_PEER);
+        builder
+            .put(known::ORIGIN_HOST, &self.local.origin.host)
+            .put(known::ORIGIN_REALM, &self.local.origin.realm)
+            .put(known::DISCONNECT_CAUSE, cause);
+        self.push(side, builder);
+    }
+
+    /// DWA or DPA.
+    fn answer(&mut self, side: Side, request: MessageRef<'_>) {
+        let mut builder = MessageBuilder::answer(&request);
+        builder.result(ResultCode::SUCCESS, &self.local.origin);
+        if request.command() == command::DEVICE_WATCHDOG {
+            builder.maybe(known::ORIGIN_STATE_ID, self.local.origin_state_id);
+        }
+        self.push(side, builder);
+    }
+}
+
+/// Disconnect-Cause of a DPR; one that has none is taken for a restart.
+fn disconnect_cause_of(dpr: Option<MessageRef<'_>>) -> i32 {
+    dpr.and_then(|dpr| dpr.get(known::DISCONNECT_CAUSE).ok().flatten())
+        .unwrap_or(disconnect_cause::REBOOTING)
+}

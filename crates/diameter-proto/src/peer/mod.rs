@@ -1,0 +1,22 @@
+//! A peer: capabilities exchange, watchdog, disconnection, election, and when to connect again. Bytes, events
+//! and time go in, messages and decisions come out.
+//!
+//! | file | what it holds | standard |
+//! |---|---|---|
+//! | [`table`] | the state machine, row by row | RFC 6733 §5.6 |
+//! | [`machine`] | what the rows' actions do | RFC 6733 §5.3 to §5.6 |
+//! | [`watchdog`] | is the peer still there? | RFC 3539 §3.4 |
+//! | [`capabilities`] | CER and CEA as types, the applications in common | RFC 6733 §5.3 |
+//!
+//! Messages of applications do not pass through here: when the machine is open, the driver delivers them
+//! itself and only tells the watchdog that something came ([`Machine::traffic`]).
+
+pub mod capabilities;
+pub mod machine;
+pub mod table;
+pub mod watchdog;
+
+pub use capabilities::{ApplicationId, Capabilities};
+pub use machine::{DownReason, Duplicate, Input, Machine, Output, PeerSettings};
+pub use table::{Action, Event, Side, State};
+pub use watchdog::{Health, Reopen};
