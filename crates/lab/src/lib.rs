@@ -1,2 +1,3 @@
 //! lab
+pub mod callmodel;
 pub mod http2;

@@ -30,7 +30,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { stream_window: 1 << 20, connection_window: 1 << 26, max_frame: 16_384, max_streams: 4096 }
+        Self {
+            stream_window: 1 << 20,
+            connection_window: 1 << 26,
+            max_frame: 16_384,
+            max_streams: 4096,
+        }
     }
 }
 
@@ -114,7 +119,12 @@ enum Reading {
     Preface,
     Frames,
     /// Inside a DATA frame: its bytes are handed over as they come.
-    Data { stream: u32, left: usize, padding: usize, end: bool },
+    Data {
+        stream: u32,
+        left: usize,
+        padding: usize,
+        end: bool,
+    },
 }
 
 /// The connection machine. Bytes from the socket go through [`Connection::next`]; bytes for the socket are
@@ -162,7 +172,12 @@ impl Connection {
             ],
         );
         if limits.connection_window > 65_535 {
-            frame::put_number(&mut out, frame::WINDOW_UPDATE, 0, limits.connection_window - 65_535);
+            frame::put_number(
+                &mut out,
+                frame::WINDOW_UPDATE,
+                0,
+                limits.connection_window - 65_535,
+            );
         }
         Self {
             limits,
@@ -187,7 +202,11 @@ impl Connection {
     /// How many requests may be without a complete answer (client side); 0 when none may be sent.
     #[must_use]
     pub fn streams(&self) -> usize {
-        if self.ready && !self.closing && self.next_stream < 0x7fff_fff0 { self.peer_streams as usize } else { 0 }
+        if self.ready && !self.closing && self.next_stream < 0x7fff_fff0 {
+            self.peer_streams as usize
+        } else {
+            0
+        }
     }
 
     /// Whether the peer's settings are known.
@@ -237,7 +256,11 @@ impl Connection {
             *digit = b'0' + (status / place % 10) as u8;
         }
         // Proof: the digits are ASCII by construction.
-        self.encoder.stable(&mut self.out, ":status", std::str::from_utf8(&digits).unwrap_or("500"));
+        self.encoder.stable(
+            &mut self.out,
+            ":status",
+            std::str::from_utf8(&digits).unwrap_or("500"),
+        );
         for (name, value) in stable {
             self.encoder.stable(&mut self.out, name, value);
         }
@@ -306,7 +329,12 @@ impl Connection {
                     self.partial.clear();
                     self.reading = Reading::Frames;
                 }
-                Reading::Data { stream, left, padding, end } => {
+                Reading::Data {
+                    stream,
+                    left,
+                    padding,
+                    end,
+                } => {
                     if input.is_empty() && left + padding > 0 {
                         return Ok(None);
                     }
@@ -316,13 +344,27 @@ impl Connection {
                     *input = &rest[skipped..];
                     let (left, padding) = (left - length, padding - skipped);
                     let done = left + padding == 0;
-                    self.reading =
-                        if done { Reading::Frames } else { Reading::Data { stream, left, padding, end } };
+                    self.reading = if done {
+                        Reading::Frames
+                    } else {
+                        Reading::Data {
+                            stream,
+                            left,
+                            padding,
+                            end,
+                        }
+                    };
                     self.account(length + skipped);
-                    return Ok(Some(Event::Data { stream, bytes, end: done && end }));
+                    return Ok(Some(Event::Data {
+                        stream,
+                        bytes,
+                        end: done && end,
+                    }));
                 }
                 Reading::Frames => {
-                    let Some(frame) = self.frame(input)? else { return Ok(None) };
+                    let Some(frame) = self.frame(input)? else {
+                        return Ok(None);
+                    };
                     if let Some(told) = self.handle(frame)? {
                         return Ok(Some(self.tell(told)));
                     }
@@ -340,27 +382,42 @@ impl Connection {
             let size = frame::HEADER + header.length;
             if header.kind == frame::DATA && !header.has(frame::PADDED) {
                 *input = &input[frame::HEADER..];
-                return Ok(Some(Complete { header, payload: Payload::Here(&[]) }));
+                return Ok(Some(Complete {
+                    header,
+                    payload: Payload::Here(&[]),
+                }));
             }
             if input.len() >= size {
                 let (whole, rest) = input.split_at(size);
                 *input = rest;
-                return Ok(Some(Complete { header, payload: Payload::Here(&whole[frame::HEADER..]) }));
+                return Ok(Some(Complete {
+                    header,
+                    payload: Payload::Here(&whole[frame::HEADER..]),
+                }));
             }
         }
         let missing = frame::HEADER.saturating_sub(self.partial.len());
         take(input, missing, &mut self.partial);
-        let Some(header) = Header::read(&self.partial) else { return Ok(None) };
+        let Some(header) = Header::read(&self.partial) else {
+            return Ok(None);
+        };
         self.check(header)?;
         let wanted = match header {
-            Header { kind: frame::DATA, .. } if header.has(frame::PADDED) => header.length.min(1),
-            Header { kind: frame::DATA, .. } => 0,
+            Header {
+                kind: frame::DATA, ..
+            } if header.has(frame::PADDED) => header.length.min(1),
+            Header {
+                kind: frame::DATA, ..
+            } => 0,
             _ => header.length,
         };
         let missing = frame::HEADER + wanted - self.partial.len();
         take(input, missing, &mut self.partial);
         let whole = self.partial.len() == frame::HEADER + wanted;
-        Ok(whole.then_some(Complete { header, payload: Payload::Kept }))
+        Ok(whole.then_some(Complete {
+            header,
+            payload: Payload::Kept,
+        }))
     }
 
     fn check(&self, header: Header) -> Result<(), Failure> {
@@ -396,12 +453,24 @@ impl Connection {
         let end = header.has(frame::END_STREAM);
         match header.kind {
             frame::DATA => {
-                let padding = if header.has(frame::PADDED) { payload.first().copied() } else { None };
+                let padding = if header.has(frame::PADDED) {
+                    payload.first().copied()
+                } else {
+                    None
+                };
                 let overhead = usize::from(padding.is_some());
                 let padding = usize::from(padding.unwrap_or(0));
-                let left = header.length.checked_sub(padding + overhead).ok_or(Failure::FrameSize)?;
+                let left = header
+                    .length
+                    .checked_sub(padding + overhead)
+                    .ok_or(Failure::FrameSize)?;
                 self.account(overhead);
-                self.reading = Reading::Data { stream, left, padding, end };
+                self.reading = Reading::Data {
+                    stream,
+                    left,
+                    padding,
+                    end,
+                };
                 Ok(None)
             }
             frame::HEADERS => {
@@ -438,7 +507,10 @@ impl Connection {
             }
             frame::WINDOW_UPDATE => {
                 let by = frame::number(payload).ok_or(Failure::FrameSize)? & 0x7fff_ffff;
-                self.send.widen(stream, by, &mut self.out).then_some(None).ok_or(Failure::FlowControl)
+                self.send
+                    .widen(stream, by, &mut self.out)
+                    .then_some(None)
+                    .ok_or(Failure::FlowControl)
             }
             frame::RST_STREAM => {
                 let code = frame::number(payload).ok_or(Failure::FrameSize)?;
@@ -447,7 +519,10 @@ impl Connection {
             }
             frame::GOAWAY => {
                 let last = frame::number(payload).ok_or(Failure::FrameSize)? & 0x7fff_ffff;
-                let code = payload.get(4..).and_then(frame::number).ok_or(Failure::FrameSize)?;
+                let code = payload
+                    .get(4..)
+                    .and_then(frame::number)
+                    .ok_or(Failure::FrameSize)?;
                 self.closing = true;
                 Ok(Some(Told::GoAway { last, code }))
             }
@@ -457,7 +532,9 @@ impl Connection {
     }
 
     fn head(&mut self, stream: u32, end: bool, block: &[u8]) -> Result<Told, Failure> {
-        self.decoder.decode(block, &mut self.fields).map_err(|_| Failure::Compression)?;
+        self.decoder
+            .decode(block, &mut self.fields)
+            .map_err(|_| Failure::Compression)?;
         Ok(Told::Head { stream, end })
     }
 
@@ -506,7 +583,11 @@ impl Connection {
     fn tell(&self, told: Told) -> Event<'_> {
         match told {
             Told::Ready => Event::Ready,
-            Told::Head { stream, end } => Event::Head { stream, fields: &self.fields, end },
+            Told::Head { stream, end } => Event::Head {
+                stream,
+                fields: &self.fields,
+                end,
+            },
             Told::Reset { stream, code } => Event::Reset { stream, code },
             Told::GoAway { last, code } => Event::GoAway { last, code },
         }

@@ -40,14 +40,19 @@ impl Fields {
     /// The fields in order, pseudo-headers included.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.spans.iter().map(|(start, middle, end)| {
-            (&self.text[*start as usize..*middle as usize], &self.text[*middle as usize..*end as usize])
+            (
+                &self.text[*start as usize..*middle as usize],
+                &self.text[*middle as usize..*end as usize],
+            )
         })
     }
 
     /// The first value of a field, by its lower-case name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(n, _)| *n == name.as_bytes()).map(|(_, value)| value)
+        self.iter()
+            .find(|(n, _)| *n == name.as_bytes())
+            .map(|(_, value)| value)
     }
 
     fn clear(&mut self) {
@@ -66,7 +71,11 @@ pub(super) struct Decoder {
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { entries: VecDeque::new(), size: 0, limit: DEFAULT_TABLE }
+        Self {
+            entries: VecDeque::new(),
+            size: 0,
+            limit: DEFAULT_TABLE,
+        }
     }
 }
 
@@ -122,7 +131,11 @@ impl Decoder {
         let (name, value): (&[u8], &[u8]) = match index {
             0 => return Err(BadBlock),
             1..=61 => (STATIC[index - 1].0.as_bytes(), STATIC[index - 1].1.as_bytes()),
-            _ => self.entries.get(index - 62).map(|(n, v)| (&**n, &**v)).ok_or(BadBlock)?,
+            _ => self
+                .entries
+                .get(index - 62)
+                .map(|(n, v)| (&**n, &**v))
+                .ok_or(BadBlock)?,
         };
         let start = offset(&fields.text)?;
         fields.text.extend_from_slice(name);
@@ -146,7 +159,9 @@ impl Decoder {
 
     fn evict(&mut self, room: usize) {
         while self.size + room > self.limit {
-            let Some((name, value)) = self.entries.pop_back() else { break };
+            let Some((name, value)) = self.entries.pop_back() else {
+                break;
+            };
             self.size -= name.len() + value.len() + ENTRY_OVERHEAD;
         }
     }
@@ -211,7 +226,12 @@ pub(super) struct Encoder {
 
 impl Default for Encoder {
     fn default() -> Self {
-        Self { entries: Vec::new(), size: 0, limit: DEFAULT_TABLE, announce: false }
+        Self {
+            entries: Vec::new(),
+            size: 0,
+            limit: DEFAULT_TABLE,
+            announce: false,
+        }
     }
 }
 
@@ -240,7 +260,12 @@ impl Encoder {
         if let Some(index) = STATIC.iter().position(|e| *e == (name, value)) {
             return put_integer(out, 0x80, 7, index + 1);
         }
-        if let Some(age) = self.entries.iter().rev().position(|(n, v)| n == name && v == value) {
+        if let Some(age) = self
+            .entries
+            .iter()
+            .rev()
+            .position(|(n, v)| n == name && v == value)
+        {
             return put_integer(out, 0x80, 7, 62 + age);
         }
         let cost = name.len() + value.len() + ENTRY_OVERHEAD;
@@ -305,11 +330,14 @@ mod tests {
         let mut decoder = Decoder::default();
         let mut fields = Fields::default();
         let first = [
-            0x82, 0x86, 0x84, 0x41, 0x8c, 0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff,
+            0x82, 0x86, 0x84, 0x41, 0x8c, 0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4,
+            0xff,
         ];
         decoder.decode(&first, &mut fields).unwrap();
         assert_eq!(fields.get(":authority"), Some(&b"www.example.com"[..]));
-        let second = [0x82, 0x86, 0x84, 0xbe, 0x58, 0x86, 0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf];
+        let second = [
+            0x82, 0x86, 0x84, 0xbe, 0x58, 0x86, 0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf,
+        ];
         decoder.decode(&second, &mut fields).unwrap();
         assert_eq!(
             list(&fields).last().unwrap(),
@@ -321,9 +349,18 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut decoder = Decoder::default();
-        for block in [&[0x80][..], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff], &[0xbe], &[0x00, 0x05, b'a'], &[0x3f, 0xff, 0x7f]]
-        {
-            assert_eq!(decoder.decode(block, &mut Fields::default()), Err(BadBlock), "{block:02x?}");
+        for block in [
+            &[0x80][..],
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            &[0xbe],
+            &[0x00, 0x05, b'a'],
+            &[0x3f, 0xff, 0x7f],
+        ] {
+            assert_eq!(
+                decoder.decode(block, &mut Fields::default()),
+                Err(BadBlock),
+                "{block:02x?}"
+            );
         }
     }
 

@@ -41,7 +41,11 @@ impl SendHalf {
     /// The stream's own window is taken to be untouched, which holds because a body is handed over whole and
     /// a peer widens a stream's window only after having received from it.
     pub(super) fn body(&mut self, out: &mut Vec<u8>, stream: u32, body: &Bytes) {
-        let mut entry = Waiting { stream, body: body.clone(), window: self.initial };
+        let mut entry = Waiting {
+            stream,
+            body: body.clone(),
+            window: self.initial,
+        };
         if !self.waiting.is_empty() || !Self::push(&mut self.connection, self.max_payload, &mut entry, out) {
             self.waiting.push_back(entry);
         }
@@ -90,7 +94,8 @@ impl SendHalf {
 
     fn flush(&mut self, out: &mut Vec<u8>) {
         let (connection, max_payload) = (&mut self.connection, self.max_payload);
-        self.waiting.retain_mut(|entry| !Self::push(connection, max_payload, entry, out));
+        self.waiting
+            .retain_mut(|entry| !Self::push(connection, max_payload, entry, out));
     }
 
     /// Sends what the windows allow; true when all of it is out.
@@ -103,7 +108,13 @@ impl SendHalf {
             }
             let piece = entry.body.split_to(length);
             let last = entry.body.is_empty();
-            frame::put_header(out, length, frame::DATA, if last { frame::END_STREAM } else { 0 }, entry.stream);
+            frame::put_header(
+                out,
+                length,
+                frame::DATA,
+                if last { frame::END_STREAM } else { 0 },
+                entry.stream,
+            );
             out.extend_from_slice(&piece);
             entry.window -= length as i64;
             *connection -= length as i64;

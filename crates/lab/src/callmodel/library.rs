@@ -1,0 +1,148 @@
+//! The models that are part of the binary, and finding one by name or path.
+
+use std::path::Path;
+
+use super::CallModel;
+
+/// Name and text of every model under `callmodels/`.
+const MODELS: [(&str, &str); 3] = [
+    ("nrf/5k", include_str!("../../../../callmodels/nrf/5k.yaml")),
+    ("nrf/38k", include_str!("../../../../callmodels/nrf/38k.yaml")),
+    ("nrf/51k", include_str!("../../../../callmodels/nrf/51k.yaml")),
+];
+
+/// A model that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What it is called in reports.
+    pub name: String,
+    /// The model.
+    pub model: CallModel,
+}
+
+/// A model cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// No model has this name, and no file this path.
+    #[error("there is no call model {name:?}; known: {known} (or the path of a YAML file)")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The text has mistakes.
+    #[error("{0}")]
+    Faulty(Box<settings::Report>),
+}
+
+/// The names of the models in the binary.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    MODELS.iter().map(|(name, _)| *name)
+}
+
+/// Finds a model by its name, or reads it from a file.
+///
+/// # Errors
+/// When there is none, or it has mistakes: all of them, with line and column.
+pub fn find(name: &str) -> Result<Found, LoadError> {
+    let read = if let Some((name, text)) = MODELS.iter().find(|(known, _)| *known == name) {
+        settings::from_str(text, &format!("callmodels/{name}.yaml"))
+    } else {
+        let path = Path::new(name);
+        if !path.is_file() {
+            let known = names().collect::<Vec<_>>().join(", ");
+            return Err(LoadError::Unknown {
+                name: name.to_owned(),
+                known,
+            });
+        }
+        settings::from_file(path)
+    };
+    let model = read.map_err(|report| LoadError::Faulty(Box::new(report)))?;
+    let name = name.strip_suffix(".yaml").unwrap_or(name).to_owned();
+    Ok(Found { name, model })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_listed_and_every_listed_model_is_right() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../callmodels");
+        let mut files: Vec<String> = Vec::new();
+        for folder in std::fs::read_dir(root)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|p| p.is_dir())
+        {
+            for file in std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()) {
+                let folder = folder.file_name().unwrap().to_string_lossy().into_owned();
+                files.push(format!(
+                    "{folder}/{}",
+                    file.file_stem().unwrap().to_string_lossy()
+                ));
+            }
+        }
+        files.sort();
+        let mut listed: Vec<String> = names().map(str::to_owned).collect();
+        listed.sort();
+        assert_eq!(files, listed);
+        for name in names() {
+            find(name).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    #[test]
+    fn mixes_imply_what_the_guide_prints() {
+        for (name, ingress, slf, cpu_ms) in [
+            ("nrf/5k", 5066.1, 4385.0, 7.6),
+            ("nrf/38k", 37_698.1, 18_605.0, 4.57),
+            ("nrf/51k", 51_666.1, 45_250.0, 9.4),
+        ] {
+            let model = find(name).unwrap().model;
+            let nrf = model.nrf.as_ref().unwrap();
+            assert!(
+                (model.ingress_tps() - ingress).abs() < 0.2,
+                "{name}: {}",
+                model.ingress_tps()
+            );
+            assert!(
+                (nrf.slf_queries() / slf - 1.0).abs() < 0.001,
+                "{name}: {}",
+                nrf.slf_queries()
+            );
+            assert_eq!(nrf.population_total(), 260);
+            let cpu = model.guide.cpu_us_per_transaction().unwrap() / 1000.0;
+            assert!((cpu / cpu_ms - 1.0).abs() < 0.05, "{name}: {cpu} ms");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known() {
+        let error = find("nrf/5l").unwrap_err().to_string();
+        assert!(error.contains("nrf/5k"), "{error}");
+    }
+
+    #[test]
+    fn mistakes_come_together_with_their_places() {
+        let text = MODELS[0]
+            .1
+            .replace("target: UDM", "target: UDX")
+            .replace("connections:", "conections:");
+        let report = settings::from_str::<CallModel>(&text, "x.yaml")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            report.contains("conections") && report.contains("connections"),
+            "{report}"
+        );
+        let text = MODELS[0].1.replace("target: UDM", "target: UDX");
+        let report = settings::from_str::<CallModel>(&text, "x.yaml")
+            .unwrap_err()
+            .to_string();
+        let line = text.lines().position(|l| l.contains("target: UDX")).unwrap() + 1;
+        assert!(report.contains(&format!("x.yaml:{line}:")), "{report}");
+    }
+}

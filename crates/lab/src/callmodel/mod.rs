@@ -1,0 +1,174 @@
+//! Call models: an operator's traffic as data.
+//!
+//! A call model says how much of what is sent, how many functions of which size there are, how slow their
+//! peers are, and what the vendor's benchmark guide measured for the same mix. Models live as YAML under
+//! `callmodels/`, are part of the binary, and any file of the same form can be given by its path.
+//! `callmodels/README.md` explains the format for writers of models.
+
+mod guide;
+mod library;
+pub mod nrf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Percent, Period, Validate};
+
+pub use guide::{Guide, GuideCpu, GuideLatency};
+pub use library::{Found, LoadError, find, names};
+
+/// A call model.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct CallModel {
+    /// One line that names the model.
+    pub title: String,
+    /// What the traffic is like, in a few sentences.
+    pub summary: String,
+    /// Where the facts are from.
+    pub source: Source,
+    /// Where the source contradicts itself or is silent, what it says and what this model takes.
+    #[serde(default)]
+    pub choices: Vec<Choice>,
+    /// How much, and over how many connections.
+    pub load: Load,
+    /// When a run has passed, and where the knee is.
+    pub bounds: Bounds,
+    /// What the guide measured for this traffic.
+    pub guide: Guide,
+    /// The traffic of an NRF. Each model has the section of exactly one function.
+    #[serde(default)]
+    pub nrf: Option<nrf::NrfModel>,
+}
+
+/// Where the facts of a model are from.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Source {
+    /// The document.
+    pub guide: String,
+    /// Its release.
+    pub release: String,
+    /// The section that describes this traffic.
+    pub section: String,
+    /// The tables used.
+    #[serde(default)]
+    pub tables: Vec<String>,
+}
+
+/// A contradiction or gap of the source, and how the model resolves it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Choice {
+    /// What it is about.
+    pub about: String,
+    /// What the source says.
+    pub printed: String,
+    /// What the model takes, and why.
+    pub taken: String,
+}
+
+/// How much is sent.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Load {
+    /// Connections that the load is spread over.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub connections: u32,
+    /// A request without an answer after this time has failed.
+    #[serde(default = "default_timeout")]
+    pub timeout: Period,
+    /// Requests that may be without an answer at once; an arrival beyond that counts as failed.
+    #[serde(default = "default_in_flight")]
+    #[schemars(range(min = 1))]
+    pub max_in_flight: u32,
+    /// How arrivals are spaced.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// Seed of everything random, so that two runs send the same.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+}
+
+fn default_timeout() -> Period {
+    Period::from_secs(5)
+}
+fn default_in_flight() -> u32 {
+    60_000
+}
+fn default_seed() -> u64 {
+    29_510
+}
+
+/// How arrivals are spaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Arrivals {
+    /// Independently of one another, as those of many users are.
+    #[default]
+    Poisson,
+    /// At equal distances.
+    Constant,
+}
+
+/// When a run has passed.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Bounds {
+    /// The least share of transactions that must succeed.
+    pub success: Percent,
+    /// The 99th percentile of the latency of all transactions may not pass this, induced latencies included.
+    pub p99: Period,
+    /// How far outgoing traffic (queries, notifications) may be from what the mix implies.
+    #[serde(default = "default_outgoing")]
+    pub outgoing: Percent,
+    /// While searching for the knee: the least share that must succeed.
+    pub knee_success: Percent,
+    /// While searching for the knee: the bound of the 99th percentile.
+    pub knee_p99: Period,
+}
+
+fn default_outgoing() -> Percent {
+    Percent::new(2.0)
+}
+
+/// The function a model is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Function<'a> {
+    /// Network repository function.
+    Nrf(&'a nrf::NrfModel),
+}
+
+impl CallModel {
+    /// The function this model is for; `None` only for a model that has not been validated.
+    #[must_use]
+    pub fn function(&self) -> Option<Function<'_>> {
+        self.nrf.as_ref().map(Function::Nrf)
+    }
+
+    /// Ingress transactions per second at the model's full rate.
+    #[must_use]
+    pub fn ingress_tps(&self) -> f64 {
+        match self.function() {
+            Some(Function::Nrf(nrf)) => nrf.operations.total(),
+            None => 0.0,
+        }
+    }
+}
+
+impl Validate for CallModel {
+    fn validate(&self, faults: &mut Faults) {
+        if self.title.trim().is_empty() {
+            faults
+                .at("title")
+                .say("is empty", "one line that names the model");
+        }
+        match &self.nrf {
+            Some(nrf) => faults.within("nrf", nrf),
+            None => faults.at("").say(
+                "describes no traffic",
+                "the section of one function, such as `nrf`",
+            ),
+        }
+        faults.within("guide", &self.guide);
+    }
+}
