@@ -1,0 +1,66 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Period};
+
+/// How a client connects and what it bounds, per worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct ClientConfig {
+    /// `User-Agent` of requests that have none: the NF type, optionally with `-` and the instance
+    /// (TS 29.500 §5.2.2.2).
+    pub user_agent: String,
+    /// Connections to one origin.
+    pub connections_per_origin: u16,
+    /// Origins that connections are kept to; unused ones make room.
+    pub max_origins: u32,
+    /// Requests in progress on one connection, where the peer allows more.
+    pub max_streams_per_connection: u32,
+    /// Requests that wait for a connection to one origin; more fail at once.
+    pub max_waiting: u32,
+    /// How long a connection may take to be made, TLS included.
+    pub connect_timeout: Period,
+    /// First pause after a failed connection; doubles up to `backoffMax`. Requests fail at once meanwhile.
+    pub backoff_min: Period,
+    /// Longest pause after failed connections.
+    pub backoff_max: Period,
+    /// How often a silent connection is probed (PING) while requests are in progress. 0: never.
+    pub ping_interval: Period,
+    /// How long the answer to a probe may take before the connection is given up.
+    pub ping_timeout: Period,
+    /// How long a connection may be unused before it is closed.
+    pub idle_timeout: Period,
+    /// Size of the body of a response.
+    pub max_body: ByteSize,
+    /// Size of all headers of a response together.
+    pub max_header_list: ByteSize,
+    /// Requests given up by their sender whose answers are still awaited and discarded, per connection;
+    /// more are reset.
+    pub max_abandoned: u32,
+    /// Flow-control window of a stream.
+    pub stream_window: ByteSize,
+    /// Flow-control window of a connection.
+    pub connection_window: ByteSize,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            user_agent: String::new(),
+            connections_per_origin: 2,
+            max_origins: 4_096,
+            max_streams_per_connection: 2_000,
+            max_waiting: 10_000,
+            connect_timeout: Period::from_secs(2),
+            backoff_min: Period::from_millis(50),
+            backoff_max: Period::from_secs(5),
+            ping_interval: Period::from_secs(10),
+            ping_timeout: Period::from_secs(5),
+            idle_timeout: Period::from_secs(300),
+            max_body: ByteSize::mib(4),
+            max_header_list: ByteSize::kib(64),
+            max_abandoned: 1_000,
+            stream_window: ByteSize::mib(1),
+            connection_window: ByteSize::mib(16),
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! One connection to a peer and the requests on it.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use h2::client::SendRequest;
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::config::ClientConfig;
+use super::error::{SendError, SendErrorKind};
+use super::pool::Pool;
+use crate::body::Body;
+use crate::collect::{CollectFault, collect};
+use crate::io::{Driver, Gather, IoSizes, pair};
+use crate::message::Response;
+
+/// How long the answer to a request that was given up is awaited before its stream is reset.
+const ABANDONED_WAIT: Duration = Duration::from_secs(30);
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response, SendError>>>>;
+
+/// A connection that requests can be sent on.
+pub(super) struct Connection {
+    /// `None` once the connection takes no more requests.
+    sender: RefCell<Option<SendRequest<Body>>>,
+    in_progress: Cell<u32>,
+    streams_max: u32,
+    body_max: usize,
+    abandoned_max: usize,
+    last_used: Cell<Instant>,
+    /// Answers that nobody waits for any more.
+    abandoned: RefCell<FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>>,
+    driver_waker: RefCell<Option<Waker>>,
+    pool: Weak<Pool>,
+}
+
+/// A request on its way. Dropping it before the answer is here leaves the answer to the connection.
+pub(super) struct Exchange {
+    answer: Option<Answer>,
+    connection: Rc<Connection>,
+}
+
+/// Counts a request as being in progress.
+struct InProgress(Rc<Connection>);
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.in_progress.set(self.0.in_progress.get() - 1);
+        self.0.last_used.set(Instant::now());
+        if let Some(pool) = self.0.pool.upgrade() {
+            pool.serve_waiting();
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn is_usable(&self) -> bool {
+        self.sender.borrow().is_some()
+    }
+
+    pub(super) fn in_progress(&self) -> u32 {
+        self.in_progress.get()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.has_room_for(1)
+    }
+
+    pub(super) fn has_room_for(&self, more: u32) -> bool {
+        let sender = self.sender.borrow();
+        let allowed = sender.as_ref().map_or(0, SendRequest::current_max_send_streams);
+        let allowed = u32::try_from(allowed).unwrap_or(u32::MAX).min(self.streams_max);
+        self.in_progress.get().saturating_add(more) <= allowed
+    }
+
+    /// Opens a stream for the request.
+    pub(super) fn begin(self: &Rc<Self>, request: http::Request<Body>) -> Result<Exchange, SendError> {
+        let (head, body) = request.into_parts();
+        let bodiless = body.is_empty();
+        let opened = {
+            let mut slot = self.sender.borrow_mut();
+            let Some(sender) = slot.as_mut() else {
+                return Err(SendError::not_sent(SendErrorKind::GoAway));
+            };
+            sender.send_request(http::Request::from_parts(head, ()), bodiless)
+        };
+        let (response, mut stream) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                // Neither the network's nor the peer's doing: the request itself was refused by the engine.
+                let unsendable = error.reason().is_none() && !error.is_io();
+                if !unsendable {
+                    // The connection takes no more requests; those on it finish.
+                    self.retire();
+                }
+                let why = error.to_string();
+                return Err(SendError::not_sent(match unsendable {
+                    true => SendErrorKind::Unsendable(why),
+                    false => SendErrorKind::Broken(why),
+                }));
+            }
+        };
+        if !bodiless {
+            // The engine queues what the peer's window does not take yet.
+            stream
+                .send_data(body, true)
+                .map_err(|error| SendError::of_stream(&error))?;
+        }
+        self.in_progress.set(self.in_progress.get() + 1);
+        let (in_progress, body_max) = (InProgress(self.clone()), self.body_max);
+        let answer: Answer = Box::pin(async move {
+            let _in_progress = in_progress;
+            let response = response.await.map_err(|error| SendError::of_stream(&error))?;
+            let (head, mut stream) = response.into_parts();
+            let body = if stream.is_end_stream() {
+                Body::empty()
+            } else {
+                collect(&mut stream, body_max)
+                    .await
+                    .map_err(|fault| match fault {
+                        CollectFault::TooLarge => SendError::unknown(SendErrorKind::TooLarge),
+                        CollectFault::Broken(error) => SendError::of_stream(&error),
+                    })?
+            };
+            Ok(Response::from_parts(head, body))
+        });
+        Ok(Exchange {
+            answer: Some(answer),
+            connection: self.clone(),
+        })
+    }
+
+    /// No more requests on this connection; those on it finish.
+    pub(super) fn retire(&self) {
+        *self.sender.borrow_mut() = None;
+        if let Some(pool) = self.pool.upgrade() {
+            pool.lost();
+        }
+    }
+}
+
+impl Exchange {
+    /// Waits for the answer.
+    pub(super) async fn response(&mut self) -> Result<Response, SendError> {
+        let outcome = poll_fn(|cx| match &mut self.answer {
+            Some(answer) => answer.as_mut().poll(cx),
+            // Asked again after the answer was given: there is no second one.
+            None => Poll::Ready(Err(SendError::unknown(SendErrorKind::Timeout))),
+        })
+        .await;
+        self.answer = None;
+        outcome
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let Some(answer) = self.answer.take() else { return };
+        let abandoned = self.connection.abandoned.borrow();
+        // Beyond the bound, dropping the answer resets its stream.
+        if abandoned.len() < self.connection.abandoned_max {
+            abandoned.push(Box::pin(async move {
+                let _ = tokio::time::timeout(ABANDONED_WAIT, answer).await;
+            }));
+            if let Some(waker) = self.connection.driver_waker.borrow_mut().take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// Connects to the pool's origin; the text of the error says what failed.
+pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
+    let config = &pool.config;
+    let attempt = async {
+        let origin = &pool.origin;
+        let stream = TcpStream::connect((origin.host(), origin.port()))
+            .await
+            .map_err(|e| e.to_string())?;
+        let _ = stream.set_nodelay(true);
+        match &pool.tls {
+            None => start(stream, pool).await,
+            Some(tls) => {
+                let name = ServerName::try_from(origin.host().to_owned()).map_err(|e| e.to_string())?;
+                let stream = TlsConnector::from(tls.clone()).connect(name, stream).await;
+                let stream = stream.map_err(|error| format!("TLS: {error}"))?;
+                if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+                    return Err("TLS: the peer does not offer HTTP/2 (ALPN h2)".to_owned());
+                }
+                start(stream, pool).await
+            }
+        }
+    };
+    let limit = config.connect_timeout.duration();
+    tokio::time::timeout(limit, attempt)
+        .await
+        .unwrap_or_else(|_| Err(format!("no connection within {limit:?}")))
+}
+
+async fn start<T>(io: T, pool: &Rc<Pool>) -> Result<Rc<Connection>, String>
+where
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let config = &pool.config;
+    let (gather, driver) = pair(io, IoSizes::default(), Instant::now());
+    let window =
+        |size: settings::ByteSize| u32::try_from(size.bytes()).unwrap_or(u32::MAX).min((1 << 31) - 1);
+    let mut engine = h2::client::Builder::new();
+    engine
+        .enable_push(false)
+        .initial_max_send_streams(config.max_streams_per_connection as usize)
+        .max_header_list_size(window(config.max_header_list))
+        .initial_window_size(window(config.stream_window))
+        .initial_connection_window_size(window(config.connection_window))
+        .max_concurrent_reset_streams(1_000)
+        .reset_stream_duration(Duration::from_secs(1));
+    let mut handshake = pin!(engine.handshake::<_, Body>(gather));
+    let (sender, engine) = poll_fn(|cx| {
+        let done = handshake.as_mut().poll(cx);
+        // An error of the socket shows in the handshake as well.
+        let _ = driver.flush(cx);
+        done
+    })
+    .await
+    .map_err(|error| error.to_string())?;
+    let connection = Rc::new(Connection {
+        sender: RefCell::new(Some(sender)),
+        in_progress: Cell::new(0),
+        streams_max: config.max_streams_per_connection,
+        body_max: config.max_body.as_usize(),
+        abandoned_max: config.max_abandoned as usize,
+        last_used: Cell::new(Instant::now()),
+        abandoned: RefCell::default(),
+        driver_waker: RefCell::default(),
+        pool: Rc::downgrade(pool),
+    });
+    let (driven, config) = (connection.clone(), pool.config.clone());
+    tokio::task::spawn_local(async move {
+        drive(engine, driver, &driven, &config).await;
+        driven.retire();
+    });
+    Ok(connection)
+}
+
+/// Moves the bytes of a connection until it ends, is idle for too long, or answers no probe.
+async fn drive<T>(
+    mut engine: h2::client::Connection<Gather<T>, Body>,
+    driver: Driver<T>,
+    connection: &Rc<Connection>,
+    config: &ClientConfig,
+) where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut ping = engine.ping_pong();
+    let mut probed: Option<Instant> = None;
+    let mut heard: (u64, Instant) = (0, Instant::now());
+    let period = check_period(config);
+    let mut check = pin!(tokio::time::sleep(period));
+    poll_fn(|cx| {
+        let ended = Pin::new(&mut engine).poll(cx).is_ready();
+        let broken = matches!(driver.flush(cx), Poll::Ready(Err(_)));
+        if ended || broken {
+            return Poll::Ready(());
+        }
+        discard(connection, cx);
+        while check.as_mut().poll(cx).is_ready() {
+            let now = Instant::now();
+            let bytes_in = driver.bytes().0;
+            if bytes_in != heard.0 {
+                heard = (bytes_in, now);
+                probed = None;
+            }
+            if let (Some(at), false) = (probed, config.ping_interval.is_zero())
+                && now.saturating_duration_since(at) >= config.ping_timeout.duration()
+            {
+                return Poll::Ready(());
+            }
+            let silent = now.saturating_duration_since(heard.1);
+            let probe = !config.ping_interval.is_zero() && silent >= config.ping_interval.duration();
+            if probe
+                && probed.is_none()
+                && connection.in_progress.get() > 0
+                && let Some(ping) = &mut ping
+                && ping.send_ping(h2::Ping::opaque()).is_ok()
+            {
+                probed = Some(now);
+            }
+            let unused = now.saturating_duration_since(connection.last_used.get());
+            if connection.in_progress.get() == 0 && unused >= config.idle_timeout.duration() {
+                connection.retire();
+            }
+            check.as_mut().reset(tokio::time::Instant::now() + period);
+        }
+        // A pong is only bytes that came; taking it lets the next probe be sent.
+        if let Some(ping) = &mut ping {
+            let _ = ping.poll_pong(cx);
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+fn discard(connection: &Connection, cx: &mut Context<'_>) {
+    let mut abandoned = connection.abandoned.borrow_mut();
+    while let Poll::Ready(Some(())) = abandoned.poll_next_unpin(cx) {}
+    *connection.driver_waker.borrow_mut() = Some(cx.waker().clone());
+}
+
+fn check_period(config: &ClientConfig) -> Duration {
+    let mut shortest = config.idle_timeout.duration();
+    if !config.ping_interval.is_zero() {
+        shortest = shortest
+            .min(config.ping_interval.duration())
+            .min(config.ping_timeout.duration());
+    }
+    (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(5))
+}

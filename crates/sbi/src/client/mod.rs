@@ -1,0 +1,136 @@
+//! The HTTP/2 client of a worker: a pool of connections per origin.
+//!
+//! ```text
+//! send ─ pool of the origin ─ least busy connection ─ stream ─ response (bounded in size and time)
+//!            │ none has room: connect one more, up to the limit; wait in order of priority, bounded
+//!            └ nothing to connect to: fail at once while the back-off lasts
+//! ```
+//!
+//! A request that its sender gives up is not reset at once: many resets at a time look like an attack to the
+//! server and would end a connection that others use. Its answer is awaited and discarded, up to a bound.
+
+mod config;
+mod connection;
+mod error;
+mod origin;
+mod pool;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ahash::AHashMap;
+use http::HeaderValue;
+use http::header::USER_AGENT;
+
+pub use config::ClientConfig;
+pub use error::{Processed, SendError, SendErrorKind};
+pub use origin::{Origin, OriginError, Scheme};
+pub use pool::PeerStats;
+
+use crate::body::Body;
+use crate::message::Response;
+use pool::Pool;
+
+/// The client of a worker. Cloning shares its connections.
+#[derive(Clone)]
+pub struct Client(Rc<Inner>);
+
+struct Inner {
+    config: Arc<ClientConfig>,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    user_agent: Option<HeaderValue>,
+    pools: RefCell<AHashMap<Origin, Rc<Pool>>>,
+}
+
+/// How a request is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SendOptions {
+    /// From now until the whole response is here.
+    pub deadline: Duration,
+    /// Message priority, 0 (highest) to 31; decides who goes first when requests wait for a connection.
+    pub priority: u8,
+}
+
+impl Default for SendOptions {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(3),
+            priority: 24,
+        }
+    }
+}
+
+impl Client {
+    /// A client without connections. `tls` is needed for `https` origins.
+    #[must_use]
+    pub fn new(config: Arc<ClientConfig>, tls: Option<Arc<rustls::ClientConfig>>) -> Self {
+        let user_agent = HeaderValue::from_str(&config.user_agent)
+            .ok()
+            .filter(|value| !value.is_empty());
+        Self(Rc::new(Inner {
+            config,
+            tls,
+            user_agent,
+            pools: RefCell::default(),
+        }))
+    }
+
+    /// Sends a request to `origin` and waits for the whole response.
+    ///
+    /// The URI may be a path or absolute; scheme and authority come from `origin` in any case. `User-Agent`
+    /// is set where the request has none (TS 29.500 §5.2.2.2).
+    ///
+    /// # Errors
+    /// When there is no response; see [`SendError::processed`] for whether another try is safe. A response
+    /// with an error status is a response.
+    pub async fn send(
+        &self,
+        origin: &Origin,
+        mut request: http::Request<Body>,
+        options: SendOptions,
+    ) -> Result<Response, SendError> {
+        if let Some(agent) = &self.0.user_agent {
+            request
+                .headers_mut()
+                .entry(USER_AGENT)
+                .or_insert_with(|| agent.clone());
+        }
+        let pool = self.pool(origin)?;
+        pool.send(request, options).await
+    }
+
+    /// What is known of each origin that was sent to.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(Origin, PeerStats)> {
+        let pools = self.0.pools.borrow();
+        pools
+            .iter()
+            .map(|(origin, pool)| (origin.clone(), pool.stats()))
+            .collect()
+    }
+
+    fn pool(&self, origin: &Origin) -> Result<Rc<Pool>, SendError> {
+        let mut pools = self.0.pools.borrow_mut();
+        if let Some(pool) = pools.get(origin) {
+            return Ok(pool.clone());
+        }
+        if pools.len() >= self.0.config.max_origins as usize {
+            pools.retain(|_, pool| !pool.is_unused());
+            if pools.len() >= self.0.config.max_origins as usize {
+                return Err(SendError::not_sent(SendErrorKind::Overflow));
+            }
+        }
+        let tls = match origin.scheme() {
+            Scheme::Http => None,
+            Scheme::Https => match &self.0.tls {
+                Some(tls) => Some(tls.clone()),
+                None => return Err(SendError::not_sent(SendErrorKind::NoTls)),
+            },
+        };
+        let pool = Pool::new(origin.clone(), self.0.config.clone(), tls);
+        pools.insert(origin.clone(), pool.clone());
+        Ok(pool)
+    }
+}

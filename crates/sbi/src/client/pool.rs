@@ -1,0 +1,305 @@
+//! The connections to one origin, and the requests that wait for one.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery};
+use tokio::sync::oneshot;
+use tokio::time::timeout_at;
+
+use super::SendOptions;
+use super::config::ClientConfig;
+use super::connection::{self, Connection};
+use super::error::{SendError, SendErrorKind};
+use super::origin::{Origin, Scheme};
+use crate::body::Body;
+use crate::message::Response;
+
+/// What is known of a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerStats {
+    /// Connections open now.
+    pub connections: usize,
+    /// Requests in progress now.
+    pub in_progress: u64,
+    /// Requests waiting for a connection now.
+    pub waiting: usize,
+    /// Requests sent.
+    pub sent: u64,
+    /// Requests without a response.
+    pub failed: u64,
+    /// Requests whose deadline passed; also among the failed.
+    pub timed_out: u64,
+    /// Connections made.
+    pub connected: u64,
+    /// Connections that could not be made.
+    pub connect_failures: u64,
+    /// Why the last one could not.
+    pub last_failure: Option<String>,
+}
+
+/// Connections to one origin.
+pub(super) struct Pool {
+    pub(super) origin: Origin,
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    /// Parsed once; every request line is made of these.
+    scheme: http::uri::Scheme,
+    authority: Authority,
+    connections: RefCell<Vec<Rc<Connection>>>,
+    connecting: Cell<u16>,
+    /// No connection is tried before this.
+    not_before: Cell<Option<Instant>>,
+    failures_in_a_row: Cell<u32>,
+    /// Requests that wait, most important first, then oldest.
+    waiting: RefCell<BTreeMap<(u8, u64), oneshot::Sender<Result<Rc<Connection>, SendError>>>>,
+    next_ticket: Cell<u64>,
+    stats: RefCell<PeerStats>,
+    me: Weak<Pool>,
+}
+
+impl Pool {
+    pub(super) fn new(
+        origin: Origin,
+        config: Arc<ClientConfig>,
+        tls: Option<Arc<rustls::ClientConfig>>,
+    ) -> Rc<Self> {
+        let scheme = match origin.scheme() {
+            Scheme::Http => http::uri::Scheme::HTTP,
+            Scheme::Https => http::uri::Scheme::HTTPS,
+        };
+        // An `Origin` holds only authorities that parse.
+        let authority = origin
+            .authority()
+            .parse()
+            .unwrap_or_else(|_| Authority::from_static("invalid"));
+        Rc::new_cyclic(|me| Self {
+            origin,
+            config,
+            tls,
+            scheme,
+            authority,
+            connections: RefCell::default(),
+            connecting: Cell::new(0),
+            not_before: Cell::new(None),
+            failures_in_a_row: Cell::new(0),
+            waiting: RefCell::default(),
+            next_ticket: Cell::new(0),
+            stats: RefCell::default(),
+            me: me.clone(),
+        })
+    }
+
+    pub(super) async fn send(
+        &self,
+        request: http::Request<Body>,
+        options: SendOptions,
+    ) -> Result<Response, SendError> {
+        let outcome = self.try_send(request, options).await;
+        let mut stats = self.stats.borrow_mut();
+        stats.sent += 1;
+        if let Err(error) = &outcome {
+            stats.failed += 1;
+            stats.timed_out += u64::from(error.kind == SendErrorKind::Timeout);
+        }
+        outcome
+    }
+
+    async fn try_send(
+        &self,
+        request: http::Request<Body>,
+        options: SendOptions,
+    ) -> Result<Response, SendError> {
+        let deadline = tokio::time::Instant::now() + options.deadline;
+        let request = self.absolute(request)?;
+        let connection = match self.pick() {
+            Some(connection) => connection,
+            None => match timeout_at(deadline, self.wait(options.priority)?).await {
+                Ok(Ok(found)) => found?,
+                // The pool went away while waiting.
+                Ok(Err(_)) => return Err(SendError::not_sent(SendErrorKind::Overflow)),
+                Err(_) => return Err(SendError::not_sent(SendErrorKind::Timeout)),
+            },
+        };
+        let mut exchange = connection.begin(request)?;
+        match timeout_at(deadline, exchange.response()).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(SendError::unknown(SendErrorKind::Timeout)),
+        }
+    }
+
+    /// The request with this origin's scheme and authority.
+    fn absolute(&self, request: http::Request<Body>) -> Result<http::Request<Body>, SendError> {
+        let (mut head, body) = request.into_parts();
+        let mut parts = std::mem::take(&mut head.uri).into_parts();
+        parts.scheme = Some(self.scheme.clone());
+        parts.authority = Some(self.authority.clone());
+        parts.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
+        head.uri = Uri::from_parts(parts)
+            .map_err(|error| SendError::not_sent(SendErrorKind::Unsendable(error.to_string())))?;
+        head.version = http::Version::HTTP_2;
+        Ok(http::Request::from_parts(head, body))
+    }
+
+    /// The least busy connection with room. Sees to it that there are as many connections as may be used.
+    fn pick(&self) -> Option<Rc<Connection>> {
+        self.connections
+            .borrow_mut()
+            .retain(|connection| connection.is_usable());
+        let connections = self.connections.borrow();
+        let best = connections
+            .iter()
+            .filter(|c| c.has_room())
+            .min_by_key(|c| c.in_progress())
+            .cloned();
+        if best.as_ref().is_none_or(|best| best.in_progress() > 0) {
+            self.connect_another(connections.len());
+        }
+        best
+    }
+
+    fn connect_another(&self, present: usize) {
+        let wanted = usize::from(self.config.connections_per_origin.max(1));
+        let may = self.not_before.get().is_none_or(|at| Instant::now() >= at);
+        // One at a time: a peer that has just come back is not met by all at once.
+        if !may || self.connecting.get() > 0 || present >= wanted {
+            return;
+        }
+        let Some(pool) = self.me.upgrade() else { return };
+        self.connecting.set(1);
+        tokio::task::spawn_local(async move {
+            let made = connection::connect(&pool).await;
+            pool.connecting.set(0);
+            match made {
+                Ok(connection) => pool.connected(connection),
+                Err(why) => pool.connect_failed(why),
+            }
+        });
+    }
+
+    fn connected(&self, connection: Rc<Connection>) {
+        self.not_before.set(None);
+        self.failures_in_a_row.set(0);
+        self.stats.borrow_mut().connected += 1;
+        self.connections.borrow_mut().push(connection);
+        self.serve_waiting();
+    }
+
+    fn connect_failed(&self, why: String) {
+        tracing::debug!(origin = %self.origin, %why, "could not connect");
+        let failures = self.failures_in_a_row.get();
+        self.failures_in_a_row.set(failures.saturating_add(1));
+        let min = self.config.backoff_min.duration();
+        let pause = min
+            .saturating_mul(1 << failures.min(16))
+            .min(self.config.backoff_max.duration());
+        // Between half and all of it, so that those who lost a peer together do not come back together.
+        let pause = pause.mul_f64(0.5 + rand::random::<f64>() / 2.0);
+        self.not_before.set(Some(Instant::now() + pause));
+        {
+            let mut stats = self.stats.borrow_mut();
+            stats.connect_failures += 1;
+            stats.last_failure = Some(why.clone());
+        }
+        if !self
+            .connections
+            .borrow()
+            .iter()
+            .any(|connection| connection.is_usable())
+        {
+            let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+            for (_, waiter) in waiting {
+                let _ = waiter.send(Err(SendError::not_sent(SendErrorKind::Connect(why.clone()))));
+            }
+        }
+    }
+
+    /// Queues for a connection.
+    #[allow(clippy::type_complexity)]
+    fn wait(&self, priority: u8) -> Result<oneshot::Receiver<Result<Rc<Connection>, SendError>>, SendError> {
+        let none_coming = self.connecting.get() == 0 && self.connections.borrow().is_empty();
+        if none_coming {
+            let why = self
+                .stats
+                .borrow()
+                .last_failure
+                .clone()
+                .unwrap_or_else(|| "backing off".to_owned());
+            return Err(SendError::not_sent(SendErrorKind::Connect(why)));
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() >= self.config.max_waiting as usize {
+            waiting.retain(|_, waiter| !waiter.is_closed());
+            if waiting.len() >= self.config.max_waiting as usize {
+                return Err(SendError::not_sent(SendErrorKind::Overflow));
+            }
+        }
+        let ticket = self.next_ticket.get();
+        self.next_ticket.set(ticket + 1);
+        let (sender, receiver) = oneshot::channel();
+        waiting.insert((priority, ticket), sender);
+        Ok(receiver)
+    }
+
+    /// Gives connections with room to those who wait.
+    pub(super) fn serve_waiting(&self) {
+        if self.waiting.borrow().is_empty() {
+            return;
+        }
+        let mut given: Vec<(Rc<Connection>, u32)> = Vec::new();
+        loop {
+            let connections = self.connections.borrow();
+            let promised = |connection: &Rc<Connection>| {
+                given
+                    .iter()
+                    .find(|(c, _)| Rc::ptr_eq(c, connection))
+                    .map_or(0, |(_, n)| *n)
+            };
+            let best = connections
+                .iter()
+                .filter(|c| c.is_usable() && c.has_room_for(promised(c) + 1))
+                .min_by_key(|c| c.in_progress() + promised(c))
+                .cloned();
+            let Some(connection) = best else { return };
+            let Some((_, waiter)) = self.waiting.borrow_mut().pop_first() else {
+                return;
+            };
+            if waiter.send(Ok(connection.clone())).is_ok() {
+                match given.iter_mut().find(|(c, _)| Rc::ptr_eq(c, &connection)) {
+                    Some((_, n)) => *n += 1,
+                    None => given.push((connection, 1)),
+                }
+            }
+        }
+    }
+
+    /// A connection has ended: those who wait get another one.
+    pub(super) fn lost(&self) {
+        let present = {
+            let mut connections = self.connections.borrow_mut();
+            connections.retain(|connection| connection.is_usable());
+            connections.len()
+        };
+        if !self.waiting.borrow().is_empty() {
+            self.connect_another(present);
+        }
+    }
+
+    pub(super) fn is_unused(&self) -> bool {
+        self.connections.borrow().is_empty() && self.connecting.get() == 0 && self.waiting.borrow().is_empty()
+    }
+
+    pub(super) fn stats(&self) -> PeerStats {
+        let connections = self.connections.borrow();
+        PeerStats {
+            connections: connections.len(),
+            in_progress: connections.iter().map(|c| u64::from(c.in_progress())).sum(),
+            waiting: self.waiting.borrow().len(),
+            ..self.stats.borrow().clone()
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! From DATA frames to a body.
+
+use bytes::BytesMut;
+use h2::RecvStream;
+
+use crate::body::Body;
+
+/// Pieces that are kept as they came; what follows is copied together, so that a body sent one byte a frame
+/// costs memory for bytes, not for frames.
+const SEGMENTS_MAX: usize = 16;
+
+/// Why a body could not be collected.
+#[derive(Debug)]
+pub(crate) enum CollectFault {
+    TooLarge,
+    Broken(h2::Error),
+}
+
+/// Receives a body of at most `limit` bytes.
+pub(crate) async fn collect(stream: &mut RecvStream, limit: usize) -> Result<Body, CollectFault> {
+    let mut body = Body::empty();
+    let mut tail = BytesMut::new();
+    while let Some(piece) = stream.data().await {
+        let piece = piece.map_err(CollectFault::Broken)?;
+        // The window is given back at once: what bounds a body is its limit, not the window.
+        let _ = stream.flow_control().release_capacity(piece.len());
+        if body.len() + tail.len() + piece.len() > limit {
+            return Err(CollectFault::TooLarge);
+        }
+        if body.segments().len() < SEGMENTS_MAX {
+            body.push(piece);
+        } else {
+            tail.extend_from_slice(&piece);
+        }
+    }
+    body.push(tail.freeze());
+    Ok(body)
+}

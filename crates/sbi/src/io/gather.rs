@@ -1,0 +1,182 @@
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::poll_read_buf;
+
+/// Sizes of the buffers of a connection, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IoSizes {
+    /// What one system call reads at most; allocated while there is something to read.
+    pub(crate) read: usize,
+    /// What is gathered before the engine has to wait for the socket.
+    pub(crate) write: usize,
+}
+
+impl Default for IoSizes {
+    fn default() -> Self {
+        Self {
+            read: 64 * 1024,
+            write: 256 * 1024,
+        }
+    }
+}
+
+struct State<T> {
+    io: T,
+    sizes: IoSizes,
+    input: BytesMut,
+    output: Vec<u8>,
+    output_at: usize,
+    /// When the peer last took bytes, or when there last were none to take.
+    progress: Instant,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+/// The side that the HTTP/2 engine reads from and writes to.
+pub(crate) struct Gather<T>(Rc<RefCell<State<T>>>);
+
+/// The side that the driver of the connection flushes and asks.
+pub(crate) struct Driver<T>(Rc<RefCell<State<T>>>);
+
+/// Two sides of one socket.
+pub(crate) fn pair<T>(io: T, sizes: IoSizes, now: Instant) -> (Gather<T>, Driver<T>) {
+    let state = Rc::new(RefCell::new(State {
+        io,
+        sizes,
+        input: BytesMut::new(),
+        output: Vec::new(),
+        output_at: 0,
+        progress: now,
+        bytes_in: 0,
+        bytes_out: 0,
+    }));
+    (Gather(state.clone()), Driver(state))
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
+    /// Hands what was gathered to the kernel; ready when nothing is left.
+    pub(crate) fn flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.borrow_mut().drain(cx)
+    }
+
+    /// Bytes that wait for the peer.
+    pub(crate) fn waiting(&self) -> usize {
+        let state = self.0.borrow();
+        state.output.len() - state.output_at
+    }
+
+    /// When the peer last took bytes.
+    pub(crate) fn progress(&self) -> Instant {
+        self.0.borrow().progress
+    }
+
+    /// Bytes read and written so far.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let state = self.0.borrow();
+        (state.bytes_in, state.bytes_out)
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> State<T> {
+    fn drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.output_at == self.output.len() {
+            return Poll::Ready(Ok(()));
+        }
+        while self.output_at < self.output.len() {
+            let wrote = ready!(Pin::new(&mut self.io).poll_write(cx, &self.output[self.output_at..]))?;
+            if wrote == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.output_at += wrote;
+            self.bytes_out += wrote as u64;
+            self.progress = Instant::now();
+        }
+        self.output_at = 0;
+        self.output.clear();
+        // A burst leaves no large buffer behind on a quiet connection.
+        if self.output.capacity() > self.sizes.write {
+            self.output = Vec::new();
+        }
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    /// Makes room for `wanted` more bytes; waits for the socket only when the buffer is full.
+    fn make_room(&mut self, wanted: usize, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.output.len() - self.output_at + wanted <= self.sizes.write {
+            return Poll::Ready(Ok(()));
+        }
+        match self.drain(cx)? {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending if self.output.len() - self.output_at < self.sizes.write => Poll::Ready(Ok(())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gather<T> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.0.borrow_mut();
+        let state = &mut *state;
+        if state.input.is_empty() {
+            state.input.clear();
+            state.input.reserve(state.sizes.read);
+            match poll_read_buf(Pin::new(&mut state.io), cx, &mut state.input) {
+                Poll::Ready(read) => state.bytes_in += read? as u64,
+                Poll::Pending => {
+                    // Nothing to read: an idle connection keeps no buffer.
+                    state.input = BytesMut::new();
+                    return Poll::Pending;
+                }
+            }
+        }
+        let taken = state.input.len().min(into.remaining());
+        into.put_slice(&state.input[..taken]);
+        state.input.advance(taken);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gather<T> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut state = self.0.borrow_mut();
+        ready!(state.make_room(bytes.len(), cx))?;
+        state.output.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut state = self.0.borrow_mut();
+        let len = parts.iter().map(|part| part.len()).sum();
+        ready!(state.make_room(len, cx))?;
+        for part in parts {
+            state.output.extend_from_slice(part);
+        }
+        Poll::Ready(Ok(len))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Only takes note: the driver flushes when the engine has nothing more to write.
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.0.borrow_mut();
+        ready!(state.drain(cx))?;
+        Pin::new(&mut state.io).poll_shutdown(cx)
+    }
+}

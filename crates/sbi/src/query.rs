@@ -1,0 +1,63 @@
+//! Query strings: names and values, percent-decoded.
+
+use std::borrow::Cow;
+
+use http::Uri;
+use percent_encoding::percent_decode_str;
+
+/// A query string that is not text once decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("query parameter `{name}`: expected UTF-8 text, percent-encoded")]
+pub struct QueryError {
+    /// The parameter as it stands in the URI.
+    pub name: String,
+}
+
+/// The parameters of a URI in the order in which they stand.
+///
+/// `+` is a plus sign: the query of a 3GPP URI is not a form (TS 29.501 §5.3.13).
+///
+/// # Errors
+/// When a name or value is not UTF-8 once decoded.
+pub fn pairs(uri: &Uri) -> Result<Vec<(Cow<'_, str>, Cow<'_, str>)>, QueryError> {
+    let each = uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .filter(|pair| !pair.is_empty());
+    each.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let decode = |text| percent_decode_str(text).decode_utf8();
+        match (decode(name), decode(value)) {
+            (Ok(name), Ok(value)) => Ok((name, value)),
+            _ => Err(QueryError {
+                name: name.to_owned(),
+            }),
+        }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decoded_in_order() {
+        let uri = Uri::from_static("/x?a=1&b=%7B%22c%22%3A2%7D&d&e=x+y&a=2");
+        let pairs = pairs(&uri).unwrap();
+        let plain: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (&**n, &**v)).collect();
+        assert_eq!(
+            plain,
+            [
+                ("a", "1"),
+                ("b", r#"{"c":2}"#),
+                ("d", ""),
+                ("e", "x+y"),
+                ("a", "2")
+            ]
+        );
+        assert_eq!(super::pairs(&Uri::from_static("/x?a=%ff")).unwrap_err().name, "a");
+        assert!(super::pairs(&Uri::from_static("/x")).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,128 @@
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use worker::Shutdown;
+
+use super::config::ServerConfig;
+use super::connection::{self, Shared};
+use super::stats::{ServerStats, count, uncount};
+use crate::message::{Peer, Service};
+use crate::tls;
+
+/// Connections the kernel holds for us until they are accepted.
+const BACKLOG: i32 = 4_096;
+
+/// Binds a listening socket that several workers may share by binding each its own (`SO_REUSEPORT`).
+///
+/// # Errors
+/// When the address is taken by another program or not ours.
+pub fn bind(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Serves connections of `listener` until `shutdown` fires; then finishes the requests in progress, at most
+/// for the configured time. To be called inside a worker (a `LocalSet`).
+///
+/// # Errors
+/// When the listener itself fails.
+pub async fn serve<S: Service>(
+    listener: std::net::TcpListener,
+    service: Rc<S>,
+    config: Arc<ServerConfig>,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    stats: Arc<ServerStats>,
+    shutdown: Shutdown,
+) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let acceptor = tls.map(TlsAcceptor::from);
+    let drain = config.drain_timeout.duration();
+    let shared = Rc::new(Shared {
+        service,
+        config,
+        stats,
+        shutdown: shutdown.clone(),
+    });
+    let mut number = 0;
+    loop {
+        let (stream, addr) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, or the peer has gone already: others may still be served.
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+            },
+            () = shutdown.fired() => break,
+        };
+        let open = shared.stats.connections_open.load(Ordering::Relaxed);
+        if open >= u64::from(shared.config.max_connections) {
+            count(&shared.stats.connections_refused);
+            continue;
+        }
+        number += 1;
+        count(&shared.stats.connections_accepted);
+        count(&shared.stats.connections_open);
+        let (shared, acceptor) = (shared.clone(), acceptor.clone());
+        tokio::task::spawn_local(async move {
+            accepted(stream, addr, number, &shared, acceptor).await;
+            uncount(&shared.stats.connections_open);
+        });
+    }
+    drop(listener);
+    let give_up = tokio::time::Instant::now() + drain;
+    while shared.stats.connections_open.load(Ordering::Relaxed) > 0 && tokio::time::Instant::now() < give_up {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+async fn accepted<S: Service>(
+    stream: TcpStream,
+    addr: SocketAddr,
+    connection: u64,
+    shared: &Rc<Shared<S>>,
+    acceptor: Option<TlsAcceptor>,
+) {
+    // Small frames must not wait for one another (Nagle); a socket that refuses the option still works.
+    let _ = stream.set_nodelay(true);
+    let Ok(local) = stream.local_addr() else { return };
+    let mut peer = Peer {
+        addr,
+        local,
+        tls: None,
+        connection,
+    };
+    let timeout = shared.config.handshake_timeout.duration();
+    match acceptor {
+        None => connection::drive(stream, Rc::new(peer), shared).await,
+        Some(acceptor) => match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                peer.tls = Some(tls::peer_of(stream.get_ref().1));
+                connection::drive(stream, Rc::new(peer), shared).await;
+            }
+            Ok(Err(error)) => {
+                count(&shared.stats.handshakes_failed);
+                tracing::debug!(%addr, %error, "TLS handshake failed");
+            }
+            Err(_) => count(&shared.stats.handshakes_failed),
+        },
+    }
+}

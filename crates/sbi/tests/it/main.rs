@@ -1,0 +1,4 @@
+//! The service-based interface over real sockets.
+
+mod basics;
+mod support;

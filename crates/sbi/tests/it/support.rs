@@ -1,0 +1,76 @@
+//! A server of ours on a free port, inside the test's own runtime.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sbi::client::{Client, ClientConfig, Origin};
+use sbi::server::{self, ServerConfig, ServerStats};
+use sbi::{Request, Response, Service};
+use worker::Shutdown;
+
+/// A service made of a function.
+pub struct Function<F>(pub F);
+
+impl<F, Fut> Service for Function<F>
+where
+    F: Fn(Request) -> Fut + 'static,
+    Fut: Future<Output = Response> + 'static,
+{
+    fn call(self: Rc<Self>, request: Request) -> impl Future<Output = Response> + 'static {
+        (self.0)(request)
+    }
+}
+
+/// A running server.
+pub struct Running {
+    pub addr: SocketAddr,
+    pub stats: Arc<ServerStats>,
+    pub shutdown: Shutdown,
+    pub done: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+impl Running {
+    pub fn origin(&self) -> Origin {
+        format!("http://{}", self.addr).parse().unwrap()
+    }
+}
+
+/// Starts a server; to be called inside [`local`].
+pub fn start<F, Fut>(config: ServerConfig, function: F) -> Running
+where
+    F: Fn(Request) -> Fut + 'static,
+    Fut: Future<Output = Response> + 'static,
+{
+    let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let (stats, shutdown) = (Arc::new(ServerStats::default()), Shutdown::new());
+    let serving = server::serve(
+        listener,
+        Rc::new(Function(function)),
+        Arc::new(config),
+        None,
+        stats.clone(),
+        shutdown.clone(),
+    );
+    Running {
+        addr,
+        stats,
+        shutdown,
+        done: tokio::task::spawn_local(serving),
+    }
+}
+
+pub fn client(config: ClientConfig) -> Client {
+    Client::new(Arc::new(config), None)
+}
+
+/// Runs a test as a worker would run a function.
+pub fn local<F: Future>(test: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, test)
+}
