@@ -13,13 +13,16 @@ pub struct QueryError {
     pub name: String,
 }
 
+/// Name and value of a parameter.
+pub type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+
 /// The parameters of a URI in the order in which they stand.
 ///
 /// `+` is a plus sign: the query of a 3GPP URI is not a form (TS 29.501 §5.3.13).
 ///
 /// # Errors
 /// When a name or value is not UTF-8 once decoded.
-pub fn pairs(uri: &Uri) -> Result<Vec<(Cow<'_, str>, Cow<'_, str>)>, QueryError> {
+pub fn pairs(uri: &Uri) -> Result<Vec<Pair<'_>>, QueryError> {
     let each = uri
         .query()
         .unwrap_or_default()

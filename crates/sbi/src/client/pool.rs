@@ -42,6 +42,9 @@ pub struct PeerStats {
     pub last_failure: Option<String>,
 }
 
+/// What a request that waited gets.
+type Given = Result<Rc<Connection>, SendError>;
+
 /// Connections to one origin.
 pub(super) struct Pool {
     pub(super) origin: Origin,
@@ -56,7 +59,7 @@ pub(super) struct Pool {
     not_before: Cell<Option<Instant>>,
     failures_in_a_row: Cell<u32>,
     /// Requests that wait, most important first, then oldest.
-    waiting: RefCell<BTreeMap<(u8, u64), oneshot::Sender<Result<Rc<Connection>, SendError>>>>,
+    waiting: RefCell<BTreeMap<(u8, u64), oneshot::Sender<Given>>>,
     next_ticket: Cell<u64>,
     stats: RefCell<PeerStats>,
     me: Weak<Pool>,
@@ -219,8 +222,7 @@ impl Pool {
     }
 
     /// Queues for a connection.
-    #[allow(clippy::type_complexity)]
-    fn wait(&self, priority: u8) -> Result<oneshot::Receiver<Result<Rc<Connection>, SendError>>, SendError> {
+    fn wait(&self, priority: u8) -> Result<oneshot::Receiver<Given>, SendError> {
         let none_coming = self.connecting.get() == 0 && self.connections.borrow().is_empty();
         if none_coming {
             let why = self
