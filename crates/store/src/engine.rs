@@ -1,0 +1,87 @@
+//! What an engine does. There are two: [`crate::embedded`] and [`crate::mariadb`]; functions never see which.
+
+use std::sync::Arc;
+
+use crate::batch::Batch;
+use crate::reply::{Receipt, Reply};
+use crate::schema::{Index, TableDef};
+use crate::stats::Stats;
+use crate::version::Version;
+
+/// Position of a table in the list the store was opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TableId(pub(crate) u16);
+
+/// A record as an engine returns it.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) key: Vec<u8>,
+    pub(crate) version: Version,
+    pub(crate) created: u64,
+    pub(crate) site: Arc<str>,
+    /// As it was given to the engine: perhaps compressed.
+    pub(crate) value: Vec<u8>,
+}
+
+/// The order of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Primary,
+    Index(Index),
+    Modified,
+}
+
+/// One page of a scan, as an engine is asked for it.
+#[derive(Clone, Debug)]
+pub(crate) struct PageRequest {
+    pub(crate) order: Order,
+    /// First key of the order (inclusive); `None` from the beginning.
+    pub(crate) from: Option<Vec<u8>>,
+    /// End of the order (exclusive); `None` to the end.
+    pub(crate) to: Option<Vec<u8>>,
+    /// Continue after this place.
+    pub(crate) after: Option<Place>,
+    pub(crate) limit: usize,
+}
+
+/// Where a page ended: key in the order of the scan and primary key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) order_key: Vec<u8>,
+    pub(crate) primary: Vec<u8>,
+}
+
+/// Rows of a page, and the place of the last one if there may be more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowPage {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) next: Option<Place>,
+}
+
+/// A storage engine.
+pub(crate) trait Engine: Send + Sync {
+    /// Whether [`crate::Record::columns`] is wanted with each record of this table.
+    fn wants_columns(&self, table: TableId) -> bool;
+
+    fn get(&self, table: TableId, key: &[u8]) -> Reply<Option<Row>>;
+
+    /// Records under a key of an index, by primary key, at most `limit`.
+    fn find(&self, table: TableId, index: Index, key: &[u8], limit: usize) -> Reply<Vec<Row>>;
+
+    fn page(&self, table: TableId, request: PageRequest) -> Reply<RowPage>;
+
+    fn commit(&self, batch: Batch) -> Receipt;
+
+    fn stats(&self) -> Stats;
+
+    /// Ends background work; what was acknowledged is durable already. Blocks.
+    fn close(&self);
+}
+
+/// What every engine is opened with.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) tables: Vec<TableDef>,
+    pub(crate) site: Arc<str>,
+    pub(crate) clock: crate::version::Clock,
+}

@@ -1,0 +1,45 @@
+//! Session state: what network functions must not forget.
+//!
+//! A function declares [`Record`] types. Each has a table with a primary key and secondary indexes, unique or
+//! not. Writes are collected in a [`Batch`], each operation with a [`Condition`] (insert if absent, update this
+//! version …), and committed together or not at all: [`Store::commit`] resolves when the batch is durable.
+//! Batches of all callers that wait at the same time share one commit of the engine, which is what makes durable
+//! writes cheap.
+//!
+//! Reads are [`Reply`]s: futures that the embedded engine answers at once, on the caller's thread.
+//!
+//! | room | what is there |
+//! |---|---|
+//! | [`schema`](TableSchema), [`record`](Record), [`batch`](Batch), [`version`](Version) | what functions speak |
+//! | `store` | the handle, tables, scans |
+//! | `engine` | what an engine does |
+//! | `embedded` | the engine inside this process: a log-structured merge tree behind one writer thread |
+//!
+//! What a crash leaves: each batch is in the engine's journal whole, with a checksum, or not at all; it is
+//! acknowledged after the journal is on disk. Readers see a batch only after that, so nobody acts on a write that
+//! a crash could take back.
+
+mod batch;
+mod compress;
+mod config;
+mod embedded;
+mod engine;
+mod error;
+mod record;
+mod reply;
+mod schema;
+mod sql_mapping;
+mod stats;
+mod store;
+mod version;
+
+pub use batch::{Batch, Condition};
+pub use config::{Config, Durability, EmbeddedConfig, EngineKind};
+pub use error::{Conflict, Error};
+pub use record::{DecodeError, IndexKeyIter, IndexKeys, Key, Record, Stored};
+pub use reply::{Receipt, Reply};
+pub use schema::{Index, IndexSchema, MAX_INDEXES, MAX_KEY, TableDef, TableSchema};
+pub use sql_mapping::{SqlColumn, SqlIndex, SqlMapping, SqlValue};
+pub use stats::Stats;
+pub use store::{Page, Scan, Store, Table};
+pub use version::{Clock, Version};

@@ -1,0 +1,127 @@
+//! Answers that are often there at once.
+//!
+//! The embedded engine answers reads where they are asked, in microseconds, without a thread or an allocation
+//! for a future; a database answers later. Functions write `.await` and get the better of both.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::version::Version;
+
+type Later<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+
+/// The answer to a read: a future that may be ready from the start.
+#[must_use = "an answer does nothing unless awaited"]
+pub struct Reply<T>(State<T>);
+
+enum State<T> {
+    Now(Option<Result<T, Error>>),
+    Later(Later<T>),
+}
+
+// The value in `Now` is never pinned: it is only moved out.
+impl<T> Unpin for Reply<T> {}
+
+impl<T> Reply<T> {
+    pub(crate) fn now(answer: Result<T, Error>) -> Reply<T> {
+        Reply(State::Now(Some(answer)))
+    }
+
+    pub(crate) fn later(answer: impl Future<Output = Result<T, Error>> + Send + 'static) -> Reply<T> {
+        Reply(State::Later(Box::pin(answer)))
+    }
+
+    /// The answer if it is there already, else the future of it.
+    ///
+    /// # Errors
+    /// Not an error: `Err` holds the future.
+    pub fn try_now(self) -> Result<Result<T, Error>, Reply<T>> {
+        match self.0 {
+            State::Now(Some(answer)) => Ok(answer),
+            other => Err(Reply(other)),
+        }
+    }
+
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> Result<U, Error> + Send + 'static) -> Reply<U>
+    where
+        T: 'static,
+    {
+        match self.0 {
+            State::Now(answer) => Reply(State::Now(answer.map(|answer| answer.and_then(f)))),
+            State::Later(answer) => Reply::later(async move { answer.await.and_then(f) }),
+        }
+    }
+}
+
+impl<T> Future for Reply<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            // Polling a finished future again is the caller's bug; `Closed` is kinder than a panic.
+            State::Now(answer) => Poll::Ready(answer.take().unwrap_or(Err(Error::Closed))),
+            State::Later(answer) => answer.as_mut().poll(context),
+        }
+    }
+}
+
+/// The answer to a commit: resolves when the batch is durable, or refused.
+#[must_use = "a commit is acknowledged only when this has resolved"]
+#[derive(Debug)]
+pub struct Receipt(ReceiptState);
+
+#[derive(Debug)]
+enum ReceiptState {
+    Refused(Option<Error>),
+    Waiting(oneshot::Receiver<Result<Version, Error>>),
+}
+
+/// The engine's end of a [`Receipt`].
+pub(crate) type Acknowledge = oneshot::Sender<Result<Version, Error>>;
+
+impl Receipt {
+    pub(crate) fn refused(error: Error) -> Receipt {
+        Receipt(ReceiptState::Refused(Some(error)))
+    }
+
+    pub(crate) fn pair() -> (Acknowledge, Receipt) {
+        let (sender, receiver) = oneshot::channel();
+        (sender, Receipt(ReceiptState::Waiting(receiver)))
+    }
+
+    /// Waits on a thread that is not a runtime's.
+    ///
+    /// # Errors
+    /// As the future.
+    pub fn wait(self) -> Result<Version, Error> {
+        match self.0 {
+            ReceiptState::Refused(error) => Err(error.unwrap_or(Error::Closed)),
+            ReceiptState::Waiting(receiver) => receiver.blocking_recv().unwrap_or_else(|_| Err(lost())),
+        }
+    }
+}
+
+/// The engine has gone without an answer (its thread ended): whether the write is kept is not known.
+fn lost() -> Error {
+    Error::Unavailable {
+        reason: "the engine stopped before it answered".to_owned(),
+        maybe_applied: true,
+    }
+}
+
+impl Future for Receipt {
+    type Output = Result<Version, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            ReceiptState::Refused(error) => Poll::Ready(Err(error.take().unwrap_or(Error::Closed))),
+            ReceiptState::Waiting(receiver) => Pin::new(receiver)
+                .poll(context)
+                .map(|answer| answer.unwrap_or_else(|_| Err(lost()))),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a table is: its name, its secondary indexes, and how it appears in a SQL database.
+
+use crate::record::{DecodeError, IndexKeys, Record};
+use crate::sql_mapping::SqlMapping;
+
+/// Position of a secondary index in [`TableSchema::indexes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Index(pub u8);
+
+/// One secondary index of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexSchema {
+    /// Name, unique in the table; part of SQL column names, so `[a-z0-9_]` only.
+    pub name: &'static str,
+    /// At most one record may hold a given key.
+    pub unique: bool,
+    /// A record may have several keys in this index (additional IPv6 prefixes of one session). Without it a
+    /// record has none or one.
+    pub multi: bool,
+}
+
+impl IndexSchema {
+    /// Any number of records may share a key; a record has at most one key.
+    #[must_use]
+    pub const fn many(name: &'static str) -> IndexSchema {
+        IndexSchema {
+            name,
+            unique: false,
+            multi: false,
+        }
+    }
+
+    /// A key belongs to at most one record; a record has at most one key.
+    #[must_use]
+    pub const fn unique(name: &'static str) -> IndexSchema {
+        IndexSchema {
+            name,
+            unique: true,
+            multi: false,
+        }
+    }
+
+    /// A record may have several keys in this index.
+    #[must_use]
+    pub const fn multi(self) -> IndexSchema {
+        IndexSchema { multi: true, ..self }
+    }
+}
+
+/// The shape of a table, a constant of the record's type.
+#[derive(Clone, Copy, Debug)]
+pub struct TableSchema {
+    /// Name, unique in the store; also the SQL table's name, so `[a-z0-9_]` only.
+    pub name: &'static str,
+    /// Secondary indexes; [`Index`] is a position here. At most [`MAX_INDEXES`].
+    pub indexes: &'static [IndexSchema],
+    /// Keep an index by time of last modification, for [`crate::Scan::by_modified`] and the audit.
+    pub by_modified: bool,
+    /// How the table appears in SQL; `None` is the generic mapping.
+    pub sql: Option<&'static SqlMapping>,
+}
+
+/// More indexes than this would make a write cost more than the record is worth.
+pub const MAX_INDEXES: usize = 32;
+/// Longest primary or index key, in bytes. SQL engines index no more than a few hundred.
+pub const MAX_KEY: usize = 512;
+
+/// Computes index keys from a primary key and an encoded record.
+pub(crate) type Reindex = fn(&[u8], &[u8], &mut IndexKeys) -> Result<(), DecodeError>;
+
+/// A table as the store opens it: its schema, and how to compute index keys of a stored record again when the
+/// list of indexes has changed between releases.
+#[derive(Clone, Copy, Debug)]
+pub struct TableDef {
+    /// The shape.
+    pub schema: &'static TableSchema,
+    pub(crate) reindex: Reindex,
+}
+
+impl TableDef {
+    /// The table of a record type.
+    #[must_use]
+    pub fn of<T: Record>() -> TableDef {
+        TableDef {
+            schema: T::TABLE,
+            reindex: |key, value, keys| {
+                T::decode(key, value)?.index(keys);
+                Ok(())
+            },
+        }
+    }
+}

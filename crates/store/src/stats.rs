@@ -1,0 +1,40 @@
+//! Figures of a store, for metrics.
+
+use std::time::Duration;
+
+/// What the store has done since it was opened, and how full it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Batches committed.
+    pub batches: u64,
+    /// Batches refused because a condition did not hold.
+    pub conflicts: u64,
+    /// Batches refused because the queue was full.
+    pub overflows: u64,
+    /// Batches that failed for any other reason.
+    pub failures: u64,
+    /// Operations committed.
+    pub operations: u64,
+    /// Groups: commits of the engine, each with one or more batches.
+    pub groups: u64,
+    /// Time spent in commits of the engine, waiting for the disk or the database.
+    pub commit_time: Duration,
+    /// Batches waiting now.
+    pub waiting: usize,
+    /// Bytes of batches waiting now.
+    pub waiting_bytes: usize,
+    /// Bytes on disk (embedded engine).
+    pub disk_bytes: u64,
+    /// Bytes of journals on disk, a part of `disk_bytes` (embedded engine).
+    pub journal_bytes: u64,
+    /// Bytes of memtables (embedded engine).
+    pub memtable_bytes: u64,
+    /// Bytes of cached blocks (embedded engine).
+    pub cache_bytes: u64,
+    /// Transactions tried again after a deadlock, certification failure or node loss (database).
+    pub retries: u64,
+    /// Changes of the node in use (database).
+    pub failovers: u64,
+    /// Replication delay per other site (database).
+    pub replication_delay: Vec<(String, Duration)>,
+}

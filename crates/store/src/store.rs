@@ -1,0 +1,347 @@
+//! The store and its tables.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::batch::{Batch, NewRow};
+use crate::compress;
+use crate::config::{Config, EngineKind};
+use crate::embedded;
+use crate::engine::{Engine, Opening, Order, PageRequest, Place, Row, RowPage, TableId};
+use crate::error::{Error, hex};
+use crate::record::{Record, Stored};
+use crate::reply::{Receipt, Reply};
+use crate::schema::{Index, MAX_INDEXES, TableDef, TableSchema};
+use crate::stats::Stats;
+use crate::version::{Clock, Version};
+
+/// An open store. Clones share it; any thread may use it.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    engine: Arc<dyn Engine>,
+    tables: Vec<&'static TableSchema>,
+    compress_above: Option<usize>,
+    max_operations: usize,
+    max_bytes: usize,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables: Vec<&str> = self.0.tables.iter().map(|table| table.name).collect();
+        f.debug_struct("Store")
+            .field("tables", &tables)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the store and its tables; creates what is absent and brings indexes up to date.
+    ///
+    /// # Errors
+    /// [`Error::Open`] when the configuration, the data or the database do not allow it.
+    pub async fn open(config: &Config, tables: &[TableDef]) -> Result<Store, Error> {
+        Store::open_with_clock(config, tables, Clock::default()).await
+    }
+
+    /// As [`Store::open`], with a clock of the caller's: for tests that move time.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn open_with_clock(config: &Config, tables: &[TableDef], clock: Clock) -> Result<Store, Error> {
+        check_schemas(tables)?;
+        let opening = Opening {
+            tables: tables.to_vec(),
+            site: Arc::from(config.site.as_str()),
+            clock,
+        };
+        let engine: Arc<dyn Engine> = match config.engine {
+            EngineKind::Embedded => {
+                let config = config.clone();
+                // Recovery reads files for seconds; not on a runtime's thread.
+                let opened = tokio::task::spawn_blocking(move || embedded::open(&config, opening)).await;
+                Arc::new(opened.map_err(|error| Error::Open(error.to_string()))??)
+            }
+        };
+        Ok(Store(Arc::new(Inner {
+            engine,
+            tables: tables.iter().map(|table| table.schema).collect(),
+            compress_above: (config.compress_above > 0).then_some(config.compress_above),
+            max_operations: config.max_batch_operations,
+            max_bytes: config.max_batch_bytes,
+        })))
+    }
+
+    /// The table of a record type.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the store was opened without it.
+    pub fn table<T: Record>(&self) -> Result<Table<T>, Error> {
+        let position = self
+            .0
+            .tables
+            .iter()
+            .position(|table| table.name == T::TABLE.name)
+            .ok_or_else(|| Error::Invalid(format!("the store was opened without table {}", T::TABLE.name)))?;
+        let id = TableId(u16::try_from(position).map_err(|_| Error::Invalid("too many tables".to_owned()))?);
+        Ok(Table {
+            store: self.clone(),
+            id,
+            columns: self.0.engine.wants_columns(id),
+            record: PhantomData,
+        })
+    }
+
+    /// Commits a batch: the receipt resolves when it is durable, or says why it was not written.
+    ///
+    /// Batches of all callers that arrive while an earlier group is being made durable are committed together.
+    pub fn commit(&self, batch: Batch) -> Receipt {
+        if let Some(fault) = &batch.fault {
+            return Receipt::refused(Error::Invalid(fault.clone()));
+        }
+        if batch.operations.len() > self.0.max_operations || batch.bytes > self.0.max_bytes {
+            return Receipt::refused(Error::Invalid(format!(
+                "a batch has at most {} operations and {} bytes (maxBatchOperations, maxBatchBytes), this one has {} and {}",
+                self.0.max_operations,
+                self.0.max_bytes,
+                batch.operations.len(),
+                batch.bytes
+            )));
+        }
+        if batch.is_empty() {
+            return Receipt::refused(Error::Invalid("the batch is empty".to_owned()));
+        }
+        self.0.engine.commit(batch)
+    }
+
+    /// What the store has done, and how full it is.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.0.engine.stats()
+    }
+
+    /// Ends background work. What was acknowledged is durable already; later calls fail.
+    pub async fn close(self) {
+        let engine = self.0.engine.clone();
+        // A panic in there has been logged by the thread that had it.
+        let _ = tokio::task::spawn_blocking(move || engine.close()).await;
+    }
+}
+
+fn check_schemas(tables: &[TableDef]) -> Result<(), Error> {
+    let plain = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    for (position, table) in tables.iter().enumerate() {
+        let schema = table.schema;
+        if !plain(schema.name) || !schema.indexes.iter().all(|index| plain(index.name)) {
+            return Err(Error::Open(format!(
+                "table {}: names of tables and indexes are [a-z0-9_]",
+                schema.name
+            )));
+        }
+        if schema.indexes.len() > MAX_INDEXES {
+            return Err(Error::Open(format!(
+                "table {}: at most {MAX_INDEXES} indexes",
+                schema.name
+            )));
+        }
+        if tables[..position]
+            .iter()
+            .any(|other| other.schema.name == schema.name)
+        {
+            return Err(Error::Open(format!("table {} is listed twice", schema.name)));
+        }
+    }
+    Ok(())
+}
+
+/// A table of one record type. Cheap to clone.
+pub struct Table<T> {
+    store: Store,
+    id: TableId,
+    columns: bool,
+    record: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Table<T> {
+    fn clone(&self) -> Table<T> {
+        Table {
+            store: self.store.clone(),
+            id: self.id,
+            columns: self.columns,
+            record: PhantomData,
+        }
+    }
+}
+
+impl<T: Record> fmt::Debug for Table<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({})", T::TABLE.name)
+    }
+}
+
+impl<T: Record> Table<T> {
+    /// The record of a primary key.
+    pub fn get(&self, key: &[u8]) -> Reply<Option<Stored<T>>> {
+        let limit = self.store.0.max_bytes;
+        self.engine()
+            .get(self.id, key)
+            .map(move |row| row.map(|row| decode(row, limit)).transpose())
+    }
+
+    /// Records under a key of an index, ordered by primary key, at most `limit`.
+    pub fn find(&self, index: Index, key: &[u8], limit: usize) -> Reply<Vec<Stored<T>>> {
+        let bytes = self.store.0.max_bytes;
+        self.engine()
+            .find(self.id, index, key, limit)
+            .map(move |rows| rows.into_iter().map(|row| decode(row, bytes)).collect())
+    }
+
+    /// One page of records, in the order of the primary key, of an index or of modification.
+    ///
+    /// A scan that takes several pages is not a snapshot: it sees each record that existed during all of the
+    /// scan, and perhaps those that came or changed meanwhile.
+    pub fn scan(&self, scan: &Scan) -> Reply<Page<T>> {
+        if scan.request.order == Order::Modified && !T::TABLE.by_modified {
+            let fault = format!("table {} keeps no index by modification", T::TABLE.name);
+            return Reply::now(Err(Error::Invalid(fault)));
+        }
+        let (limit, order) = (self.store.0.max_bytes, scan.clone());
+        self.engine()
+            .page(self.id, scan.request.clone())
+            .map(move |page| Page::decode(page, order, limit))
+    }
+
+    /// The store this table belongs to.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn id(&self) -> TableId {
+        self.id
+    }
+
+    pub(crate) fn schema(&self) -> &'static TableSchema {
+        T::TABLE
+    }
+
+    pub(crate) fn encode(&self, record: &T) -> NewRow {
+        let mut row = NewRow::default();
+        record.index(&mut row.keys);
+        record.encode(&mut row.value);
+        row.value = compress::pack(std::mem::take(&mut row.value), self.store.0.compress_above);
+        if self.columns {
+            record.columns(&mut row.columns);
+        }
+        row
+    }
+
+    fn engine(&self) -> &dyn Engine {
+        &*self.store.0.engine
+    }
+}
+
+fn decode<T: Record>(row: Row, limit: usize) -> Result<Stored<T>, Error> {
+    let corrupt = |key: &[u8], reason: String| Error::Corrupt {
+        table: T::TABLE.name,
+        key: hex(key),
+        reason,
+    };
+    let value = compress::unpack(row.value, limit).map_err(|reason| corrupt(&row.key, reason))?;
+    let record = T::decode(&row.key, &value).map_err(|error| corrupt(&row.key, error.0))?;
+    Ok(Stored {
+        record,
+        version: row.version,
+        created: row.created,
+        site: row.site,
+    })
+}
+
+/// What to scan: an order, a range of it, and how much at a time.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    request: PageRequest,
+}
+
+impl Scan {
+    fn over(order: Order, limit: usize) -> Scan {
+        Scan {
+            request: PageRequest {
+                order,
+                from: None,
+                to: None,
+                after: None,
+                limit: limit.max(1),
+            },
+        }
+    }
+
+    /// All records by primary key, `limit` a page.
+    #[must_use]
+    pub fn all(limit: usize) -> Scan {
+        Scan::over(Order::Primary, limit)
+    }
+
+    /// Records that have a key in an index, by that key, `limit` a page.
+    #[must_use]
+    pub fn by_index(index: Index, limit: usize) -> Scan {
+        Scan::over(Order::Index(index), limit)
+    }
+
+    /// Records by time of last modification, oldest first, `limit` a page. The table must declare `by_modified`.
+    #[must_use]
+    pub fn by_modified(limit: usize) -> Scan {
+        Scan::over(Order::Modified, limit)
+    }
+
+    /// Begins at this key (inclusive).
+    #[must_use]
+    pub fn from_key(mut self, key: &[u8]) -> Scan {
+        self.request.from = Some(key.to_vec());
+        self
+    }
+
+    /// Ends before this key.
+    #[must_use]
+    pub fn to_key(mut self, key: &[u8]) -> Scan {
+        self.request.to = Some(key.to_vec());
+        self
+    }
+
+    /// Ends before records modified at this time (microseconds since 1970); for [`Scan::by_modified`].
+    #[must_use]
+    pub fn modified_before(self, micros: u64) -> Scan {
+        self.to_key(&Version::at(micros).0.to_be_bytes())
+    }
+}
+
+/// A page of a scan.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// The records.
+    pub records: Vec<Stored<T>>,
+    /// The scan that yields the next page; `None` when this was the last.
+    pub next: Option<Scan>,
+}
+
+impl<T: Record> Page<T> {
+    fn decode(page: RowPage, mut scan: Scan, limit: usize) -> Result<Page<T>, Error> {
+        let records = page
+            .rows
+            .into_iter()
+            .map(|row| decode(row, limit))
+            .collect::<Result<_, _>>()?;
+        let next = page.next.map(|place: Place| {
+            scan.request.after = Some(place);
+            scan
+        });
+        Ok(Page { records, next })
+    }
+}

@@ -1,0 +1,204 @@
+//! The embedded engine: the contract, restarts, bounds.
+
+use store::{
+    Batch, Condition, Config, DecodeError, Durability, Error, Index, IndexKeys, IndexSchema, Key, Record,
+    Store, TableDef, TableSchema,
+};
+
+use crate::session::{Session, embedded_config, id, open_embedded};
+use crate::tables;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keeps_the_contract() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_embedded(directory.path()).await;
+    tables::contract(&store).await;
+    let stats = store.stats();
+    assert!(stats.groups < stats.batches, "batches share commits: {stats:?}");
+    assert_eq!((stats.waiting, stats.waiting_bytes), (0, 0));
+}
+
+#[tokio::test]
+async fn reads_are_answered_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_embedded(directory.path()).await;
+    let sessions = store.table::<Session>().unwrap();
+    assert_eq!(sessions.get(&id(1)).try_now().ok().unwrap().unwrap(), None);
+    assert!(sessions.find(Session::SUBSCRIBER, b"x", 1).try_now().is_ok());
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..3u64 {
+        let config = Config {
+            site: format!("site-{round}"),
+            ..embedded_config(directory.path())
+        };
+        let store = Store::open(&config, &[TableDef::of::<Session>()]).await.unwrap();
+        let sessions = store.table::<Session>().unwrap();
+        for earlier in 0..round {
+            let row = sessions.get(&id(earlier)).await.unwrap().unwrap();
+            assert_eq!(&*row.site, format!("site-{earlier}").as_str());
+        }
+        let mut batch = Batch::default();
+        batch.insert(&sessions, &Session::new(round, "imsi-1"));
+        store.commit(batch).await.unwrap();
+        store.clone().close().await;
+        let mut late = Batch::default();
+        late.insert(&sessions, &Session::new(99, "imsi-1"));
+        assert_eq!(store.commit(late).await, Err(Error::Closed));
+    }
+}
+
+#[tokio::test]
+async fn one_process_owns_the_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let _store = open_embedded(directory.path()).await;
+    let second = Store::open(&embedded_config(directory.path()), &[TableDef::of::<Session>()]).await;
+    assert!(matches!(second, Err(Error::Open(_))), "{second:?}");
+}
+
+#[tokio::test]
+async fn a_full_queue_is_told_and_nothing_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = Config {
+        queue_length: 4,
+        ..embedded_config(directory.path())
+    };
+    config.embedded.durability = Durability::Fsync;
+    let store = Store::open(&config, &[TableDef::of::<Session>()]).await.unwrap();
+    let sessions = store.table::<Session>().unwrap();
+    let receipts: Vec<_> = (0..2_000u64)
+        .map(|number| {
+            let mut batch = Batch::default();
+            batch.insert(&sessions, &Session::new(number, "imsi-1"));
+            (number, store.commit(batch))
+        })
+        .collect();
+    let mut overflows = 0;
+    for (number, receipt) in receipts {
+        let kept = match receipt.await {
+            Ok(_) => true,
+            Err(error @ Error::Overflow { .. }) => {
+                assert!(error.retry_is_safe());
+                overflows += 1;
+                false
+            }
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(sessions.get(&id(number)).await.unwrap().is_some(), kept);
+    }
+    assert!(overflows > 0);
+    assert_eq!(store.stats().overflows, overflows);
+    assert_eq!(store.stats().waiting_bytes, 0);
+}
+
+#[tokio::test]
+async fn oversized_batches_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = Config {
+        max_batch_operations: 2,
+        max_batch_bytes: 4_096,
+        ..embedded_config(directory.path())
+    };
+    let store = Store::open(&config, &[TableDef::of::<Session>()]).await.unwrap();
+    let sessions = store.table::<Session>().unwrap();
+    let mut many = Batch::default();
+    (0..3).for_each(|number| many.insert(&sessions, &Session::new(number, "imsi-1")));
+    let mut large = Batch::default();
+    large.insert(&sessions, &Session::new(1, "imsi-1").note(&"x".repeat(5_000)));
+    for batch in [many, large] {
+        let error = store.commit(batch).await.unwrap_err();
+        assert!(
+            matches!(&error, Error::Invalid(text) if text.contains("maxBatch")),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn large_values_are_compressed_and_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = Config {
+        compress_above: 256,
+        ..embedded_config(directory.path())
+    };
+    let long = Session::new(1, "imsi-1").note(&"policy ".repeat(1_000));
+    for _ in 0..2 {
+        let store = Store::open(&config, &[TableDef::of::<Session>()]).await.unwrap();
+        let sessions = store.table::<Session>().unwrap();
+        let mut batch = Batch::default();
+        batch.put(&sessions, &long, Condition::Always);
+        store.commit(batch).await.unwrap();
+        assert_eq!(sessions.get(&id(1)).await.unwrap().unwrap().record, long);
+        store.close().await;
+        // Values written with the setting are read without it.
+        config.compress_above = 0;
+    }
+}
+
+/// A later release of [`Session`], which looks up by note as well and no longer by address.
+#[derive(Debug)]
+struct Later(Session);
+
+impl Record for Later {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "session",
+        indexes: &[IndexSchema::many("subscriber"), IndexSchema::many("note")],
+        by_modified: true,
+        sql: None,
+    };
+
+    fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Index(0), self.0.subscriber.as_bytes());
+        keys.add(Index(1), self.0.note.as_bytes());
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(key: &[u8], value: &[u8]) -> Result<Later, DecodeError> {
+        Session::decode(key, value).map(Later)
+    }
+}
+
+#[tokio::test]
+async fn a_new_index_is_built_when_the_store_opens() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_embedded(directory.path()).await;
+    let sessions = store.table::<Session>().unwrap();
+    for number in 0..2_500u64 {
+        let mut batch = Batch::default();
+        let note = format!("note-{}", number % 10);
+        batch.insert(
+            &sessions,
+            &Session::new(number, "imsi-1")
+                .address(&number.to_string())
+                .note(&note),
+        );
+        if number == 2_499 {
+            store.commit(batch).await.unwrap();
+        } else {
+            drop(store.commit(batch));
+        }
+    }
+    drop(sessions);
+    store.close().await;
+
+    let store = Store::open(&embedded_config(directory.path()), &[TableDef::of::<Later>()])
+        .await
+        .unwrap();
+    let table = store.table::<Later>().unwrap();
+    assert_eq!(table.find(Index(1), b"note-3", 1_000).await.unwrap().len(), 250);
+    assert_eq!(table.find(Index(0), b"imsi-1", 5_000).await.unwrap().len(), 2_500);
+    let mut batch = Batch::default();
+    batch.delete(&table, &id(3), Condition::Present);
+    store.commit(batch).await.unwrap();
+    assert_eq!(table.find(Index(1), b"note-3", 1_000).await.unwrap().len(), 249);
+}

@@ -1,0 +1,5 @@
+//! Tests of the store through its public interface.
+
+mod embedded;
+mod session;
+mod tables;
