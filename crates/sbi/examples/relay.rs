@@ -41,19 +41,17 @@ struct Relay {
 }
 
 impl Service for Relay {
-    fn call(self: Rc<Self>, request: Request) -> impl Future<Output = Response> + 'static {
-        async move {
-            let onward = http::Request::from_parts(request.head, request.body);
-            match self
-                .client
-                .send(&self.origin, onward, SendOptions::default())
-                .await
-            {
-                Ok(response) => response,
-                Err(error) => Problem::new(Cause::TargetNfNotReachable)
-                    .detail(error.to_string())
-                    .into_response(),
-            }
+    async fn call(self: Rc<Self>, request: Request) -> Response {
+        let onward = http::Request::from_parts(request.head, request.body);
+        match self
+            .client
+            .send(&self.origin, onward, SendOptions::default())
+            .await
+        {
+            Ok(response) => response,
+            Err(error) => Problem::new(Cause::TargetNfNotReachable)
+                .detail(error.to_string())
+                .into_response(),
         }
     }
 }
