@@ -1,3 +1,6 @@
 //! lab
 pub mod callmodel;
+pub mod engine;
 pub mod http2;
+pub mod load;
+pub mod measure;

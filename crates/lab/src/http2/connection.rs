@@ -314,7 +314,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the peer broke the protocol; the connection is then to be closed.
-    pub fn next<'a>(&'a mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Failure> {
+    pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Option<Event<'s>>, Failure> {
         loop {
             match self.reading {
                 Reading::Preface => {

@@ -1,0 +1,115 @@
+//! `epoll` and a periodic timer, without unsafe code.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+/// The token that stands for the timer.
+const TIMER: u64 = u64::MAX;
+/// Ready sockets told at once.
+const BATCH: usize = 256;
+
+/// A socket that is ready.
+#[derive(Clone, Copy, Debug)]
+pub struct Readiness {
+    /// The token it was added with.
+    pub token: u64,
+    /// It can be read, or has failed.
+    pub readable: bool,
+    /// It can be written, or has failed.
+    pub writable: bool,
+}
+
+/// Waits for sockets and for the next tick.
+pub struct Poller {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    buffer: Vec<Event>,
+}
+
+impl std::fmt::Debug for Poller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Poller").field("epoll", &self.epoll).field("timer", &self.timer).finish_non_exhaustive()
+    }
+}
+
+impl Poller {
+    /// A poller that wakes up every `tick`.
+    ///
+    /// # Errors
+    /// When the system has no more descriptors.
+    pub fn new(tick: Duration) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let period = Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: i64::from(tick.subsec_nanos()) };
+        timerfd_settime(
+            &timer,
+            TimerfdTimerFlags::empty(),
+            &Itimerspec { it_interval: period, it_value: period },
+        )?;
+        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
+        Ok(Self { epoll, timer, buffer: Vec::with_capacity(BATCH) })
+    }
+
+    /// Watches a socket for bytes to read.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), EventFlags::IN | EventFlags::RDHUP)?)
+    }
+
+    /// Also watches (or no longer watches) a socket for room to write.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn watch_writes(&self, socket: impl AsFd, token: u64, on: bool) -> io::Result<()> {
+        let mut flags = EventFlags::IN | EventFlags::RDHUP;
+        flags.set(EventFlags::OUT, on);
+        Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(token), flags)?)
+    }
+
+    /// Forgets a socket; to be called before it is closed.
+    pub fn remove(&self, socket: impl AsFd) {
+        // It may have gone by itself; then there is nothing to forget.
+        let _ = epoll::delete(&self.epoll, socket);
+    }
+
+    /// Waits until a socket is ready or a tick has passed. What is ready goes to `ready`; true when at least
+    /// one tick has passed.
+    ///
+    /// # Errors
+    /// When the system fails to wait.
+    pub fn wait(&mut self, ready: &mut Vec<Readiness>) -> io::Result<bool> {
+        ready.clear();
+        self.buffer.clear();
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.buffer), None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut ticked = false;
+        for event in &self.buffer {
+            let flags = event.flags;
+            if event.data.u64() == TIMER {
+                let mut count = [MaybeUninit::uninit(); 8];
+                let _ = rustix::io::read(&self.timer, &mut count[..]);
+                ticked = true;
+                continue;
+            }
+            let failed = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+            ready.push(Readiness {
+                token: event.data.u64(),
+                readable: failed || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+                writable: failed || flags.contains(EventFlags::OUT),
+            });
+        }
+        Ok(ticked)
+    }
+}

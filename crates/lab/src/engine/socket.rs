@@ -1,0 +1,122 @@
+//! A non-blocking stream socket: reads in large gulps, writes what a connection machine has put out.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use socket2::{Domain, Protocol, Type};
+
+use super::Poller;
+
+/// Kernel buffer asked for in each direction, so that a burst of answers does not stop the sender.
+const KERNEL_BUFFER: usize = 1 << 20;
+
+/// What reading gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes are in the buffer.
+    Bytes(usize),
+    /// Nothing for now.
+    Nothing,
+    /// The peer has closed, or the connection has failed.
+    Closed,
+}
+
+/// A non-blocking stream socket.
+#[derive(Debug)]
+pub struct Socket {
+    stream: TcpStream,
+    written: usize,
+    waits_for_room: bool,
+    /// Bytes read so far.
+    pub bytes_in: u64,
+    /// Bytes written so far.
+    pub bytes_out: u64,
+}
+
+impl Socket {
+    /// Begins to connect; bytes may be put out at once and leave when the connection stands.
+    ///
+    /// # Errors
+    /// When the system refuses a socket, or knows at once that the peer cannot be reached.
+    pub fn connect(peer: SocketAddr) -> io::Result<Self> {
+        let socket = socket2::Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&peer.into()) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
+            Err(error) => return Err(error),
+        }
+        Self::new(socket.into())
+    }
+
+    /// Takes over an accepted stream.
+    ///
+    /// # Errors
+    /// When the system refuses the options.
+    pub fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let options = socket2::SockRef::from(&stream);
+        // The kernel may give less than is asked for; then a burst merely waits a little.
+        let _ = options.set_recv_buffer_size(KERNEL_BUFFER);
+        let _ = options.set_send_buffer_size(KERNEL_BUFFER);
+        Ok(Self { stream, written: 0, waits_for_room: false, bytes_in: 0, bytes_out: 0 })
+    }
+
+    /// Reads what is there into `buffer`.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        loop {
+            match (&self.stream).read(buffer) {
+                Ok(0) => return Received::Closed,
+                Ok(count) => {
+                    self.bytes_in += count as u64;
+                    return Received::Bytes(count);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::Nothing,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Received::Closed,
+            }
+        }
+    }
+
+    /// Writes what is in `out`, as far as there is room, and removes it. Asks the poller to tell when there
+    /// is room again.
+    ///
+    /// # Errors
+    /// When the connection has failed.
+    pub fn flush(&mut self, out: &mut Vec<u8>, poller: &Poller, token: u64) -> io::Result<()> {
+        while self.written < out.len() {
+            match (&self.stream).write(&out[self.written..]) {
+                Ok(count) => {
+                    self.written += count;
+                    self.bytes_out += count as u64;
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let blocked = self.written < out.len();
+        if !blocked {
+            out.clear();
+            self.written = 0;
+        }
+        if blocked != self.waits_for_room {
+            self.waits_for_room = blocked;
+            poller.watch_writes(&self.stream, token, blocked)?;
+        }
+        Ok(())
+    }
+
+    /// Resets the connection (RST) instead of closing it in order, when dropped.
+    pub fn abort_on_drop(&self) {
+        let _ = socket2::SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO));
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
