@@ -14,6 +14,7 @@
 mod body;
 pub mod client;
 mod collect;
+pub mod headers;
 mod io;
 mod message;
 pub mod problem;
