@@ -225,6 +225,20 @@ impl<'a> MessageRef<'a> {
 impl Copy for MessageRef<'_> {}
 
 impl Message<Bytes> {
+    /// The bytes as they are shared.
+    #[inline]
+    #[must_use]
+    pub const fn as_shared(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The same message in bytes of its own, apart from the buffer it was read into.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        Self {
+            bytes: Bytes::copy_from_slice(&self.bytes),
+        }
+    }
     /// Header and AVPs apart: what a second try needs, which sends a new header before the same AVPs.
     #[must_use]
     pub fn split(&self) -> (Header, Bytes) {

@@ -98,15 +98,27 @@ impl<T> Pending<T> {
         self.owners.get(owner as usize).map_or(0, |(_, count)| *count)
     }
 
+    /// Whether no more can be added.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.used >= self.max
+    }
+
     /// Adds an entry for `owner`, a small number such as the connection's position in a slab. Returns the
     /// Hop-by-Hop Identifier.
     ///
     /// # Errors
     /// When the table is full.
     pub fn insert(&mut self, owner: u32, deadline: Instant, value: T) -> Result<u32, Full<T>> {
-        if self.used >= self.max {
+        if self.is_full() {
             return Err(Full(value));
         }
+        Ok(self.insert_with(owner, deadline, |_| value))
+    }
+
+    /// As [`Pending::insert`], for a value that wants to know its identifier. The bound is the caller's to
+    /// keep: ask [`Pending::is_full`] first.
+    pub fn insert_with(&mut self, owner: u32, deadline: Instant, value: impl FnOnce(u32) -> T) -> u32 {
         let due = self.tick_of(deadline).max(self.tick + 1);
         let index = match self.take_free() {
             Some(index) => index,
@@ -135,10 +147,11 @@ impl<T> Pending<T> {
         entry.id = entry.id.wrapping_add(1 << INDEX_BITS);
         entry.owner = owner;
         entry.due = due;
-        entry.value = Some(value);
+
         (entry.owner_previous, entry.owner_next) = (NONE, owner_first);
         (entry.wheel_previous, entry.wheel_next) = (NONE, wheel_first);
         let id = entry.id;
+        entry.value = Some(value(id));
         if owner_first != NONE {
             self.entries[owner_first as usize].owner_previous = index;
         }
@@ -149,7 +162,7 @@ impl<T> Pending<T> {
         self.owners[owner as usize].1 += 1;
         self.wheel[slot] = index;
         self.used += 1;
-        Ok(id)
+        id
     }
 
     /// Takes the entry that `owner` has under `id`: the answer came.

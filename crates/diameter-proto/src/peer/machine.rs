@@ -159,6 +159,10 @@ pub struct Machine {
     local: Arc<Capabilities>,
     settings: PeerSettings,
     state: State,
+    /// Whether we were started and not stopped since.
+    wanted: bool,
+    /// Whether `Up` was said and `Down` not yet.
+    up: bool,
     /// Which connections there are (or are being made).
     initiator: bool,
     responder: bool,
@@ -185,6 +189,8 @@ impl Machine {
         Self {
             local,
             state: State::Closed,
+            wanted: settings.initiate,
+            up: false,
             initiator: false,
             responder: false,
             addresses: [None; 2],
@@ -243,7 +249,12 @@ impl Machine {
     /// When [`Input::Timer`] is wanted.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        [self.due, self.watchdog.deadline(), self.reconnect_at]
+        let reconnect = if self.state == State::Closed {
+            self.reconnect_at
+        } else {
+            None
+        };
+        [self.due, self.watchdog.deadline(), reconnect]
             .into_iter()
             .flatten()
             .min()
@@ -266,7 +277,10 @@ impl Machine {
     /// Something happened.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
-            Input::Start => self.event(now, Event::Start, None),
+            Input::Start => {
+                self.wanted = true;
+                self.event(now, Event::Start, None);
+            }
             Input::Connected { local } => {
                 self.addresses[Side::Initiator as usize] = Some(local);
                 self.event(now, Event::IRcvConnAck, None);
@@ -286,8 +300,9 @@ impl Machine {
             Input::Timer => self.timer(now),
             Input::Stop(cause) => {
                 self.stop_cause = cause;
-                self.event(now, Event::Stop, None);
+                self.wanted = false;
                 self.reconnect_at = None;
+                self.event(now, Event::Stop, None);
             }
         }
     }
@@ -303,7 +318,7 @@ impl Machine {
         {
             self.watchdog_says(now, command);
         }
-        if over(self.reconnect_at) {
+        if self.state == State::Closed && over(self.reconnect_at) {
             self.reconnect_at = None;
             self.event(now, Event::Start, None);
         }
@@ -337,14 +352,17 @@ impl Machine {
             Duplicate::ReplaceSameAddress => same_address,
             Duplicate::Replace => true,
         };
-        if replace && let Some(side) = self.open_side() {
+        if replace && (self.open_side().is_some() || self.state == State::Closing) {
             self.go_down(now, DownReason::Replaced);
-            let lost = if side == Side::Initiator {
-                Event::IPeerDisc
-            } else {
-                Event::RPeerDisc
-            };
-            self.event(now, lost, None);
+            self.event(
+                now,
+                if self.initiator {
+                    Event::IPeerDisc
+                } else {
+                    Event::RPeerDisc
+                },
+                None,
+            );
             self.reconnect_at = None;
         }
         let accepts =
@@ -443,7 +461,7 @@ impl Machine {
             self.go_down(now, self.reason(event, message));
         }
         if self.state != from {
-            self.entered(now, event);
+            self.entered(now, from);
         }
         if won {
             self.event(now, Event::WinElection, None);
@@ -460,35 +478,32 @@ impl Machine {
     }
 
     fn go_down(&mut self, now: Instant, reason: DownReason) {
-        if self.watchdog.health() == Health::Initial || self.remote.is_none() {
+        if !std::mem::take(&mut self.up) {
             return;
         }
         self.watchdog.connection_down();
-        self.remote = None;
         self.outputs.push_back(Output::Down(reason));
         // Busy peers get the longest pause; those who do not want to talk are left alone until we have to.
         self.reconnect_at = match reason {
-            DownReason::WeSaid | DownReason::PeerSaid(disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU) => None,
-            _ if !self.settings.initiate => None,
-            DownReason::PeerSaid(disconnect_cause::BUSY) => {
-                self.pause = self.settings.reconnect_max;
-                Some(now + self.pause)
-            }
+            DownReason::PeerSaid(disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU) => None,
+            DownReason::PeerSaid(disconnect_cause::BUSY) => Some(now + self.settings.reconnect_max),
             _ => Some(now + self.pause),
-        };
+        }
+        .filter(|_| self.wanted);
     }
 
     /// Timers of the state just entered.
-    fn entered(&mut self, now: Instant, event: Event) {
+    fn entered(&mut self, now: Instant, from: State) {
         match self.state {
             State::Closed => {
                 self.due = None;
                 self.cer = None;
+                self.remote = None;
+                self.common.clear();
                 (self.initiator, self.responder) = (false, false);
-                if self.settings.initiate && event != Event::Stop && self.remote.is_some() {
-                    self.remote = None;
+                if !matches!(from, State::IOpen | State::ROpen | State::Closing) {
+                    self.try_again_later(now);
                 }
-                self.try_again_later(now, event);
             }
             State::WaitConnAck | State::WaitConnAckElect => {
                 self.reconnect_at = None;
@@ -504,21 +519,19 @@ impl Machine {
 
     /// Back in Closed after an attempt that failed: the pause doubles, and varies by a quarter so that many
     /// do not return at once.
-    fn try_again_later(&mut self, now: Instant, event: Event) {
-        let failed = matches!(
-            event,
-            Event::IRcvConnNack | Event::Timeout | Event::IRcvNonCea | Event::IPeerDisc
-        );
-        if self.settings.initiate && failed && self.reconnect_at.is_none() && self.stop_cause >= 0 {
-            self.next_id = self.next_id.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let quarter = self.pause.as_millis() as u64 / 4;
-            let jitter = Duration::from_millis(u64::from(self.next_id) % (quarter + 1));
-            self.reconnect_at = Some(now + self.pause + jitter);
-            self.pause = (self.pause * 2).min(self.settings.reconnect_max);
+    fn try_again_later(&mut self, now: Instant) {
+        if !self.wanted {
+            return;
         }
+        self.next_id = self.next_id.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let quarter = self.pause.as_millis() as u64 / 4;
+        let jitter = Duration::from_millis(u64::from(self.next_id) % (quarter + 1));
+        self.reconnect_at = Some(now + self.pause + jitter);
+        self.pause = (self.pause * 2).min(self.settings.reconnect_max);
     }
 
     fn opened(&mut self, now: Instant) {
+        self.up = true;
         self.due = None;
         self.reconnect_at = None;
         self.pause = self.settings.reconnect_min;

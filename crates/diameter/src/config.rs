@@ -1,0 +1,260 @@
+//! How a node behaves, and whom it talks to. Every bound has a name here.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use diameter_proto::peer::{Capabilities, PeerSettings};
+use ipnet::IpNet;
+
+/// The port of Diameter over TCP and SCTP (RFC 6733 §2.1).
+pub const PORT: u16 = 3868;
+/// The port of Diameter over TLS and DTLS (RFC 6733 §2.1).
+pub const TLS_PORT: u16 = 5868;
+
+/// A node: who it is and what it allows.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// What we say of ourselves in CER and CEA. Without addresses, each connection announces its own.
+    pub local: Capabilities,
+    /// Bounds.
+    pub limits: Limits,
+    /// Peers that may connect without being configured one by one.
+    pub dynamic: Vec<DynamicPeers>,
+}
+
+impl NodeConfig {
+    /// A node that is `local`, with default limits and no dynamic peers.
+    #[must_use]
+    pub fn new(local: Capabilities) -> Self {
+        Self {
+            local,
+            limits: Limits::default(),
+            dynamic: Vec::new(),
+        }
+    }
+}
+
+/// Bounds of one worker's node.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The longest message taken. A longer one is refused with `DIAMETER_INVALID_MESSAGE_LENGTH` and the
+    /// connection closed, before any of it is buffered.
+    pub message: usize,
+    /// Bytes read at once. Larger messages grow the buffer to their own size.
+    pub read_buffer: usize,
+    /// Bytes queued for one peer that reads slowly; beyond, requests are refused and answers dropped.
+    pub queue: usize,
+    /// Connections of all kinds.
+    pub connections: usize,
+    /// Connections that have not yet shown a right CER …
+    pub handshakes: usize,
+    /// … of which from one address.
+    pub handshakes_per_address: usize,
+    /// How long a new connection may take to complete TLS and CER.
+    pub handshake: Duration,
+    /// Requests that wait for answers, all peers together …
+    pub pending: usize,
+    /// … of which with one peer.
+    pub pending_per_peer: usize,
+    /// A peer that takes nothing for so long while something is queued is cut off.
+    pub write_stall: Duration,
+    /// A message that has begun has to be complete after so long, or the peer is cut off.
+    pub read_stall: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: 256 * 1024,
+            read_buffer: 128 * 1024,
+            queue: 16 * 1024 * 1024,
+            connections: 4096,
+            handshakes: 256,
+            handshakes_per_address: 32,
+            handshake: Duration::from_secs(10),
+            pending: 1 << 20,
+            pending_per_peer: 1 << 17,
+            write_stall: Duration::from_secs(20),
+            read_stall: Duration::from_secs(20),
+        }
+    }
+}
+
+/// How a connection is carried.
+#[derive(Clone, Debug, Default)]
+pub enum Security {
+    /// In the clear.
+    #[default]
+    None,
+    /// TLS from the first byte (RFC 6733 §13.1, port 5868).
+    Tls(TlsConfig),
+    /// CER and CEA in the clear, then TLS if both announced it in Inband-Security-Id (RFC 6733 §13.1, the
+    /// older way).
+    Inband(TlsConfig),
+}
+
+/// Keys and trust. The same for client and server: Diameter peers are both.
+#[derive(Clone)]
+pub struct TlsConfig {
+    /// For connections we open.
+    pub client: Arc<rustls::ClientConfig>,
+    /// For connections opened to us. With a client verifier it is mutual TLS.
+    pub server: Arc<rustls::ServerConfig>,
+    /// Whether a client's certificate has to be about the Origin-Host it gives. A server's is always checked
+    /// against the name we connect to.
+    pub match_identity: bool,
+}
+
+impl std::fmt::Debug for TlsConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TlsConfig")
+    }
+}
+
+/// What carries the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// SCTP of the kernel, one-to-one style. Where the kernel has none, connecting fails and says so.
+    Sctp,
+}
+
+/// A peer we know by name.
+#[derive(Clone, Debug)]
+pub struct PeerConfig {
+    /// Its DiameterIdentity; what it has to give as Origin-Host.
+    pub host: String,
+    /// Where to connect, tried in turn. Without any, we wait for the peer to connect.
+    pub addresses: Vec<SocketAddr>,
+    /// Our address when connecting.
+    pub bind: Option<IpAddr>,
+    /// What carries the bytes.
+    pub transport: Transport,
+    /// TLS when connecting.
+    pub security: Security,
+    /// Timers and policy. `host` and `initiate` are set from the fields above.
+    pub settings: PeerSettings,
+}
+
+impl PeerConfig {
+    /// A peer to connect to.
+    #[must_use]
+    pub fn connect(host: impl Into<String>, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Self {
+            addresses: addresses.into_iter().collect(),
+            ..Self::await_from(host)
+        }
+    }
+
+    /// A peer that connects to us.
+    #[must_use]
+    pub fn await_from(host: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            addresses: Vec::new(),
+            bind: None,
+            transport: Transport::Tcp,
+            security: Security::None,
+            settings: PeerSettings::default(),
+        }
+    }
+}
+
+/// Peers that may connect without being configured one by one.
+#[derive(Clone, Debug)]
+pub struct DynamicPeers {
+    /// Origin-Realms that are welcome: exactly, or with a leading dot all realms below. Empty: any.
+    pub realms: Vec<String>,
+    /// Addresses they may come from. Empty: any.
+    pub networks: Vec<IpNet>,
+    /// Whether only over TLS.
+    pub tls_only: bool,
+    /// How many at once.
+    pub max: usize,
+    /// Timers and policy.
+    pub settings: PeerSettings,
+}
+
+impl Default for DynamicPeers {
+    fn default() -> Self {
+        Self {
+            realms: Vec::new(),
+            networks: Vec::new(),
+            tls_only: false,
+            max: 1024,
+            settings: PeerSettings::default(),
+        }
+    }
+}
+
+impl DynamicPeers {
+    /// Whether a peer of that realm, at that address, is welcome by this rule.
+    #[must_use]
+    pub fn admits(&self, realm: &str, address: IpAddr, tls: bool) -> bool {
+        let realm = realm.to_ascii_lowercase();
+        let realm_fits = self.realms.is_empty()
+            || self.realms.iter().any(|rule| {
+                let rule = rule.to_ascii_lowercase();
+                match rule.strip_prefix('.') {
+                    Some(parent) => realm
+                        .strip_suffix(parent)
+                        .is_some_and(|child| child.ends_with('.')),
+                    None => realm == rule,
+                }
+            });
+        let address = address.to_canonical();
+        let address_fits = self.networks.is_empty() || self.networks.iter().any(|net| net.contains(&address));
+        realm_fits && address_fits && (tls || !self.tls_only)
+    }
+}
+
+/// Where a node listens.
+#[derive(Clone, Debug)]
+pub struct ListenConfig {
+    /// Address and port. `[::]:3868` takes IPv4 too where the system maps it.
+    pub address: SocketAddr,
+    /// What carries the bytes.
+    pub transport: Transport,
+    /// TLS.
+    pub security: Security,
+}
+
+impl ListenConfig {
+    /// Plain TCP.
+    #[must_use]
+    pub const fn tcp(address: SocketAddr) -> Self {
+        Self {
+            address,
+            transport: Transport::Tcp,
+            security: Security::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn realm_rules() {
+        let rule = DynamicPeers {
+            realms: vec!["epc.mnc01.example".into(), ".roaming.example".into()],
+            networks: vec!["192.0.2.0/24".parse().unwrap()],
+            ..DynamicPeers::default()
+        };
+        let inside: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
+        assert!(rule.admits("EPC.mnc01.example", inside, false));
+        assert!(rule.admits("a.b.roaming.example", inside, false));
+        assert!(!rule.admits("roaming.example", inside, false));
+        assert!(!rule.admits("xroaming.example", inside, false));
+        assert!(!rule.admits("epc.mnc01.example", "198.51.100.1".parse().unwrap(), false));
+        let tls = DynamicPeers {
+            tls_only: true,
+            ..DynamicPeers::default()
+        };
+        assert!(tls.admits("x", inside, true) && !tls.admits("x", inside, false));
+    }
+}

@@ -1,0 +1,295 @@
+//! A connection as the rest of the program sees it: a name to send to, a state, figures. The task that reads
+//! and writes is in [`crate::io`].
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Instant;
+
+use bytes::Bytes;
+use diameter_proto::MessageMut;
+use diameter_proto::peer::{Health, Side};
+
+use crate::application::PeerUp;
+use crate::queue::OutQueue;
+
+/// Room in the queue that is kept for messages of the base protocol.
+const BASE_RESERVE: usize = 64 * 1024;
+
+/// Names a connection for as long as the node lives: positions are reused, ids are not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ConnectionId {
+    /// Position in the node's slab, the owner of pending requests.
+    pub(crate) slot: u32,
+    /// Which connection at that position.
+    pub(crate) generation: u32,
+}
+
+/// How a connection is to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// Not at all.
+    Open,
+    /// When all that is queued has been written.
+    AfterFlush,
+    /// At once.
+    Now,
+}
+
+/// Figures of a connection. Counters only grow.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Messages read.
+    pub messages_in: Cell<u64>,
+    /// Messages queued to be written.
+    pub messages_out: Cell<u64>,
+    /// Bytes read.
+    pub bytes_in: Cell<u64>,
+    /// Bytes written.
+    pub bytes_out: Cell<u64>,
+    /// Requests sent.
+    pub requests_out: Cell<u64>,
+    /// Requests read.
+    pub requests_in: Cell<u64>,
+    /// Answers that matched no request of ours.
+    pub answers_unmatched: Cell<u64>,
+    /// Requests given up at their deadline.
+    pub timeouts: Cell<u64>,
+    /// Messages not sent because the queue was full.
+    pub queue_full: Cell<u64>,
+    /// Read system calls.
+    pub reads: Cell<u64>,
+    /// Write system calls.
+    pub writes: Cell<u64>,
+}
+
+#[inline]
+pub(crate) fn count(cell: &Cell<u64>, more: u64) {
+    cell.set(cell.get() + more);
+}
+
+/// What is known once the peer is open.
+#[derive(Debug)]
+struct Established<S> {
+    peer: PeerUp,
+    /// The Route-Record that a relay appends to requests from here (RFC 6733 §6.1.9).
+    route_record: Bytes,
+    state: S,
+}
+
+/// A connection.
+pub struct Connection<S> {
+    id: ConnectionId,
+    remote: SocketAddr,
+    local: SocketAddr,
+    since: Instant,
+    /// The peer it belongs to and on which side, once that is known.
+    pub(crate) binding: Cell<Option<(usize, Side)>>,
+    established: OnceCell<Established<S>>,
+    pub(crate) open: Cell<bool>,
+    pub(crate) health: Cell<Health>,
+    pub(crate) ending: Cell<Ending>,
+    /// A TLS handshake has to come before anything more is read or written.
+    pub(crate) secure: Cell<bool>,
+    pub(crate) paused: Cell<bool>,
+    pub(crate) queue: RefCell<OutQueue>,
+    queue_limit: usize,
+    pub(crate) waker: Cell<Option<Waker>>,
+    /// Since when the queue has not moved, and since when a message is incomplete.
+    pub(crate) write_stalled: Cell<Option<Instant>>,
+    pub(crate) read_stalled: Cell<Option<Instant>>,
+    /// Since when we wait for the peer to close after us.
+    pub(crate) leaving: Cell<Option<Instant>>,
+    figures: Figures,
+}
+
+impl<S> Connection<S> {
+    pub(crate) fn new(
+        id: ConnectionId,
+        remote: SocketAddr,
+        local: SocketAddr,
+        since: Instant,
+        queue_limit: usize,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            id,
+            remote,
+            local,
+            since,
+            binding: Cell::new(None),
+            established: OnceCell::new(),
+            open: Cell::new(false),
+            health: Cell::new(Health::Initial),
+            ending: Cell::new(Ending::Open),
+            secure: Cell::new(false),
+            paused: Cell::new(false),
+            queue: RefCell::default(),
+            queue_limit,
+            waker: Cell::new(None),
+            write_stalled: Cell::new(None),
+            read_stalled: Cell::new(None),
+            leaving: Cell::new(None),
+            figures: Figures::default(),
+        })
+    }
+
+    /// Its id.
+    #[inline]
+    #[must_use]
+    pub const fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub const fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// Our address.
+    #[must_use]
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// When it was made.
+    #[must_use]
+    pub const fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Whether messages may be sent: capabilities were exchanged, and nobody has begun to end it.
+    #[inline]
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.open.get()
+    }
+
+    /// What the watchdog thinks.
+    #[inline]
+    #[must_use]
+    pub const fn health(&self) -> Health {
+        self.health.get()
+    }
+
+    /// Whether requests should be sent here: open, and the watchdog content.
+    #[inline]
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.open.get() && self.health.get() == Health::Okay
+    }
+
+    /// The peer, once it was open.
+    #[inline]
+    #[must_use]
+    pub fn peer(&self) -> Option<&PeerUp> {
+        self.established.get().map(|established| &established.peer)
+    }
+
+    /// What the application keeps for it, once it was open.
+    #[inline]
+    #[must_use]
+    pub fn state(&self) -> Option<&S> {
+        self.established.get().map(|established| &established.state)
+    }
+
+    /// The encoded Route-Record for requests that came from here: the peer's Origin-Host. Empty before it
+    /// was open.
+    #[inline]
+    #[must_use]
+    pub fn route_record(&self) -> &Bytes {
+        static NONE: Bytes = Bytes::new();
+        self.established
+            .get()
+            .map_or(&NONE, |established| &established.route_record)
+    }
+
+    /// Figures.
+    #[must_use]
+    pub const fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Bytes that wait to be written.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queue.borrow().bytes()
+    }
+
+    /// Stops or goes on reading, for back-pressure towards the peer. What was read already is still
+    /// delivered. A paused connection looks silent to its watchdog, so pauses should be short.
+    pub fn pause(&self, paused: bool) {
+        self.paused.set(paused);
+        self.wake();
+    }
+
+    pub(crate) fn establish(&self, peer: PeerUp, route_record: Bytes, state: S) {
+        // A connection is opened once; a second time would find the first's peer, which is the same.
+        let _ = self.established.set(Established {
+            peer,
+            route_record,
+            state,
+        });
+    }
+
+    /// Whether `more` bytes would overfill the queue.
+    #[inline]
+    pub(crate) fn is_full(&self, more: usize) -> bool {
+        let full = self.queue.borrow().bytes() + more > self.queue_limit;
+        if full {
+            count(&self.figures.queue_full, 1);
+        }
+        full
+    }
+
+    /// Queues a message given in pieces. The caller has asked [`Connection::is_full`].
+    #[inline]
+    pub(crate) fn enqueue(&self, pieces: impl IntoIterator<Item = Bytes>, last: Bytes) {
+        let mut queue = self.queue.borrow_mut();
+        let idle = queue.is_empty();
+        for piece in pieces {
+            queue.push(piece, false);
+        }
+        queue.push(last, true);
+        drop(queue);
+        count(&self.figures.messages_out, 1);
+        if idle {
+            self.wake();
+        }
+    }
+
+    /// Queues a message of the base protocol, also when the queue is full for others: watchdogs must not
+    /// starve. A peer that asks and asks and reads no answer meets a bound all the same.
+    pub(crate) fn enqueue_base(&self, message: MessageMut) {
+        let room = self.queue.borrow().bytes() < self.queue_limit + BASE_RESERVE;
+        if room && self.ending.get() == Ending::Open {
+            self.enqueue([], message.into_bytes().freeze());
+        }
+    }
+
+    /// Asks the task to end the connection.
+    pub(crate) fn end(&self, how: Ending) {
+        self.open.set(false);
+        if self.ending.get() != Ending::Now {
+            self.ending.set(how);
+        }
+        self.wake();
+    }
+
+    #[inline]
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake_by_ref();
+            self.waker.set(Some(waker));
+        }
+    }
+}
+
+impl<S> fmt::Debug for Connection<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peer = self.peer().map(|up| up.remote.origin.host.as_str());
+        write!(f, "Connection({:?} {} {:?})", self.id, self.remote, peer)
+    }
+}

@@ -1,0 +1,168 @@
+//! Where a peer lives when several workers serve one address: a peer is one machine, on one worker. A
+//! connection that another worker accepted is carried over, with what was read from it, once its CER has
+//! told whose it is. Used when connections are made and lost, never per message.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use bytes::BytesMut;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use crate::config::Security;
+use crate::transport::Stream;
+use crate::transport::tls::TlsStream;
+
+/// Connections on their way to a worker that has not taken them yet. Beyond, they are closed.
+const MAILBOX: usize = 64;
+
+/// Shared by the workers of one function.
+#[derive(Debug)]
+pub struct Directory {
+    /// Worker by peer, in lower case, with the number of claims.
+    homes: Mutex<AHashMap<Box<str>, (usize, usize)>>,
+    mailboxes: Vec<mpsc::Sender<Handover>>,
+}
+
+/// A worker's place in the directory.
+#[derive(Debug)]
+pub struct Seat {
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) worker: usize,
+    pub(crate) mailbox: mpsc::Receiver<Handover>,
+}
+
+/// A connection between two workers.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    stream: HandoverStream,
+    pub(crate) read: BytesMut,
+    pub(crate) remote: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) security: Security,
+}
+
+#[derive(Debug)]
+enum HandoverStream {
+    Tcp(std::net::TcpStream),
+    Tls(std::net::TcpStream, Box<rustls::Connection>, BytesMut),
+}
+
+impl Directory {
+    /// Seats for `workers` workers, to be given to their nodes.
+    #[must_use]
+    pub fn seats(workers: usize) -> Vec<Seat> {
+        let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..workers).map(|_| mpsc::channel(MAILBOX)).unzip();
+        let directory = Arc::new(Self {
+            homes: Mutex::default(),
+            mailboxes,
+        });
+        receivers
+            .into_iter()
+            .enumerate()
+            .map(|(worker, mailbox)| Seat {
+                directory: directory.clone(),
+                worker,
+                mailbox,
+            })
+            .collect()
+    }
+
+    /// The worker where this peer lives. If it lives nowhere, it lives on `worker` from now on.
+    pub(crate) fn claim(&self, host: &str, worker: usize) -> usize {
+        let mut homes = self.homes.lock();
+        let home = homes
+            .entry(host.to_ascii_lowercase().into())
+            .or_insert((worker, 0));
+        if home.0 == worker {
+            home.1 += 1;
+        }
+        home.0
+    }
+
+    /// Takes back one claim.
+    pub(crate) fn release(&self, host: &str, worker: usize) {
+        let host = host.to_ascii_lowercase();
+        let mut homes = self.homes.lock();
+        if let Some(home) = homes.get_mut(&*host)
+            && home.0 == worker
+        {
+            home.1 = home.1.saturating_sub(1);
+            if home.1 == 0 {
+                homes.remove(&*host);
+            }
+        }
+    }
+
+    /// Sends a connection to `worker`. False when it cannot take it; the connection is then closed.
+    pub(crate) fn hand_over(&self, worker: usize, connection: Handover) -> bool {
+        self.mailboxes
+            .get(worker)
+            .is_some_and(|mailbox| mailbox.try_send(connection).is_ok())
+    }
+}
+
+impl Handover {
+    /// Takes a connection off this thread's runtime.
+    pub(crate) fn pack(
+        stream: Stream,
+        read: BytesMut,
+        remote: SocketAddr,
+        local: SocketAddr,
+        security: Security,
+    ) -> io::Result<Self> {
+        let stream = match stream {
+            Stream::Tcp(tcp) => HandoverStream::Tcp(tcp.into_std()?),
+            Stream::Tls(tls) => {
+                let (tcp, session, early) = tls.into_parts();
+                HandoverStream::Tls(tcp.into_std()?, Box::new(session), early)
+            }
+            Stream::Sctp(_) | Stream::Changing => {
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "SCTP stays on its worker",
+                ));
+            }
+        };
+        Ok(Self {
+            stream,
+            read,
+            remote,
+            local,
+            security,
+        })
+    }
+
+    /// Puts the connection on this thread's runtime.
+    pub(crate) fn unpack(self) -> io::Result<(Stream, BytesMut)> {
+        let stream = match self.stream {
+            HandoverStream::Tcp(tcp) => Stream::Tcp(tokio::net::TcpStream::from_std(tcp)?),
+            HandoverStream::Tls(tcp, session, early) => Stream::Tls(Box::new(TlsStream::new(
+                tokio::net::TcpStream::from_std(tcp)?,
+                *session,
+                early,
+            ))),
+        };
+        Ok((stream, self.read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_lives_where_it_was_first_claimed_until_the_last_claim_is_released() {
+        let seats = Directory::seats(2);
+        let directory = &seats[0].directory;
+        assert_eq!(directory.claim("MME.example", 1), 1);
+        assert_eq!(directory.claim("mme.example", 0), 1);
+        assert_eq!(directory.claim("mme.example", 1), 1);
+        directory.release("mme.example", 1);
+        assert_eq!(directory.claim("mme.example", 0), 1);
+        directory.release("mme.EXAMPLE", 1);
+        assert_eq!(directory.claim("mme.example", 0), 0);
+    }
+}

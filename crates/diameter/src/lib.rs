@@ -1,0 +1,58 @@
+//! The driver of `diameter-proto`: sockets, TLS, timers, the requests that wait for answers.
+//!
+//! # Which door to take
+//!
+//! | you want to … | take |
+//! |---|---|
+//! | send requests, answer requests | [`endpoint`]: `async` calls with deadlines, sessions |
+//! | pass messages on | [`Application`] and [`Node`]: every message as it was read, [`Node::forward`] |
+//!
+//! Both run on one worker and are not `Send`. A function with several workers makes a node on each, gives
+//! them the seats of one [`Directory`], and lets each listen on the same address ([`BoundListener`] sets
+//! `SO_REUSEPORT`): a peer then lives on one worker, wherever its connection was accepted.
+//!
+//! # The way of a relayed message
+//!
+//! ```text
+//!  socket ─► read into a large buffer ─► next_frame: the message takes its bytes, nothing is copied
+//!              │                            │
+//!              │                            ▼
+//!              │                 Application::request(node, from, message)
+//!              │                   Routing::scan: one pass over the AVPs; decide where to
+//!              │                   Node::forward(to, message, {deadline, append: from.route_record()}, context)
+//!              │                            │  pending table: context under a new Hop-by-Hop Identifier,
+//!              │                            │  which is patched into the header where it lies
+//!              │                            ▼
+//!  socket ◄─ one vectored write ◄─ queue of `to`: [message][Route-Record] by reference
+//!
+//!  the answer: pending table by Hop-by-Hop Identifier ─► Application::answer(node, from, context, message)
+//!              ─► Node::answer(client, message, the client's Hop-by-Hop Identifier)
+//! ```
+//!
+//! A relay's context should hold the [`ConnectionId`] and the Hop-by-Hop Identifier of the request's origin.
+//! Should that connection be gone when the answer comes, [`Node::open_connection`] finds the one the peer has
+//! made since.
+//!
+//! # Bounds
+//!
+//! Every one is in [`Limits`], and each that is met is an event ([`NodeEvent`]) or a figure
+//! ([`connection::Figures`]).
+
+mod application;
+pub mod config;
+pub mod connection;
+mod directory;
+mod io;
+mod node;
+mod queue;
+mod transport;
+
+pub use application::{Application, Kept, NodeEvent, PeerUp, Unanswered, UnansweredReason};
+pub use config::{
+    DynamicPeers, Limits, ListenConfig, NodeConfig, PeerConfig, Security, TlsConfig, Transport,
+};
+pub use connection::{Connection, ConnectionId};
+pub use diameter_proto as proto;
+pub use directory::{Directory, Seat};
+pub use node::{AddPeerError, Forward, Node, PeerId, PeerStatus, Refused, RefusedReason};
+pub use transport::BoundListener;

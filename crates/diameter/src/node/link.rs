@@ -1,0 +1,393 @@
+//! Connections: accepted, made, secured, carried over from and to other workers, ended.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use diameter_proto::frame::FrameError;
+use diameter_proto::peer::{Input, Side};
+use diameter_proto::{Fault, ResultCode};
+use rustls::pki_types::ServerName;
+use rustls::server::ParsedCertificate;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::{Link, Node};
+use crate::application::{Application, NodeEvent};
+use crate::config::{PeerConfig, Security, TlsConfig};
+use crate::connection::{Connection, ConnectionId};
+use crate::directory::Handover;
+use crate::io::Io;
+use crate::transport::tls::TlsStream;
+use crate::transport::{self, BoundListener, Stream};
+
+/// After accepting failed (no descriptors left, usually), nothing is accepted for so long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What TLS told of a peer.
+#[derive(Debug)]
+pub(super) struct TlsPeer {
+    /// The peer's own certificate, when it has shown one.
+    certificate: Option<rustls::pki_types::CertificateDer<'static>>,
+}
+
+impl<A: Application> Node<A> {
+    /// Accepts connections from `listener` until the node stops.
+    ///
+    /// # Errors
+    /// When the runtime does not take the socket.
+    pub fn listen(&self, listener: BoundListener, security: Security) -> io::Result<()> {
+        let listener = listener.into_listener()?;
+        let node = self.clone();
+        let task = tokio::task::spawn_local(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, remote, local)) => node.accepted(stream, remote, local, &security),
+                    Err(error) => {
+                        node.app().event(&node, NodeEvent::AcceptFailed { error: &error });
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            }
+        });
+        self.0.tasks.borrow_mut().push(task);
+        Ok(())
+    }
+
+    fn accepted(&self, stream: Stream, remote: SocketAddr, local: SocketAddr, security: &Security) {
+        self.refresh();
+        if let Err(limit) = self.check_limits(remote) {
+            // Not even an answer: whoever floods us is not to make us work.
+            self.app().event(self, NodeEvent::LimitReached { remote, limit });
+            return;
+        }
+        let stream = match (stream, security) {
+            (Stream::Tcp(tcp), Security::Tls(tls)) => {
+                match rustls::ServerConnection::new(tls.server.clone()) {
+                    Ok(session) => {
+                        Stream::Tls(Box::new(TlsStream::new(tcp, session.into(), BytesMut::new())))
+                    }
+                    Err(error) => {
+                        let error = io::Error::other(error);
+                        return self.app().event(self, NodeEvent::AcceptFailed { error: &error });
+                    }
+                }
+            }
+            (stream, _) => stream,
+        };
+        self.0.handshakes.set(self.0.handshakes.get() + 1);
+        self.add_connection(stream, BytesMut::new(), remote, local, security.clone());
+    }
+
+    fn check_limits(&self, remote: SocketAddr) -> Result<(), &'static str> {
+        let limits = self.limits();
+        let connections = self.0.connections.borrow();
+        if connections.len() >= limits.connections {
+            return Err("connections");
+        }
+        if self.0.handshakes.get() >= limits.handshakes {
+            return Err("handshakes");
+        }
+        let same = |link: &&Link<A>| {
+            link.connection.binding.get().is_none() && link.connection.remote().ip() == remote.ip()
+        };
+        let from_there = connections.iter().map(|(_, link)| link).filter(same).count();
+        if from_there >= limits.handshakes_per_address {
+            return Err("handshakes_per_address");
+        }
+        Ok(())
+    }
+
+    pub(super) fn handshake_done(&self) {
+        self.0.handshakes.set(self.0.handshakes.get().saturating_sub(1));
+    }
+
+    /// Makes a connection known and starts its task.
+    fn add_connection(
+        &self,
+        stream: Stream,
+        read: BytesMut,
+        remote: SocketAddr,
+        local: SocketAddr,
+        security: Security,
+    ) -> Rc<Connection<A::State>> {
+        let generation = self.0.next_generation.get().wrapping_add(1);
+        self.0.next_generation.set(generation);
+        let connection = {
+            let mut connections = self.0.connections.borrow_mut();
+            let entry = connections.vacant_entry();
+            let id = ConnectionId {
+                slot: entry.key() as u32,
+                generation,
+            };
+            let connection = Connection::new(id, remote, local, self.now(), self.limits().queue);
+            entry.insert(Link {
+                connection: connection.clone(),
+                security,
+                tls: None,
+            });
+            connection
+        };
+        tokio::task::spawn_local(Io::new(self.clone(), connection.clone(), stream, read).run());
+        connection
+    }
+
+    pub(super) fn spawn_connect(&self, key: usize) {
+        let Some(config) = self.with_slot(key, |slot| slot.config.clone()).flatten() else {
+            return;
+        };
+        let node = self.clone();
+        let task = tokio::task::spawn_local(async move {
+            let outcome = node.try_addresses(&config).await;
+            node.refresh();
+            node.with_slot(key, |slot| slot.connecting = None);
+            match outcome {
+                Ok((stream, remote, local)) => {
+                    let connection =
+                        node.add_connection(stream, BytesMut::new(), remote, local, config.security.clone());
+                    node.peer_connected(key, &connection);
+                }
+                Err(error) => {
+                    node.app().event(
+                        &node,
+                        NodeEvent::ConnectFailed {
+                            host: &config.host,
+                            error: &error,
+                        },
+                    );
+                    node.drive(key, Input::ConnectFailed, None);
+                }
+            }
+        });
+        self.with_slot(key, |slot| slot.connecting = Some(task));
+    }
+
+    async fn try_addresses(&self, config: &PeerConfig) -> io::Result<(Stream, SocketAddr, SocketAddr)> {
+        let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the peer has no address");
+        let share = config.settings.connect_timeout / config.addresses.len().max(1) as u32;
+        for &address in &config.addresses {
+            let attempt = transport::connect(config.transport, address, config.bind);
+            match tokio::time::timeout(share, attempt).await {
+                Ok(Ok((stream, local))) => {
+                    let stream = match (&config.security, stream) {
+                        (Security::Tls(tls), Stream::Tcp(tcp)) => {
+                            Stream::Tls(Box::new(client_session(tls, &config.host, tcp, BytesMut::new())?))
+                        }
+                        (_, stream) => stream,
+                    };
+                    return Ok((stream, address, local));
+                }
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(last)
+    }
+
+    /// The handshake is over, or there was none to do.
+    pub(crate) fn secured(
+        &self,
+        connection: &Rc<Connection<A::State>>,
+        tls: Option<&TlsStream>,
+    ) -> io::Result<()> {
+        let Some(tls) = tls else { return Ok(()) };
+        self.refresh();
+        let certificate = tls
+            .session()
+            .peer_certificates()
+            .and_then(|chain| chain.first())
+            .map(|leaf| leaf.clone().into_owned());
+        if let Some(link) = self
+            .0
+            .connections
+            .borrow_mut()
+            .get_mut(connection.id().slot as usize)
+        {
+            link.tls = Some(TlsPeer { certificate });
+        }
+        if let Some(host) = connection.binding.get().and_then(|(key, side)| {
+            // A server's certificate was checked against the name when we connected to it.
+            (side == Side::Responder)
+                .then(|| self.with_slot(key, |slot| slot.machine.settings().host.clone()))
+        }) && let Some(Some(host)) = host
+        {
+            self.check_certificate(connection, &host)
+                .map_err(io::Error::other)?;
+        }
+        self.announce_secured(connection);
+        Ok(())
+    }
+
+    pub(super) fn is_tls(&self, connection: &Connection<A::State>) -> bool {
+        let connections = self.0.connections.borrow();
+        connections
+            .get(connection.id().slot as usize)
+            .is_some_and(|link| link.tls.is_some())
+    }
+
+    /// The certificate a client has shown has to be about the name it gives (RFC 6733 §13.1): otherwise any
+    /// holder of a certificate of the same authority could speak as any peer.
+    pub(super) fn check_certificate(
+        &self,
+        connection: &Connection<A::State>,
+        host: &str,
+    ) -> Result<(), Fault> {
+        let connections = self.0.connections.borrow();
+        let Some(link) = connections.get(connection.id().slot as usize) else {
+            return Ok(());
+        };
+        let (
+            Some(TlsPeer {
+                certificate: Some(certificate),
+            }),
+            Security::Tls(tls) | Security::Inband(tls),
+        ) = (&link.tls, &link.security)
+        else {
+            return Ok(());
+        };
+        if !tls.match_identity {
+            return Ok(());
+        }
+        let wrong = |what: String| Fault::new(ResultCode::UNKNOWN_PEER, what);
+        let parsed = ParsedCertificate::try_from(certificate)
+            .map_err(|error| wrong(format!("the certificate cannot be read: {error}")))?;
+        let name = ServerName::try_from(host)
+            .map_err(|_| wrong(format!("`{host}` is no name a certificate can be about")))?;
+        rustls::client::verify_server_name(&parsed, &name)
+            .map_err(|error| wrong(format!("the certificate is not about `{host}`: {error}")))
+    }
+
+    /// TLS begins on a connection that was in the clear. What was read beyond the CEA belongs to it.
+    pub(crate) fn begin_tls(
+        &self,
+        connection: &Connection<A::State>,
+        tcp: TcpStream,
+        early: BytesMut,
+    ) -> io::Result<Stream> {
+        let connections = self.0.connections.borrow();
+        let link = connections
+            .get(connection.id().slot as usize)
+            .ok_or(io::ErrorKind::NotConnected)?;
+        let Security::Inband(tls) = &link.security else {
+            return Err(io::Error::other(
+                "TLS was agreed on, but no keys are configured here",
+            ));
+        };
+        let stream = match connection.binding.get() {
+            Some((key, Side::Initiator)) => {
+                let host = self
+                    .with_slot(key, |slot| slot.machine.settings().host.clone())
+                    .flatten();
+                client_session(tls, &host.unwrap_or_default(), tcp, early)?
+            }
+            _ => {
+                let session = rustls::ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
+                TlsStream::new(tcp, session.into(), early)
+            }
+        };
+        Ok(Stream::Tls(Box::new(stream)))
+    }
+
+    /// A connection's task has ended.
+    pub(crate) fn ended(&self, connection: &Rc<Connection<A::State>>, error: Option<&io::Error>) {
+        self.refresh();
+        if let Some(error) = error {
+            tracing::debug!(remote = %connection.remote(), %error, "connection lost");
+        }
+        match connection.binding.take() {
+            Some((key, side)) => self.peer_lost(key, side),
+            None if connection.peer().is_none() => self.handshake_done(),
+            None => {}
+        }
+        self.give_up_pending(connection);
+        self.forget_connection(connection);
+    }
+
+    fn forget_connection(&self, connection: &Connection<A::State>) {
+        let mut connections = self.0.connections.borrow_mut();
+        let slot = connection.id().slot as usize;
+        if connections
+            .get(slot)
+            .is_some_and(|link| link.connection.id() == connection.id())
+        {
+            connections.remove(slot);
+        }
+    }
+
+    pub(crate) fn frame_error(&self, connection: &Connection<A::State>, error: &FrameError) {
+        self.app().event(
+            self,
+            NodeEvent::FrameError {
+                remote: connection.remote(),
+                error,
+            },
+        );
+    }
+
+    // ---- between workers --------------------------------------------------------------------------------
+
+    pub(crate) fn security(&self, connection: &Connection<A::State>) -> Security {
+        let connections = self.0.connections.borrow();
+        connections
+            .get(connection.id().slot as usize)
+            .map_or(Security::None, |link| link.security.clone())
+    }
+
+    pub(crate) fn hand_over(
+        &self,
+        connection: &Rc<Connection<A::State>>,
+        worker: usize,
+        outcome: io::Result<Handover>,
+    ) {
+        self.handshake_done();
+        self.forget_connection(connection);
+        let sent = outcome.is_ok_and(|handover| {
+            self.0
+                .directory
+                .as_ref()
+                .is_some_and(|(directory, _)| directory.hand_over(worker, handover))
+        });
+        if !sent {
+            let remote = connection.remote();
+            self.app().event(
+                self,
+                NodeEvent::LimitReached {
+                    remote,
+                    limit: "handovers",
+                },
+            );
+        }
+    }
+
+    pub(super) fn spawn_mailbox(&self, mut mailbox: mpsc::Receiver<Handover>) {
+        let node = self.clone();
+        let task = tokio::task::spawn_local(async move {
+            while let Some(handover) = mailbox.recv().await {
+                node.refresh();
+                let (remote, local) = (handover.remote, handover.local);
+                let security = handover.security.clone();
+                match handover.unpack() {
+                    Ok((stream, read)) => {
+                        node.0.handshakes.set(node.0.handshakes.get() + 1);
+                        node.add_connection(stream, read, remote, local, security);
+                    }
+                    Err(error) => node.app().event(&node, NodeEvent::AcceptFailed { error: &error }),
+                }
+            }
+        });
+        self.0.tasks.borrow_mut().push(task);
+    }
+}
+
+fn client_session(tls: &TlsConfig, host: &str, tcp: TcpStream, early: BytesMut) -> io::Result<TlsStream> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("`{host}` is no name TLS can check"),
+        )
+    })?;
+    let session = rustls::ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
+    Ok(TlsStream::new(tcp, session.into(), early))
+}

@@ -1,0 +1,441 @@
+//! A node: one per worker, not `Send`. It owns the connections, the peers and the requests that wait.
+//!
+//! | file | what happens there |
+//! |---|---|
+//! | `mod` (this) | the way of a message: in through `received`, out through `forward`, `request`, `answer` |
+//! | `peers` | the peer machines: what they want done, and what they are told |
+//! | `link` | connections: made, accepted, carried over, secured, ended |
+//! | `tick` | deadlines, watchdogs, stalls |
+
+mod link;
+mod peers;
+mod tick;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ahash::AHashMap;
+use bytes::{BufMut, Bytes, BytesMut};
+use diameter_proto::known::{application, command};
+use diameter_proto::peer::Capabilities;
+use diameter_proto::{CommandFlags, MessageMut, Pending};
+use slab::Slab;
+use tokio::task::JoinHandle;
+
+use crate::application::{Application, Kept};
+use crate::config::{Limits, NodeConfig, Security};
+use crate::connection::{Connection, ConnectionId, count};
+use crate::directory::Seat;
+
+pub use peers::{AddPeerError, PeerId, PeerStatus};
+
+/// A node. Cheap to clone; all clones are the same node.
+pub struct Node<A: Application>(pub(crate) Rc<Inner<A>>);
+
+impl<A: Application> Clone for Node<A> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+pub(crate) struct Inner<A: Application> {
+    app: A,
+    config: NodeConfig,
+    local: Arc<Capabilities>,
+    connections: RefCell<Slab<Link<A>>>,
+    next_generation: Cell<u32>,
+    /// Connections that have shown no right CER.
+    handshakes: Cell<usize>,
+    pending: RefCell<Pending<Waiting<A::Context>>>,
+    /// Kept requests, oldest first, to be moved out of read buffers once they have waited a while.
+    kept: RefCell<VecDeque<(Instant, u32, u32)>>,
+    peers: RefCell<peers::Peers>,
+    outputs: RefCell<VecDeque<peers::Order<A::State>>>,
+    draining: Cell<bool>,
+    directory: Option<(Arc<crate::directory::Directory>, usize)>,
+    now: Cell<Instant>,
+    next_end_to_end: Cell<u32>,
+    random: Cell<u64>,
+    tasks: RefCell<Vec<JoinHandle<()>>>,
+    stopping: Cell<bool>,
+}
+
+/// A connection and how it may be secured.
+struct Link<A: Application> {
+    connection: Rc<Connection<A::State>>,
+    security: Security,
+    /// The name the peer's certificate is about, when it was checked against one.
+    tls: Option<link::TlsPeer>,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+struct Waiting<C> {
+    context: C,
+    kept: Option<Kept>,
+}
+
+/// What became of a message that was read.
+pub(crate) enum Verdict {
+    Handled,
+    /// It is the CER of a peer that lives on that worker.
+    Elsewhere(usize, MessageMut),
+}
+
+/// How a request is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Forward<'a> {
+    /// When it is given up.
+    pub deadline: Instant,
+    /// Encoded AVPs to append: the Route-Record of the connection it came from
+    /// ([`Connection::route_record`]). Empty for none.
+    pub append: &'a Bytes,
+    /// Whether to keep the request, to be sent once more elsewhere if this fails.
+    pub keep: bool,
+}
+
+/// A request that could not be sent. Nothing of it was; another try is safe.
+#[derive(Debug)]
+pub struct Refused<C> {
+    /// Why.
+    pub why: RefusedReason,
+    /// The request, unchanged except for its Hop-by-Hop Identifier.
+    pub message: MessageMut,
+    /// What was to be remembered.
+    pub context: C,
+}
+
+/// Why a request could not be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RefusedReason {
+    /// The connection is not open (any more).
+    #[error("the connection is not open")]
+    NotOpen,
+    /// The peer reads too slowly: its queue is full.
+    #[error("the peer's queue is full")]
+    QueueFull,
+    /// Too many requests wait for answers, of this peer or in all.
+    #[error("too many requests wait for answers")]
+    PendingFull,
+    /// With what is to be appended, the length exceeds 24 bits.
+    #[error("the message is too long to append to")]
+    TooLong,
+}
+
+impl<A: Application> Node<A> {
+    /// A node on this worker. Call it within a `LocalSet`: the node's tasks are local ones.
+    ///
+    /// With several workers, give each a [`Seat`] of the same [`crate::Directory`], so that a peer's
+    /// connections meet wherever they were accepted. `seed` makes identifiers differ from those of the last
+    /// run.
+    #[must_use]
+    pub fn new(config: NodeConfig, app: A, seat: Option<Seat>, seed: u64) -> Self {
+        let now = tokio::time::Instant::now().into_std();
+        let seed = seed ^ seat.as_ref().map_or(0, |seat| (seat.worker as u64 + 1) << 56);
+        let pending = Pending::new(now, config.limits.pending, seed as u32);
+        let (directory, mailbox) = match seat {
+            Some(Seat {
+                directory,
+                worker,
+                mailbox,
+            }) => (Some((directory, worker)), Some(mailbox)),
+            None => (None, None),
+        };
+        let node = Self(Rc::new(Inner {
+            app,
+            local: Arc::new(config.local.clone()),
+            connections: RefCell::default(),
+            next_generation: Cell::new(0),
+            handshakes: Cell::new(0),
+            pending: RefCell::new(pending),
+            kept: RefCell::default(),
+            peers: RefCell::default(),
+            outputs: RefCell::default(),
+            draining: Cell::new(false),
+            directory,
+            now: Cell::new(now),
+            // RFC 6733 §3: the high bits from the time, so that a restart does not repeat identifiers.
+            next_end_to_end: Cell::new((seed >> 12) as u32),
+            random: Cell::new(seed | 1),
+            tasks: RefCell::default(),
+            stopping: Cell::new(false),
+            config,
+        }));
+        node.spawn_ticks();
+        if let Some(mailbox) = mailbox {
+            node.spawn_mailbox(mailbox);
+        }
+        node
+    }
+
+    /// The owner.
+    #[inline]
+    #[must_use]
+    pub fn app(&self) -> &A {
+        &self.0.app
+    }
+
+    /// What this node says of itself.
+    #[must_use]
+    pub fn local(&self) -> &Arc<Capabilities> {
+        &self.0.local
+    }
+
+    /// The bounds.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.0.config.limits
+    }
+
+    /// The time, as of the last read or tick: for deadlines, without asking the clock for each message.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.0.now.get()
+    }
+
+    /// Asks the clock.
+    #[inline]
+    pub(crate) fn refresh(&self) -> Instant {
+        let now = tokio::time::Instant::now().into_std();
+        self.0.now.set(now);
+        now
+    }
+
+    pub(crate) fn random(&self) -> u64 {
+        let mut random = self.0.random.get();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.0.random.set(random);
+        random
+    }
+
+    /// How many requests wait for answers.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.0.pending.borrow().len()
+    }
+
+    /// How many requests wait for answers of this connection.
+    #[must_use]
+    pub fn pending_of(&self, id: ConnectionId) -> u32 {
+        self.0.pending.borrow().owned(id.slot)
+    }
+
+    /// The connection of that id, while it lives.
+    #[inline]
+    #[must_use]
+    pub fn connection(&self, id: ConnectionId) -> Option<Rc<Connection<A::State>>> {
+        let connections = self.0.connections.borrow();
+        let link = connections.get(id.slot as usize)?;
+        (link.connection.id() == id).then(|| link.connection.clone())
+    }
+
+    /// Every connection, those included whose CER has not come.
+    #[must_use]
+    pub fn connections(&self) -> Vec<Rc<Connection<A::State>>> {
+        self.0
+            .connections
+            .borrow()
+            .iter()
+            .map(|(_, link)| link.connection.clone())
+            .collect()
+    }
+
+    // ---- in ---------------------------------------------------------------------------------------------
+
+    /// A message came.
+    #[inline]
+    pub(crate) fn received(&self, from: &Rc<Connection<A::State>>, message: MessageMut) -> Verdict {
+        let is_base = message.application() == application::COMMON
+            && matches!(
+                message.command(),
+                command::CAPABILITIES_EXCHANGE | command::DEVICE_WATCHDOG | command::DISCONNECT_PEER
+            );
+        if is_base || from.peer().is_none() {
+            return self.received_base(from, message);
+        }
+        if message.is_request() {
+            count(&from.figures().requests_in, 1);
+            self.0.app.request(self, from, message);
+        } else {
+            let waiting = self
+                .0
+                .pending
+                .borrow_mut()
+                .take(from.id().slot, message.hop_by_hop());
+            match waiting {
+                Some(waiting) => self.0.app.answer(self, from, waiting.context, message),
+                None => count(&from.figures().answers_unmatched, 1),
+            }
+        }
+        Verdict::Handled
+    }
+
+    // ---- out --------------------------------------------------------------------------------------------
+
+    /// Sends a request on, as a relay does: a new Hop-by-Hop Identifier in place, AVPs appended, the rest as
+    /// it came. The answer comes with `context` to [`Application::answer`]; if none does, `context` comes to
+    /// [`Application::unanswered`].
+    ///
+    /// # Errors
+    /// When it cannot be sent there. Nothing was.
+    #[inline]
+    #[allow(clippy::result_large_err)]
+    pub fn forward(
+        &self,
+        to: &Connection<A::State>,
+        mut message: MessageMut,
+        how: Forward<'_>,
+        context: A::Context,
+    ) -> Result<(), Refused<A::Context>> {
+        if let Err(why) = self.may_send(to, message.as_bytes().len() + how.append.len()) {
+            return Err(Refused {
+                why,
+                message,
+                context,
+            });
+        }
+        if !how.append.is_empty() && !message.announce_appended(how.append.len()) {
+            return Err(Refused {
+                why: RefusedReason::TooLong,
+                message,
+                context,
+            });
+        }
+        let slot = to.id().slot;
+        let mut pending = self.0.pending.borrow_mut();
+        let mut sent = Bytes::new();
+        let id = pending.insert_with(slot, how.deadline, |id| {
+            message.set_hop_by_hop(id);
+            let message = message.freeze();
+            sent = message.as_shared().clone();
+            let kept = how.keep.then(|| Kept {
+                message,
+                appended: (!how.append.is_empty()).then(|| how.append.clone()),
+            });
+            Waiting { context, kept }
+        });
+        drop(pending);
+        if how.keep {
+            self.0.kept.borrow_mut().push_back((self.now(), slot, id));
+        }
+        count(&to.figures().requests_out, 1);
+        if how.append.is_empty() {
+            to.enqueue([], sent);
+        } else {
+            to.enqueue([sent], how.append.clone());
+        }
+        Ok(())
+    }
+
+    /// Sends a kept request elsewhere, with the T flag (RFC 6733 §5.5.4). The AVPs are those that were sent
+    /// the first time; only the header is new.
+    ///
+    /// # Errors
+    /// When it cannot be sent there either.
+    pub fn forward_again(
+        &self,
+        to: &Connection<A::State>,
+        kept: Kept,
+        deadline: Instant,
+        context: A::Context,
+    ) -> Result<(), (RefusedReason, Kept, A::Context)> {
+        let appended = kept.appended.as_ref().map_or(0, Bytes::len);
+        if let Err(why) = self.may_send(to, kept.message.as_bytes().len() + appended) {
+            return Err((why, kept, context));
+        }
+        let (mut header, rest) = kept.message.split();
+        header.flags = header.flags.with(CommandFlags::RETRANSMITTED);
+        let slot = to.id().slot;
+        let tail = kept.appended.clone();
+        let id = self.0.pending.borrow_mut().insert_with(slot, deadline, |id| {
+            header.hop_by_hop = id;
+            Waiting {
+                context,
+                kept: Some(kept),
+            }
+        });
+        self.0.kept.borrow_mut().push_back((self.now(), slot, id));
+        count(&to.figures().requests_out, 1);
+        let mut head = BytesMut::with_capacity(diameter_proto::HEADER_LEN);
+        head.put_slice(&header.encode());
+        let head = head.freeze();
+        match tail {
+            Some(tail) => to.enqueue([head, rest], tail),
+            None => to.enqueue([head], rest),
+        }
+        Ok(())
+    }
+
+    /// Sends a request of our own. An End-to-End Identifier of 0 is replaced by a fresh one.
+    ///
+    /// # Errors
+    /// When it cannot be sent there. Nothing was.
+    #[allow(clippy::result_large_err)]
+    pub fn request(
+        &self,
+        to: &Connection<A::State>,
+        mut message: MessageMut,
+        deadline: Instant,
+        context: A::Context,
+    ) -> Result<(), Refused<A::Context>> {
+        if message.end_to_end() == 0 {
+            message.set_end_to_end(self.end_to_end());
+        }
+        static NOTHING: Bytes = Bytes::new();
+        self.forward(
+            to,
+            message,
+            Forward {
+                deadline,
+                append: &NOTHING,
+                keep: false,
+            },
+            context,
+        )
+    }
+
+    /// Sends an answer, under the Hop-by-Hop Identifier the request came with. False when the connection is
+    /// gone or its queue full; the answer is then lost, as it would be on the wire.
+    #[inline]
+    pub fn answer(&self, to: &Connection<A::State>, mut message: MessageMut, hop_by_hop: u32) -> bool {
+        let length = message.as_bytes().len();
+        if !to.is_open() || to.is_full(length) {
+            return false;
+        }
+        message.set_hop_by_hop(hop_by_hop);
+        to.enqueue([], message.into_bytes().freeze());
+        true
+    }
+
+    /// A fresh End-to-End Identifier.
+    #[must_use]
+    pub fn end_to_end(&self) -> u32 {
+        let id = self.0.next_end_to_end.get().wrapping_add(1).max(1);
+        self.0.next_end_to_end.set(id);
+        id
+    }
+
+    fn may_send(&self, to: &Connection<A::State>, length: usize) -> Result<(), RefusedReason> {
+        if !to.is_open() {
+            return Err(RefusedReason::NotOpen);
+        }
+        if to.is_full(length) {
+            return Err(RefusedReason::QueueFull);
+        }
+        let pending = self.0.pending.borrow();
+        if pending.is_full() || pending.owned(to.id().slot) as usize >= self.limits().pending_per_peer {
+            return Err(RefusedReason::PendingFull);
+        }
+        Ok(())
+    }
+
+    fn by_host(peers: &AHashMap<Box<str>, usize>, host: &str) -> Option<usize> {
+        peers.get(&*host.to_ascii_lowercase()).copied()
+    }
+}

@@ -1,0 +1,152 @@
+//! Deadlines, watchdogs, stalls: what happens because time passes.
+
+use std::time::{Duration, Instant};
+
+use diameter_proto::peer::Input;
+use diameter_proto::pending::TICK;
+
+use super::Node;
+use crate::application::{Application, NodeEvent, Unanswered, UnansweredReason};
+use crate::connection::{Ending, count};
+
+/// How often connections and peers are looked at.
+const SLOW_TICK: Duration = Duration::from_millis(50);
+/// A request that has waited so long is moved out of its read buffer.
+const OWN_AFTER: Duration = Duration::from_millis(500);
+/// How long a peer may take to close after us.
+const LINGER: Duration = Duration::from_secs(2);
+/// How often `stop` looks whether all is done.
+const STOP_STEP: Duration = Duration::from_millis(10);
+
+impl<A: Application> Node<A> {
+    pub(super) fn spawn_ticks(&self) {
+        let weak = std::rc::Rc::downgrade(&self.0);
+        let task = tokio::task::spawn_local(async move {
+            let mut slow = tokio::time::Instant::now();
+            loop {
+                let Some(inner) = weak.upgrade() else { return };
+                let node = Node(inner);
+                let now = node.refresh();
+                node.expire(now);
+                if tokio::time::Instant::now() >= slow {
+                    node.slow_tick(now);
+                    slow = tokio::time::Instant::now() + SLOW_TICK;
+                }
+                let pause = if node.pending() > 0 { TICK } else { SLOW_TICK };
+                drop(node);
+                tokio::time::sleep(pause).await;
+            }
+        });
+        self.0.tasks.borrow_mut().push(task);
+    }
+
+    fn expire(&self, now: Instant) {
+        loop {
+            let overdue = self.0.pending.borrow_mut().expire(now);
+            let Some((owner, waiting)) = overdue else { break };
+            let connection = self
+                .0
+                .connections
+                .borrow()
+                .get(owner as usize)
+                .map(|link| link.connection.clone());
+            // A connection gives up its requests before it is forgotten, so it is there.
+            let Some(connection) = connection else { continue };
+            count(&connection.figures().timeouts, 1);
+            self.app().unanswered(
+                self,
+                Unanswered {
+                    context: waiting.context,
+                    connection,
+                    why: UnansweredReason::Timeout,
+                    kept: waiting.kept,
+                },
+            );
+        }
+        let mut kept = self.0.kept.borrow_mut();
+        while kept
+            .front()
+            .is_some_and(|(since, ..)| now.saturating_duration_since(*since) > OWN_AFTER)
+        {
+            let Some((_, owner, id)) = kept.pop_front() else {
+                break;
+            };
+            let mut pending = self.0.pending.borrow_mut();
+            if let Some(kept) = pending
+                .get_mut(owner, id)
+                .and_then(|waiting| waiting.kept.as_mut())
+            {
+                kept.make_own();
+            }
+        }
+    }
+
+    fn slow_tick(&self, now: Instant) {
+        let limits = self.limits();
+        let over = |since: Option<Instant>, limit: Duration| {
+            since.is_some_and(|since| now.saturating_duration_since(since) > limit)
+        };
+        for connection in self.connections() {
+            let remote = connection.remote();
+            let stall = if connection.ending.get() == Ending::AfterFlush {
+                let since = connection.leaving.get().unwrap_or(now);
+                connection.leaving.set(Some(since));
+                over(Some(since), LINGER).then_some("close")
+            } else if connection.peer().is_none() && over(Some(connection.since()), limits.handshake) {
+                Some("handshake")
+            } else if over(connection.write_stalled.get(), limits.write_stall) {
+                Some("write")
+            } else if over(connection.read_stalled.get(), limits.read_stall) {
+                Some("read")
+            } else {
+                None
+            };
+            if let Some(what) = stall {
+                if connection.ending.get() == Ending::Open {
+                    self.app().event(self, NodeEvent::Stalled { remote, what });
+                }
+                connection.end(Ending::Now);
+            } else if connection.write_stalled.get().is_some() {
+                connection.queue.borrow_mut().make_own();
+            }
+        }
+        let due: Vec<usize> = {
+            let peers = self.0.peers.borrow();
+            let is_due = |deadline: Option<Instant>| deadline.is_some_and(|due| due <= now);
+            peers
+                .slots
+                .iter()
+                .filter(|(_, slot)| is_due(slot.machine.deadline()))
+                .map(|(key, _)| key)
+                .collect()
+        };
+        for key in due {
+            self.drive(key, Input::Timer, None);
+        }
+    }
+
+    /// Stops in order: no new connections, a chance of `grace` for answers that are awaited, a DPR of this
+    /// cause to every peer, then the end.
+    pub async fn stop(&self, grace: Duration, cause: i32) {
+        self.0.stopping.set(true);
+        let deadline = tokio::time::Instant::now() + grace;
+        while self.pending() > 0 && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(STOP_STEP).await;
+        }
+        self.refresh();
+        let keys: Vec<usize> = self.0.peers.borrow().slots.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.drive(key, Input::Stop(cause), None);
+        }
+        let deadline = tokio::time::Instant::now() + LINGER;
+        while !self.connections().is_empty() && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(STOP_STEP).await;
+        }
+        for connection in self.connections() {
+            connection.end(Ending::Now);
+        }
+        for task in self.0.tasks.borrow_mut().drain(..) {
+            task.abort();
+        }
+    }
+}
