@@ -13,9 +13,12 @@
 
 mod body;
 pub mod client;
+pub mod coding;
 mod collect;
+pub mod etag;
 pub mod headers;
 mod io;
+pub mod json;
 mod message;
 pub mod problem;
 pub mod query;

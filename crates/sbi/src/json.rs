@@ -1,0 +1,211 @@
+//! JSON bodies: parsed once, with the place of every mistake; patched; compressed.
+
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::body::Body;
+use crate::message::Response;
+use crate::problem::{Cause, Problem};
+
+/// Media type of JSON.
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Media type of JSON Patch (RFC 6902).
+pub const JSON_PATCH: &str = "application/json-patch+json";
+/// Media type of JSON Merge Patch (RFC 7396).
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// Parses a body; what is wrong is told with its JSON pointer and what was expected.
+///
+/// # Errors
+/// `INVALID_MSG_FORMAT` when the body is not JSON or not of the type.
+pub fn parse<T: DeserializeOwned>(body: &Body) -> Result<T, Problem> {
+    parse_slice(&body.to_bytes())
+}
+
+/// As [`parse`], of bytes.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let pointer = pointer_of(error.path());
+        invalid(&pointer, error.inner())
+    })?;
+    deserializer.end().map_err(|error| invalid("", &error))?;
+    Ok(parsed)
+}
+
+fn invalid(pointer: &str, error: &serde_json::Error) -> Problem {
+    let problem = Problem::new(Cause::InvalidMsgFormat);
+    if error.is_syntax() || error.is_eof() {
+        return problem
+            .detail(format!("the body is not JSON: {error}"))
+            .invalid_param(pointer, error.to_string());
+    }
+    problem
+        .detail("a member of the body cannot be used")
+        .invalid_param(pointer, error.to_string())
+}
+
+/// The JSON pointer (RFC 6901) of a place in a document.
+fn pointer_of(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let mut pointer = String::new();
+    for segment in path {
+        let token = match segment {
+            Segment::Seq { index } => index.to_string(),
+            Segment::Map { key } => key.replace('~', "~0").replace('/', "~1"),
+            // Variants and unknown parts are not members of the document.
+            Segment::Enum { .. } | Segment::Unknown => continue,
+        };
+        pointer.push('/');
+        pointer.push_str(&token);
+    }
+    pointer
+}
+
+/// Refuses a body that does not say it is of this media type (parameters do not matter).
+///
+/// # Errors
+/// 415 with the type that would be right.
+pub fn expect_type(headers: &HeaderMap, media_type: &str) -> Result<(), Problem> {
+    if is_type(headers, media_type) {
+        return Ok(());
+    }
+    Err(Problem::new(Cause::UnsupportedMediaType).detail(format!("expected a body of type {media_type}")))
+}
+
+/// Whether the body is said to be of this media type.
+#[must_use]
+pub fn is_type(headers: &HeaderMap, media_type: &str) -> bool {
+    let given = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case(media_type)
+}
+
+/// A response with a JSON body.
+#[must_use]
+pub fn response<T: Serialize>(status: StatusCode, value: &T) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => response_of(status, bytes),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be serialised");
+            Problem::new(Cause::SystemFailure).into_response()
+        }
+    }
+}
+
+/// A response with a body that is JSON already.
+#[must_use]
+pub fn response_of(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+/// Applies a JSON Patch (RFC 6902) to `document`; all of it or nothing.
+///
+/// # Errors
+/// `INVALID_MSG_FORMAT` when the body is no patch; `MANDATORY_IE_INCORRECT` with the operation that failed
+/// when it does not fit the document.
+pub fn apply_patch(document: &mut Value, body: &[u8]) -> Result<(), Problem> {
+    let patch: json_patch::Patch = parse_slice(body)?;
+    json_patch::patch(document, &patch.0).map_err(|error| {
+        Problem::new(Cause::MandatoryIeIncorrect)
+            .detail(format!("the patch does not fit the resource: {}", error.kind))
+            .invalid_param(format!("/{}", error.operation), error.to_string())
+    })
+}
+
+/// Applies a JSON Merge Patch (RFC 7396) to `document`.
+///
+/// # Errors
+/// `INVALID_MSG_FORMAT` when the body is not JSON.
+pub fn apply_merge_patch(document: &mut Value, body: &[u8]) -> Result<(), Problem> {
+    let patch: Value = parse_slice(body)?;
+    json_patch::merge(document, &patch);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Debug, Deserialize)]
+    struct Sample {
+        #[allow(dead_code)]
+        list: Vec<Inner>,
+    }
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Inner {
+        #[allow(dead_code)]
+        nf_type: String,
+    }
+
+    fn first_fault(text: &str) -> (String, String) {
+        let problem = parse_slice::<Sample>(text.as_bytes()).unwrap_err();
+        assert_eq!(problem.status(), StatusCode::BAD_REQUEST);
+        let fault = problem.details().invalid_params[0].clone();
+        (fault.param, fault.reason.unwrap())
+    }
+
+    #[test]
+    fn the_place_of_a_mistake() {
+        let (place, expected) = first_fault(r#"{"list": [{"nfType": "UDM"}, {"nfType": 7}]}"#);
+        assert_eq!(place, "/list/1/nfType");
+        assert!(expected.contains("expected a string"), "{expected}");
+        assert_eq!(first_fault(r#"{"list": [{}]}"#).0, "/list/0");
+        assert_eq!(first_fault(r#"{"list": ["#).0, "/list");
+        assert_eq!(first_fault(r#"{"list": []} x"#).0, "");
+    }
+
+    #[test]
+    fn patches() {
+        let mut document = json!({"a": 1, "b": [1, 2]});
+        let before = document.clone();
+        let twice = br#"[{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/b/7"}]"#;
+        let problem = apply_patch(&mut document, twice).unwrap_err();
+        assert_eq!(problem.details().invalid_params[0].param, "/1");
+        assert_eq!(document, before, "all or nothing");
+        apply_patch(&mut document, br#"[{"op":"add","path":"/b/-","value":3}]"#).unwrap();
+        apply_merge_patch(&mut document, br#"{"a":null,"c":{"d":1}}"#).unwrap();
+        assert_eq!(document, json!({"b": [1, 2, 3], "c": {"d": 1}}));
+        assert!(apply_patch(&mut document, br#"{"op":"add"}"#).is_err());
+    }
+
+    #[test]
+    fn media_types() {
+        let mut headers = HeaderMap::new();
+        assert!(!is_type(&headers, JSON_PATCH));
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("Application/JSON-Patch+json; charset=utf-8"),
+        );
+        assert!(expect_type(&headers, JSON_PATCH).is_ok());
+        assert_eq!(
+            expect_type(&headers, MERGE_PATCH).unwrap_err().status(),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = parse_slice::<Sample>(&bytes);
+            let mut document = json!({"a": [1]});
+            let _ = apply_patch(&mut document, &bytes);
+        }
+    }
+}
