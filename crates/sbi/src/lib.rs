@@ -20,6 +20,7 @@ pub mod headers;
 mod io;
 pub mod json;
 mod message;
+pub mod oauth;
 pub mod problem;
 pub mod query;
 pub mod server;

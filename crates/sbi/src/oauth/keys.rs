@@ -1,0 +1,204 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, JwkSet};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use serde::Serialize;
+
+/// A key that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct KeyError {
+    /// Which key: its id or where it came from.
+    pub key: String,
+    /// Why, and what would be right.
+    pub reason: String,
+}
+
+/// Public keys of token issuers, by `kid`.
+#[derive(Clone, Default)]
+pub struct Keys {
+    by_id: BTreeMap<String, (Algorithm, DecodingKey)>,
+}
+
+/// A private key that tokens are signed with.
+pub struct SigningKey {
+    id: String,
+    algorithm: Algorithm,
+    key: EncodingKey,
+}
+
+impl Keys {
+    /// No keys: no token is accepted.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a public key in PEM: EC P-256 (for ES256) or RSA (for RS256).
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn add_pem(&mut self, id: &str, pem: &[u8]) -> Result<(), KeyError> {
+        let found = DecodingKey::from_ec_pem(pem)
+            .map(|key| (Algorithm::ES256, key))
+            .or_else(|_| DecodingKey::from_rsa_pem(pem).map(|key| (Algorithm::RS256, key)));
+        let found = found.map_err(|_| KeyError {
+            key: id.to_owned(),
+            reason: "expected a PEM public key, EC P-256 or RSA".to_owned(),
+        })?;
+        self.by_id.insert(id.to_owned(), found);
+        Ok(())
+    }
+
+    /// Adds the keys of a JSON Web Key Set (RFC 7517); keys of other kinds, and keys without an id, are left
+    /// out. Answers how many were added.
+    ///
+    /// # Errors
+    /// When the text is no key set.
+    pub fn add_jwks(&mut self, text: &[u8]) -> Result<usize, KeyError> {
+        let fault = |reason: String| KeyError {
+            key: "JWKS".to_owned(),
+            reason,
+        };
+        let set: JwkSet = serde_json::from_slice(text).map_err(|error| fault(error.to_string()))?;
+        let mut added = 0;
+        for key in &set.keys {
+            let algorithm = match &key.algorithm {
+                AlgorithmParameters::EllipticCurve(ec) if ec.curve == EllipticCurve::P256 => Algorithm::ES256,
+                AlgorithmParameters::RSA(_) => Algorithm::RS256,
+                _ => continue,
+            };
+            if let (Some(id), Ok(decoding)) = (&key.common.key_id, DecodingKey::from_jwk(key)) {
+                self.by_id.insert(id.clone(), (algorithm, decoding));
+                added += 1;
+            }
+        }
+        Ok(added)
+    }
+
+    /// The ids of the keys.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.by_id.keys().map(String::as_str)
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&(Algorithm, DecodingKey)> {
+        self.by_id.get(id)
+    }
+
+    /// The only key there is; for tokens without a `kid`.
+    pub(super) fn only(&self) -> Option<&(Algorithm, DecodingKey)> {
+        let mut keys = self.by_id.values();
+        keys.next().filter(|_| keys.next().is_none())
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.ids()).finish()
+    }
+}
+
+impl SigningKey {
+    /// A private key in PEM (PKCS#8): EC P-256 (signs ES256) or RSA (signs RS256).
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn from_pem(id: &str, pem: &[u8]) -> Result<Self, KeyError> {
+        let found = EncodingKey::from_ec_pem(pem)
+            .map(|key| (Algorithm::ES256, key))
+            .or_else(|_| EncodingKey::from_rsa_pem(pem).map(|key| (Algorithm::RS256, key)));
+        let (algorithm, key) = found.map_err(|_| KeyError {
+            key: id.to_owned(),
+            reason: "expected a PEM private key (PKCS#8), EC P-256 or RSA".to_owned(),
+        })?;
+        Ok(Self {
+            id: id.to_owned(),
+            algorithm,
+            key,
+        })
+    }
+
+    /// Makes a new EC P-256 key; answers it and its PKCS#8 DER, to be kept.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn generate(id: &str) -> Result<(Self, Vec<u8>), KeyError> {
+        let fault = |_| KeyError {
+            key: id.to_owned(),
+            reason: "the system has no randomness".to_owned(),
+        };
+        let random = ring::rand::SystemRandom::new();
+        let document =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).map_err(fault)?;
+        let key = EncodingKey::from_ec_der(document.as_ref());
+        Ok((
+            Self {
+                id: id.to_owned(),
+                algorithm: Algorithm::ES256,
+                key,
+            },
+            document.as_ref().to_vec(),
+        ))
+    }
+
+    /// A key that [`SigningKey::generate`] made.
+    #[must_use]
+    pub fn from_ec_der(id: &str, der: &[u8]) -> Self {
+        Self {
+            id: id.to_owned(),
+            algorithm: Algorithm::ES256,
+            key: EncodingKey::from_ec_der(der),
+        }
+    }
+
+    /// The public half of an EC key in PKCS#8 DER as a JSON Web Key.
+    ///
+    /// # Errors
+    /// When the DER is no EC P-256 key.
+    pub fn ec_jwk(id: &str, der: &[u8]) -> Result<serde_json::Value, KeyError> {
+        let fault = || KeyError {
+            key: id.to_owned(),
+            reason: "expected an EC P-256 key in PKCS#8 DER".to_owned(),
+        };
+        let random = ring::rand::SystemRandom::new();
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &random).map_err(|_| fault())?;
+        // An uncompressed point: 4, then x and y of 32 bytes each.
+        let point = pair.public_key().as_ref();
+        let (x, y) = point.get(1..33).zip(point.get(33..65)).ok_or_else(fault)?;
+        let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+        Ok(
+            serde_json::json!({"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": id, "x": x, "y": y}),
+        )
+    }
+
+    /// `kid`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Signs claims as a compact JWS.
+    ///
+    /// # Errors
+    /// When the claims do not serialise or the key does not sign.
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, KeyError> {
+        let mut header = Header::new(self.algorithm);
+        header.kid = Some(self.id.clone());
+        jsonwebtoken::encode(&header, claims, &self.key).map_err(|error| KeyError {
+            key: self.id.clone(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never the key itself.
+        write!(f, "SigningKey({}, {:?})", self.id, self.algorithm)
+    }
+}

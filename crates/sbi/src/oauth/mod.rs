@@ -1,0 +1,14 @@
+//! OAuth 2.0 access tokens of the service-based interface (TS 33.501 §13.4.1, TS 29.510 §6.3.5.2.4).
+//!
+//! [`Verifier`] is what a producer switches on: it checks a token's signature, issuer, audience, expiry,
+//! scope and the slice and set claims, and answers with the problem that RFC 6750 asks for. Only ES256 and
+//! RS256 are accepted, whatever a token's header says. A verified token is remembered until it expires,
+//! because a signature costs tens of microseconds and a consumer shows the same token again and again.
+
+mod claims;
+mod keys;
+mod verifier;
+
+pub use claims::{AccessTokenClaims, Audience, PlmnClaim, SnssaiClaim};
+pub use keys::{KeyError, Keys, SigningKey};
+pub use verifier::{Denied, Expectation, Verifier, VerifierStats};
