@@ -1,10 +1,10 @@
 //! Settings of a store.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Period, Validate};
 
 /// Where session state is kept.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, PartialEq)]
@@ -14,16 +14,16 @@ pub struct Config {
     pub engine: EngineKind,
     /// Name of this site; kept with every record it writes.
     pub site: String,
-    /// Values longer than this many bytes are compressed (LZ4); 0 compresses none.
-    pub compress_above: usize,
+    /// Values longer than this are compressed (LZ4); 0 compresses none.
+    pub compress_above: ByteSize,
     /// Batches that may wait for a commit; beyond it callers get "overflow".
     pub queue_length: usize,
     /// Bytes of batches that may wait for a commit; beyond it callers get "overflow".
-    pub queue_bytes: usize,
+    pub queue_bytes: ByteSize,
     /// Operations a batch may have.
     pub max_batch_operations: usize,
     /// Bytes a batch may have.
-    pub max_batch_bytes: usize,
+    pub max_batch_bytes: ByteSize,
     /// Settings of the embedded engine.
     pub embedded: EmbeddedConfig,
 }
@@ -46,19 +46,19 @@ pub struct EmbeddedConfig {
     /// What "durable" means.
     pub durability: Durability,
     /// Bytes of blocks kept in memory for reading. The operating system's page cache comes on top.
-    pub cache_bytes: u64,
+    pub cache: ByteSize,
     /// Bytes of new records of one table kept in memory before they are written as a sorted file. A table has
     /// two such buffers (records and indexes), and up to a few of each while files are being written.
-    pub memtable_bytes: u64,
+    pub memtable: ByteSize,
     /// Bytes of journal on disk before older buffers are forced out. At least 64 MiB.
-    pub journal_bytes: u64,
+    pub journal: ByteSize,
     /// Threads that write and merge sorted files.
     pub background_threads: usize,
     /// Batches in one group commit.
     pub group_batches: usize,
-    /// Microseconds to wait for more batches before a group is committed. 0: whoever came while the last group
-    /// was being committed makes the next.
-    pub group_wait_micros: u64,
+    /// How long to wait for more batches before a group is committed. 0: whoever came while the last group was
+    /// being committed makes the next.
+    pub group_wait: Period,
 }
 
 /// What "durable" means.
@@ -77,11 +77,11 @@ impl Default for Config {
         Config {
             engine: EngineKind::default(),
             site: "site-1".to_owned(),
-            compress_above: 0,
+            compress_above: ByteSize(0),
             queue_length: 16_384,
-            queue_bytes: 64 << 20,
+            queue_bytes: ByteSize::mib(64),
             max_batch_operations: 4_096,
-            max_batch_bytes: 16 << 20,
+            max_batch_bytes: ByteSize::mib(16),
             embedded: EmbeddedConfig::default(),
         }
     }
@@ -92,18 +92,63 @@ impl Default for EmbeddedConfig {
         EmbeddedConfig {
             directory: PathBuf::from("data"),
             durability: Durability::default(),
-            cache_bytes: 256 << 20,
-            memtable_bytes: 32 << 20,
-            journal_bytes: 512 << 20,
+            cache: ByteSize::mib(256),
+            memtable: ByteSize::mib(32),
+            journal: ByteSize::mib(512),
             background_threads: 2,
             group_batches: 1_024,
-            group_wait_micros: 0,
+            group_wait: Period::from_millis(0),
         }
     }
 }
 
-impl EmbeddedConfig {
-    pub(crate) fn group_wait(&self) -> Duration {
-        Duration::from_micros(self.group_wait_micros)
+/// The engine does not accept a smaller journal.
+const SMALLEST_JOURNAL: ByteSize = ByteSize::mib(64);
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        if self.site.is_empty() || self.site.len() > 128 {
+            faults
+                .at("site")
+                .say("has no name or too long a one", "1 to 128 characters");
+        }
+        for (name, value) in [
+            ("queueLength", self.queue_length),
+            ("maxBatchOperations", self.max_batch_operations),
+        ] {
+            if value == 0 {
+                faults.at(name).say("is 0", "at least 1");
+            }
+        }
+        if self.max_batch_bytes > self.queue_bytes {
+            faults
+                .at("maxBatchBytes")
+                .say("is larger than queueBytes", "a batch that fits the queue");
+        }
+        faults.within("embedded", &self.embedded);
+    }
+}
+
+impl Validate for EmbeddedConfig {
+    fn validate(&self, faults: &mut Faults) {
+        if self.journal < SMALLEST_JOURNAL {
+            faults.at("journal").say(
+                format!("{} is too small", self.journal),
+                format!("at least {SMALLEST_JOURNAL}"),
+            );
+        }
+        if self.memtable < ByteSize::mib(1) {
+            faults
+                .at("memtable")
+                .say(format!("{} is too small", self.memtable), "at least 1MiB");
+        }
+        for (name, value) in [
+            ("backgroundThreads", self.background_threads),
+            ("groupBatches", self.group_batches),
+        ] {
+            if value == 0 {
+                faults.at(name).say("is 0", "at least 1");
+            }
+        }
     }
 }

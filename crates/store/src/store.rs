@@ -68,9 +68,9 @@ impl Store {
         Ok(Store(Arc::new(Inner {
             engine,
             tables: tables.iter().map(|table| table.schema).collect(),
-            compress_above: (config.compress_above > 0).then_some(config.compress_above),
+            compress_above: (config.compress_above.bytes() > 0).then_some(config.compress_above.as_usize()),
             max_operations: config.max_batch_operations,
-            max_bytes: config.max_batch_bytes,
+            max_bytes: config.max_batch_bytes.as_usize(),
         })))
     }
 

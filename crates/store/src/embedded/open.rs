@@ -25,12 +25,12 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
     std::fs::create_dir_all(&embedded.directory)
         .map_err(|error| Error::Open(format!("{}: {error}", embedded.directory.display())))?;
     let database = Database::builder(&embedded.directory)
-        .cache_size(embedded.cache_bytes)
-        .max_journaling_size(embedded.journal_bytes.max(64 << 20))
+        .cache_size(embedded.cache.bytes())
+        .max_journaling_size(embedded.journal.bytes().max(64 << 20))
         .worker_threads(embedded.background_threads.max(1))
         .open()
         .map_err(at)?;
-    let options = || KeyspaceCreateOptions::default().max_memtable_size(embedded.memtable_bytes);
+    let options = || KeyspaceCreateOptions::default().max_memtable_size(embedded.memtable.bytes());
     let meta = database
         .keyspace("store.meta", KeyspaceCreateOptions::default)
         .map_err(at)?;
@@ -69,7 +69,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         database,
         spaces,
         counters,
-        queue_bytes: config.queue_bytes,
+        queue_bytes: config.queue_bytes.as_usize(),
         queue: ArcSwapOption::from_pointee(queue),
         writer: Mutex::new(Some(thread)),
     })

@@ -83,7 +83,7 @@ impl Writer {
     }
 
     fn gather(&self, jobs: &Receiver<Job>, group: &mut Vec<Job>) {
-        let wait = self.config.group_wait();
+        let wait = self.config.group_wait.duration();
         let deadline = (!wait.is_zero()).then(|| Instant::now() + wait);
         while group.len() < self.config.group_batches {
             let next = match deadline {

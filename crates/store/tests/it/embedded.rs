@@ -1,5 +1,6 @@
 //! The embedded engine: the contract, restarts, bounds.
 
+use settings::ByteSize;
 use store::{
     Batch, Condition, Config, DecodeError, Durability, Error, Index, IndexKeys, IndexSchema, Key, Record,
     Store, TableDef, TableSchema,
@@ -99,7 +100,7 @@ async fn oversized_batches_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let config = Config {
         max_batch_operations: 2,
-        max_batch_bytes: 4_096,
+        max_batch_bytes: ByteSize::kib(4),
         ..embedded_config(directory.path())
     };
     let store = Store::open(&config, &[TableDef::of::<Session>()]).await.unwrap();
@@ -121,7 +122,7 @@ async fn oversized_batches_are_refused() {
 async fn large_values_are_compressed_and_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = Config {
-        compress_above: 256,
+        compress_above: ByteSize(256),
         ..embedded_config(directory.path())
     };
     let long = Session::new(1, "imsi-1").note(&"policy ".repeat(1_000));
@@ -134,7 +135,7 @@ async fn large_values_are_compressed_and_come_back() {
         assert_eq!(sessions.get(&id(1)).await.unwrap().unwrap().record, long);
         store.close().await;
         // Values written with the setting are read without it.
-        config.compress_above = 0;
+        config.compress_above = ByteSize(0);
     }
 }
 
