@@ -42,9 +42,11 @@ mod application;
 pub mod config;
 pub mod connection;
 mod directory;
+pub mod endpoint;
 mod io;
 mod node;
 mod queue;
+pub mod session;
 mod transport;
 
 pub use application::{Application, Kept, NodeEvent, PeerUp, Unanswered, UnansweredReason};

@@ -1,0 +1,4 @@
+//! The driver over real sockets.
+
+mod exchange;
+mod support;
