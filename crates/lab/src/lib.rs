@@ -1,6 +1,10 @@
 //! lab
 pub mod callmodel;
+pub mod client;
 pub mod engine;
 pub mod http2;
 pub mod load;
 pub mod measure;
+pub mod sim;
+mod weights;
+pub mod workload;

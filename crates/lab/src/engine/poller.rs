@@ -36,7 +36,10 @@ pub struct Poller {
 
 impl std::fmt::Debug for Poller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Poller").field("epoll", &self.epoll).field("timer", &self.timer).finish_non_exhaustive()
+        f.debug_struct("Poller")
+            .field("epoll", &self.epoll)
+            .field("timer", &self.timer)
+            .finish_non_exhaustive()
     }
 }
 
@@ -47,15 +50,28 @@ impl Poller {
     /// When the system has no more descriptors.
     pub fn new(tick: Duration) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let period = Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: i64::from(tick.subsec_nanos()) };
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+        )?;
+        let period = Timespec {
+            tv_sec: tick.as_secs() as i64,
+            tv_nsec: i64::from(tick.subsec_nanos()),
+        };
         timerfd_settime(
             &timer,
             TimerfdTimerFlags::empty(),
-            &Itimerspec { it_interval: period, it_value: period },
+            &Itimerspec {
+                it_interval: period,
+                it_value: period,
+            },
         )?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
-        Ok(Self { epoll, timer, buffer: Vec::with_capacity(BATCH) })
+        Ok(Self {
+            epoll,
+            timer,
+            buffer: Vec::with_capacity(BATCH),
+        })
     }
 
     /// Watches a socket for bytes to read.
@@ -63,7 +79,12 @@ impl Poller {
     /// # Errors
     /// When the system refuses.
     pub fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), EventFlags::IN | EventFlags::RDHUP)?)
+        Ok(epoll::add(
+            &self.epoll,
+            socket,
+            EventData::new_u64(token),
+            EventFlags::IN | EventFlags::RDHUP,
+        )?)
     }
 
     /// Also watches (or no longer watches) a socket for room to write.
@@ -73,7 +94,12 @@ impl Poller {
     pub fn watch_writes(&self, socket: impl AsFd, token: u64, on: bool) -> io::Result<()> {
         let mut flags = EventFlags::IN | EventFlags::RDHUP;
         flags.set(EventFlags::OUT, on);
-        Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(token), flags)?)
+        Ok(epoll::modify(
+            &self.epoll,
+            socket,
+            EventData::new_u64(token),
+            flags,
+        )?)
     }
 
     /// Forgets a socket; to be called before it is closed.
@@ -90,7 +116,11 @@ impl Poller {
     pub fn wait(&mut self, ready: &mut Vec<Readiness>) -> io::Result<bool> {
         ready.clear();
         self.buffer.clear();
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.buffer), None) {
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(&mut self.buffer),
+            None,
+        ) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -61,7 +61,13 @@ impl Socket {
         // The kernel may give less than is asked for; then a burst merely waits a little.
         let _ = options.set_recv_buffer_size(KERNEL_BUFFER);
         let _ = options.set_send_buffer_size(KERNEL_BUFFER);
-        Ok(Self { stream, written: 0, waits_for_room: false, bytes_in: 0, bytes_out: 0 })
+        Ok(Self {
+            stream,
+            written: 0,
+            waits_for_room: false,
+            bytes_in: 0,
+            bytes_out: 0,
+        })
     }
 
     /// Reads what is there into `buffer`.
@@ -92,7 +98,9 @@ impl Socket {
                     self.written += count;
                     self.bytes_out += count as u64;
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => break,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {
+                    break;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -102,21 +102,30 @@ impl Generator {
         let mut threads = Vec::with_capacity(count);
         for (index, workload) in workloads.into_iter().enumerate() {
             let (plan, control, sender) = (plan.clone(), control.clone(), sender.clone());
-            let thread = std::thread::Builder::new().name(format!("generator-{index}")).spawn(move || {
-                if !plan.cpus.is_empty() {
-                    measure::pin_current_thread(&plan.cpus)?;
-                }
-                Thread::new(&plan, index, count, workload, control, sender, started)?.run()
-            })?;
+            let thread = std::thread::Builder::new()
+                .name(format!("generator-{index}"))
+                .spawn(move || {
+                    if !plan.cpus.is_empty() {
+                        measure::pin_current_thread(&plan.cpus)?;
+                    }
+                    Thread::new(&plan, index, count, workload, control, sender, started)?.run()
+                })?;
             threads.push(thread);
         }
-        Ok(Self { control, threads, snapshots, started })
+        Ok(Self {
+            control,
+            threads,
+            snapshots,
+            started,
+        })
     }
 
     /// Changes the rate over all threads, and which part of the run requests count for.
     pub fn set(&self, rate: f64, step: u32) {
         self.control.step.store(step, Ordering::Relaxed);
-        self.control.rate.store((rate / self.threads.len() as f64).to_bits(), Ordering::Relaxed);
+        self.control
+            .rate
+            .store((rate / self.threads.len() as f64).to_bits(), Ordering::Relaxed);
     }
 
     /// What the threads told since the last call; waits for the first up to `patience`.
@@ -150,7 +159,9 @@ impl Generator {
             while !thread.is_finished() {
                 rest.extend(self.snapshots.recv_timeout(Duration::from_millis(20)));
             }
-            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a generator thread panicked")));
+            let ended = thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a generator thread panicked")));
             if outcome.is_ok() {
                 outcome = ended;
             }
@@ -201,7 +212,13 @@ struct Ledger {
 impl Ledger {
     fn new(names: Vec<String>) -> Self {
         let empty = || Record::new(names.len());
-        Self { current: (0, empty()), previous: (u32::MAX, empty()), in_flight: 0, lost: Vec::new(), names }
+        Self {
+            current: (0, empty()),
+            previous: (u32::MAX, empty()),
+            in_flight: 0,
+            lost: Vec::new(),
+            names,
+        }
     }
 
     /// Requests count for `step` from now on.
@@ -308,7 +325,8 @@ impl Thread {
                 self.tell(now);
                 self.ledger.begin(step);
             }
-            self.schedule.set_rate(f64::from_bits(self.control.rate.load(Ordering::Relaxed)), now);
+            self.schedule
+                .set_rate(f64::from_bits(self.control.rate.load(Ordering::Relaxed)), now);
             for link in &mut self.links {
                 link.ensure(&self.poller, now);
             }
@@ -331,7 +349,9 @@ impl Thread {
 
     fn serve(&mut self, event: Readiness, buffer: &mut [u8]) {
         let now = self.clock.elapsed();
-        let Some(link) = self.links.get_mut(event.token as usize) else { return };
+        let Some(link) = self.links.get_mut(event.token as usize) else {
+            return;
+        };
         let ledger = &mut self.ledger;
         let mut ended = |pending: Pending, how| ledger.end(&pending, how, now);
         if event.readable {
@@ -357,19 +377,34 @@ impl Thread {
         let step = self.ledger.current.0;
         let operation = &mut self.ledger.current.1.operations[usize::from(ticket.operation)];
         operation.offered += 1;
-        let link = if self.ledger.in_flight < self.max_in_flight { self.free_link() } else { None };
+        let link = if self.ledger.in_flight < self.max_in_flight {
+            self.free_link()
+        } else {
+            None
+        };
         let Some(at) = link else {
             let connected = self.links.iter().any(|link| link.room() > 0);
-            let kind = if connected || self.ledger.in_flight > 0 { FailureKind::Overflow } else { FailureKind::Connection };
+            let kind = if connected || self.ledger.in_flight > 0 {
+                FailureKind::Overflow
+            } else {
+                FailureKind::Connection
+            };
             self.ledger.current.1.operations[usize::from(ticket.operation)].fail(kind);
             self.workload.lost(&ticket);
             return;
         };
-        let stable: smallvec::SmallVec<[(&str, &str); 8]> =
-            self.stable.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let stable: smallvec::SmallVec<[(&str, &str); 8]> = self
+            .stable
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         let stream = self.links[at].send(&self.draft, &self.authority, &stable, (ticket, intended, step));
         self.ledger.in_flight += 1;
-        self.deadlines.push_back(Deadline { at: intended + self.timeout, link: at as u32, stream });
+        self.deadlines.push_back(Deadline {
+            at: intended + self.timeout,
+            link: at as u32,
+            stream,
+        });
     }
 
     /// The next connection in turn that may take a request.
@@ -389,7 +424,10 @@ impl Thread {
         while let Some(deadline) = self.deadlines.pop_front_if(|deadline| deadline.at <= now) {
             let link = &mut self.links[deadline.link as usize];
             // A stream number may come again on a new connection; then its intended time is another.
-            let late = link.pending.get(&deadline.stream).is_some_and(|p| p.intended + self.timeout == deadline.at);
+            let late = link
+                .pending
+                .get(&deadline.stream)
+                .is_some_and(|p| p.intended + self.timeout == deadline.at);
             if !late {
                 continue;
             }
@@ -403,14 +441,24 @@ impl Thread {
         let now = self.clock.elapsed();
         let ledger = &mut self.ledger;
         for link in self.links.iter_mut().filter(|link| link.dirty) {
-            link.flush(&self.poller, now, &mut |pending, how| ledger.end(&pending, how, now));
+            link.flush(&self.poller, now, &mut |pending, how| {
+                ledger.end(&pending, how, now)
+            });
         }
     }
 
     /// Tells what came of requests since the last time. A full channel means that nobody listens any more.
     fn tell(&mut self, now: Duration) {
-        let connections = self.links.iter().filter(|link| link.room() > 0 || !link.pending.is_empty()).count() as u32;
-        let bytes = self.links.iter().map(Link::bytes).fold((0, 0), |sum, b| (sum.0 + b.0, sum.1 + b.1));
+        let connections = self
+            .links
+            .iter()
+            .filter(|link| link.room() > 0 || !link.pending.is_empty())
+            .count() as u32;
+        let bytes = self
+            .links
+            .iter()
+            .map(Link::bytes)
+            .fold((0, 0), |sum, b| (sum.0 + b.0, sum.1 + b.1));
         let lateness = std::mem::take(&mut self.lateness);
         for (step, record) in [&mut self.ledger.previous, &mut self.ledger.current] {
             if record.is_empty() {

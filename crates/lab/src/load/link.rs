@@ -71,7 +71,9 @@ impl Link {
             return;
         }
         self.retry_at = now + RECONNECT;
-        let Ok(socket) = Socket::connect(self.peer) else { return };
+        let Ok(socket) = Socket::connect(self.peer) else {
+            return;
+        };
         if poller.add(&socket, self.token).is_err() {
             return;
         }
@@ -82,7 +84,11 @@ impl Link {
 
     /// How many more requests may be sent on this connection now.
     pub(super) fn room(&self) -> usize {
-        if self.socket.is_some() { self.http.streams().saturating_sub(self.pending.len()) } else { 0 }
+        if self.socket.is_some() {
+            self.http.streams().saturating_sub(self.pending.len())
+        } else {
+            0
+        }
     }
 
     /// Bytes read and written.
@@ -107,10 +113,26 @@ impl Link {
             own.push(("content-length", &length));
         }
         own.extend(draft.headers.iter().map(|(name, value)| (*name, value.as_str())));
-        let head = RequestHead { method: draft.method, path: &draft.path, authority, stable, own: &own };
+        let head = RequestHead {
+            method: draft.method,
+            path: &draft.path,
+            authority,
+            stable,
+            own: &own,
+        };
         let stream = self.http.request(&head, &draft.body);
         let (ticket, intended, step) = pending;
-        self.pending.insert(stream, Pending { ticket, intended, step, status: 0, received: 0, body: None });
+        self.pending.insert(
+            stream,
+            Pending {
+                ticket,
+                intended,
+                step,
+                status: 0,
+                received: 0,
+                body: None,
+            },
+        );
         self.dirty = true;
         stream
     }
@@ -179,7 +201,12 @@ impl Link {
                 Event::Ready => {}
                 Event::GoAway { last, .. } => {
                     // What the peer will not process is over; the rest may still be answered.
-                    let over: Vec<u32> = self.pending.keys().copied().filter(|stream| *stream > last).collect();
+                    let over: Vec<u32> = self
+                        .pending
+                        .keys()
+                        .copied()
+                        .filter(|stream| *stream > last)
+                        .collect();
                     for stream in over {
                         if let Some(pending) = self.pending.remove(&stream) {
                             ended(pending, Ended::Lost);
@@ -192,13 +219,17 @@ impl Link {
                     }
                 }
                 Event::Head { stream, fields, end } => {
-                    let Some(pending) = self.pending.get_mut(&stream) else { continue };
+                    let Some(pending) = self.pending.get_mut(&stream) else {
+                        continue;
+                    };
                     let status = fields.get(":status").and_then(decimal).unwrap_or(0);
                     // Interim answers are passed over; trailers have no status.
                     if status >= 200 {
                         let length = fields.get("content-length").and_then(decimal);
                         pending.status = status as u16;
-                        if !end && workload.interest(&pending.ticket, pending.status, length) == Interest::Body {
+                        if !end
+                            && workload.interest(&pending.ticket, pending.status, length) == Interest::Body
+                        {
                             pending.body = Some(self.spare.pop().unwrap_or_default());
                         }
                     }
@@ -207,7 +238,9 @@ impl Link {
                     }
                 }
                 Event::Data { stream, bytes, end } => {
-                    let Some(pending) = self.pending.get_mut(&stream) else { continue };
+                    let Some(pending) = self.pending.get_mut(&stream) else {
+                        continue;
+                    };
                     pending.received += bytes.len() as u64;
                     if let Some(body) = &mut pending.body
                         && body.len() + bytes.len() <= LONGEST_BODY
@@ -223,9 +256,14 @@ impl Link {
     }
 
     fn finish(&mut self, stream: u32, workload: &mut dyn Workload, ended: &mut impl FnMut(Pending, Ended)) {
-        let Some(mut pending) = self.pending.remove(&stream) else { return };
-        let answer =
-            Answer { status: pending.status, length: pending.received, body: pending.body.as_deref() };
+        let Some(mut pending) = self.pending.remove(&stream) else {
+            return;
+        };
+        let answer = Answer {
+            status: pending.status,
+            length: pending.received,
+            body: pending.body.as_deref(),
+        };
         let verdict = workload.judge(&pending.ticket, &answer);
         if let Some(mut body) = pending.body.take() {
             body.clear();

@@ -27,8 +27,14 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All kinds, in the order of [`OperationRecord::failed`].
-    pub const ALL: [Self; 6] =
-        [Self::Status, Self::Wrong, Self::Timeout, Self::Reset, Self::Connection, Self::Overflow];
+    pub const ALL: [Self; 6] = [
+        Self::Status,
+        Self::Wrong,
+        Self::Timeout,
+        Self::Reset,
+        Self::Connection,
+        Self::Overflow,
+    ];
 
     /// A word for it.
     #[must_use]
@@ -62,7 +68,12 @@ impl Default for OperationRecord {
     fn default() -> Self {
         // Proof: the bounds are constants that hdrhistogram accepts (a test makes one).
         let latency = Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("constant bounds are valid");
-        Self { offered: 0, succeeded: 0, failed: [0; 6], latency }
+        Self {
+            offered: 0,
+            succeeded: 0,
+            failed: [0; 6],
+            latency,
+        }
     }
 }
 
@@ -91,7 +102,9 @@ impl OperationRecord {
             *mine += theirs;
         }
         // Proof: both have the same bounds.
-        self.latency.add(&other.latency).expect("histograms of one shape add up");
+        self.latency
+            .add(&other.latency)
+            .expect("histograms of one shape add up");
     }
 }
 
@@ -108,13 +121,17 @@ impl Record {
     /// An empty record of so many operations.
     #[must_use]
     pub fn new(operations: usize) -> Self {
-        Self { operations: vec![OperationRecord::default(); operations], examples: Vec::new() }
+        Self {
+            operations: vec![OperationRecord::default(); operations],
+            examples: Vec::new(),
+        }
     }
 
     /// Adds another record of the same operations.
     pub fn merge(&mut self, other: &Self) {
         if self.operations.len() < other.operations.len() {
-            self.operations.resize_with(other.operations.len(), OperationRecord::default);
+            self.operations
+                .resize_with(other.operations.len(), OperationRecord::default);
         }
         for (mine, theirs) in self.operations.iter_mut().zip(&other.operations) {
             mine.merge(theirs);
@@ -144,7 +161,9 @@ impl Record {
     /// Nothing was noted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.operations.iter().all(|o| o.offered == 0 && o.succeeded == 0 && o.failures() == 0)
+        self.operations
+            .iter()
+            .all(|o| o.offered == 0 && o.succeeded == 0 && o.failures() == 0)
     }
 }
 

@@ -35,8 +35,13 @@ impl Schedule {
     #[must_use]
     pub fn new(tick: Duration, arrivals: Arrivals, rate: f64, start: Duration) -> Self {
         let next_tick = (start.as_nanos() / tick.as_nanos().max(1)) as u64 + 1;
-        let mut schedule =
-            Self { tick, arrivals, rate, next_tick, next_arrival: start.as_secs_f64() };
+        let mut schedule = Self {
+            tick,
+            arrivals,
+            rate,
+            next_tick,
+            next_arrival: start.as_secs_f64(),
+        };
         if rate > 0.0 {
             schedule.next_arrival += 0.5 / rate;
         }
@@ -94,7 +99,9 @@ mod tests {
     /// Drives a schedule with the given wake-up times; all arrivals.
     fn drive(schedule: &mut Schedule, wakes: impl Iterator<Item = Duration>) -> Vec<Due> {
         let mut random = SmallRng::seed_from_u64(7);
-        wakes.flat_map(|now| std::iter::from_fn(|| schedule.due(now, &mut random)).collect::<Vec<_>>()).collect()
+        wakes
+            .flat_map(|now| std::iter::from_fn(|| schedule.due(now, &mut random)).collect::<Vec<_>>())
+            .collect()
     }
 
     #[test]
@@ -111,7 +118,11 @@ mod tests {
         let due = drive(&mut schedule, (0..=10_000).map(Duration::from_millis));
         let total: f64 = due.iter().map(|d| f64::from(d.count)).sum();
         assert!((total / 200_000.0 - 1.0).abs() < 0.01, "{total}");
-        let variance = due.iter().map(|d| (f64::from(d.count) - 20.0).powi(2)).sum::<f64>() / 10_000.0;
+        let variance = due
+            .iter()
+            .map(|d| (f64::from(d.count) - 20.0).powi(2))
+            .sum::<f64>()
+            / 10_000.0;
         assert!((variance / 20.0 - 1.0).abs() < 0.1, "{variance}");
     }
 

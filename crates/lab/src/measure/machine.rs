@@ -24,7 +24,11 @@ impl Machine {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let value = |text: &str, key: &str| {
             text.lines()
-                .find_map(|line| line.strip_prefix(key)?.split_once(':').map(|(_, value)| value.trim().to_owned()))
+                .find_map(|line| {
+                    line.strip_prefix(key)?
+                        .split_once(':')
+                        .map(|(_, value)| value.trim().to_owned())
+                })
                 .unwrap_or_default()
         };
         let memory = value(&read("/proc/meminfo"), "MemTotal");
@@ -32,8 +36,17 @@ impl Machine {
         Self {
             cpu_model: value(&read("/proc/cpuinfo"), "model name"),
             cores: super::cpus().map_or(0, |cpus| cpus.len()),
-            memory_mb: memory.split(' ').next().and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024,
-            kernel: format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy()),
+            memory_mb: memory
+                .split(' ')
+                .next()
+                .and_then(|kb| kb.parse::<u64>().ok())
+                .unwrap_or(0)
+                / 1024,
+            kernel: format!(
+                "{} {}",
+                system.sysname().to_string_lossy(),
+                system.release().to_string_lossy()
+            ),
             architecture: system.machine().to_string_lossy().into_owned(),
         }
     }

@@ -35,7 +35,10 @@ impl Process {
     /// The process with this id.
     #[must_use]
     pub fn new(id: u32) -> Self {
-        Self { id, ticks_per_second: rustix::param::clock_ticks_per_second() }
+        Self {
+            id,
+            ticks_per_second: rustix::param::clock_ticks_per_second(),
+        }
     }
 
     /// What it has used; `None` when it is gone.
@@ -44,7 +47,9 @@ impl Process {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.id)).ok()?;
         let (user, system, threads, pages) = stat_fields(&stat)?;
         Some(Usage {
-            cpu: Duration::from_nanos((user + system).saturating_mul(1_000_000_000 / self.ticks_per_second.max(1))),
+            cpu: Duration::from_nanos(
+                (user + system).saturating_mul(1_000_000_000 / self.ticks_per_second.max(1)),
+            ),
             rss: pages * rustix::param::page_size() as u64,
             threads,
         })
@@ -59,13 +64,24 @@ impl Process {
             .flatten()
             .filter_map(|entry| {
                 let target = fs::read_link(entry.path()).ok()?;
-                Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+                Some(
+                    target
+                        .to_str()?
+                        .strip_prefix("socket:[")?
+                        .strip_suffix(']')?
+                        .to_owned(),
+                )
             })
             .collect();
         let mut rows = Vec::new();
         for table in ["tcp", "tcp6"] {
             let text = fs::read_to_string(format!("/proc/{}/net/{table}", self.id)).unwrap_or_default();
-            rows.extend(text.lines().skip(1).filter_map(row).filter(|row| inodes.contains(&row.inode)));
+            rows.extend(
+                text.lines()
+                    .skip(1)
+                    .filter_map(row)
+                    .filter(|row| inodes.contains(&row.inode)),
+            );
         }
         count(&rows)
     }
@@ -100,7 +116,11 @@ fn row(line: &str) -> Option<Row> {
 }
 
 fn count(rows: &[Row]) -> Connections {
-    let listening: HashSet<u16> = rows.iter().filter(|r| r.state == LISTEN).map(|r| r.port).collect();
+    let listening: HashSet<u16> = rows
+        .iter()
+        .filter(|r| r.state == LISTEN)
+        .map(|r| r.port)
+        .collect();
     let mut connections = Connections::default();
     for row in rows.iter().filter(|r| r.state == ESTABLISHED) {
         if listening.contains(&row.port) {
@@ -126,7 +146,10 @@ mod tests {
         let usage = process.usage().unwrap();
         assert!(usage.rss > 1 << 20 && usage.threads >= 1);
         let connections = process.connections();
-        assert!(connections.incoming >= 1 && connections.outgoing >= 1, "{connections:?}");
+        assert!(
+            connections.incoming >= 1 && connections.outgoing >= 1,
+            "{connections:?}"
+        );
     }
 
     #[test]

@@ -1,0 +1,56 @@
+//! Simulated peers, each a process of its own, so that the function under test is measured alone.
+//!
+//! `sim/README.md` is for their users. A simulator is started as `signalbox lab-sim SETTINGS` with a settings file
+//! ([`Settings`]); it tells the addresses it listens on as a line of JSON on standard output, takes commands
+//! as lines on standard input (`stats`, `misbehave {…}`), and ends when standard input does, so that no
+//! simulator outlives the laboratory that started it.
+
+mod control;
+mod link;
+mod misbehave;
+mod roles;
+mod server;
+mod settings;
+mod stats;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub use control::Ready;
+pub use misbehave::Misbehaviour;
+pub use roles::{Reply, Request, Role};
+pub use server::Server;
+pub use settings::{GroupRange, ProducerSettings, RemoteNrfSettings, RoleName, Settings, SlfSettings};
+pub use stats::{Counters, Stats};
+
+/// Runs a simulator to its end: what `signalbox lab-sim` does. `args` are those after the subcommand.
+#[must_use]
+pub fn main(args: &[String]) -> ExitCode {
+    let [file] = args else {
+        eprintln!("usage: signalbox lab-sim SETTINGS.yaml");
+        return ExitCode::from(2);
+    };
+    let settings = match ::settings::from_file::<Settings>(Path::new(file)) {
+        Ok(settings) => settings,
+        Err(report) => {
+            eprintln!("{report}");
+            return ExitCode::from(2);
+        }
+    };
+    match serve(&settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("simulator: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(settings: &Settings) -> std::io::Result<()> {
+    let server = Server::bind(settings)?;
+    let addresses: Vec<SocketAddr> = server.addresses().to_vec();
+    let handle = server.handle();
+    control::start(handle, &addresses)?;
+    server.run()
+}

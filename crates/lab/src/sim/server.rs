@@ -1,0 +1,319 @@
+//! The event loop of a simulator: accept, read, wait as long as the latency says, answer.
+
+use std::cmp::Ordering as Order;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::link::Link;
+use super::misbehave::Fate;
+use super::roles::{Reply, Role};
+use super::stats::add;
+use super::{Counters, Misbehaviour, Settings, Stats};
+use crate::engine::{Poller, Readiness, Socket};
+
+/// How exactly latencies are kept.
+const TICK: Duration = Duration::from_millis(1);
+/// Tokens from here on are listeners.
+const LISTENERS: u64 = 1 << 32;
+/// Bytes read at once.
+const GULP: usize = 128 * 1024;
+
+/// What other threads may do with a running simulator.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    counters: Counters,
+    stop: AtomicBool,
+    changed: AtomicBool,
+    misbehave: Mutex<Misbehaviour>,
+}
+
+impl Handle {
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.counters.read()
+    }
+
+    /// Changes how it misbehaves.
+    pub fn misbehave(&self, misbehaviour: Misbehaviour) {
+        *self
+            .shared
+            .misbehave
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = misbehaviour;
+        self.shared.changed.store(true, Ordering::Release);
+    }
+
+    /// Ends it.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// An answer that waits for its time.
+#[derive(Debug)]
+struct Waiting {
+    due: Duration,
+    link: usize,
+    generation: u32,
+    stream: u32,
+    reply: Reply,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+impl Eq for Waiting {}
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Waiting {
+    /// The earliest is the greatest, as `BinaryHeap` wants it.
+    fn cmp(&self, other: &Self) -> Order {
+        other.due.cmp(&self.due)
+    }
+}
+
+/// A simulator, listening.
+#[derive(Debug)]
+pub struct Server {
+    listeners: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+    links: Vec<(u32, Option<Link>)>,
+    free: Vec<usize>,
+    poller: Poller,
+    role: Role,
+    latency: Duration,
+    max_streams: u32,
+    misbehave: Misbehaviour,
+    random: SmallRng,
+    /// Answers with the usual latency, which become due in the order of their requests.
+    usual: VecDeque<Waiting>,
+    /// The others.
+    unusual: BinaryHeap<Waiting>,
+    clock: Instant,
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Binds the listeners.
+    ///
+    /// # Errors
+    /// When an address cannot be had.
+    pub fn bind(settings: &Settings) -> io::Result<Self> {
+        let poller = Poller::new(TICK)?;
+        let mut listeners = Vec::new();
+        for (at, address) in settings.listen.iter().enumerate() {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            poller.add(&listener, LISTENERS + at as u64)?;
+            listeners.push(listener);
+        }
+        let addresses = listeners
+            .iter()
+            .map(TcpListener::local_addr)
+            .collect::<io::Result<_>>()?;
+        Ok(Self {
+            listeners,
+            addresses,
+            links: Vec::new(),
+            free: Vec::new(),
+            poller,
+            role: Role::new(settings),
+            latency: settings.latency.duration(),
+            max_streams: settings.max_streams,
+            misbehave: settings.misbehave.clone(),
+            random: SmallRng::seed_from_u64(settings.seed),
+            usual: VecDeque::new(),
+            unusual: BinaryHeap::new(),
+            clock: Instant::now(),
+            shared: Arc::default(),
+        })
+    }
+
+    /// The addresses it listens on.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// For other threads.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle {
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Runs until [`Handle::stop`].
+    ///
+    /// # Errors
+    /// When the system fails to wait for sockets.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut ready: Vec<Readiness> = Vec::new();
+        let mut buffer = vec![0; GULP];
+        loop {
+            let ticked = self.poller.wait(&mut ready)?;
+            for event in &ready {
+                match usize::try_from(event.token.wrapping_sub(LISTENERS)) {
+                    Ok(at) if at < self.listeners.len() => self.accept(at),
+                    _ => self.serve(*event, &mut buffer),
+                }
+            }
+            if ticked {
+                self.answer_due();
+                if self.shared.stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                if self.shared.changed.swap(false, Ordering::Acquire) {
+                    let misbehave = self.shared.misbehave.lock();
+                    self.misbehave = misbehave
+                        .unwrap_or_else(std::sync::PoisonError::into_inner)
+                        .clone();
+                }
+            }
+            self.tidy();
+        }
+    }
+
+    fn accept(&mut self, at: usize) {
+        while let Ok((stream, _)) = self.listeners[at].accept() {
+            let Ok(socket) = Socket::new(stream) else { continue };
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.links.push((0, None));
+                self.links.len() - 1
+            });
+            if self.poller.add(&socket, slot as u64).is_err() {
+                self.free.push(slot);
+                continue;
+            }
+            self.links[slot].1 = Some(Link::new(socket, slot as u64, self.max_streams));
+            add(&self.shared.counters.accepted, 1);
+            add(&self.shared.counters.connections, 1);
+        }
+    }
+
+    fn serve(&mut self, event: Readiness, buffer: &mut [u8]) {
+        let slot = event.token as usize;
+        let Some((generation, Some(link))) = self.links.get_mut(slot) else {
+            return;
+        };
+        link.dirty |= event.writable;
+        if !event.readable {
+            return;
+        }
+        let now = self.clock.elapsed();
+        let counters = &self.shared.counters;
+        let mut at_once: Vec<(u32, Option<Reply>)> = Vec::new();
+        let mut abort = false;
+        link.receive(buffer, &mut |stream, request| {
+            add(&counters.requests, 1);
+            let reply = self.role.answer(&request);
+            if matches!(reply.status, 400 | 404 | 405) {
+                add(&counters.bad_requests, 1);
+            }
+            let later = match self.misbehave.draw(&mut self.random) {
+                Fate::Answer { later } => later,
+                fate => {
+                    add(&counters.misbehaved, 1);
+                    match fate {
+                        Fate::Close => abort = true,
+                        Fate::Reset => at_once.push((stream, None)),
+                        Fate::Error(status) => {
+                            at_once.push((stream, Some(Reply::problem(status, "SYSTEM_FAILURE"))));
+                        }
+                        _ => {}
+                    }
+                    return;
+                }
+            };
+            if self.latency + later == Duration::ZERO {
+                add(&counters.answered, 1);
+                at_once.push((stream, Some(reply)));
+                return;
+            }
+            let due = now + self.latency + later;
+            let waiting = Waiting {
+                due,
+                link: slot,
+                generation: *generation,
+                stream,
+                reply,
+            };
+            if later.is_zero() {
+                self.usual.push_back(waiting)
+            } else {
+                self.unusual.push(waiting)
+            }
+        });
+        for (stream, reply) in at_once {
+            match reply {
+                Some(reply) => link.answer(stream, &reply),
+                None => link.reset(stream),
+            }
+        }
+        if abort {
+            link.abort();
+        }
+    }
+
+    fn answer_due(&mut self) {
+        let now = self.clock.elapsed();
+        while let Some(waiting) = self.usual.pop_front_if(|waiting| waiting.due <= now) {
+            self.answer(&waiting);
+        }
+        while self.unusual.peek().is_some_and(|waiting| waiting.due <= now) {
+            if let Some(waiting) = self.unusual.pop() {
+                self.answer(&waiting);
+            }
+        }
+    }
+
+    fn answer(&mut self, waiting: &Waiting) {
+        if let Some((generation, Some(link))) = self.links.get_mut(waiting.link)
+            && *generation == waiting.generation
+        {
+            link.answer(waiting.stream, &waiting.reply);
+            add(&self.shared.counters.answered, 1);
+        }
+    }
+
+    /// Writes what is put out, and forgets connections that have ended.
+    fn tidy(&mut self) {
+        let counters = &self.shared.counters;
+        for (slot, (generation, entry)) in self.links.iter_mut().enumerate() {
+            let Some(link) = entry else { continue };
+            if link.dirty && !link.closed {
+                link.flush(&self.poller);
+            }
+            let (read, written) = link.take_bytes();
+            if read + written > 0 {
+                add(&counters.bytes_in, read);
+                add(&counters.bytes_out, written);
+            }
+            if link.closed {
+                link.forget(&self.poller);
+                *entry = None;
+                *generation = generation.wrapping_add(1);
+                self.free.push(slot);
+                counters.connections.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a simulator has done; one thread counts, another tells.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+/// What a simulator has done since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Requests received.
+    pub requests: u64,
+    /// Answers sent as the role gave them.
+    pub answered: u64,
+    /// Requests that fell to a misbehaviour other than delay.
+    pub misbehaved: u64,
+    /// Requests that the role could not make sense of.
+    pub bad_requests: u64,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections that stand now.
+    pub connections: u64,
+    /// Bytes read.
+    pub bytes_in: u64,
+    /// Bytes written.
+    pub bytes_out: u64,
+}
+
+/// The counters behind [`Stats`].
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub(super) requests: AtomicU64,
+    pub(super) answered: AtomicU64,
+    pub(super) misbehaved: AtomicU64,
+    pub(super) bad_requests: AtomicU64,
+    pub(super) accepted: AtomicU64,
+    pub(super) connections: AtomicU64,
+    pub(super) bytes_in: AtomicU64,
+    pub(super) bytes_out: AtomicU64,
+}
+
+/// Adds to a counter that only this thread writes.
+pub(super) fn add(counter: &AtomicU64, by: u64) {
+    counter.store(
+        counter.load(Ordering::Relaxed).wrapping_add(by),
+        Ordering::Relaxed,
+    );
+}
+
+impl Counters {
+    /// As of now.
+    #[must_use]
+    pub fn read(&self) -> Stats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            requests: get(&self.requests),
+            answered: get(&self.answered),
+            misbehaved: get(&self.misbehaved),
+            bad_requests: get(&self.bad_requests),
+            accepted: get(&self.accepted),
+            connections: get(&self.connections),
+            bytes_in: get(&self.bytes_in),
+            bytes_out: get(&self.bytes_out),
+        }
+    }
+}
