@@ -8,7 +8,10 @@
 mod change;
 mod entry;
 mod snapshot;
+pub(crate) mod text;
 
 pub use change::{ChangeKind, ProfileChange};
-pub use entry::Entry;
+pub(crate) use entry::{Visible, fingerprint};
+pub use entry::{Entry, MAX_SERVICES, ProfileFault};
 pub use snapshot::{Reader, Snapshot, TypeTable};
+pub use text::PatchFault;

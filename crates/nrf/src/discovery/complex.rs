@@ -1,0 +1,107 @@
+//! `complex-query`: conjunctive and disjunctive normal forms of parameters (`ComplexQuery`, TS 29.571).
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::fault::ParamFault;
+use super::params::test_of;
+use super::test::{Param, Test};
+
+/// Atoms a query may have; more cost more than an answer is worth.
+const ATOMS_MAX: usize = 256;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ComplexQuery {
+    #[serde(default)]
+    c_nf_units: Vec<ConjunctiveUnit>,
+    #[serde(default)]
+    d_nf_units: Vec<DisjunctiveUnit>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConjunctiveUnit {
+    c_nf_unit: Vec<Atom>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DisjunctiveUnit {
+    d_nf_unit: Vec<Atom>,
+}
+
+#[derive(Deserialize)]
+struct Atom {
+    attr: String,
+    value: Value,
+    #[serde(default)]
+    negative: bool,
+}
+
+/// Reads a complex query. Units of a conjunctive form (`cnfUnits`) must each have an atom that holds; of a
+/// disjunctive form (`dnfUnits`) one unit must hold whole.
+///
+/// # Errors
+/// When the value is neither form, or an atom cannot be used.
+pub(super) fn parse(param: Param<'_>) -> Result<Test, ParamFault> {
+    // The wire names are cnfUnits/cnfUnit and dnfUnits/dnfUnit.
+    let renamed = param.value.replace("\"cnf", "\"cNf").replace("\"dnf", "\"dNf");
+    let query: ComplexQuery = serde_json::from_str(&renamed)
+        .map_err(|error| param.fault(format!("expected a ComplexQuery, cnfUnits or dnfUnits: {error}")))?;
+    let conjunctive = !query.c_nf_units.is_empty();
+    if conjunctive == !query.d_nf_units.is_empty() {
+        return Err(param.fault("expected either cnfUnits or dnfUnits, with at least one unit"));
+    }
+    let units: Vec<Vec<Atom>> = match conjunctive {
+        true => query.c_nf_units.into_iter().map(|unit| unit.c_nf_unit).collect(),
+        false => query.d_nf_units.into_iter().map(|unit| unit.d_nf_unit).collect(),
+    };
+    if units.iter().map(Vec::len).sum::<usize>() > ATOMS_MAX {
+        return Err(param.fault(format!("expected at most {ATOMS_MAX} atoms")));
+    }
+    let units: Vec<Vec<Test>> = units
+        .into_iter()
+        .map(|unit| unit.into_iter().map(|atom| test_of_atom(&param, &atom)).collect())
+        .collect::<Result<_, _>>()?;
+    Ok(match conjunctive {
+        true => Test::new(move |p| units.iter().all(|unit| unit.iter().any(|test| test.holds(p)))),
+        false => Test::new(move |p| units.iter().any(|unit| unit.iter().all(|test| test.holds(p)))),
+    })
+}
+
+fn test_of_atom(param: &Param<'_>, atom: &Atom) -> Result<Test, ParamFault> {
+    // An atom's value is JSON; a parameter's is text, or JSON as text.
+    let text = match &atom.value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
+    };
+    let inner = Param { name: &atom.attr, value: &text };
+    let faulty = |fault: ParamFault| param.fault(format!("attr `{}`: {}", atom.attr, fault.expected));
+    let test = match atom.attr.as_str() {
+        "target-nf-type" => {
+            let wanted = model::NfType::from(text.as_str());
+            Test::new(move |p| p.nf_type == wanted)
+        }
+        "service-names" => {
+            let names: Vec<model::ServiceName> =
+                inner.list().map_err(faulty)?.into_iter().map(Into::into).collect();
+            Test::new(move |p| names.iter().any(|name| p.has_service(name)))
+        }
+        "supi" => {
+            let supi = inner.text().map_err(faulty)?;
+            Test::new(move |p| super::params::fits_supi(p, &supi, None))
+        }
+        "gpsi" => {
+            let gpsi = inner.text().map_err(faulty)?;
+            Test::new(move |p| super::params::fits_gpsi(p, &gpsi, None))
+        }
+        _ => test_of(inner).map_err(faulty)?.ok_or_else(|| {
+            param.fault(format!("attr `{}`: expected the name of a query parameter", atom.attr))
+        })?,
+    };
+    Ok(if atom.negative { test.negated() } else { test })
+}

@@ -1,0 +1,62 @@
+//! Query parameters that say which profiles fit (TS 29.510 table 6.2.3.2.3.1), by subject.
+//!
+//! What a profile does not restrict, it offers to all: a block without ranges serves every subscriber, a
+//! profile without PLMNs every network of this NRF. Where the standard makes the attribute the point of the
+//! question (a GUAMI, a PGW name, a set), a profile without it does not fit.
+
+mod access;
+mod network;
+mod session;
+mod special;
+mod subscriber;
+
+use model::NfProfile;
+
+use super::fault::ParamFault;
+use super::test::{Param, Test};
+
+pub(super) use subscriber::{fits_gpsi, fits_supi, has_ranges};
+
+/// The test that a parameter stands for; `None` for parameters that test nothing or are not known.
+///
+/// # Errors
+/// When the value cannot be used.
+pub fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
+    for family in [subscriber::test_of, network::test_of, session::test_of, access::test_of, special::test_of] {
+        if let Some(test) = family(param)? {
+            return Ok(Some(test));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether one of `items` fits; no items at all fit everything.
+fn open_or<'a, T: 'a>(items: impl IntoIterator<Item = &'a T>, fits: impl FnMut(&'a T) -> bool) -> bool {
+    let mut items = items.into_iter().peekable();
+    items.peek().is_none() || items.any(fits)
+}
+
+/// Whether any block of a kind fits; a profile without such a block restricts nothing.
+fn block_or<'a, T: 'a>(blocks: impl Iterator<Item = &'a T>, fits: impl FnMut(&'a T) -> bool) -> bool {
+    open_or(blocks, fits)
+}
+
+/// A test of an attribute that must be there to fit.
+fn must(predicate: impl Fn(&NfProfile) -> bool + 'static) -> Result<Option<Test>, ParamFault> {
+    Ok(Some(Test::new(predicate)))
+}
+
+/// A boolean that asks for a capability: `false` asks for nothing.
+fn capability(
+    param: Param<'_>,
+    has: impl Fn(&NfProfile) -> bool + 'static,
+) -> Result<Option<Test>, ParamFault> {
+    let wanted = param.boolean()?;
+    Ok(Some(Test::new(move |profile| !wanted || has(profile))))
+}
+
+/// A boolean that must equal the profile's.
+fn exactly(param: Param<'_>, has: impl Fn(&NfProfile) -> bool + 'static) -> Result<Option<Test>, ParamFault> {
+    let wanted = param.boolean()?;
+    Ok(Some(Test::new(move |profile| has(profile) == wanted)))
+}

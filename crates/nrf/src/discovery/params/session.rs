@@ -1,0 +1,184 @@
+//! What the session is about: data networks, addresses of the UE, SMF, UPF, PCF, BSF, CHF.
+
+use std::net::Ipv4Addr;
+
+use model::nf_profile::{AtsssCapability, EndpointInfo, ProSeCapability, SliceDnnItem, V2xCapability};
+use model::address::IpAddrChoice;
+use model::{Ipv6Prefix, NfProfile, PlmnId};
+use serde_json::Value;
+
+use super::super::fault::ParamFault;
+use super::super::test::{Param, Test};
+use super::{block_or, capability, exactly, must, open_or};
+
+/// Every list of slices and data networks a profile may have.
+fn offers(profile: &NfProfile) -> impl Iterator<Item = &SliceDnnItem> {
+    let smf = profile.smf_infos().flat_map(|b| &b.snssais);
+    let upf = profile.upf_infos().flat_map(|b| &b.snssais);
+    let easdf = profile.easdf_info_list.values().flat_map(|b| &b.snssais);
+    let mb_smf = profile.mb_smf_info_list.values().flat_map(|b| b.snssais.values());
+    let mb_upf = profile.mb_upf_info_list.values().flat_map(|b| &b.snssais);
+    let tsctsf = profile.tsctsf_info_list.values().flat_map(|b| b.snssai_info_list.values());
+    let trusted = profile.trust_af_info.iter().flat_map(|b| &b.snssais);
+    let untrusted = profile.nef_info.iter().flat_map(|b| &b.un_trust_af_info_list).flat_map(|b| &b.snssais);
+    smf.chain(upf).chain(easdf).chain(mb_smf).chain(mb_upf).chain(tsctsf).chain(trusted).chain(untrusted)
+}
+
+/// Whether the data network is served: in an offer of slices, or in the lists of PCF, BSF and P-CSCF.
+fn serves_dnn(profile: &NfProfile, dnn: &str) -> bool {
+    let listed = |list: &[String]| open_or(list, |known| model::nf_profile::dnn_matches(known, dnn));
+    open_or(offers(profile), |item| open_or(&item.dnns, |_| item.dnn(dnn).next().is_some()))
+        && block_or(profile.pcf_infos(), |b| listed(&b.dnn_list))
+        && block_or(profile.bsf_infos(), |b| listed(&b.dnn_list))
+        && open_or(profile.pcscf_info_list.values(), |b| listed(&b.dnn_list))
+}
+
+pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
+    match param.name {
+        "dnn" => {
+            let dnn = param.text()?;
+            must(move |p| serves_dnn(p, &dnn))
+        }
+        "ipv4-index" => index(param, |item| &item.ipv4_index_list),
+        "ipv6-index" => index(param, |item| &item.ipv6_index_list),
+        "dnai-list" => {
+            let wanted = param.list()?;
+            must(move |p| {
+                let named = offers(p).flat_map(|item| &item.dnns).flat_map(|dnn| &dnn.dnai_list);
+                open_or(named.chain(p.nef_info.iter().flat_map(|b| &b.dnai_list)), |dnai| wanted.contains(dnai))
+            })
+        }
+        "pdu-session-types" => {
+            let wanted = param.list()?;
+            must(move |p| {
+                let own = p.upf_infos().flat_map(|b| &b.pdu_session_types);
+                let by_dnn = offers(p).flat_map(|item| &item.dnns).flat_map(|dnn| &dnn.pdu_session_types);
+                open_or(own.chain(by_dnn), |known| wanted.contains(known))
+            })
+        }
+        "redundant-transport" => capability(param, |p| {
+            open_or(p.upf_infos().flat_map(|b| &b.snssais), |item| item.redundant_transport)
+        }),
+        "smf-serving-area" => {
+            let area = param.text()?;
+            must(move |p| block_or(p.upf_infos(), |b| open_or(&b.smf_serving_area, |known| *known == area)))
+        }
+        "mbsmf-serving-area" => {
+            let area = param.text()?;
+            must(move |p| {
+                open_or(p.mb_upf_info_list.values(), |b| open_or(&b.mb_smf_serving_area, |known| *known == area))
+            })
+        }
+        "pgw-ind" => exactly(param, |p| p.smf_infos().any(model::nf_profile::SmfInfo::is_pgw)),
+        "pgw" => {
+            let name = param.text()?;
+            must(move |p| {
+                p.smf_infos().any(|b| {
+                    let names = b.pgw_fqdn.iter().chain(&b.pgw_fqdn_list);
+                    names.into_iter().any(|known| known.eq_ignore_ascii_case(&name))
+                })
+            })
+        }
+        "pgw-ip" => {
+            let address: IpAddrChoice = param.json()?;
+            must(move |p| p.smf_infos().any(|b| b.pgw_ip_addr_list.contains(&address)))
+        }
+        "vsmf-support-ind" => exactly(param, |p| p.smf_infos().any(|b| b.vsmf_support_ind == Some(true))),
+        "ismf-support-ind" => exactly(param, |p| p.smf_infos().any(|b| b.ismf_support_ind == Some(true))),
+        "upf-iwk-eps-ind" => exactly(param, |p| p.upf_infos().any(|b| b.iwk_eps_ind)),
+        "upf-ue-ip-addr-ind" => exactly(param, |p| p.upf_infos().any(|b| b.ue_ip_addr_ind)),
+        "redundant-gtpu" => exactly(param, |p| p.upf_infos().any(|b| b.redundant_gtpu)),
+        "ipups" => exactly(param, |p| p.upf_infos().any(|b| b.ipups)),
+        "data-forwarding" => exactly(param, |p| p.upf_infos().any(|b| b.data_forwarding)),
+        "required-pfcp-features" => {
+            let wanted = pfcp_bits(param.value).ok_or_else(|| param.fault("expected base64"))?;
+            must(move |p| {
+                let upf = p.upf_infos().filter_map(|b| b.supported_pfcp_features.as_deref());
+                let mb = p.mb_upf_info_list.values().filter_map(|b| b.supported_pfcp_features.as_deref());
+                upf.chain(mb).filter_map(pfcp_bits).any(|known| {
+                    wanted.iter().enumerate().all(|(i, bits)| known.get(i).unwrap_or(&0) & bits == *bits)
+                })
+            })
+        }
+        "atsss-capability" => {
+            let wanted: AtsssCapability = param.json()?;
+            must(move |p| p.upf_infos().any(|b| b.atsss_capability.is_some_and(|known| known.covers(&wanted))))
+        }
+        "w-agf-info" => endpoint(param, |b| b.w_agf_info.as_ref()),
+        "tngf-info" => endpoint(param, |b| b.tngf_info.as_ref()),
+        "twif-info" => endpoint(param, |b| b.twif_info.as_ref()),
+        "upf-n6-ip" => {
+            let address: IpAddrChoice = param.json()?;
+            must(move |p| {
+                let lists = p.easdf_info_list.values().map(|b| &b.upf_n6_ip_address_list);
+                open_or(lists, |list| open_or(list.iter(), |known| *known == address))
+            })
+        }
+        "ue-ipv4-address" => {
+            let address: Ipv4Addr = param.number("expected an IPv4 address")?;
+            must(move |p| {
+                block_or(p.bsf_infos(), |b| b.serves_ipv4(address))
+                    && open_or(p.pcscf_info_list.values(), |b| {
+                        open_or(&b.served_ipv4_address_ranges, |range| range.contains(address))
+                    })
+            })
+        }
+        "ue-ipv6-prefix" => {
+            let prefix: Ipv6Prefix = param.number("expected an IPv6 prefix such as 2001:db8::/64")?;
+            must(move |p| {
+                block_or(p.bsf_infos(), |b| b.serves_ipv6(&prefix))
+                    && open_or(p.pcscf_info_list.values(), |b| {
+                        open_or(&b.served_ipv6_prefix_ranges, |range| range.contains(&prefix))
+                    })
+            })
+        }
+        "ip-domain" => {
+            let domain = param.text()?;
+            must(move |p| block_or(p.bsf_infos(), |b| open_or(&b.ip_domain_list, |known| *known == domain)))
+        }
+        "chf-supported-plmn" => {
+            let plmn: PlmnId = param.json()?;
+            must(move |p| block_or(p.chf_infos(), |b| b.serves_plmn(&plmn)))
+        }
+        "v2x-support-ind" => exactly(param, |p| p.pcf_infos().any(|b| b.v2x_support_ind)),
+        "prose-support-ind" => exactly(param, |p| p.pcf_infos().any(|b| b.prose_support_ind)),
+        "v2x-capability" => {
+            let wanted: V2xCapability = param.json()?;
+            must(move |p| p.pcf_infos().any(|b| b.v2x_capability.is_some_and(|known| known.covers(&wanted))))
+        }
+        "prose-capability" => {
+            let wanted: ProSeCapability = param.json()?;
+            must(move |p| p.pcf_infos().any(|b| b.prose_capability.is_some_and(|known| known.covers(&wanted))))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn index(
+    param: Param<'_>,
+    list: impl Fn(&model::nf_profile::DnnItem) -> &Vec<Value> + 'static,
+) -> Result<Option<Test>, ParamFault> {
+    let wanted: Value = match serde_json::from_str(param.value) {
+        Ok(value @ (Value::Number(_) | Value::String(_))) => value,
+        // A bare text is what most consumers mean by it.
+        _ => Value::String(param.text()?),
+    };
+    must(move |p| {
+        let known = offers(p).flat_map(|item| &item.dnns).flat_map(&list);
+        open_or(known, |known| *known == wanted)
+    })
+}
+
+fn endpoint(
+    param: Param<'_>,
+    info: impl Fn(&model::nf_profile::UpfInfo) -> Option<&EndpointInfo> + 'static,
+) -> Result<Option<Test>, ParamFault> {
+    let wanted: EndpointInfo = param.json()?;
+    must(move |p| p.upf_infos().filter_map(&info).any(|known| known.shares(&wanted)))
+}
+
+/// `SupportedPfcpFeatures`: base64 of the octets of the UP Function Features IE (TS 29.510 §6.1.6.2.13).
+fn pfcp_bits(text: &str) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}

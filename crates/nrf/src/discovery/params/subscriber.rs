@@ -1,0 +1,164 @@
+//! Who the subscriber is: `supi`, `gpsi`, groups, identities of the IMS, routing indicators.
+
+use model::NfProfile;
+use model::identity::{Digits, IdentityRange};
+use smallvec::SmallVec;
+
+use super::super::fault::ParamFault;
+use super::super::test::{Param, Test};
+use super::{block_or, must, open_or};
+
+/// What a block of any subscriber-related kind says of subscribers.
+struct Served<'a> {
+    group: Option<&'a str>,
+    supi: &'a [IdentityRange],
+    gpsi: &'a [IdentityRange],
+}
+
+fn served(profile: &NfProfile) -> SmallVec<[Served<'_>; 2]> {
+    let mut blocks = SmallVec::new();
+    macro_rules! each {
+        ($blocks:expr, $group:ident, $supi:ident, $gpsi:ident) => {
+            blocks.extend(
+                $blocks.map(|b| Served { group: b.$group.as_deref(), supi: &b.$supi, gpsi: &b.$gpsi }),
+            )
+        };
+    }
+    each!(profile.udm_infos(), group_id, supi_ranges, gpsi_ranges);
+    each!(profile.udr_infos(), group_id, supi_ranges, gpsi_ranges);
+    each!(profile.pcf_infos(), group_id, supi_ranges, gpsi_ranges);
+    each!(profile.bsf_infos(), group_id, supi_ranges, gpsi_ranges);
+    each!(profile.chf_infos(), group_id, supi_range_list, gpsi_range_list);
+    each!(profile.hss_info_list.values(), group_id, imsi_ranges, msisdn_ranges);
+    blocks.extend(
+        profile.ausf_infos().map(|b| Served { group: b.group_id.as_deref(), supi: &b.supi_ranges, gpsi: &[] }),
+    );
+    blocks.extend(
+        profile.udsf_infos().map(|b| Served { group: b.group_id.as_deref(), supi: &b.supi_ranges, gpsi: &[] }),
+    );
+    let tsctsf = profile.tsctsf_info_list.values();
+    blocks.extend(tsctsf.map(|b| Served { group: None, supi: &b.supi_ranges, gpsi: &b.gpsi_ranges }));
+    blocks.extend(profile.nssaaf_info.iter().map(|b| Served { group: None, supi: &b.supi_ranges, gpsi: &[] }));
+    let iwmsc = profile.iwmsc_info.iter();
+    blocks.extend(iwmsc.map(|b| Served { group: None, supi: &b.supi_ranges, gpsi: &b.msisdn_ranges }));
+    blocks.extend(profile.mnpf_info.iter().map(|b| Served { group: None, supi: &[], gpsi: &b.msisdn_ranges }));
+    blocks
+}
+
+/// Whether any subscriber may make a difference for this profile beyond the group.
+pub(in super::super) fn has_ranges(profile: &NfProfile) -> bool {
+    served(profile).iter().any(|block| !block.supi.is_empty() || !block.gpsi.is_empty())
+}
+
+/// Whether the profile serves this SUPI; `group` is what a location function says of the subscriber:
+/// `None` when nobody was asked, `Some(None)` when it knows no group.
+pub(in super::super) fn fits_supi(profile: &NfProfile, supi: &str, group: Option<Option<&str>>) -> bool {
+    fits(profile, supi, group, |block| block.supi)
+}
+
+/// Whether the profile serves this GPSI; `group` as in [`fits_supi`].
+pub(in super::super) fn fits_gpsi(profile: &NfProfile, gpsi: &str, group: Option<Option<&str>>) -> bool {
+    fits(profile, gpsi, group, |block| block.gpsi)
+}
+
+fn fits<'a>(
+    profile: &'a NfProfile,
+    identity: &str,
+    group: Option<Option<&str>>,
+    ranges: impl Fn(&Served<'a>) -> &'a [IdentityRange],
+) -> bool {
+    let blocks = served(profile);
+    let digits = Digits::of_identity(identity);
+    blocks.is_empty()
+        || blocks.iter().any(|block| {
+            let ranges = ranges(block);
+            let in_range = ranges.iter().any(|range| range.contains_parsed(identity, digits));
+            match (block.group, group) {
+                (Some(mine), Some(Some(resolved))) => mine == resolved || in_range,
+                // The location function knows no group: a profile of a group is not the subscriber's.
+                (Some(_), Some(None)) => in_range,
+                _ => ranges.is_empty() || in_range,
+            }
+        })
+}
+
+pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
+    match param.name {
+        "group-id-list" => {
+            let wanted = param.list()?;
+            must(move |p| {
+                let mut groups = p.group_ids().peekable();
+                groups.peek().is_none() || groups.any(|group| wanted.iter().any(|w| w == group))
+            })
+        }
+        "routing-indicator" => {
+            let value = digits(param, 1..=4)?;
+            must(move |p| {
+                let fits = |list: &[String]| open_or(list, |indicator| *indicator == value);
+                block_or(p.udm_infos(), |b| fits(&b.routing_indicators))
+                    && block_or(p.ausf_infos(), |b| fits(&b.routing_indicators))
+                    && open_or(p.aanf_info_list.values(), |b| fits(&b.routing_indicators))
+            })
+        }
+        "home-pub-key-id" => {
+            let id: i64 = param.number("expected a number from 0 to 255")?;
+            must(move |p| {
+                let udm = p.udm_infos().flat_map(|b| &b.suci_infos);
+                open_or(udm.chain(p.ausf_infos().flat_map(|b| &b.suci_infos)), |suci| {
+                    open_or(&suci.home_network_public_key_ids, |known| *known == id)
+                })
+            })
+        }
+        "external-group-identity" => {
+            let value = param.text()?;
+            must(move |p| {
+                let fits = |ranges: &[IdentityRange]| open_or(ranges, |range| range.contains(&value));
+                block_or(p.udm_infos(), |b| fits(&b.external_group_identifiers_ranges))
+                    && block_or(p.udr_infos(), |b| fits(&b.external_group_identifiers_ranges))
+                    && open_or(p.hss_info_list.values(), |b| fits(&b.external_group_identifiers_ranges))
+                    && open_or(p.tsctsf_info_list.values(), |b| fits(&b.external_group_identifiers_ranges))
+                    && open_or(&p.nef_info, |b| fits(&b.external_group_identifiers_ranges))
+            })
+        }
+        "internal-group-identity" => {
+            let value = param.text()?;
+            must(move |p| {
+                let fits = |ranges: &[model::nf_profile::GroupIdRange]| open_or(ranges, |r| r.contains(&value));
+                block_or(p.udm_infos(), |b| fits(&b.internal_group_identifiers_ranges))
+                    && open_or(p.tsctsf_info_list.values(), |b| fits(&b.internal_group_identifiers_ranges))
+                    && open_or(&p.nssaaf_info, |b| fits(&b.internal_group_identifiers_ranges))
+            })
+        }
+        "imsi" => hss(param, |b| &b.imsi_ranges),
+        "msisdn" => hss(param, |b| &b.msisdn_ranges),
+        "ims-private-identity" => hss(param, |b| &b.ims_private_identity_ranges),
+        "ims-public-identity" => hss(param, |b| &b.ims_public_identity_ranges),
+        "shared-data-id" => {
+            let value = param.text()?;
+            must(move |p| {
+                block_or(p.udr_infos(), |b| {
+                    open_or(&b.shared_data_id_ranges, |r| r.pattern.as_ref().is_some_and(|x| x.matches(&value)))
+                })
+            })
+        }
+        "data-set" => {
+            let wanted = model::DataSetId::from(param.text()?);
+            must(move |p| block_or(p.udr_infos(), |b| open_or(&b.supported_data_sets, |set| *set == wanted)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn hss(
+    param: Param<'_>,
+    ranges: impl Fn(&model::nf_profile::HssInfo) -> &[IdentityRange] + 'static,
+) -> Result<Option<Test>, ParamFault> {
+    let value = param.text()?;
+    must(move |p| open_or(p.hss_info_list.values(), |b| open_or(ranges(b), |range| range.contains(&value))))
+}
+
+fn digits(param: Param<'_>, len: std::ops::RangeInclusive<usize>) -> Result<String, ParamFault> {
+    let fits = len.contains(&param.value.len()) && param.value.bytes().all(|b| b.is_ascii_digit());
+    let expected = || param.fault(format!("expected {} to {} digits", len.start(), len.end()));
+    fits.then(|| param.value.to_owned()).ok_or_else(expected)
+}

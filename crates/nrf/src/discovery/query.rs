@@ -1,0 +1,233 @@
+//! A discovery query, parsed once (TS 29.510 §6.2.3.2.3.1).
+
+use std::borrow::Cow;
+
+use model::{NfInstanceId, NfService, NfType, PlmnId, ServiceName, SupportedFeatures, Tai};
+use serde_json::{Map, Value};
+
+use super::complex;
+use super::fault::ParamFault;
+use super::params;
+use super::requester::Requester;
+use super::test::{Param, Test};
+
+/// A query, ready to be matched against profiles.
+#[derive(Debug, Default)]
+pub struct Query {
+    /// `target-nf-type`.
+    pub target: Option<NfType>,
+    /// Who asks.
+    pub requester: Requester,
+    /// `service-names`: only these services are shown, and a profile must have one.
+    pub services: Vec<ServiceName>,
+    /// `supi`, apart because its answer may come from a location function.
+    pub supi: Option<String>,
+    /// `gpsi`, likewise.
+    pub gpsi: Option<String>,
+    /// Whether the query names groups itself.
+    pub names_groups: bool,
+    /// `target-plmn-list`.
+    pub target_plmns: Vec<PlmnId>,
+    /// `hnrf-uri`.
+    pub home_nrf: Option<String>,
+    /// `limit`: profiles at most.
+    pub limit: Option<usize>,
+    /// `max-payload-size` or `max-payload-size-ext`, in bytes.
+    pub max_payload: Option<usize>,
+    /// What the profiles must fit.
+    pub tests: Vec<Test>,
+    /// What services must fit to be shown.
+    pub service: ServiceFilter,
+    /// In which order the profiles are answered.
+    pub preferences: Preferences,
+    /// `requester-features`.
+    pub requester_features: SupportedFeatures,
+}
+
+/// What a service must fit.
+#[derive(Debug, Default)]
+pub struct ServiceFilter {
+    /// `supported-features`.
+    pub supported: Option<SupportedFeatures>,
+    /// `required-features`: one per service name, in the order of `service-names`.
+    pub required: Vec<SupportedFeatures>,
+    /// `target-nf-service-set-id`.
+    pub service_set: Option<String>,
+    /// `exclude-nfservinst-list`, as instance and service instance.
+    pub excluded: Vec<(NfInstanceId, String)>,
+    /// `exclude-nfserviceset-list`.
+    pub excluded_sets: Vec<String>,
+}
+
+/// What is preferred, not demanded.
+#[derive(Debug, Default)]
+pub struct Preferences {
+    /// `preferred-locality`, and what the extended feature makes of it.
+    pub locality: Option<String>,
+    /// `preferred-nf-instances`.
+    pub instances: Vec<NfInstanceId>,
+    /// `preferred-tai`.
+    pub tai: Option<Test>,
+    /// `preferred-pgw-ind`.
+    pub pgw: Option<bool>,
+    /// `preferred-full-plmn`.
+    pub full_plmn: Option<bool>,
+    /// `preferred-api-versions`: operators and versions by service name.
+    pub api_versions: Map<String, Value>,
+    /// `preferred-collocated-nf-types`.
+    pub collocated: Vec<model::CollocatedNfType>,
+    /// `preferred-vendor-specific-features`, by service name.
+    pub vendor_features: Map<String, Value>,
+    /// `preferred-vendor-specific-nf-features`.
+    pub vendor_nf_features: Map<String, Value>,
+    /// `preferences-precedence`: names of the above, most important first.
+    pub precedence: Vec<String>,
+}
+
+impl Query {
+    /// Reads the parameters of a URI. Unknown parameters are ignored (TS 29.501 §5.2.2.2).
+    ///
+    /// # Errors
+    /// The first parameter that is missing or cannot be used.
+    pub fn parse(pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> Result<Self, ParamFault> {
+        let mut query = Self::default();
+        let mut seen: Vec<&str> = Vec::with_capacity(pairs.len());
+        for (name, value) in pairs {
+            if seen.contains(&&**name) {
+                return Err(ParamFault::new(name, "expected once; lists are separated by commas"));
+            }
+            seen.push(name);
+            query.take(Param { name, value })?;
+        }
+        if query.target.is_none() {
+            return Err(ParamFault::missing("target-nf-type"));
+        }
+        if query.requester.nf_type.is_none() {
+            return Err(ParamFault::missing("requester-nf-type"));
+        }
+        Ok(query)
+    }
+
+    fn take(&mut self, param: Param<'_>) -> Result<(), ParamFault> {
+        match param.name {
+            "target-nf-type" => self.target = Some(NfType::from(param.text()?)),
+            "requester-nf-type" => self.requester.nf_type = Some(NfType::from(param.text()?)),
+            "requester-nf-instance-id" => {
+                self.requester.instance = Some(param.parsed(NfInstanceId::parse)?);
+            }
+            "requester-nf-instance-fqdn" => self.requester.fqdn = Some(param.text()?),
+            "requester-plmn-list" => self.requester.plmns = param.json_list()?,
+            "requester-snpn-list" => self.requester.snpns = param.json_list()?,
+            "requester-snssais" => self.requester.slices = param.json_list()?,
+            "requester-plmn-specific-snssai-list" => self.requester.plmn_slices = param.json_list()?,
+            "requester-features" => self.requester_features = param.parsed(SupportedFeatures::parse)?,
+            "service-names" => {
+                self.services = param.list()?.into_iter().map(ServiceName::from).collect();
+            }
+            "supi" => self.supi = Some(param.text()?),
+            "gpsi" => self.gpsi = Some(param.text()?),
+            "hnrf-uri" => {
+                let uri = param.text()?;
+                uri.parse::<sbi::client::Origin>().map_err(|error| param.fault(error.to_string()))?;
+                self.home_nrf = Some(uri);
+            }
+            "limit" => {
+                let limit: usize = param.number("expected a number of at least 1")?;
+                self.limit = Some(if limit == 0 { return Err(param.fault("expected at least 1")) } else { limit });
+            }
+            "max-payload-size" | "max-payload-size-ext" => {
+                let kilobytes: usize = param.number("expected a number of kilobytes")?;
+                self.max_payload = Some(kilobytes.saturating_mul(1_000));
+            }
+            "supported-features" => self.service.supported = Some(param.parsed(SupportedFeatures::parse)?),
+            "required-features" => {
+                let masks: Result<_, _> =
+                    param.list()?.iter().map(|mask| SupportedFeatures::parse(mask)).collect();
+                self.service.required = masks.map_err(|expected| param.fault(expected))?;
+            }
+            "complex-query" => self.tests.push(complex::parse(param)?),
+            name if name.starts_with("prefer") => self.preferences.take(param)?,
+            _ => {
+                match param.name {
+                    "group-id-list" => self.names_groups = true,
+                    "target-plmn-list" => self.target_plmns = param.json_list()?,
+                    "target-nf-service-set-id" => self.service.service_set = Some(param.text()?),
+                    "exclude-nfserviceset-list" => self.service.excluded_sets = param.list()?,
+                    "exclude-nfservinst-list" => self.service.exclude(param)?,
+                    _ => {}
+                }
+                self.tests.extend(params::test_of(param)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ServiceFilter {
+    fn exclude(&mut self, param: Param<'_>) -> Result<(), ParamFault> {
+        let list: Vec<Map<String, Value>> = param.json_list()?;
+        for item in &list {
+            let text = |name: &str| item.get(name).and_then(Value::as_str);
+            let (Some(instance), Some(service)) = (text("nfInstId"), text("nfServiceInstId")) else {
+                return Err(param.fault("expected objects with nfInstId and nfServiceInstId"));
+            };
+            let instance = NfInstanceId::parse(instance).map_err(|expected| param.fault(expected))?;
+            self.excluded.push((instance, service.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Whether a service of an instance may be shown; `asked` are the names asked for.
+    #[must_use]
+    pub fn admits(&self, instance: &NfInstanceId, service: &NfService, asked: &[ServiceName]) -> bool {
+        let position = asked.iter().position(|name| *name == service.service_name);
+        if !asked.is_empty() && position.is_none() {
+            return false;
+        }
+        let features = service.supported_features.as_ref();
+        let required = position.and_then(|at| self.required.get(at));
+        let required_fits =
+            required.is_none_or(|mask| mask.is_empty() || features.is_some_and(|own| own.contains(mask)));
+        let supported_fits = self
+            .supported
+            .as_ref()
+            .is_none_or(|mask| mask.is_empty() || features.is_some_and(|own| own.contains(mask)));
+        let sets = &service.nf_service_set_id_list;
+        required_fits
+            && supported_fits
+            && self.service_set.as_ref().is_none_or(|set| sets.contains(set))
+            && !sets.iter().any(|set| self.excluded_sets.contains(set))
+            && !self.excluded.iter().any(|(nf, id)| nf == instance && *id == service.service_instance_id)
+    }
+}
+
+impl Preferences {
+    fn take(&mut self, param: Param<'_>) -> Result<(), ParamFault> {
+        match param.name {
+            "preferred-locality" => self.locality = Some(param.text()?),
+            "preferred-nf-instances" => {
+                let ids: Result<_, _> = param.list()?.iter().map(|id| NfInstanceId::parse(id)).collect();
+                self.instances = ids.map_err(|expected| param.fault(expected))?;
+            }
+            "preferred-tai" => {
+                // Reading it first keeps the fault's name right.
+                let _: Tai = param.json()?;
+                self.tai = params::test_of(Param { name: "tai", value: param.value })?;
+            }
+            "preferred-pgw-ind" => self.pgw = Some(param.boolean()?),
+            "preferred-full-plmn" => self.full_plmn = Some(param.boolean()?),
+            "preferred-api-versions" => self.api_versions = param.json()?,
+            "preferred-collocated-nf-types" => {
+                self.collocated = param.list()?.into_iter().map(model::CollocatedNfType::from).collect();
+            }
+            "preferred-vendor-specific-features" => self.vendor_features = param.json()?,
+            "preferred-vendor-specific-nf-features" => self.vendor_nf_features = param.json()?,
+            "preferred-analytics-delays" => {
+                let _: Map<String, Value> = param.json()?;
+            }
+            "preferences-precedence" => self.precedence = param.list()?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
