@@ -22,6 +22,7 @@
 
 pub mod avp;
 pub mod build;
+pub mod check;
 pub mod dictionary;
 pub mod fault;
 pub mod frame;
@@ -29,9 +30,11 @@ pub mod header;
 pub mod kind;
 pub mod known;
 pub mod message;
+pub mod overload;
 pub mod peer;
 pub mod pending;
 pub mod routing;
+pub mod text;
 
 pub use avp::{Avp, AvpFlags, AvpKey, Avps, WalkError};
 pub use build::{AvpWriter, BuildError, MessageBuilder, Origin, encode_one};

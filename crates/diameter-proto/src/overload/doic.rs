@@ -1,0 +1,531 @@
+//! Diameter Overload Indication Conveyance (RFC 7683): a node that has too much to do says by how much the
+//! others should send less, for how long, and whether it means itself or its whole realm.
+//!
+//! [`Reporter`] is the side that has too much: it puts reports into answers. [`Reactions`] is the side that
+//! is asked to send less: it remembers reports and decides request by request, so that the less important
+//! go first (RFC 7944 §10.2). Both do the default algorithm, loss.
+
+use std::time::{Duration, Instant};
+
+use ahash::AHashMap;
+
+use super::priority;
+use crate::avp::Avps;
+use crate::build::AvpWriter;
+use crate::fault::{Fault, ResultCode};
+use crate::known;
+use crate::message::Message;
+
+/// OC-Feature-Vector: the loss algorithm (RFC 7683 §7.2).
+pub const LOSS: u64 = 1;
+/// OC-Feature-Vector: the rate algorithm (RFC 8582 §7.1).
+pub const RATE: u64 = 4;
+/// OC-Feature-Vector: reports about peers (RFC 8581 §7.1).
+pub const PEER_REPORT: u64 = 16;
+
+/// Validity of a report that does not say, or says what cannot be (RFC 7683 §7.5).
+pub const DEFAULT_VALIDITY: Duration = Duration::from_secs(30);
+/// The longest validity there can be (RFC 7683 §7.5).
+pub const MAX_VALIDITY: Duration = Duration::from_secs(86_400);
+
+/// Reports that are remembered. More come only from peers that invent names.
+const MAX_REPORTS: usize = 8192;
+
+/// What a report is about (RFC 7683 §7.6).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReportType {
+    /// The host that made the answer: requests that go to that host.
+    Host,
+    /// Its realm: requests that go to no host in particular.
+    Realm,
+}
+
+/// OC-Supported-Features.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SupportedFeatures {
+    /// OC-Feature-Vector; [`LOSS`] when there is none.
+    pub vector: u64,
+}
+
+impl SupportedFeatures {
+    /// What a message says its sender supports; none when it does not take part.
+    #[must_use]
+    pub fn of<B: AsRef<[u8]>>(message: &Message<B>) -> Option<Self> {
+        let group = message.get(known::OC_SUPPORTED_FEATURES).ok().flatten()?;
+        let vector = group.get(known::OC_FEATURE_VECTOR).ok()?.unwrap_or(LOSS);
+        Some(Self { vector })
+    }
+
+    /// Appends it.
+    pub fn write(self, out: &mut AvpWriter) {
+        out.group(known::OC_SUPPORTED_FEATURES, |group| {
+            group.put(known::OC_FEATURE_VECTOR, self.vector);
+        });
+    }
+}
+
+/// OC-OLR, an overload report, with the loss algorithm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// OC-Sequence-Number: a higher one replaces a lower one.
+    pub sequence: u64,
+    /// OC-Report-Type.
+    pub kind: ReportType,
+    /// OC-Reduction-Percentage: how much less to send, 0 to 100.
+    pub reduction: u8,
+    /// OC-Validity-Duration; zero ends the overload.
+    pub validity: Duration,
+}
+
+impl Report {
+    /// Reads the inside of an OC-OLR.
+    ///
+    /// # Errors
+    /// When it lacks a part or has one that cannot be. It is then to be ignored: an answer is not refused
+    /// for it.
+    pub fn read(group: Avps<'_>) -> Result<Self, Fault> {
+        let wrong = |reason: String| Fault::new(ResultCode::INVALID_AVP_VALUE, reason);
+        let sequence = group.clone().require(known::OC_SEQUENCE_NUMBER)?;
+        let kind = match group.clone().require(known::OC_REPORT_TYPE)? {
+            0 => ReportType::Host,
+            1 => ReportType::Realm,
+            other => return Err(wrong(format!("OC-Report-Type {other} is not one we asked for"))),
+        };
+        let validity = match group.clone().get(known::OC_VALIDITY_DURATION)? {
+            Some(seconds) if u64::from(seconds) <= MAX_VALIDITY.as_secs() => {
+                Duration::from_secs(u64::from(seconds))
+            }
+            _ => DEFAULT_VALIDITY,
+        };
+        let reduction = match group.get(known::OC_REDUCTION_PERCENTAGE)? {
+            Some(percent @ 0..=100) => percent as u8,
+            Some(more) => return Err(wrong(format!("a reduction by {more} % cannot be"))),
+            None if validity.is_zero() => 0,
+            None => return Err(Fault::missing(known::OC_REDUCTION_PERCENTAGE)),
+        };
+        Ok(Self {
+            sequence,
+            kind,
+            reduction,
+            validity,
+        })
+    }
+
+    /// Every right report of an answer.
+    pub fn all<B: AsRef<[u8]>>(message: &Message<B>) -> impl Iterator<Item = Self> {
+        let reports = message
+            .avps()
+            .map_while(Result::ok)
+            .filter(|avp| avp.is(known::OC_OLR));
+        reports.filter_map(|avp| Self::read(avp.group()).ok())
+    }
+
+    /// Appends it.
+    pub fn write(&self, out: &mut AvpWriter) {
+        out.group(known::OC_OLR, |group| {
+            group
+                .put(known::OC_SEQUENCE_NUMBER, self.sequence)
+                .put(known::OC_REPORT_TYPE, self.kind as i32)
+                .put(known::OC_REDUCTION_PERCENTAGE, u32::from(self.reduction))
+                .put(known::OC_VALIDITY_DURATION, self.validity.as_secs() as u32);
+        });
+    }
+}
+
+/// What a request should meet with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Send it.
+    Pass,
+    /// Send it elsewhere, or not at all.
+    Abate,
+}
+
+/// An overload that was reported (the reacting node's OCS of RFC 7683 §5.2.1.2).
+#[derive(Debug)]
+struct Overload {
+    report: Report,
+    until: Instant,
+    mix: PriorityMix,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    application: u32,
+    kind: ReportType,
+    /// Host or realm, in lower case.
+    name: Box<str>,
+}
+
+/// The reports we were given, and what follows from them.
+#[derive(Debug, Default)]
+pub struct Reactions {
+    overloads: AHashMap<Key, Overload>,
+}
+
+impl Reactions {
+    /// Whether there is nothing to obey: the quick way past everything else.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.overloads.is_empty()
+    }
+
+    /// A report came in an answer of this application, made by this host of this realm (its Origin-Host and
+    /// Origin-Realm). Lower sequence numbers than the known one are old (RFC 7683 §5.2.1.2.2).
+    pub fn learn(&mut self, now: Instant, application: u32, host: &str, realm: &str, report: Report) {
+        let name = match report.kind {
+            ReportType::Host => host,
+            ReportType::Realm => realm,
+        };
+        let key = Key {
+            application,
+            kind: report.kind,
+            name: name.to_ascii_lowercase().into(),
+        };
+        let known = self.overloads.get(&key).filter(|overload| overload.until > now);
+        if known.is_some_and(|overload| report.sequence <= overload.report.sequence) {
+            return;
+        }
+        if report.validity.is_zero() {
+            self.overloads.remove(&key);
+            return;
+        }
+        if self.overloads.len() >= MAX_REPORTS && !self.overloads.contains_key(&key) {
+            self.expire(now);
+            if self.overloads.len() >= MAX_REPORTS {
+                return;
+            }
+        }
+        let until = now + report.validity;
+        match self.overloads.get_mut(&key) {
+            Some(overload) => (overload.report, overload.until) = (report, until),
+            None => {
+                self.overloads.insert(
+                    key,
+                    Overload {
+                        report,
+                        until,
+                        mix: PriorityMix::new(now),
+                    },
+                );
+            }
+        }
+    }
+
+    /// Forgets what has ended.
+    pub fn expire(&mut self, now: Instant) {
+        self.overloads.retain(|_, overload| overload.until > now);
+    }
+
+    /// What becomes of a request of this application and [`priority`], to this host, or to no host in
+    /// particular of this realm. `dice` is uniform over all of `u32`.
+    pub fn decide(
+        &mut self,
+        now: Instant,
+        application: u32,
+        host: Option<&str>,
+        realm: &str,
+        priority: u8,
+        dice: u32,
+    ) -> Decision {
+        if self.overloads.is_empty() {
+            return Decision::Pass;
+        }
+        let (kind, name) = match host {
+            Some(host) => (ReportType::Host, host),
+            None => (ReportType::Realm, realm),
+        };
+        let key = Key {
+            application,
+            kind,
+            name: name.to_ascii_lowercase().into(),
+        };
+        let Some(overload) = self.overloads.get_mut(&key) else {
+            return Decision::Pass;
+        };
+        if overload.until <= now {
+            self.overloads.remove(&key);
+            return Decision::Pass;
+        }
+        let share = overload
+            .mix
+            .abate_share(now, priority, f64::from(overload.report.reduction) / 100.0);
+        if f64::from(dice) < share * (f64::from(u32::MAX) + 1.0) {
+            Decision::Abate
+        } else {
+            Decision::Pass
+        }
+    }
+
+    /// The overloads that are in force: application, what about, whom, by how much, how much longer.
+    pub fn current(&self, now: Instant) -> impl Iterator<Item = (u32, ReportType, &str, u8, Duration)> {
+        let live = self
+            .overloads
+            .iter()
+            .filter(move |(_, overload)| overload.until > now);
+        live.map(move |(key, overload)| {
+            (
+                key.application,
+                key.kind,
+                &*key.name,
+                overload.report.reduction,
+                overload.until - now,
+            )
+        })
+    }
+}
+
+/// Which priorities the traffic has, so that a reduction takes from the least important first and still is
+/// the reduction asked for.
+#[derive(Debug)]
+struct PriorityMix {
+    counts: [f64; priority::COUNT],
+    since: Instant,
+}
+
+/// Half-life of what is known of the mix.
+const MIX_HALF_LIFE: Duration = Duration::from_secs(1);
+
+impl PriorityMix {
+    const fn new(now: Instant) -> Self {
+        Self {
+            counts: [0.0; priority::COUNT],
+            since: now,
+        }
+    }
+
+    /// The share of requests of this priority that has to go for `reduction` of all to go.
+    fn abate_share(&mut self, now: Instant, priority: u8, reduction: f64) -> f64 {
+        let priority = usize::from(priority).min(priority::COUNT - 1);
+        if now.saturating_duration_since(self.since) >= MIX_HALF_LIFE {
+            self.counts.iter_mut().for_each(|count| *count /= 2.0);
+            self.since = now;
+        }
+        self.counts[priority] += 1.0;
+        let all: f64 = self.counts.iter().sum();
+        let less_important: f64 = self.counts[priority + 1..].iter().sum();
+        // Never zero: this request was just counted.
+        let own = self.counts[priority];
+        ((reduction * all - less_important) / own).clamp(0.0, 1.0)
+    }
+}
+
+/// The side that has too much to do (the reporting node's OCS of RFC 7683 §5.2.1.1).
+#[derive(Clone, Debug)]
+pub struct Reporter {
+    kind: ReportType,
+    validity: Duration,
+    sequence: u64,
+    reduction: u8,
+    /// Until when the last report is in force at those who got it.
+    until: Option<Instant>,
+}
+
+impl Reporter {
+    /// Nothing to report yet. `sequence` has to be above that of the last run: the time in seconds will do.
+    #[must_use]
+    pub fn new(kind: ReportType, validity: Duration, sequence: u64) -> Self {
+        let validity = validity.clamp(Duration::from_secs(1), MAX_VALIDITY);
+        Self {
+            kind,
+            validity,
+            sequence,
+            reduction: 0,
+            until: None,
+        }
+    }
+
+    /// Asks for this reduction from now on; 0 ends the overload. Repeat it while it lasts: a report is
+    /// renewed (with a new sequence number) when half its validity is over.
+    pub fn set(&mut self, now: Instant, reduction: u8) {
+        let reduction = reduction.min(100);
+        let ageing = self.until.is_some_and(|until| until <= now + self.validity / 2);
+        if reduction != self.reduction || (reduction > 0 && ageing) {
+            self.sequence += 1;
+            self.reduction = reduction;
+            self.until = Some(now + self.validity);
+        }
+    }
+
+    /// The report for an answer to a request with OC-Supported-Features, if there is anything to report. The
+    /// end of an overload is reported until the last report would have ended by itself.
+    #[must_use]
+    pub fn report(&self, now: Instant) -> Option<Report> {
+        let until = self.until?;
+        if self.reduction == 0 && until <= now {
+            return None;
+        }
+        let validity = if self.reduction == 0 {
+            Duration::ZERO
+        } else {
+            self.validity
+        };
+        Some(Report {
+            sequence: self.sequence,
+            kind: self.kind,
+            reduction: self.reduction,
+            validity,
+        })
+    }
+
+    /// Appends what belongs into an answer: the features when the request had them, and the report.
+    pub fn write(&self, now: Instant, request_has_features: bool, out: &mut AvpWriter) {
+        if !request_has_features {
+            return;
+        }
+        SupportedFeatures { vector: LOSS }.write(out);
+        if let Some(report) = self.report(now) {
+            report.write(out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::MessageBuilder;
+
+    const GX: u32 = known::application::GX;
+
+    fn report(sequence: u64, reduction: u8, seconds: u64) -> Report {
+        let validity = Duration::from_secs(seconds);
+        Report {
+            sequence,
+            kind: ReportType::Host,
+            reduction,
+            validity,
+        }
+    }
+
+    /// Share of 100,000 requests with these priorities in turn that is abated, per priority.
+    fn shares(reactions: &mut Reactions, now: Instant, priorities: &[u8]) -> Vec<f64> {
+        let mut random = 7u64;
+        let mut abated = vec![0; priorities.len()];
+        for n in 0..100_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let which = n % priorities.len();
+            let dice = (random >> 32) as u32;
+            if reactions.decide(now, GX, Some("PCRF.example"), "r", priorities[which], dice)
+                == Decision::Abate
+            {
+                abated[which] += 1;
+            }
+        }
+        abated
+            .iter()
+            .map(|&count| f64::from(count) * priorities.len() as f64 / 100_000.0)
+            .collect()
+    }
+
+    #[test]
+    fn reports_survive_the_wire() {
+        let mut builder = MessageBuilder::request(272, GX);
+        SupportedFeatures { vector: LOSS }.write(&mut builder);
+        report(3, 25, 60).write(&mut builder);
+        builder.group(known::OC_OLR, |group| {
+            group
+                .put(known::OC_SEQUENCE_NUMBER, 4)
+                .put(known::OC_REPORT_TYPE, 1)
+                .put(known::OC_REDUCTION_PERCENTAGE, 101);
+        });
+        builder.group(known::OC_OLR, |group| {
+            group
+                .put(known::OC_SEQUENCE_NUMBER, 5)
+                .put(known::OC_REPORT_TYPE, 1)
+                .put(known::OC_VALIDITY_DURATION, 90_000)
+                .put(known::OC_REDUCTION_PERCENTAGE, 10);
+        });
+        let message = builder.finish().unwrap();
+        assert_eq!(
+            SupportedFeatures::of(&message),
+            Some(SupportedFeatures { vector: LOSS })
+        );
+        let reports: Vec<_> = Report::all(&message).collect();
+        assert_eq!(reports[0], report(3, 25, 60));
+        assert_eq!(
+            reports[1].validity, DEFAULT_VALIDITY,
+            "a validity beyond a day counts as none"
+        );
+        assert_eq!(reports.len(), 2, "a reduction by 101 % is ignored");
+    }
+
+    #[test]
+    fn the_reduction_asked_for_is_the_reduction_made() {
+        let now = Instant::now();
+        let mut reactions = Reactions::default();
+        assert_eq!(shares(&mut reactions, now, &[10]), [0.0]);
+        reactions.learn(now, GX, "pcrf.EXAMPLE", "r", report(1, 30, 60));
+        let share = shares(&mut reactions, now, &[10])[0];
+        assert!((share - 0.3).abs() < 0.01, "{share}");
+        assert_eq!(
+            reactions.decide(now, GX, None, "r", 10, 0),
+            Decision::Pass,
+            "the realm is not overloaded"
+        );
+        assert_eq!(
+            reactions.decide(now, 4, Some("pcrf.example"), "r", 10, 0),
+            Decision::Pass
+        );
+    }
+
+    #[test]
+    fn the_less_important_go_first() {
+        let now = Instant::now();
+        let mut reactions = Reactions::default();
+        reactions.learn(now, GX, "pcrf.example", "r", report(1, 50, 60));
+        let shares = shares(&mut reactions, now, &[0, 10, 15]);
+        assert!(
+            shares[0] < 0.01 && (shares[1] - 0.5).abs() < 0.02 && shares[2] > 0.99,
+            "{shares:?}"
+        );
+    }
+
+    #[test]
+    fn old_numbers_are_ignored_and_reports_end() {
+        let now = Instant::now();
+        let mut reactions = Reactions::default();
+        let abates = |reactions: &mut Reactions, at| {
+            reactions.decide(at, GX, Some("h"), "r", 10, 0) == Decision::Abate
+        };
+        reactions.learn(now, GX, "h", "r", report(5, 100, 10));
+        reactions.learn(now, GX, "h", "r", report(5, 0, 0));
+        reactions.learn(now, GX, "h", "r", report(4, 0, 10));
+        assert!(abates(&mut reactions, now));
+        assert!(!abates(&mut reactions, now + Duration::from_secs(10)));
+        reactions.learn(now, GX, "h", "r", report(1, 100, 10));
+        assert!(abates(&mut reactions, now), "after the end, any number is new");
+        reactions.learn(now, GX, "h", "r", report(2, 0, 0));
+        assert!(reactions.is_empty());
+    }
+
+    #[test]
+    fn names_without_end_do_not_fill_the_memory() {
+        let now = Instant::now();
+        let mut reactions = Reactions::default();
+        for n in 0..MAX_REPORTS + 100 {
+            reactions.learn(now, GX, &n.to_string(), "r", report(1, 10, 60));
+        }
+        assert_eq!(reactions.current(now).count(), MAX_REPORTS);
+    }
+
+    #[test]
+    fn a_reporter_numbers_changes_and_reports_the_end() {
+        let now = Instant::now();
+        let at = |seconds| now + Duration::from_secs(seconds);
+        let mut reporter = Reporter::new(ReportType::Host, Duration::from_secs(20), 100);
+        assert_eq!(reporter.report(now), None);
+        reporter.set(now, 40);
+        reporter.set(at(1), 40);
+        assert_eq!(reporter.report(at(1)).unwrap(), report(101, 40, 20));
+        reporter.set(at(15), 40);
+        assert_eq!(
+            reporter.report(at(15)).unwrap().sequence,
+            102,
+            "renewed before it ends"
+        );
+        reporter.set(at(16), 0);
+        assert_eq!(reporter.report(at(17)).unwrap(), report(103, 0, 0));
+        assert_eq!(reporter.report(at(36)), None);
+    }
+}
