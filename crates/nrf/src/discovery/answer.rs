@@ -21,7 +21,12 @@ pub struct Answer {
 /// Renders an answer. `preferred` says whether a preference of the query is what put the first profile
 /// first (`preferredSearch`), by member name.
 #[must_use]
-pub(super) fn render(chosen: &[Chosen], validity: u32, limited: Option<usize>, preferred: &[(&str, bool)]) -> Answer {
+pub(super) fn render(
+    chosen: &[Chosen],
+    validity: u32,
+    limited: Option<usize>,
+    preferred: &[(&str, bool)],
+) -> Answer {
     let size: usize = chosen.iter().map(Chosen::size).sum();
     let mut out = BytesMut::with_capacity(size + 256);
     out.put_slice(format!("{{\"validityPeriod\":{validity},\"nfInstances\":[").as_bytes());
@@ -36,7 +41,10 @@ pub(super) fn render(chosen: &[Chosen], validity: u32, limited: Option<usize>, p
         out.put_slice(format!(",\"numNfInstComplete\":{total}").as_bytes());
     }
     if !preferred.is_empty() {
-        let members: Vec<String> = preferred.iter().map(|(name, met)| format!("\"{name}\":{met}")).collect();
+        let members: Vec<String> = preferred
+            .iter()
+            .map(|(name, met)| format!("\"{name}\":{met}"))
+            .collect();
         out.put_slice(format!(",\"preferredSearch\":{{{}}}", members.join(",")).as_bytes());
     }
     out.put_u8(b'}');
@@ -44,5 +52,10 @@ pub(super) fn render(chosen: &[Chosen], validity: u32, limited: Option<usize>, p
     // Hexadecimal digits and quotes are always a header value.
     let etag = http::HeaderValue::from_str(&format!("\"{:016x}\"", fingerprint(&[&body])))
         .unwrap_or(http::HeaderValue::from_static("\"0\""));
-    Answer { body, etag, validity, profiles: chosen.len() }
+    Answer {
+        body,
+        etag,
+        validity,
+        profiles: chosen.len(),
+    }
 }

@@ -74,12 +74,17 @@ fn test_of_atom(param: &Param<'_>, atom: &Atom) -> Result<Test, ParamFault> {
     // An atom's value is JSON; a parameter's is text, or JSON as text.
     let text = match &atom.value {
         Value::String(text) => text.clone(),
-        Value::Array(items) if items.iter().all(Value::is_string) => {
-            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
-        }
+        Value::Array(items) if items.iter().all(Value::is_string) => items
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(","),
         other => other.to_string(),
     };
-    let inner = Param { name: &atom.attr, value: &text };
+    let inner = Param {
+        name: &atom.attr,
+        value: &text,
+    };
     let faulty = |fault: ParamFault| param.fault(format!("attr `{}`: {}", atom.attr, fault.expected));
     let test = match atom.attr.as_str() {
         "target-nf-type" => {
@@ -87,8 +92,12 @@ fn test_of_atom(param: &Param<'_>, atom: &Atom) -> Result<Test, ParamFault> {
             Test::new(move |p| p.nf_type == wanted)
         }
         "service-names" => {
-            let names: Vec<model::ServiceName> =
-                inner.list().map_err(faulty)?.into_iter().map(Into::into).collect();
+            let names: Vec<model::ServiceName> = inner
+                .list()
+                .map_err(faulty)?
+                .into_iter()
+                .map(Into::into)
+                .collect();
             Test::new(move |p| names.iter().any(|name| p.has_service(name)))
         }
         "supi" => {
@@ -100,7 +109,10 @@ fn test_of_atom(param: &Param<'_>, atom: &Atom) -> Result<Test, ParamFault> {
             Test::new(move |p| super::params::fits_gpsi(p, &gpsi, None))
         }
         _ => test_of(inner).map_err(faulty)?.ok_or_else(|| {
-            param.fault(format!("attr `{}`: expected the name of a query parameter", atom.attr))
+            param.fault(format!(
+                "attr `{}`: expected the name of a query parameter",
+                atom.attr
+            ))
         })?,
     };
     Ok(if atom.negative { test.negated() } else { test })

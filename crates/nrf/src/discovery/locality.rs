@@ -34,12 +34,15 @@ impl Localities {
     #[must_use]
     pub fn rank(&self, preferred: &str, profile: &NfProfile) -> u32 {
         let is = |name: &str| {
-            profile.locality.as_deref() == Some(name) || profile.ext_locality.values().any(|known| known == name)
+            profile.locality.as_deref() == Some(name)
+                || profile.ext_locality.values().any(|known| known == name)
         };
         let location = self.mappings.get(preferred).map_or(preferred, String::as_str);
         match self.preferred_locations.get(location) {
             Some(places) => {
-                let place = places.iter().position(|place| place.localities.iter().any(|name| is(name)));
+                let place = places
+                    .iter()
+                    .position(|place| place.localities.iter().any(|name| is(name)));
                 // A list is far shorter than 2^32.
                 place.map_or(u32::MAX, |place| place as u32)
             }

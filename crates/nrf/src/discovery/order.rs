@@ -25,7 +25,10 @@ impl Rank {
         let wanted = &query.preferences;
         Self {
             preferences: unmet(profile, wanted),
-            locality: wanted.locality.as_deref().map_or(0, |name| localities.rank(name, profile)),
+            locality: wanted
+                .locality
+                .as_deref()
+                .map_or(0, |name| localities.rank(name, profile)),
             priority: service_or(profile, &query.services, |service| service.priority)
                 .or(profile.priority)
                 .unwrap_or(u16::MAX),
@@ -45,7 +48,9 @@ fn service_or<T: Ord>(
     names: &[ServiceName],
     value: impl Fn(&model::NfService) -> Option<T>,
 ) -> Option<T> {
-    let asked = profile.services().filter(|service| names.contains(&service.service_name));
+    let asked = profile
+        .services()
+        .filter(|service| names.contains(&service.service_name));
     asked.filter_map(value).min()
 }
 
@@ -53,7 +58,10 @@ fn service_or<T: Ord>(
 fn unmet(profile: &NfProfile, wanted: &Preferences) -> Vec<bool> {
     let mut found: Vec<(&str, bool)> = Vec::new();
     if !wanted.instances.is_empty() {
-        found.push(("preferred-nf-instances", !wanted.instances.contains(&profile.nf_instance_id)));
+        found.push((
+            "preferred-nf-instances",
+            !wanted.instances.contains(&profile.nf_instance_id),
+        ));
     }
     if let Some(tai) = &wanted.tai {
         found.push(("preferred-tai", !tai.holds(profile)));
@@ -66,39 +74,62 @@ fn unmet(profile: &NfProfile, wanted: &Preferences) -> Vec<bool> {
         found.push(("preferred-full-plmn", !serves_full_plmn(profile)));
     }
     if !wanted.api_versions.is_empty() {
-        let missed = wanted.api_versions.iter().any(|(name, versions)| !has_version(profile, name, versions));
+        let missed = wanted
+            .api_versions
+            .iter()
+            .any(|(name, versions)| !has_version(profile, name, versions));
         found.push(("preferred-api-versions", missed));
     }
     if !wanted.collocated.is_empty() {
-        let here = profile.collocated_nf_instances.iter().any(|one| wanted.collocated.contains(&one.nf_type));
+        let here = profile
+            .collocated_nf_instances
+            .iter()
+            .any(|one| wanted.collocated.contains(&one.nf_type));
         found.push(("preferred-collocated-nf-types", !here));
     }
     if !wanted.vendor_nf_features.is_empty() {
-        let has = has_vendor_features(&profile.supported_vendor_specific_features, &wanted.vendor_nf_features);
+        let has = has_vendor_features(
+            &profile.supported_vendor_specific_features,
+            &wanted.vendor_nf_features,
+        );
         found.push(("preferred-vendor-specific-nf-features", !has));
     }
     if !wanted.vendor_features.is_empty() {
         let has = wanted.vendor_features.iter().all(|(name, features)| {
-            let mut services = profile.services().filter(|service| service.service_name.as_str() == name);
+            let mut services = profile
+                .services()
+                .filter(|service| service.service_name.as_str() == name);
             services.any(|service| {
-                features
-                    .as_object()
-                    .is_some_and(|features| has_vendor_features(&service.supported_vendor_specific_features, features))
+                features.as_object().is_some_and(|features| {
+                    has_vendor_features(&service.supported_vendor_specific_features, features)
+                })
             })
         });
         found.push(("preferred-vendor-specific-features", !has));
     }
     // A stable sort: what the precedence does not name keeps its place behind what it names.
-    let place = |name: &str| wanted.precedence.iter().position(|one| one == name).unwrap_or(usize::MAX);
+    let place = |name: &str| {
+        wanted
+            .precedence
+            .iter()
+            .position(|one| one == name)
+            .unwrap_or(usize::MAX)
+    };
     found.sort_by_key(|(name, _)| place(name));
     found.into_iter().map(|(_, missed)| missed).collect()
 }
 
 /// Serves the whole PLMN: no block is limited to areas.
 fn serves_full_plmn(profile: &NfProfile) -> bool {
-    profile.amf_infos().all(|b| b.tai_list.is_empty() && b.tai_range_list.is_empty())
-        && profile.smf_infos().all(|b| b.tai_list.is_empty() && b.tai_range_list.is_empty())
-        && profile.upf_infos().all(|b| b.tai_list.is_empty() && b.tai_range_list.is_empty())
+    profile
+        .amf_infos()
+        .all(|b| b.tai_list.is_empty() && b.tai_range_list.is_empty())
+        && profile
+            .smf_infos()
+            .all(|b| b.tai_list.is_empty() && b.tai_range_list.is_empty())
+        && profile
+            .upf_infos()
+            .all(|b| b.tai_list.is_empty() && b.tai_range_list.is_empty())
 }
 
 /// Whether a service has one of the versions: `1.0.0`, `eq 1`, `gte 1.2.0`, `lt 2.0.0` … (TS 29.510
@@ -110,7 +141,9 @@ fn has_version(profile: &NfProfile, name: &str, wanted: &Value) -> bool {
     };
     let (operator, version) = wanted.trim().split_once(' ').unwrap_or(("eq", wanted.trim()));
     let wanted = numbers(version);
-    let services = profile.services().filter(|service| service.service_name.as_str() == name);
+    let services = profile
+        .services()
+        .filter(|service| service.service_name.as_str() == name);
     services.flat_map(|service| &service.versions).any(|known| {
         let known = numbers(&known.api_full_version);
         let short = &known[..wanted.len().min(known.len())];

@@ -94,7 +94,10 @@ impl Query {
         let mut seen: Vec<&str> = Vec::with_capacity(pairs.len());
         for (name, value) in pairs {
             if seen.contains(&&**name) {
-                return Err(ParamFault::new(name, "expected once; lists are separated by commas"));
+                return Err(ParamFault::new(
+                    name,
+                    "expected once; lists are separated by commas",
+                ));
             }
             seen.push(name);
             query.take(Param { name, value })?;
@@ -128,12 +131,17 @@ impl Query {
             "gpsi" => self.gpsi = Some(param.text()?),
             "hnrf-uri" => {
                 let uri = param.text()?;
-                uri.parse::<sbi::client::Origin>().map_err(|error| param.fault(error.to_string()))?;
+                uri.parse::<sbi::client::Origin>()
+                    .map_err(|error| param.fault(error.to_string()))?;
                 self.home_nrf = Some(uri);
             }
             "limit" => {
                 let limit: usize = param.number("expected a number of at least 1")?;
-                self.limit = Some(if limit == 0 { return Err(param.fault("expected at least 1")) } else { limit });
+                self.limit = Some(if limit == 0 {
+                    return Err(param.fault("expected at least 1"));
+                } else {
+                    limit
+                });
             }
             "max-payload-size" | "max-payload-size-ext" => {
                 let kilobytes: usize = param.number("expected a number of kilobytes")?;
@@ -141,8 +149,11 @@ impl Query {
             }
             "supported-features" => self.service.supported = Some(param.parsed(SupportedFeatures::parse)?),
             "required-features" => {
-                let masks: Result<_, _> =
-                    param.list()?.iter().map(|mask| SupportedFeatures::parse(mask)).collect();
+                let masks: Result<_, _> = param
+                    .list()?
+                    .iter()
+                    .map(|mask| SupportedFeatures::parse(mask))
+                    .collect();
                 self.service.required = masks.map_err(|expected| param.fault(expected))?;
             }
             "complex-query" => self.tests.push(complex::parse(param)?),
@@ -197,7 +208,10 @@ impl ServiceFilter {
             && supported_fits
             && self.service_set.as_ref().is_none_or(|set| sets.contains(set))
             && !sets.iter().any(|set| self.excluded_sets.contains(set))
-            && !self.excluded.iter().any(|(nf, id)| nf == instance && *id == service.service_instance_id)
+            && !self
+                .excluded
+                .iter()
+                .any(|(nf, id)| nf == instance && *id == service.service_instance_id)
     }
 }
 
@@ -212,13 +226,20 @@ impl Preferences {
             "preferred-tai" => {
                 // Reading it first keeps the fault's name right.
                 let _: Tai = param.json()?;
-                self.tai = params::test_of(Param { name: "tai", value: param.value })?;
+                self.tai = params::test_of(Param {
+                    name: "tai",
+                    value: param.value,
+                })?;
             }
             "preferred-pgw-ind" => self.pgw = Some(param.boolean()?),
             "preferred-full-plmn" => self.full_plmn = Some(param.boolean()?),
             "preferred-api-versions" => self.api_versions = param.json()?,
             "preferred-collocated-nf-types" => {
-                self.collocated = param.list()?.into_iter().map(model::CollocatedNfType::from).collect();
+                self.collocated = param
+                    .list()?
+                    .into_iter()
+                    .map(model::CollocatedNfType::from)
+                    .collect();
             }
             "preferred-vendor-specific-features" => self.vendor_features = param.json()?,
             "preferred-vendor-specific-nf-features" => self.vendor_nf_features = param.json()?,

@@ -31,7 +31,10 @@ impl Requester {
             return true;
         }
         let type_fits = allowed.nf_types.is_empty()
-            || self.nf_type.as_ref().is_some_and(|own| allowed.nf_types.contains(own));
+            || self
+                .nf_type
+                .as_ref()
+                .is_some_and(|own| allowed.nf_types.contains(own));
         let plmn_fits = allowed.plmns.is_empty()
             || self.plmns.is_empty()
             || self.plmns.iter().any(|own| allowed.plmns.contains(own));
@@ -39,7 +42,10 @@ impl Requester {
             || self.snpns.is_empty()
             || self.snpns.iter().any(|own| allowed.snpns.contains(own));
         let domain_fits = allowed.nf_domains.is_empty()
-            || self.fqdn.as_ref().is_none_or(|own| allowed.nf_domains.iter().any(|domain| domain.matches(own)));
+            || self
+                .fqdn
+                .as_ref()
+                .is_none_or(|own| allowed.nf_domains.iter().any(|domain| domain.matches(own)));
         type_fits && plmn_fits && snpn_fits && domain_fits && self.slice_fits(&allowed.nssais)
     }
 
@@ -47,8 +53,11 @@ impl Requester {
         if allowed.is_empty() {
             return true;
         }
-        let mut own =
-            self.slices.iter().chain(self.plmn_slices.iter().flat_map(|one| &one.snssais)).peekable();
+        let mut own = self
+            .slices
+            .iter()
+            .chain(self.plmn_slices.iter().flat_map(|one| &one.snssais))
+            .peekable();
         own.peek().is_none() || own.any(|slice| allowed.iter().any(|known| known.overlaps(slice)))
     }
 }

@@ -68,8 +68,14 @@ pub fn select(query: &Query, table: Option<&TypeTable>, group: Group<'_>, policy
         }
         if query.supi.is_some() || query.gpsi.is_some() {
             by_group_only &= !params::has_ranges(&entry.profile);
-            let supi = query.supi.as_ref().is_none_or(|supi| params::fits_supi(&entry.profile, supi, group));
-            let gpsi = query.gpsi.as_ref().is_none_or(|gpsi| params::fits_gpsi(&entry.profile, gpsi, group));
+            let supi = query
+                .supi
+                .as_ref()
+                .is_none_or(|supi| params::fits_supi(&entry.profile, supi, group));
+            let gpsi = query
+                .gpsi
+                .as_ref()
+                .is_none_or(|gpsi| params::fits_gpsi(&entry.profile, gpsi, group));
             if !supi || !gpsi {
                 continue;
             }
@@ -77,11 +83,21 @@ pub fn select(query: &Query, table: Option<&TypeTable>, group: Group<'_>, policy
         let services = services_of(query, entry);
         let needs_service = !query.services.is_empty()
             || query.service.service_set.is_some()
-            || query.service.supported.as_ref().is_some_and(|mask| !mask.is_empty());
+            || query
+                .service
+                .supported
+                .as_ref()
+                .is_some_and(|mask| !mask.is_empty());
         if services == 0 && needs_service {
             continue;
         }
-        found.push((Chosen { entry: entry.clone(), services }, usable));
+        found.push((
+            Chosen {
+                entry: entry.clone(),
+                services,
+            },
+            usable,
+        ));
     }
     let any_usable = found.iter().any(|(_, usable)| *usable);
     let suspended_too = !any_usable && policy.suspended_for.iter().any(|one| one == target);
@@ -94,7 +110,12 @@ pub fn select(query: &Query, table: Option<&TypeTable>, group: Group<'_>, policy
     ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.entry.id.cmp(&b.1.entry.id)));
     let mut chosen: Vec<Chosen> = ranked.into_iter().map(|(_, chosen)| chosen).collect();
     let total = chosen.len();
-    chosen.truncate(query.limit.unwrap_or(policy.max_profiles).min(policy.max_profiles));
+    chosen.truncate(
+        query
+            .limit
+            .unwrap_or(policy.max_profiles)
+            .min(policy.max_profiles),
+    );
     if let Some(max) = query.max_payload {
         let mut size = 64;
         let fit = chosen.iter().take_while(|one| {
@@ -104,11 +125,18 @@ pub fn select(query: &Query, table: Option<&TypeTable>, group: Group<'_>, policy
         let fit = fit.count();
         chosen.truncate(fit);
     }
-    let validity = if chosen.is_empty() { &policy.empty_validity } else { &policy.validity };
+    let validity = if chosen.is_empty() {
+        &policy.empty_validity
+    } else {
+        &policy.validity
+    };
     let validity = validity.get(target).copied().unwrap_or(policy.default_validity);
     let limited = (chosen.len() < total).then_some(total);
     let preferred = preferred_search(query, &chosen, &policy.localities);
-    Selection { answer: answer::render(&chosen, validity, limited, &preferred), by_group_only }
+    Selection {
+        answer: answer::render(&chosen, validity, limited, &preferred),
+        by_group_only,
+    }
 }
 
 /// Which services are shown, as bits in the order of the profile.
@@ -137,17 +165,28 @@ fn operations_allow(query: &Query, service: &model::NfService) -> bool {
 fn preferred_search(query: &Query, chosen: &[Chosen], localities: &Localities) -> Vec<(&'static str, bool)> {
     let mut met = Vec::new();
     if let Some(tai) = &query.preferences.tai {
-        met.push(("preferredTaiMatchInd", chosen.iter().any(|one| tai.holds(&one.entry.profile))));
+        met.push((
+            "preferredTaiMatchInd",
+            chosen.iter().any(|one| tai.holds(&one.entry.profile)),
+        ));
     }
     if query.preferences.full_plmn == Some(true) {
         met.push(("preferredFullPlmnMatchInd", !chosen.is_empty()));
     }
     if let Some(pgw) = query.preferences.pgw {
-        let fits = |one: &Chosen| one.entry.profile.smf_infos().any(model::nf_profile::SmfInfo::is_pgw) == pgw;
+        let fits = |one: &Chosen| {
+            one.entry
+                .profile
+                .smf_infos()
+                .any(model::nf_profile::SmfInfo::is_pgw)
+                == pgw
+        };
         met.push(("preferredPgwMatchInd", chosen.iter().any(fits)));
     }
     if let Some(locality) = &query.preferences.locality {
-        let other = !chosen.iter().any(|one| localities.rank(locality, &one.entry.profile) == 0);
+        let other = !chosen
+            .iter()
+            .any(|one| localities.rank(locality, &one.entry.profile) == 0);
         met.push(("otherLocalityInd", other));
     }
     met
@@ -156,7 +195,9 @@ fn preferred_search(query: &Query, chosen: &[Chosen], localities: &Localities) -
 impl Chosen {
     fn shown(&self) -> impl Iterator<Item = &crate::registry::Visible> {
         let services = self.entry.visible_services().iter().enumerate();
-        services.filter(|(at, _)| self.services >> at & 1 == 1).map(|(_, service)| service)
+        services
+            .filter(|(at, _)| self.services >> at & 1 == 1)
+            .map(|(_, service)| service)
     }
 
     /// Length of the JSON text, to a few bytes.

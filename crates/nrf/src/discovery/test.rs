@@ -50,7 +50,11 @@ impl<'a> Param<'a> {
 
     /// The value as text of at least one character.
     pub fn text(&self) -> Result<String, ParamFault> {
-        if self.value.is_empty() { Err(self.fault("expected a value")) } else { Ok(self.value.to_owned()) }
+        if self.value.is_empty() {
+            Err(self.fault("expected a value"))
+        } else {
+            Ok(self.value.to_owned())
+        }
     }
 
     /// `true` or `false`.
@@ -75,7 +79,11 @@ impl<'a> Param<'a> {
     /// A JSON list with at least one item.
     pub fn json_list<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>, ParamFault> {
         let list: Vec<T> = self.json()?;
-        if list.is_empty() { Err(self.fault("expected at least one item")) } else { Ok(list) }
+        if list.is_empty() {
+            Err(self.fault("expected at least one item"))
+        } else {
+            Ok(list)
+        }
     }
 
     /// Items separated by commas, at least one (OpenAPI style `form`, not exploded). A JSON list is taken as
@@ -84,13 +92,25 @@ impl<'a> Param<'a> {
         if self.value.starts_with('[') {
             return self.json_list();
         }
-        let items: Vec<String> =
-            self.value.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect();
-        if items.is_empty() { Err(self.fault("expected at least one item")) } else { Ok(items) }
+        let items: Vec<String> = self
+            .value
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if items.is_empty() {
+            Err(self.fault("expected at least one item"))
+        } else {
+            Ok(items)
+        }
     }
 
     /// A value that a parser of the model reads.
-    pub fn parsed<T, E: std::fmt::Display>(&self, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, ParamFault> {
+    pub fn parsed<T, E: std::fmt::Display>(
+        &self,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<T, ParamFault> {
         parse(self.value).map_err(|expected| self.fault(expected.to_string()))
     }
 }

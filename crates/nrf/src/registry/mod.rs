@@ -11,7 +11,7 @@ mod snapshot;
 pub(crate) mod text;
 
 pub use change::{ChangeKind, ProfileChange};
-pub(crate) use entry::{Visible, fingerprint};
 pub use entry::{Entry, MAX_SERVICES, ProfileFault};
+pub(crate) use entry::{Visible, fingerprint};
 pub use snapshot::{Reader, Snapshot, TypeTable};
 pub use text::PatchFault;

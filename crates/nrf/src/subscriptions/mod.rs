@@ -1,1 +1,9 @@
 //! Who wants to be told of which changes (TS 29.510 §5.2.2.5).
+
+mod book;
+mod condition;
+mod subscription;
+
+pub use book::{Book, Notification, Telling};
+pub use condition::{Condition, FileKey};
+pub use subscription::{Subscription, Target};

@@ -12,7 +12,9 @@ struct AnyText(String);
 
 /// Whether a block serves a tracking area; one without areas serves all.
 fn serves(list: &[Tai], ranges: &[TaiRange], tai: &Tai) -> bool {
-    (list.is_empty() && ranges.is_empty()) || list.contains(tai) || ranges.iter().any(|range| range.contains(tai))
+    (list.is_empty() && ranges.is_empty())
+        || list.contains(tai)
+        || ranges.iter().any(|range| range.contains(tai))
 }
 
 /// Whether the profile serves a tracking area in every kind of block it has.
@@ -25,9 +27,15 @@ pub(super) fn serves_tai(p: &NfProfile, tai: &Tai) -> bool {
         && open_or(&p.nef_info, |b| serves(&b.tai_list, &b.tai_range_list, tai))
         && open_or(&p.mfaf_info, |b| serves(&b.tai_list, &b.tai_range_list, tai))
         && open_or(&p.dccf_info, |b| serves(&b.tai_list, &b.tai_range_list, tai))
-        && open_or(p.nsacf_info_list.values(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
-        && open_or(p.mb_smf_info_list.values(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
-        && open_or(p.mb_upf_info_list.values(), |b| serves(&b.tai_list, &b.tai_range_list, tai))
+        && open_or(p.nsacf_info_list.values(), |b| {
+            serves(&b.tai_list, &b.tai_range_list, tai)
+        })
+        && open_or(p.mb_smf_info_list.values(), |b| {
+            serves(&b.tai_list, &b.tai_range_list, tai)
+        })
+        && open_or(p.mb_upf_info_list.values(), |b| {
+            serves(&b.tai_list, &b.tai_range_list, tai)
+        })
         && open_or(&p.iwmsc_info, |b| serves(&[], &b.tai_range_list, tai))
 }
 
@@ -43,7 +51,10 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "amf-region-id" => {
             let region = hex(param, 2)?;
-            must(move |p| p.amf_infos().any(|b| b.amf_region_id.eq_ignore_ascii_case(&region)))
+            must(move |p| {
+                p.amf_infos()
+                    .any(|b| b.amf_region_id.eq_ignore_ascii_case(&region))
+            })
         }
         "amf-set-id" => {
             let set = hex(param, 3)?;
@@ -69,41 +80,64 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let access = param.text()?;
             model::shape::rules::access_type(&access).map_err(|expected| param.fault(expected))?;
             must(move |p| {
-                block_or(p.smf_infos(), |b| open_or(&b.access_type, |known| *known == access))
-                    && open_or(p.pcscf_info_list.values(), |b| {
-                        open_or(&b.access_type, |known| *known == access)
-                    })
-                    && open_or(&p.lmf_info, |b| open_or(&b.serving_access_types, |known| *known == access))
+                block_or(p.smf_infos(), |b| {
+                    open_or(&b.access_type, |known| *known == access)
+                }) && open_or(p.pcscf_info_list.values(), |b| {
+                    open_or(&b.access_type, |known| *known == access)
+                }) && open_or(&p.lmf_info, |b| {
+                    open_or(&b.serving_access_types, |known| *known == access)
+                })
             })
         }
         "rat-type" => {
             let rat = text(param)?;
-            must(move |p| open_or(&p.lmf_info, |b| open_or(&b.serving_rat_types, |known| *known == rat)))
+            must(move |p| {
+                open_or(&p.lmf_info, |b| {
+                    open_or(&b.serving_rat_types, |known| *known == rat)
+                })
+            })
         }
         "an-node-type" => {
             let node = text(param)?;
-            must(move |p| open_or(&p.lmf_info, |b| open_or(&b.serving_an_node_types, |known| *known == node)))
+            must(move |p| {
+                open_or(&p.lmf_info, |b| {
+                    open_or(&b.serving_an_node_types, |known| *known == node)
+                })
+            })
         }
         "client-type" => {
             let client = text(param)?;
             must(move |p| {
-                open_or(&p.lmf_info, |b| open_or(&b.serving_client_types, |known| *known == client))
-                    && open_or(&p.gmlc_info, |b| open_or(&b.serving_client_types, |known| *known == client))
+                open_or(&p.lmf_info, |b| {
+                    open_or(&b.serving_client_types, |known| *known == client)
+                }) && open_or(&p.gmlc_info, |b| {
+                    open_or(&b.serving_client_types, |known| *known == client)
+                })
             })
         }
         "lmf-id" => {
             let id = text(param)?;
-            must(move |p| p.lmf_info.as_ref().is_some_and(|b| b.lmf_id.as_deref() == Some(&*id)))
+            must(move |p| {
+                p.lmf_info
+                    .as_ref()
+                    .is_some_and(|b| b.lmf_id.as_deref() == Some(&*id))
+            })
         }
         "gmlc-number" => {
             let number = param.text()?;
             model::shape::rules::number5to15(&number).map_err(|expected| param.fault(expected))?;
-            must(move |p| p.gmlc_info.as_ref().is_some_and(|b| b.gmlc_numbers.contains(&number)))
+            must(move |p| {
+                p.gmlc_info
+                    .as_ref()
+                    .is_some_and(|b| b.gmlc_numbers.contains(&number))
+            })
         }
         "nsac-sai" => {
             let area = param.text()?;
             must(move |p| {
-                open_or(p.nsacf_info_list.values(), |b| open_or(&b.nsac_sai_list, |known| *known == area))
+                open_or(p.nsacf_info_list.values(), |b| {
+                    open_or(&b.nsac_sai_list, |known| *known == area)
+                })
             })
         }
         _ => Ok(None),

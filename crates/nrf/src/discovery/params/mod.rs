@@ -22,7 +22,13 @@ pub(super) use subscriber::{fits_gpsi, fits_supi, has_ranges};
 /// # Errors
 /// When the value cannot be used.
 pub fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
-    for family in [subscriber::test_of, network::test_of, session::test_of, access::test_of, special::test_of] {
+    for family in [
+        subscriber::test_of,
+        network::test_of,
+        session::test_of,
+        access::test_of,
+        special::test_of,
+    ] {
         if let Some(test) = family(param)? {
             return Ok(Some(test));
         }

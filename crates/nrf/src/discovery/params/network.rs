@@ -24,7 +24,11 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let name = param.text()?;
             must(move |p| {
                 let services = p.services().filter_map(|service| service.fqdn.as_deref());
-                p.fqdn.as_deref().into_iter().chain(services).any(|fqdn| fqdn.eq_ignore_ascii_case(&name))
+                p.fqdn
+                    .as_deref()
+                    .into_iter()
+                    .chain(services)
+                    .any(|fqdn| fqdn.eq_ignore_ascii_case(&name))
             })
         }
         "target-nf-set-id" => {
@@ -33,7 +37,10 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "target-nf-service-set-id" => {
             let set = param.text()?;
-            must(move |p| p.services().any(|service| service.nf_service_set_id_list.contains(&set)))
+            must(move |p| {
+                p.services()
+                    .any(|service| service.nf_service_set_id_list.contains(&set))
+            })
         }
         "target-plmn-list" => {
             let plmns: Vec<PlmnId> = param.json_list()?;
@@ -56,9 +63,14 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             must(move |p| {
                 wanted.iter().any(|one| {
                     let network = one.network();
-                    let listed = p.per_plmn_snssai_list.iter().find(|known| known.network() == network);
+                    let listed = p
+                        .per_plmn_snssai_list
+                        .iter()
+                        .find(|known| known.network() == network);
                     let slices: &[ExtSnssai] = listed.map_or(&p.snssais, |known| &known.snssais);
-                    open_or(slices, |known| one.snssais.iter().any(|slice| slice.overlaps(known)))
+                    open_or(slices, |known| {
+                        one.snssais.iter().any(|slice| slice.overlaps(known))
+                    })
                 })
             })
         }
@@ -72,7 +84,11 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "scp-domain-list" => {
             let wanted = param.list()?;
-            must(move |p| wanted.iter().any(|domain| p.scp_domains.contains(domain) || has_domain(p, domain)))
+            must(move |p| {
+                wanted
+                    .iter()
+                    .any(|domain| p.scp_domains.contains(domain) || has_domain(p, domain))
+            })
         }
         "exclude-nfinst-list" => {
             let ids: Result<Vec<NfInstanceId>, _> =
@@ -87,7 +103,8 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "exclude-nfserviceset-list" => {
             let sets = param.list()?;
             must(move |p| {
-                let excluded = |s: &model::NfService| s.nf_service_set_id_list.iter().any(|x| sets.contains(x));
+                let excluded =
+                    |s: &model::NfService| s.nf_service_set_id_list.iter().any(|x| sets.contains(x));
                 p.services().count() == 0 || !p.services().all(excluded)
             })
         }
@@ -108,11 +125,17 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
 
 /// Whether one of the slices is served: by the profile, for any of its networks, or by a service.
 fn serves_slices(profile: &NfProfile, slices: &[Snssai]) -> bool {
-    let own = profile.snssais.iter().chain(profile.per_plmn_snssai_list.iter().flat_map(|one| &one.snssais));
+    let own = profile
+        .snssais
+        .iter()
+        .chain(profile.per_plmn_snssai_list.iter().flat_map(|one| &one.snssais));
     open_or(own, |known| slices.iter().any(|slice| known.contains(slice)))
 }
 
 fn has_domain(profile: &NfProfile, domain: &str) -> bool {
-    let info = profile.scp_info.iter().flat_map(|info| info.scp_domain_info_list.keys());
+    let info = profile
+        .scp_info
+        .iter()
+        .flat_map(|info| info.scp_domain_info_list.keys());
     info.into_iter().any(|known| known == domain)
 }

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use model::nf_profile::{AtsssCapability, EndpointInfo, ProSeCapability, SliceDnnItem, V2xCapability};
 use model::address::IpAddrChoice;
+use model::nf_profile::{AtsssCapability, EndpointInfo, ProSeCapability, SliceDnnItem, V2xCapability};
 use model::{Ipv6Prefix, NfProfile, PlmnId};
 use serde_json::Value;
 
@@ -18,17 +18,31 @@ fn offers(profile: &NfProfile) -> impl Iterator<Item = &SliceDnnItem> {
     let easdf = profile.easdf_info_list.values().flat_map(|b| &b.snssais);
     let mb_smf = profile.mb_smf_info_list.values().flat_map(|b| b.snssais.values());
     let mb_upf = profile.mb_upf_info_list.values().flat_map(|b| &b.snssais);
-    let tsctsf = profile.tsctsf_info_list.values().flat_map(|b| b.snssai_info_list.values());
+    let tsctsf = profile
+        .tsctsf_info_list
+        .values()
+        .flat_map(|b| b.snssai_info_list.values());
     let trusted = profile.trust_af_info.iter().flat_map(|b| &b.snssais);
-    let untrusted = profile.nef_info.iter().flat_map(|b| &b.un_trust_af_info_list).flat_map(|b| &b.snssais);
-    smf.chain(upf).chain(easdf).chain(mb_smf).chain(mb_upf).chain(tsctsf).chain(trusted).chain(untrusted)
+    let untrusted = profile
+        .nef_info
+        .iter()
+        .flat_map(|b| &b.un_trust_af_info_list)
+        .flat_map(|b| &b.snssais);
+    smf.chain(upf)
+        .chain(easdf)
+        .chain(mb_smf)
+        .chain(mb_upf)
+        .chain(tsctsf)
+        .chain(trusted)
+        .chain(untrusted)
 }
 
 /// Whether the data network is served: in an offer of slices, or in the lists of PCF, BSF and P-CSCF.
 fn serves_dnn(profile: &NfProfile, dnn: &str) -> bool {
     let listed = |list: &[String]| open_or(list, |known| model::nf_profile::dnn_matches(known, dnn));
-    open_or(offers(profile), |item| open_or(&item.dnns, |_| item.dnn(dnn).next().is_some()))
-        && block_or(profile.pcf_infos(), |b| listed(&b.dnn_list))
+    open_or(offers(profile), |item| {
+        open_or(&item.dnns, |_| item.dnn(dnn).next().is_some())
+    }) && block_or(profile.pcf_infos(), |b| listed(&b.dnn_list))
         && block_or(profile.bsf_infos(), |b| listed(&b.dnn_list))
         && open_or(profile.pcscf_info_list.values(), |b| listed(&b.dnn_list))
 }
@@ -44,29 +58,44 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "dnai-list" => {
             let wanted = param.list()?;
             must(move |p| {
-                let named = offers(p).flat_map(|item| &item.dnns).flat_map(|dnn| &dnn.dnai_list);
-                open_or(named.chain(p.nef_info.iter().flat_map(|b| &b.dnai_list)), |dnai| wanted.contains(dnai))
+                let named = offers(p)
+                    .flat_map(|item| &item.dnns)
+                    .flat_map(|dnn| &dnn.dnai_list);
+                open_or(
+                    named.chain(p.nef_info.iter().flat_map(|b| &b.dnai_list)),
+                    |dnai| wanted.contains(dnai),
+                )
             })
         }
         "pdu-session-types" => {
             let wanted = param.list()?;
             must(move |p| {
                 let own = p.upf_infos().flat_map(|b| &b.pdu_session_types);
-                let by_dnn = offers(p).flat_map(|item| &item.dnns).flat_map(|dnn| &dnn.pdu_session_types);
+                let by_dnn = offers(p)
+                    .flat_map(|item| &item.dnns)
+                    .flat_map(|dnn| &dnn.pdu_session_types);
                 open_or(own.chain(by_dnn), |known| wanted.contains(known))
             })
         }
         "redundant-transport" => capability(param, |p| {
-            open_or(p.upf_infos().flat_map(|b| &b.snssais), |item| item.redundant_transport)
+            open_or(p.upf_infos().flat_map(|b| &b.snssais), |item| {
+                item.redundant_transport
+            })
         }),
         "smf-serving-area" => {
             let area = param.text()?;
-            must(move |p| block_or(p.upf_infos(), |b| open_or(&b.smf_serving_area, |known| *known == area)))
+            must(move |p| {
+                block_or(p.upf_infos(), |b| {
+                    open_or(&b.smf_serving_area, |known| *known == area)
+                })
+            })
         }
         "mbsmf-serving-area" => {
             let area = param.text()?;
             must(move |p| {
-                open_or(p.mb_upf_info_list.values(), |b| open_or(&b.mb_smf_serving_area, |known| *known == area))
+                open_or(p.mb_upf_info_list.values(), |b| {
+                    open_or(&b.mb_smf_serving_area, |known| *known == area)
+                })
             })
         }
         "pgw-ind" => exactly(param, |p| p.smf_infos().any(model::nf_profile::SmfInfo::is_pgw)),
@@ -94,15 +123,24 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let wanted = pfcp_bits(param.value).ok_or_else(|| param.fault("expected base64"))?;
             must(move |p| {
                 let upf = p.upf_infos().filter_map(|b| b.supported_pfcp_features.as_deref());
-                let mb = p.mb_upf_info_list.values().filter_map(|b| b.supported_pfcp_features.as_deref());
+                let mb = p
+                    .mb_upf_info_list
+                    .values()
+                    .filter_map(|b| b.supported_pfcp_features.as_deref());
                 upf.chain(mb).filter_map(pfcp_bits).any(|known| {
-                    wanted.iter().enumerate().all(|(i, bits)| known.get(i).unwrap_or(&0) & bits == *bits)
+                    wanted
+                        .iter()
+                        .enumerate()
+                        .all(|(i, bits)| known.get(i).unwrap_or(&0) & bits == *bits)
                 })
             })
         }
         "atsss-capability" => {
             let wanted: AtsssCapability = param.json()?;
-            must(move |p| p.upf_infos().any(|b| b.atsss_capability.is_some_and(|known| known.covers(&wanted))))
+            must(move |p| {
+                p.upf_infos()
+                    .any(|b| b.atsss_capability.is_some_and(|known| known.covers(&wanted)))
+            })
         }
         "w-agf-info" => endpoint(param, |b| b.w_agf_info.as_ref()),
         "tngf-info" => endpoint(param, |b| b.tngf_info.as_ref()),
@@ -134,7 +172,11 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "ip-domain" => {
             let domain = param.text()?;
-            must(move |p| block_or(p.bsf_infos(), |b| open_or(&b.ip_domain_list, |known| *known == domain)))
+            must(move |p| {
+                block_or(p.bsf_infos(), |b| {
+                    open_or(&b.ip_domain_list, |known| *known == domain)
+                })
+            })
         }
         "chf-supported-plmn" => {
             let plmn: PlmnId = param.json()?;
@@ -144,11 +186,17 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "prose-support-ind" => exactly(param, |p| p.pcf_infos().any(|b| b.prose_support_ind)),
         "v2x-capability" => {
             let wanted: V2xCapability = param.json()?;
-            must(move |p| p.pcf_infos().any(|b| b.v2x_capability.is_some_and(|known| known.covers(&wanted))))
+            must(move |p| {
+                p.pcf_infos()
+                    .any(|b| b.v2x_capability.is_some_and(|known| known.covers(&wanted)))
+            })
         }
         "prose-capability" => {
             let wanted: ProSeCapability = param.json()?;
-            must(move |p| p.pcf_infos().any(|b| b.prose_capability.is_some_and(|known| known.covers(&wanted))))
+            must(move |p| {
+                p.pcf_infos()
+                    .any(|b| b.prose_capability.is_some_and(|known| known.covers(&wanted)))
+            })
         }
         _ => Ok(None),
     }

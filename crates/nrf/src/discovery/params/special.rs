@@ -13,18 +13,27 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {
         "event-id-list" => {
             let wanted = param.list()?;
-            must(move |p| block_or(p.nwdaf_infos(), |b| open_or(&b.event_ids, |known| wanted.contains(known))))
+            must(move |p| {
+                block_or(p.nwdaf_infos(), |b| {
+                    open_or(&b.event_ids, |known| wanted.contains(known))
+                })
+            })
         }
         "nwdaf-event-list" => {
             let wanted = param.list()?;
-            must(move |p| block_or(p.nwdaf_infos(), |b| open_or(&b.nwdaf_events, |known| wanted.contains(known))))
+            must(move |p| {
+                block_or(p.nwdaf_infos(), |b| {
+                    open_or(&b.nwdaf_events, |known| wanted.contains(known))
+                })
+            })
         }
-        "analytics-aggregation-ind" => {
-            exactly(param, |p| p.nwdaf_infos().any(|b| b.nwdaf_capability.analytics_aggregation))
-        }
-        "analytics-metadata-prov-ind" => {
-            exactly(param, |p| p.nwdaf_infos().any(|b| b.nwdaf_capability.analytics_metadata_provisioning))
-        }
+        "analytics-aggregation-ind" => exactly(param, |p| {
+            p.nwdaf_infos().any(|b| b.nwdaf_capability.analytics_aggregation)
+        }),
+        "analytics-metadata-prov-ind" => exactly(param, |p| {
+            p.nwdaf_infos()
+                .any(|b| b.nwdaf_capability.analytics_metadata_provisioning)
+        }),
         "ml-analytics-info-list" => {
             let wanted: Vec<MlAnalyticsInfo> = param.json_list()?;
             must(move |p| {
@@ -53,7 +62,11 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "nef-id" => {
             let id = param.text()?;
-            must(move |p| p.nef_info.as_ref().is_some_and(|b| b.nef_id.as_deref() == Some(&*id)))
+            must(move |p| {
+                p.nef_info
+                    .as_ref()
+                    .is_some_and(|b| b.nef_id.as_deref() == Some(&*id))
+            })
         }
         "pfd-data" => {
             let wanted: PfdData = param.json()?;
@@ -80,21 +93,30 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
                     })
             })
         }
-        "uas-nf-functionality-ind" => {
-            exactly(param, |p| p.nef_info.as_ref().is_some_and(|b| b.uas_nf_functionality_ind))
-        }
+        "uas-nf-functionality-ind" => exactly(param, |p| {
+            p.nef_info.as_ref().is_some_and(|b| b.uas_nf_functionality_ind)
+        }),
         "nsacf-capability" => {
             let wanted: NsacfCapability = param.json()?;
-            must(move |p| p.nsacf_info_list.values().any(|b| b.nsacf_capability.covers(&wanted)))
+            must(move |p| {
+                p.nsacf_info_list
+                    .values()
+                    .any(|b| b.nsacf_capability.covers(&wanted))
+            })
         }
         "mbs-session-id-list" => {
             let wanted: Vec<MbsSessionId> = param.json_list()?;
             must(move |p| {
                 p.mb_smf_info_list.values().any(|b| {
                     wanted.iter().any(|id| {
-                        let listed = b.mbs_session_list.values().any(|known| known.mbs_session_id == *id);
+                        let listed = b
+                            .mbs_session_list
+                            .values()
+                            .any(|known| known.mbs_session_id == *id);
                         let in_range = id.tmgi.as_ref().is_some_and(|tmgi| {
-                            b.tmgi_range_list.values().any(|range| range.contains(tmgi, id.nid))
+                            b.tmgi_range_list
+                                .values()
+                                .any(|range| range.contains(tmgi, id.nid))
                         });
                         listed || in_range
                     })
@@ -104,8 +126,13 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         "area-session-id" => {
             let id: u16 = param.number("expected a number from 0 to 65535")?;
             must(move |p| {
-                let sessions = p.mb_smf_info_list.values().flat_map(|b| b.mbs_session_list.values());
-                sessions.into_iter().any(|session| session.mbs_area_sessions.contains_key(&id.to_string()))
+                let sessions = p
+                    .mb_smf_info_list
+                    .values()
+                    .flat_map(|b| b.mbs_session_list.values());
+                sessions
+                    .into_iter()
+                    .any(|session| session.mbs_area_sessions.contains_key(&id.to_string()))
             })
         }
         "notification-type" => {
@@ -125,7 +152,8 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             must(move |p| {
                 open_or(&p.scp_info, |b| {
                     open_or(&b.address_domains, |known| {
-                        model::Pattern::new(known).is_ok_and(|known| known.matches(&domain)) || *known == domain
+                        model::Pattern::new(known).is_ok_and(|known| known.matches(&domain))
+                            || *known == domain
                     })
                 })
             })
@@ -140,15 +168,28 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "served-nf-set-id" => {
             let set = param.text()?;
-            must(move |p| open_or(&p.scp_info, |b| open_or(&b.served_nf_set_id_list, |known| *known == set)))
+            must(move |p| {
+                open_or(&p.scp_info, |b| {
+                    open_or(&b.served_nf_set_id_list, |known| *known == set)
+                })
+            })
         }
         "remote-plmn-id" => {
             let plmn: PlmnId = param.json()?;
-            must(move |p| p.scp_info.as_ref().is_some_and(|b| b.remote_plmn_list.contains(&plmn)) || sepp(p, &plmn))
+            must(move |p| {
+                p.scp_info
+                    .as_ref()
+                    .is_some_and(|b| b.remote_plmn_list.contains(&plmn))
+                    || sepp(p, &plmn)
+            })
         }
         "remote-snpn-id" => {
             let snpn: PlmnIdNid = param.json()?;
-            must(move |p| p.scp_info.as_ref().is_some_and(|b| b.remote_snpn_list.contains(&snpn)))
+            must(move |p| {
+                p.scp_info
+                    .as_ref()
+                    .is_some_and(|b| b.remote_snpn_list.contains(&snpn))
+            })
         }
         "realm-id" => {
             let realm = param.text()?;
@@ -158,7 +199,9 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let id = param.text()?;
             must(move |p| {
                 block_or(p.udsf_infos(), |b| {
-                    open_or(b.storage_id_ranges.values().flatten(), |range| range.contains(&id))
+                    open_or(b.storage_id_ranges.values().flatten(), |range| {
+                        range.contains(&id)
+                    })
                 })
             })
         }
@@ -177,10 +220,15 @@ fn notifies(
     fits: impl Fn(&model::nf_profile::DefaultNotificationSubscription) -> bool,
 ) -> bool {
     let own = &profile.default_notification_subscriptions;
-    let services = profile.services().flat_map(|service| &service.default_notification_subscriptions);
+    let services = profile
+        .services()
+        .flat_map(|service| &service.default_notification_subscriptions);
     own.iter().chain(services).any(fits)
 }
 
 fn sepp(profile: &NfProfile, plmn: &PlmnId) -> bool {
-    profile.sepp_info.as_ref().is_some_and(|b| b.remote_plmn_list.contains(plmn))
+    profile
+        .sepp_info
+        .as_ref()
+        .is_some_and(|b| b.remote_plmn_list.contains(plmn))
 }

@@ -19,9 +19,11 @@ fn served(profile: &NfProfile) -> SmallVec<[Served<'_>; 2]> {
     let mut blocks = SmallVec::new();
     macro_rules! each {
         ($blocks:expr, $group:ident, $supi:ident, $gpsi:ident) => {
-            blocks.extend(
-                $blocks.map(|b| Served { group: b.$group.as_deref(), supi: &b.$supi, gpsi: &b.$gpsi }),
-            )
+            blocks.extend($blocks.map(|b| Served {
+                group: b.$group.as_deref(),
+                supi: &b.$supi,
+                gpsi: &b.$gpsi,
+            }))
         };
     }
     each!(profile.udm_infos(), group_id, supi_ranges, gpsi_ranges);
@@ -29,25 +31,52 @@ fn served(profile: &NfProfile) -> SmallVec<[Served<'_>; 2]> {
     each!(profile.pcf_infos(), group_id, supi_ranges, gpsi_ranges);
     each!(profile.bsf_infos(), group_id, supi_ranges, gpsi_ranges);
     each!(profile.chf_infos(), group_id, supi_range_list, gpsi_range_list);
-    each!(profile.hss_info_list.values(), group_id, imsi_ranges, msisdn_ranges);
-    blocks.extend(
-        profile.ausf_infos().map(|b| Served { group: b.group_id.as_deref(), supi: &b.supi_ranges, gpsi: &[] }),
+    each!(
+        profile.hss_info_list.values(),
+        group_id,
+        imsi_ranges,
+        msisdn_ranges
     );
-    blocks.extend(
-        profile.udsf_infos().map(|b| Served { group: b.group_id.as_deref(), supi: &b.supi_ranges, gpsi: &[] }),
-    );
+    blocks.extend(profile.ausf_infos().map(|b| Served {
+        group: b.group_id.as_deref(),
+        supi: &b.supi_ranges,
+        gpsi: &[],
+    }));
+    blocks.extend(profile.udsf_infos().map(|b| Served {
+        group: b.group_id.as_deref(),
+        supi: &b.supi_ranges,
+        gpsi: &[],
+    }));
     let tsctsf = profile.tsctsf_info_list.values();
-    blocks.extend(tsctsf.map(|b| Served { group: None, supi: &b.supi_ranges, gpsi: &b.gpsi_ranges }));
-    blocks.extend(profile.nssaaf_info.iter().map(|b| Served { group: None, supi: &b.supi_ranges, gpsi: &[] }));
+    blocks.extend(tsctsf.map(|b| Served {
+        group: None,
+        supi: &b.supi_ranges,
+        gpsi: &b.gpsi_ranges,
+    }));
+    blocks.extend(profile.nssaaf_info.iter().map(|b| Served {
+        group: None,
+        supi: &b.supi_ranges,
+        gpsi: &[],
+    }));
     let iwmsc = profile.iwmsc_info.iter();
-    blocks.extend(iwmsc.map(|b| Served { group: None, supi: &b.supi_ranges, gpsi: &b.msisdn_ranges }));
-    blocks.extend(profile.mnpf_info.iter().map(|b| Served { group: None, supi: &[], gpsi: &b.msisdn_ranges }));
+    blocks.extend(iwmsc.map(|b| Served {
+        group: None,
+        supi: &b.supi_ranges,
+        gpsi: &b.msisdn_ranges,
+    }));
+    blocks.extend(profile.mnpf_info.iter().map(|b| Served {
+        group: None,
+        supi: &[],
+        gpsi: &b.msisdn_ranges,
+    }));
     blocks
 }
 
 /// Whether any subscriber may make a difference for this profile beyond the group.
 pub(in super::super) fn has_ranges(profile: &NfProfile) -> bool {
-    served(profile).iter().any(|block| !block.supi.is_empty() || !block.gpsi.is_empty())
+    served(profile)
+        .iter()
+        .any(|block| !block.supi.is_empty() || !block.gpsi.is_empty())
 }
 
 /// Whether the profile serves this SUPI; `group` is what a location function says of the subscriber:
@@ -115,17 +144,24 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
                 let fits = |ranges: &[IdentityRange]| open_or(ranges, |range| range.contains(&value));
                 block_or(p.udm_infos(), |b| fits(&b.external_group_identifiers_ranges))
                     && block_or(p.udr_infos(), |b| fits(&b.external_group_identifiers_ranges))
-                    && open_or(p.hss_info_list.values(), |b| fits(&b.external_group_identifiers_ranges))
-                    && open_or(p.tsctsf_info_list.values(), |b| fits(&b.external_group_identifiers_ranges))
+                    && open_or(p.hss_info_list.values(), |b| {
+                        fits(&b.external_group_identifiers_ranges)
+                    })
+                    && open_or(p.tsctsf_info_list.values(), |b| {
+                        fits(&b.external_group_identifiers_ranges)
+                    })
                     && open_or(&p.nef_info, |b| fits(&b.external_group_identifiers_ranges))
             })
         }
         "internal-group-identity" => {
             let value = param.text()?;
             must(move |p| {
-                let fits = |ranges: &[model::nf_profile::GroupIdRange]| open_or(ranges, |r| r.contains(&value));
+                let fits =
+                    |ranges: &[model::nf_profile::GroupIdRange]| open_or(ranges, |r| r.contains(&value));
                 block_or(p.udm_infos(), |b| fits(&b.internal_group_identifiers_ranges))
-                    && open_or(p.tsctsf_info_list.values(), |b| fits(&b.internal_group_identifiers_ranges))
+                    && open_or(p.tsctsf_info_list.values(), |b| {
+                        fits(&b.internal_group_identifiers_ranges)
+                    })
                     && open_or(&p.nssaaf_info, |b| fits(&b.internal_group_identifiers_ranges))
             })
         }
@@ -137,13 +173,19 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let value = param.text()?;
             must(move |p| {
                 block_or(p.udr_infos(), |b| {
-                    open_or(&b.shared_data_id_ranges, |r| r.pattern.as_ref().is_some_and(|x| x.matches(&value)))
+                    open_or(&b.shared_data_id_ranges, |r| {
+                        r.pattern.as_ref().is_some_and(|x| x.matches(&value))
+                    })
                 })
             })
         }
         "data-set" => {
             let wanted = model::DataSetId::from(param.text()?);
-            must(move |p| block_or(p.udr_infos(), |b| open_or(&b.supported_data_sets, |set| *set == wanted)))
+            must(move |p| {
+                block_or(p.udr_infos(), |b| {
+                    open_or(&b.supported_data_sets, |set| *set == wanted)
+                })
+            })
         }
         _ => Ok(None),
     }
@@ -154,7 +196,11 @@ fn hss(
     ranges: impl Fn(&model::nf_profile::HssInfo) -> &[IdentityRange] + 'static,
 ) -> Result<Option<Test>, ParamFault> {
     let value = param.text()?;
-    must(move |p| open_or(p.hss_info_list.values(), |b| open_or(ranges(b), |range| range.contains(&value))))
+    must(move |p| {
+        open_or(p.hss_info_list.values(), |b| {
+            open_or(ranges(b), |range| range.contains(&value))
+        })
+    })
 }
 
 fn digits(param: Param<'_>, len: std::ops::RangeInclusive<usize>) -> Result<String, ParamFault> {
