@@ -61,10 +61,13 @@ impl Fields {
     }
 }
 
+/// Name and value of the dynamic table.
+type Entry = (Box<[u8]>, Box<[u8]>);
+
 /// Decodes the header blocks of one connection, in order.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    entries: VecDeque<(Box<[u8]>, Box<[u8]>)>,
+    entries: VecDeque<Entry>,
     size: usize,
     limit: usize,
 }

@@ -442,7 +442,7 @@ impl Thread {
         let ledger = &mut self.ledger;
         for link in self.links.iter_mut().filter(|link| link.dirty) {
             link.flush(&self.poller, now, &mut |pending, how| {
-                ledger.end(&pending, how, now)
+                ledger.end(&pending, how, now);
             });
         }
     }

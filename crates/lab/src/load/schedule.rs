@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn constant_arrivals_are_exact() {
         let mut schedule = Schedule::new(TICK, Arrivals::Constant, 2500.0, Duration::ZERO);
-        let due = drive(&mut schedule, (0..=4000).map(|ms| Duration::from_millis(ms)));
+        let due = drive(&mut schedule, (0..=4000).map(Duration::from_millis));
         assert_eq!(due.iter().map(|d| d.count).sum::<u32>(), 10_000);
         assert!(due.iter().all(|d| d.count == 2 || d.count == 3));
     }

@@ -257,9 +257,9 @@ impl Server {
                 reply,
             };
             if later.is_zero() {
-                self.usual.push_back(waiting)
+                self.usual.push_back(waiting);
             } else {
-                self.unusual.push(waiting)
+                self.unusual.push(waiting);
             }
         });
         for (stream, reply) in at_once {

@@ -176,7 +176,7 @@ fn prepare(row: &DiscoveryRow, query: &Query, cell: u32, kind: Kind) -> Prepared
             }
             Parameter::GroupIdList => put(&mut path, "group-id-list", &group(&row.target, cell)),
             Parameter::RoutingIndicator => {
-                put(&mut path, "routing-indicator", &profiles::routing_indicator(cell))
+                put(&mut path, "routing-indicator", &profiles::routing_indicator(cell));
             }
             Parameter::Guami => {
                 let guami =
@@ -196,7 +196,7 @@ fn prepare(row: &DiscoveryRow, query: &Query, cell: u32, kind: Kind) -> Prepared
             Parameter::Snssais => put(&mut path, "snssais", &json!([profiles::slice(cell)]).to_string()),
             Parameter::Tai => put(&mut path, "tai", &profiles::tai(cell, 0).to_string()),
             Parameter::PreferredLocality => {
-                put(&mut path, "preferred-locality", &format!("site-{}", cell % 8 + 1))
+                put(&mut path, "preferred-locality", &format!("site-{}", cell % 8 + 1));
             }
             Parameter::DataSet => put(&mut path, "data-set", "SUBSCRIPTION"),
         }
@@ -218,7 +218,7 @@ fn put(path: &mut String, name: &str, value: &str) {
     for byte in value.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b',' => {
-                path.push(char::from(byte))
+                path.push(char::from(byte));
             }
             other => path.push_str(&format!("%{other:02X}")),
         }

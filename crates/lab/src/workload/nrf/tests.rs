@@ -77,7 +77,7 @@ fn the_mix_is_the_model_s() {
         // Answers keep the churn going.
         match OPERATIONS[usize::from(ticket.operation)] {
             "nfStatusSubscribe" => {
-                answer(&mut workload, ticket, 201, json!({ "subscriptionId": "new" })).unwrap()
+                answer(&mut workload, ticket, 201, json!({ "subscriptionId": "new" })).unwrap();
             }
             "nfRegister" => answer(&mut workload, ticket, 201, json!({})).unwrap(),
             "nfDeregister" | "nfStatusUnsubscribe" => answer(&mut workload, ticket, 204, json!({})).unwrap(),
@@ -209,7 +209,7 @@ fn heartbeats_cause_the_notifications_of_the_model() {
             }
             "nfRegister" => answer(&mut workload, ticket, 201, json!({})).unwrap(),
             "nfStatusSubscribe" => {
-                answer(&mut workload, ticket, 201, json!({ "subscriptionId": "n" })).unwrap()
+                answer(&mut workload, ticket, 201, json!({ "subscriptionId": "n" })).unwrap();
             }
             _ => {}
         }

@@ -1,0 +1,393 @@
+//! The command line of the laboratory, to be mounted by the binary: `signalbox lab …` and `signalbox lab-sim …`.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use settings::Period;
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use crate::callmodel::{self, CallModel, Found};
+use crate::report::{self, Report, Verdict};
+use crate::run::{self, Options, Progress, Rate, figure};
+
+/// Measure a function with an operator's call model.
+#[derive(Debug, Args)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LabCommand {
+    /// The call models there are
+    List {
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+    /// A call model: its traffic, what the guide measured, and where the guide contradicts itself
+    Show {
+        /// Name (nrf/5k) or path of a YAML file
+        model: String,
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a call model against a function that is started for it
+    Run(RunArgs),
+    /// Render the report of a run again, or compare two runs
+    Report {
+        /// Folder of a run; a second one to compare with
+        #[arg(required = true, num_args = 1..=2)]
+        folders: Vec<PathBuf>,
+        /// For machines
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// Name (nrf/5k) or path of a YAML file
+    model: String,
+    /// How long to measure, after warming up
+    #[arg(long, default_value = "60s", value_parser = period)]
+    duration: Duration,
+    /// How long to warm up
+    #[arg(long, default_value = "5s", value_parser = period)]
+    warmup: Duration,
+    /// Transactions per second, a factor such as 0.2x, or max to search for the knee
+    #[arg(long, value_parser = str::parse::<Rate>)]
+    rate: Option<Rate>,
+    /// Cores of the function (0 or 0-3,6); generator and simulators get the others
+    #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
+    pin: Option<std::vec::Vec<usize>>,
+    /// Where reports go; a new folder under lab-runs if not given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Connections to the function, instead of the model's
+    #[arg(long)]
+    connections: Option<u32>,
+    /// Generator threads
+    #[arg(long, default_value_t = 1)]
+    generators: usize,
+    /// Load a function that runs already, at this address
+    #[arg(long, value_name = "ADDRESS")]
+    target: Option<SocketAddr>,
+    /// Settings of the function, laid over those that the lab makes
+    #[arg(long, value_name = "FILE")]
+    function_config: Option<PathBuf>,
+    /// The program that runs the function, instead of this one
+    #[arg(long, value_name = "PROGRAM", hide = true)]
+    program: Option<PathBuf>,
+    /// Print report.json instead of a summary
+    #[arg(long)]
+    json: bool,
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    text.parse::<Period>()
+        .map(Period::duration)
+        .map_err(|error| format!("{text:?} {error}, as in 60s or 5m"))
+}
+
+/// What a command ends with: 0 done or passed, 1 failed, 2 usage or configuration.
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+
+impl LabArgs {
+    /// Does what the command line says.
+    #[must_use]
+    pub fn run(self) -> ExitCode {
+        let done = match self.command {
+            LabCommand::List { json } => list(json),
+            LabCommand::Show { model, json } => show(&model, json),
+            LabCommand::Run(args) => measure(args),
+            LabCommand::Report { folders, json } => again(&folders, json),
+        };
+        done.unwrap_or_else(|failure| {
+            eprintln!("{}", failure.words);
+            ExitCode::from(failure.code)
+        })
+    }
+}
+
+/// Why a command failed.
+struct Failure {
+    words: String,
+    code: u8,
+}
+
+fn failure(code: u8) -> impl Fn(&dyn std::fmt::Display) -> Failure {
+    move |words| Failure {
+        words: words.to_string(),
+        code,
+    }
+}
+
+fn find(name: &str) -> Result<Found, Failure> {
+    callmodel::find(name).map_err(|error| failure(USAGE)(&error))
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    // A reader that went away (`| head`) is not an error.
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failure(FAILED)(&error)),
+        _ => Ok(()),
+    }
+}
+
+fn json_text(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|error| failure(FAILED)(&error))
+}
+
+fn list(json: bool) -> Result<ExitCode, Failure> {
+    let found: Vec<Found> = callmodel::names().map(find).collect::<Result<_, _>>()?;
+    if json {
+        let rows: Vec<_> = found
+            .iter()
+            .map(|f| serde_json::json!({ "name": f.name, "title": f.model.title, "tps": f.model.ingress_tps() }))
+            .collect();
+        say(&json_text(&rows)?)?;
+    } else {
+        for Found { name, model } in &found {
+            let guide = model.guide.cpu_us_per_transaction().map_or(String::new(), |us| {
+                format!(
+                    "   guide: {} ms of processor time per transaction",
+                    figure(us / 1000.0)
+                )
+            });
+            say(&format!(
+                "{name:<12} {:>8} TPS   {}{guide}\n",
+                figure(model.ingress_tps()),
+                model.title
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(name: &str, json: bool) -> Result<ExitCode, Failure> {
+    let found = find(name)?;
+    say(&if json {
+        json_text(&found.model)?
+    } else {
+        describe(&found)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A call model for people.
+fn describe(Found { name, model }: &Found) -> String {
+    use std::fmt::Write;
+    let mut out = String::new();
+    let CallModel {
+        title,
+        summary,
+        source,
+        guide,
+        ..
+    } = model;
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "{name}: {title}\n\n{summary}\n\nFrom: {}, release {}, section {}",
+        source.guide, source.release, source.section
+    );
+    let _ = writeln!(
+        out,
+        "\nTraffic ({} ingress transactions per second):",
+        figure(model.ingress_tps())
+    );
+    if let Some(nrf) = &model.nrf {
+        let rows = serde_json::to_value(nrf.operations).unwrap_or_default();
+        for (operation, tps) in rows.as_object().into_iter().flatten() {
+            let tps = tps.as_f64().unwrap_or(0.0);
+            if tps > 0.0 {
+                let _ = writeln!(out, "  {operation:<26} {:>9}/s", figure(tps));
+            }
+        }
+        let _ = writeln!(
+            out,
+            "  and out: {} SLF queries, {} forwarded discoveries, {} notifications per second",
+            figure(nrf.slf_queries()),
+            figure(nrf.outgoing.forwarded),
+            figure(nrf.outgoing.notifications)
+        );
+        let _ = writeln!(out, "\n{} functions:", nrf.population_total());
+        for row in &nrf.population {
+            let [least, most] = row.profile_bytes;
+            let _ = writeln!(
+                out,
+                "  {:<5} {:>4}  profiles of {least} to {most} bytes",
+                row.nf_type, row.count
+            );
+        }
+    }
+    let _ = writeln!(
+        out,
+        "\nThe guide's processor time, without {}:",
+        guide.cpu_excludes.as_deref().unwrap_or("nothing")
+    );
+    for row in &guide.cpu {
+        let _ = writeln!(
+            out,
+            "  {:<18} {:<40} {:>8.3} cores",
+            row.service,
+            row.arithmetic(),
+            row.cores_used()
+        );
+    }
+    if let Some(us) = guide.cpu_us_per_transaction() {
+        let _ = writeln!(
+            out,
+            "  {:.3} cores / {} TPS = {} µs per ingress transaction",
+            guide.cores_used(),
+            figure(guide.ingress_tps),
+            figure(us)
+        );
+    }
+    if !model.choices.is_empty() {
+        let _ = writeln!(out, "\nWhere the guide contradicts itself or is silent:");
+        for choice in &model.choices {
+            let _ = writeln!(
+                out,
+                "  {}\n    printed: {}\n    taken:   {}",
+                choice.about, choice.printed, choice.taken
+            );
+        }
+    }
+    out
+}
+
+fn measure(args: RunArgs) -> Result<ExitCode, Failure> {
+    let found = find(&args.model)?;
+    let out = args.out.unwrap_or_else(|| folder_for(&found.name));
+    let options = Options {
+        rate: args.rate.unwrap_or_default(),
+        duration: args.duration,
+        warmup: args.warmup,
+        pin: args.pin.unwrap_or_default(),
+        connections: args.connections,
+        generators: args.generators.clamp(1, 64),
+        out: out.clone(),
+        program: args.program,
+        target: args.target,
+        function_config: args.function_config,
+    };
+    let mut progress = Progress::default();
+    let made = run::run(&found, &options, &mut progress);
+    progress.clear();
+    let (report, series) = made.map_err(|error| match &error {
+        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
+        _ => failure(FAILED)(&error),
+    })?;
+    report::write(&out, &report, &series)
+        .map_err(|error| failure(FAILED)(&format!("cannot write to {}: {error}", out.display())))?;
+    say(&if args.json {
+        json_text(&report)?
+    } else {
+        summary(&report, &out)
+    })?;
+    Ok(if report.verdict == Verdict::Pass {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}
+
+fn folder_for(model: &str) -> PathBuf {
+    let now = OffsetDateTime::now_utc();
+    let stamp = now
+        .format(format_description!("[year][month][day]-[hour][minute][second]"))
+        .unwrap_or_default();
+    let model = Path::new(model).file_stem().map_or(model.to_owned(), |stem| {
+        let folder = Path::new(model)
+            .parent()
+            .and_then(Path::file_name)
+            .map(|f| format!("{}-", f.to_string_lossy()));
+        folder.unwrap_or_default() + &stem.to_string_lossy()
+    });
+    PathBuf::from("lab-runs").join(format!("{model}-{stamp}"))
+}
+
+fn summary(report: &Report, out: &Path) -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    let verdict = if report.verdict == Verdict::Pass {
+        "passed"
+    } else {
+        "FAILED"
+    };
+    let _ = writeln!(text, "{}: {verdict}", report.model);
+    if let Some(knee) = &report.knee {
+        let _ = writeln!(
+            text,
+            "  knee        {} TPS, limited by {}",
+            figure(knee.tps),
+            knee.limited_by
+        );
+    }
+    let _ = writeln!(
+        text,
+        "  rate        {} TPS achieved of {} offered, {:.4}% right, over {} s",
+        figure(report.achieved_tps),
+        figure(report.offered_tps),
+        report.success_ratio * 100.0,
+        figure(report.duration_s)
+    );
+    if let (Some(ours), Some(guide)) = (report.functions.first(), report.guide.functions.first()) {
+        let _ = writeln!(
+            text,
+            "  processor   {} µs per ingress transaction ({} cores); the guide: {} µs",
+            figure(ours.cpu_us_per_transaction),
+            figure(ours.cpu_cores_avg),
+            figure(guide.cpu_us_per_transaction)
+        );
+    }
+    for check in &report.checks {
+        let mark = if check.pass { "✓" } else { "✗" };
+        let _ = writeln!(
+            text,
+            "  {mark} {}: {} (expected: {})",
+            check.name, check.got, check.expected
+        );
+    }
+    let _ = writeln!(text, "  report      {}", out.join("report.html").display());
+    text
+}
+
+fn again(folders: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
+    let read = |folder: &PathBuf| report::read(folder).map_err(|error| failure(USAGE)(&error));
+    match folders {
+        [first, second] => {
+            let comparison = report::compare(&read(first)?.0, &read(second)?.0);
+            say(&if json {
+                json_text(&comparison.rows)?
+            } else {
+                comparison.to_string()
+            })?;
+        }
+        _ => {
+            for folder in folders {
+                let (report, series) = read(folder)?;
+                report::render(folder, &report, &series).map_err(|error| {
+                    failure(FAILED)(&format!("cannot write to {}: {error}", folder.display()))
+                })?;
+                say(&if json {
+                    json_text(&report)?
+                } else {
+                    summary(&report, folder)
+                })?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

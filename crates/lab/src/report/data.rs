@@ -1,0 +1,294 @@
+//! The data of a report.
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::OperationRecord;
+use crate::measure::Machine;
+
+/// `report.json`: the figures of a run. Other tools read it; fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Name of the call model.
+    pub model: String,
+    /// When the measured part began (RFC 3339).
+    pub started: String,
+    /// Length of the measured part.
+    pub duration_s: f64,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// Ingress transactions per second that the schedule asked for.
+    pub offered_tps: f64,
+    /// Ingress transactions per second that were answered rightly.
+    pub achieved_tps: f64,
+    /// Share of the offered that were answered rightly.
+    pub success_ratio: f64,
+    /// By operation.
+    pub operations: Vec<OperationFigures>,
+    /// The functions under test.
+    pub functions: Vec<FunctionFigures>,
+    /// What the guide printed, in the same fields.
+    pub guide: GuideFigures,
+    /// What had to hold.
+    pub checks: Vec<Check>,
+    /// The highest rate that held, when it was searched for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub knee: Option<Knee>,
+    /// Whether every check passed.
+    pub verdict: Verdict,
+}
+
+/// What came of an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationFigures {
+    /// Its name.
+    pub name: String,
+    /// How many were offered.
+    pub count: u64,
+    /// How many of them failed.
+    pub errors: u64,
+    /// From the intended time of sending to the end of the answer.
+    pub latency_ms: Latency,
+}
+
+/// Percentiles in milliseconds. A guide leaves out what it does not print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mean: Option<f64>,
+    /// Median.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub p999: Option<f64>,
+    /// Longest.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max: Option<f64>,
+}
+
+/// Milliseconds, to three digits after the point.
+fn millis(micros: f64) -> f64 {
+    micros.round() / 1000.0
+}
+
+impl Latency {
+    /// Of recorded requests; empty when there are none.
+    #[must_use]
+    pub fn of(record: &OperationRecord) -> Self {
+        let histogram = &record.latency;
+        if histogram.is_empty() {
+            return Self::default();
+        }
+        let at = |quantile| Some(millis(histogram.value_at_quantile(quantile) as f64));
+        Self {
+            mean: Some(millis(histogram.mean())),
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: Some(millis(histogram.max() as f64)),
+        }
+    }
+}
+
+/// What a function used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FunctionFigures {
+    /// Its name.
+    pub name: String,
+    /// The cores it was kept to; empty for any.
+    pub pinned_cpus: Vec<usize>,
+    /// Cores in use on average.
+    pub cpu_cores_avg: f64,
+    /// Processor time per right ingress transaction, in microseconds.
+    pub cpu_us_per_transaction: f64,
+    /// The most resident memory, in MiB.
+    pub rss_mb_max: f64,
+    /// Connections that peers made to it.
+    pub connections_in: u32,
+    /// Connections that it made.
+    pub connections_out: u32,
+    /// Bytes it received on the wire, before encryption.
+    pub bytes_in: u64,
+    /// Bytes it sent.
+    pub bytes_out: u64,
+}
+
+/// What the guide printed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GuideFigures {
+    /// The document.
+    pub source: String,
+    /// Length of its run.
+    pub duration_s: f64,
+    /// Ingress transactions per second aimed at.
+    pub offered_tps: f64,
+    /// Transactions per second reached.
+    pub achieved_tps: f64,
+    /// Latencies, by our operation where there is one, else by the guide's own name.
+    pub operations: Vec<GuideRow>,
+    /// Processor time and connections, as one function.
+    pub functions: Vec<FunctionFigures>,
+}
+
+/// A latency of the guide.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GuideRow {
+    /// Our operation, or the guide's name of the stretch.
+    pub name: String,
+    /// The guide's name of the stretch.
+    pub stretch: String,
+    /// What it printed.
+    pub latency_ms: Latency,
+}
+
+/// Something that had to hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// What.
+    pub name: String,
+    /// What was expected, in words.
+    pub expected: String,
+    /// What was found.
+    pub got: String,
+    /// Whether it held.
+    pub pass: bool,
+}
+
+/// The highest rate that held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knee {
+    /// Ingress transactions per second.
+    pub tps: f64,
+    /// What kept it from more, in words.
+    pub limited_by: String,
+}
+
+/// Whether a run passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Every check held.
+    Pass,
+    /// At least one did not.
+    Fail,
+}
+
+/// `series.json`: what renderings need besides the report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Title of the call model.
+    pub title: String,
+    /// What the traffic is like.
+    pub summary: String,
+    /// Second by second.
+    pub timeline: Vec<Point>,
+    /// The spread of latencies, by operation.
+    pub spreads: Vec<Spread>,
+    /// Failures by kind.
+    pub failures: Vec<(String, u64)>,
+    /// The first failures in words.
+    pub examples: Vec<String>,
+    /// Processes of the lab itself.
+    pub lab: Vec<LabProcess>,
+    /// The steps of the search for the knee.
+    pub steps: Vec<Step>,
+    /// How the guide's processor time comes about: service, arithmetic, cores.
+    pub guide_cpu: Vec<(String, String, f64)>,
+    /// What of the guide's deployment is not in that.
+    pub guide_cpu_excludes: String,
+    /// Contradictions of the guide: about, printed, taken.
+    pub choices: Vec<(String, String, String)>,
+    /// What a reader should know of this run.
+    pub notes: Vec<String>,
+}
+
+/// A second of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Seconds from the start of the generator.
+    pub t: f64,
+    /// Whether it belongs to the measured part.
+    pub measured: bool,
+    /// Transactions per second the schedule asked for.
+    pub offered: f64,
+    /// Transactions per second answered rightly.
+    pub achieved: f64,
+    /// Failures per second.
+    pub failed: f64,
+    /// Median latency in milliseconds.
+    pub p50: f64,
+    /// 99th percentile in milliseconds.
+    pub p99: f64,
+    /// Cores in use by the function.
+    pub cpu: f64,
+    /// Cores in use by the generator.
+    pub generator_cpu: f64,
+    /// Requests without an answer.
+    pub in_flight: u64,
+}
+
+/// How the latencies of an operation are spread, in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The operation.
+    pub name: String,
+    /// Latency at [`Spread::QUANTILES`].
+    pub at: Vec<f64>,
+}
+
+impl Spread {
+    /// The quantiles of [`Spread::at`].
+    pub const QUANTILES: [f64; 9] = [0.0, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0];
+
+    /// Of recorded requests.
+    #[must_use]
+    pub fn of(name: &str, record: &OperationRecord) -> Self {
+        let at = |quantile| millis(record.latency.value_at_quantile(quantile) as f64);
+        Self {
+            name: name.to_owned(),
+            at: Self::QUANTILES.map(at).to_vec(),
+        }
+    }
+}
+
+/// A process of the lab.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabProcess {
+    /// What it plays.
+    pub name: String,
+    /// Cores in use on average.
+    pub cpu_cores_avg: f64,
+    /// Requests it sent or received in the whole run.
+    pub requests: u64,
+}
+
+/// A step of the search for the knee.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Transactions per second asked for.
+    pub tps: f64,
+    /// Transactions per second answered rightly.
+    pub achieved_tps: f64,
+    /// Share of the offered answered rightly.
+    pub success_ratio: f64,
+    /// 99th percentile in milliseconds.
+    pub p99_ms: f64,
+    /// Cores in use by the function.
+    pub cpu_cores: f64,
+    /// Share of the generator's busiest thread that was in use.
+    pub generator_busy: f64,
+    /// Whether it held; if not, why.
+    pub failed: Option<String>,
+}

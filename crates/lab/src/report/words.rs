@@ -1,0 +1,103 @@
+//! Numbers and rows that both renderings show.
+
+use super::data::{Latency, Report};
+use crate::run::figure;
+
+/// Milliseconds for people; a dash when not known.
+pub(super) fn ms(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), figure)
+}
+
+/// Name, this run and guide, for the comparison at the top of a report.
+pub(super) fn comparison(report: &Report) -> Vec<[String; 4]> {
+    let guide = &report.guide;
+    let mut rows = vec![
+        row(
+            "rate aimed at",
+            figure(report.offered_tps),
+            figure(guide.offered_tps),
+            "TPS",
+        ),
+        row(
+            "rate achieved",
+            figure(report.achieved_tps),
+            figure(guide.achieved_tps),
+            "TPS",
+        ),
+        row(
+            "success",
+            format!("{:.4}", report.success_ratio * 100.0),
+            "–".to_owned(),
+            "%",
+        ),
+        row(
+            "duration",
+            duration(report.duration_s),
+            duration(guide.duration_s),
+            "",
+        ),
+    ];
+    if let (Some(ours), Some(theirs)) = (report.functions.first(), guide.functions.first()) {
+        rows.extend([
+            row(
+                "processor time per ingress transaction",
+                figure(ours.cpu_us_per_transaction),
+                figure(theirs.cpu_us_per_transaction),
+                "µs",
+            ),
+            row(
+                "cores in use",
+                figure(ours.cpu_cores_avg),
+                figure(theirs.cpu_cores_avg),
+                "",
+            ),
+            row(
+                "connections in",
+                ours.connections_in.to_string(),
+                theirs.connections_in.to_string(),
+                "",
+            ),
+            row(
+                "connections out",
+                ours.connections_out.to_string(),
+                theirs.connections_out.to_string(),
+                "",
+            ),
+        ]);
+    }
+    rows
+}
+
+fn row(name: &str, ours: String, theirs: String, unit: &str) -> [String; 4] {
+    [name.to_owned(), ours, theirs, unit.to_owned()]
+}
+
+/// A length of time for people.
+pub(super) fn duration(seconds: f64) -> String {
+    if seconds >= 7200.0 {
+        format!("{} h", figure(seconds / 3600.0))
+    } else {
+        format!("{} s", figure(seconds))
+    }
+}
+
+/// How many times less processor time a transaction took than in the guide.
+pub(super) fn factor(report: &Report) -> Option<f64> {
+    let ours = report.functions.first()?.cpu_us_per_transaction;
+    let theirs = report.guide.functions.first()?.cpu_us_per_transaction;
+    (ours > 0.0 && theirs > 0.0).then(|| theirs / ours)
+}
+
+/// The percentiles of a row, in the order of the tables.
+pub(super) fn percentiles(latency: &Latency) -> [String; 7] {
+    [
+        latency.mean,
+        latency.p50,
+        latency.p90,
+        latency.p95,
+        latency.p99,
+        latency.p999,
+        latency.max,
+    ]
+    .map(ms)
+}

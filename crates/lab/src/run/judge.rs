@@ -1,0 +1,470 @@
+//! From what was counted to what it means: the report.
+
+use std::time::{Duration, Instant};
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::figure;
+use super::rig::{Place, Rig};
+use crate::callmodel::{Bounds, Found, Guide};
+use crate::load::{FailureKind, Record};
+use crate::measure::{Connections, Machine, Usage};
+use crate::report::{
+    Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, OperationFigures, Point,
+    Report, Series, Spread, Step, Verdict,
+};
+use crate::sim::Stats;
+
+/// A generator thread that uses more of its core than this is at its limit.
+const BUSY: f64 = 0.9;
+/// A function that uses more of its cores than this is at its limit.
+const FULL: f64 = 0.9;
+/// A generator that was later than this did not send when it should have.
+const LATE: Duration = Duration::from_millis(100);
+/// The least share of the schedule that must be achieved.
+const ACHIEVED: f64 = 0.99;
+
+/// What was used up to a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    pub(super) at: Instant,
+    pub(super) usage: Option<Usage>,
+    pub(super) simulators: Vec<(Stats, Usage)>,
+    pub(super) generator_cpu: Vec<Duration>,
+    pub(super) generator_bytes: (u64, u64),
+}
+
+/// A part of a run that was looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) tps: f64,
+    pub(super) record: Record,
+    pub(super) before: Mark,
+    pub(super) after: Mark,
+    pub(super) lateness: Duration,
+}
+
+impl Window {
+    fn seconds(&self) -> f64 {
+        self.after
+            .at
+            .duration_since(self.before.at)
+            .as_secs_f64()
+            .max(1e-3)
+    }
+
+    fn cores(&self) -> f64 {
+        let used = |mark: &Mark| mark.usage.map_or(Duration::ZERO, |usage| usage.cpu);
+        used(&self.after).saturating_sub(used(&self.before)).as_secs_f64() / self.seconds()
+    }
+
+    /// The share of its core that the busiest generator thread used.
+    fn generator_busy(&self) -> f64 {
+        let pairs = self.after.generator_cpu.iter().zip(&self.before.generator_cpu);
+        pairs
+            .map(|(after, before)| after.saturating_sub(*before).as_secs_f64())
+            .fold(0.0, f64::max)
+            / self.seconds()
+    }
+}
+
+/// Why a window is beyond the knee; `None` when it is not.
+pub(super) fn beyond_knee(window: &Window, bounds: &Bounds) -> Option<String> {
+    let total = window.record.total();
+    let success = total.succeeded as f64 / (total.offered as f64).max(1.0);
+    let p99 = total.latency.value_at_quantile(0.99) as f64 / 1000.0;
+    let bound = bounds.knee_p99.duration().as_secs_f64() * 1000.0;
+    if success < bounds.knee_success.fraction() {
+        let most = FailureKind::ALL
+            .into_iter()
+            .max_by_key(|kind| total.failed[*kind as usize]);
+        let most = most.map_or("", FailureKind::name);
+        return Some(format!("success {:.3}% (mostly {most})", success * 100.0));
+    }
+    if p99 > bound {
+        return Some(format!("p99 {} ms over {} ms", figure(p99), figure(bound)));
+    }
+    let offered = total.offered as f64 / window.seconds();
+    if offered < window.tps * 0.97 {
+        return Some(format!("the generator offered only {} TPS", figure(offered)));
+    }
+    None
+}
+
+/// A step of the search as data.
+pub(super) fn step(window: &Window, failed: Option<String>) -> Step {
+    let total = window.record.total();
+    Step {
+        tps: window.tps,
+        achieved_tps: total.succeeded as f64 / window.seconds(),
+        success_ratio: total.succeeded as f64 / (total.offered as f64).max(1.0),
+        p99_ms: total.latency.value_at_quantile(0.99) as f64 / 1000.0,
+        cpu_cores: window.cores(),
+        generator_busy: window.generator_busy(),
+        failed,
+    }
+}
+
+/// A step of the search for people.
+pub(super) fn step_in_words(step: &Step) -> String {
+    format!(
+        "{:>9} TPS  {}  p99 {} ms, function {:.2} cores, generator {:.0}% busy{}",
+        figure(step.tps),
+        if step.failed.is_none() { "held  " } else { "failed" },
+        figure(step.p99_ms),
+        step.cpu_cores,
+        step.generator_busy * 100.0,
+        step.failed
+            .as_ref()
+            .map_or(String::new(), |why| format!(" ({why})")),
+    )
+}
+
+/// What kept the search from a higher rate, judged by the lowest step that failed.
+pub(super) fn limit(steps: &[Step], place: &Place, seen: bool) -> String {
+    let failed = steps
+        .iter()
+        .filter(|s| s.failed.is_some())
+        .min_by(|a, b| a.tps.total_cmp(&b.tps));
+    let Some(step) = failed else {
+        return "nothing: the search ended before a rate failed".to_owned();
+    };
+    let why = step.failed.clone().unwrap_or_default();
+    let cores = place.function_cpus.len() as f64;
+    if seen && cores > 0.0 && step.cpu_cores >= cores * FULL {
+        return format!("function: its {cores} core(s) are full ({why})");
+    }
+    if step.generator_busy >= BUSY {
+        return format!(
+            "generator: {:.0}% of a core in use; the function may carry more ({why})",
+            step.generator_busy * 100.0
+        );
+    }
+    if seen && cores == 0.0 {
+        return format!(
+            "the machine: function and lab share its cores (function {:.2} cores; {why})",
+            step.cpu_cores
+        );
+    }
+    format!("function: {why}, with {:.2} of its cores in use", step.cpu_cores)
+}
+
+/// All that a report is made from.
+pub(super) struct Facts<'a> {
+    pub(super) found: &'a Found,
+    pub(super) place: &'a Place,
+    pub(super) rig: &'a Rig,
+    pub(super) names: &'a [String],
+    pub(super) started: OffsetDateTime,
+    pub(super) window: &'a Window,
+    pub(super) end: &'a Mark,
+    pub(super) rss_max: u64,
+    pub(super) connections: Connections,
+    pub(super) connections_asked: u32,
+    pub(super) timeline: Vec<Point>,
+    pub(super) steps: Vec<Step>,
+    pub(super) limited_by: Option<String>,
+}
+
+/// Makes the report.
+pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
+    let checks = checks(&facts);
+    let pass = checks.iter().all(|check| check.pass);
+    let window = facts.window;
+    let total = window.record.total();
+    let seconds = window.seconds();
+    let achieved = total.succeeded as f64 / seconds;
+    let named = || {
+        facts
+            .names
+            .iter()
+            .zip(&window.record.operations)
+            .filter(|(_, o)| o.offered > 0)
+    };
+    let model = &facts.found.model;
+    let functions = facts
+        .rig
+        .function
+        .iter()
+        .map(|_| function(&facts, achieved))
+        .collect();
+    let report = Report {
+        model: facts.found.name.clone(),
+        started: facts.started.format(&Rfc3339).unwrap_or_default(),
+        duration_s: round(seconds, 3),
+        machine: Machine::this(),
+        offered_tps: round(total.offered as f64 / seconds, 1),
+        achieved_tps: round(achieved, 1),
+        success_ratio: round(total.succeeded as f64 / (total.offered as f64).max(1.0), 6),
+        operations: named()
+            .map(|(name, record)| OperationFigures {
+                name: name.clone(),
+                count: record.offered,
+                errors: record.failures(),
+                latency_ms: Latency::of(record),
+            })
+            .collect(),
+        functions,
+        guide: guide(&model.guide, &model.source.guide, facts.rig.name),
+        checks,
+        knee: facts.limited_by.as_ref().map(|by| Knee {
+            tps: round(window.tps, 0),
+            limited_by: by.clone(),
+        }),
+        verdict: if pass { Verdict::Pass } else { Verdict::Fail },
+    };
+    let spreads = named()
+        .filter(|(_, o)| !o.latency.is_empty())
+        .map(|(name, o)| Spread::of(name, o))
+        .collect();
+    let series = Series {
+        title: model.title.clone(),
+        summary: model.summary.clone(),
+        spreads,
+        failures: FailureKind::ALL
+            .into_iter()
+            .map(|kind| (kind.name().to_owned(), total.failed[kind as usize]))
+            .filter(|(_, count)| *count > 0)
+            .collect(),
+        examples: window.record.examples.clone(),
+        lab: lab(&facts),
+        guide_cpu: model
+            .guide
+            .cpu
+            .iter()
+            .map(|c| (c.service.clone(), c.arithmetic(), c.cores_used()))
+            .collect(),
+        guide_cpu_excludes: model.guide.cpu_excludes.clone().unwrap_or_default(),
+        choices: model
+            .choices
+            .iter()
+            .map(|c| (c.about.clone(), c.printed.clone(), c.taken.clone()))
+            .collect(),
+        notes: notes(&facts),
+        timeline: facts.timeline,
+        steps: facts.steps,
+    };
+    (report, series)
+}
+
+fn checks(facts: &Facts<'_>) -> Vec<Check> {
+    let window = facts.window;
+    let bounds = &facts.found.model.bounds;
+    let searched = facts.limited_by.is_some();
+    let success_bound = if searched {
+        bounds.knee_success
+    } else {
+        bounds.success
+    };
+    let p99_bound = if searched { bounds.knee_p99 } else { bounds.p99 };
+    let total = window.record.total();
+    let success = total.succeeded as f64 / (total.offered as f64).max(1.0);
+    let p99 = total.latency.value_at_quantile(0.99) as f64 / 1000.0;
+    let seconds = window.seconds();
+    let offered = total.offered as f64 / seconds;
+    let mut checks = vec![
+        Check {
+            name: "success".to_owned(),
+            expected: format!("at least {success_bound}"),
+            got: format!(
+                "{:.4}% ({} of {} failed)",
+                success * 100.0,
+                total.failures(),
+                total.offered
+            ),
+            pass: success >= success_bound.fraction(),
+        },
+        Check {
+            name: "offered rate".to_owned(),
+            expected: format!("{} TPS ± 1%", figure(window.tps)),
+            got: format!("{} TPS", figure(offered)),
+            // A Poisson schedule of n arrivals varies by its root.
+            pass: (offered / window.tps - 1.0).abs() < 0.01 + 4.0 / (window.tps * seconds).sqrt(),
+        },
+        Check {
+            name: "achieved rate".to_owned(),
+            expected: format!("at least {}% of what was offered", ACHIEVED * 100.0),
+            got: format!("{} TPS", figure(total.succeeded as f64 / seconds)),
+            pass: total.succeeded as f64 >= total.offered as f64 * ACHIEVED,
+        },
+        Check {
+            name: "latency".to_owned(),
+            expected: format!("p99 of all transactions up to {p99_bound}"),
+            got: format!("{} ms", figure(p99)),
+            pass: p99 <= p99_bound.duration().as_secs_f64() * 1000.0,
+        },
+        Check {
+            name: "generator on time".to_owned(),
+            expected: format!("never more than {} ms late", LATE.as_millis()),
+            got: format!(
+                "{} ms late at most",
+                figure(window.lateness.as_secs_f64() * 1000.0)
+            ),
+            pass: window.lateness <= LATE,
+        },
+    ];
+    for outgoing in &facts.rig.outgoing {
+        let expected = (outgoing.expected.0)();
+        let got = facts
+            .end
+            .simulators
+            .get(outgoing.simulator)
+            .map_or(0, |(stats, _)| stats.requests);
+        if expected == 0 && got == 0 {
+            continue;
+        }
+        // Requests that failed half-way were sent on without being expected; the search for the knee makes many.
+        let slack = if searched {
+            0.10
+        } else {
+            bounds.outgoing.fraction()
+        };
+        let slack = (expected as f64 * slack)
+            .max(3.0 * (expected as f64).sqrt())
+            .max(50.0);
+        checks.push(Check {
+            name: outgoing.name.to_owned(),
+            expected: format!(
+                "{} in the whole run, as the answers imply",
+                figure(expected as f64)
+            ),
+            got: figure(got as f64),
+            pass: (got as f64 - expected as f64).abs() <= slack,
+        });
+        let bad = facts
+            .end
+            .simulators
+            .get(outgoing.simulator)
+            .map_or(0, |(stats, _)| stats.bad_requests);
+        if bad > 0 {
+            checks.push(Check {
+                name: format!("{} well formed", outgoing.name),
+                expected: "every request made sense to the simulator".to_owned(),
+                got: format!("{} did not", figure(bad as f64)),
+                pass: false,
+            });
+        }
+    }
+    checks
+}
+
+fn function(facts: &Facts<'_>, achieved: f64) -> FunctionFigures {
+    let window = facts.window;
+    let cores = window.cores();
+    // What the function's peers sent is what it received.
+    let (mut bytes_in, mut bytes_out) = (0, 0);
+    let generator = |mark: &Mark| mark.generator_bytes;
+    let (before, after) = (generator(&window.before), generator(&window.after));
+    bytes_out += after.0.saturating_sub(before.0);
+    bytes_in += after.1.saturating_sub(before.1);
+    for ((before, _), (after, _)) in window.before.simulators.iter().zip(&window.after.simulators) {
+        bytes_out += after.bytes_in.saturating_sub(before.bytes_in);
+        bytes_in += after.bytes_out.saturating_sub(before.bytes_out);
+    }
+    FunctionFigures {
+        name: facts.rig.name.to_owned(),
+        pinned_cpus: facts.place.function_cpus.clone(),
+        cpu_cores_avg: round(cores, 3),
+        cpu_us_per_transaction: round(cores * 1e6 / achieved.max(1e-9), 2),
+        rss_mb_max: round(facts.rss_max as f64 / f64::from(1 << 20), 1),
+        connections_in: facts.connections.incoming,
+        connections_out: facts.connections.outgoing,
+        bytes_in,
+        bytes_out,
+    }
+}
+
+fn guide(guide: &Guide, source: &str, function: &str) -> GuideFigures {
+    let ms = |period: Option<settings::Period>| period.map(|p| round(p.duration().as_secs_f64() * 1000.0, 3));
+    GuideFigures {
+        source: source.to_owned(),
+        duration_s: guide.duration.duration().as_secs_f64(),
+        offered_tps: guide.target_tps,
+        achieved_tps: guide.achieved_tps,
+        operations: guide
+            .latency
+            .iter()
+            .map(|row| GuideRow {
+                name: row.operation.clone().unwrap_or_else(|| row.stretch.clone()),
+                stretch: row.stretch.clone(),
+                latency_ms: Latency {
+                    mean: ms(row.mean),
+                    p50: ms(row.p50),
+                    p90: ms(row.p90),
+                    p95: ms(row.p95),
+                    p99: ms(row.p99),
+                    p999: None,
+                    max: ms(row.max),
+                },
+            })
+            .collect(),
+        functions: vec![FunctionFigures {
+            name: function.to_owned(),
+            cpu_cores_avg: round(guide.cores_used(), 3),
+            cpu_us_per_transaction: round(guide.cpu_us_per_transaction().unwrap_or(0.0), 1),
+            connections_in: guide.connections_in.unwrap_or(0),
+            connections_out: guide.connections_out.unwrap_or(0),
+            ..FunctionFigures::default()
+        }],
+    }
+}
+
+fn lab(facts: &Facts<'_>) -> Vec<LabProcess> {
+    let window = facts.window;
+    let cores =
+        |after: Duration, before: Duration| after.saturating_sub(before).as_secs_f64() / window.seconds();
+    let sum = |mark: &Mark| mark.generator_cpu.iter().sum::<Duration>();
+    let mut lab = vec![LabProcess {
+        name: "generator".to_owned(),
+        cpu_cores_avg: round(cores(sum(&window.after), sum(&window.before)), 3),
+        requests: window.record.total().offered,
+    }];
+    for (at, simulator) in facts.rig.simulators.iter().enumerate() {
+        let (Some(before), Some(after), Some(end)) = (
+            window.before.simulators.get(at),
+            window.after.simulators.get(at),
+            facts.end.simulators.get(at),
+        ) else {
+            continue;
+        };
+        lab.push(LabProcess {
+            name: simulator.name().to_owned(),
+            cpu_cores_avg: round(cores(after.1.cpu, before.1.cpu), 3),
+            requests: end.0.requests,
+        });
+    }
+    lab
+}
+
+fn notes(facts: &Facts<'_>) -> Vec<String> {
+    let mut notes = facts.rig.notes.clone();
+    notes.push(format!("{} connections to the function", facts.connections_asked));
+    let guide = facts
+        .found
+        .model
+        .guide
+        .connections_in
+        .unwrap_or(facts.connections_asked);
+    if guide != facts.connections_asked {
+        notes.push(format!("the guide counts {guide} connections into its gateway"));
+    }
+    if facts.rig.function.is_none() {
+        notes.push("the function ran already: nothing is known of its processor time".to_owned());
+    } else if facts.place.function_cpus.is_empty() {
+        notes.push("not pinned: function, generator and simulators shared the cores".to_owned());
+    }
+    let busy = facts.window.generator_busy();
+    if busy >= BUSY {
+        notes.push(format!(
+            "the generator's busiest thread used {:.0}% of a core: latencies include its own",
+            busy * 100.0
+        ));
+    }
+    notes
+}
+
+fn round(number: f64, digits: i32) -> f64 {
+    let factor = 10_f64.powi(digits);
+    (number * factor).round() / factor
+}

@@ -1,0 +1,62 @@
+//! A run from start to end: set up, warm up, measure (or search for the knee), judge, report.
+
+mod children;
+mod judge;
+mod nrf;
+mod options;
+mod progress;
+mod ramp;
+mod rig;
+mod session;
+
+use crate::callmodel::{Found, Function};
+use crate::report::{Report, Series};
+
+pub use children::{ChildError, Guarded, Simulator};
+pub use options::{Options, Rate, cpu_list};
+pub use progress::{Progress, figure};
+pub use ramp::Ramp;
+pub use rig::RigError;
+
+/// A run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Something could not be set up.
+    #[error(transparent)]
+    Rig(#[from] RigError),
+    /// The generator failed.
+    #[error("the generator failed: {0}")]
+    Generator(std::io::Error),
+    /// The function ended while it was under load.
+    #[error(transparent)]
+    Function(#[from] ChildError),
+    /// The model has no traffic that the lab can make.
+    #[error("the model describes no traffic")]
+    Empty,
+    /// Nothing held, not even the lowest rate.
+    #[error("no rate held: at {tps} transactions per second {why}")]
+    NoKnee {
+        /// The lowest rate that was tried.
+        tps: String,
+        /// Why it did not hold.
+        why: String,
+    },
+}
+
+/// Makes a run.
+///
+/// # Errors
+/// When it cannot be made; a run that was made and failed its checks is no error.
+pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<(Report, Series), RunError> {
+    let model = &found.model;
+    let full = model.ingress_tps();
+    let tps = options.tps(full);
+    // A search begins low, so that a slow function has a knee as well.
+    let lowest = tps.unwrap_or(session::search_start(full));
+    let place = rig::Place::new(options)?;
+    progress.status("starting the function and its simulated peers …");
+    let rig = match model.function().ok_or(RunError::Empty)? {
+        Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
+    };
+    session::Session::new(found, options, &place, rig, progress)?.run(tps)
+}

@@ -1,0 +1,214 @@
+//! An NRF under test: its settings, its SLF, another NRF, and consumers that take notifications.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use settings::Listen;
+
+use super::Options;
+use super::children::{Guarded, Simulator};
+use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
+use crate::callmodel::nrf::NrfModel;
+use crate::load::Workload;
+use crate::sim::{GroupRange, RemoteNrfSettings, RoleName, Settings};
+use crate::workload::nrf::traffic::Shared;
+use crate::workload::nrf::{
+    FIRST_REMOTE_SUBSCRIBER, FIRST_SUBSCRIBER, NrfWorkload, Plan, Population, Queries, REMOTE_GROUP,
+    SUBSCRIBERS, population, setup,
+};
+
+/// Addresses that notifications go to.
+const SINKS: u16 = 8;
+/// Addresses of the SLF.
+const SLFS: u16 = 3;
+
+/// Starts everything. `lowest_tps` is the least that will be sent: heart-beats come no more often than that.
+///
+/// # Errors
+/// When something does not start, or the NRF refuses its population.
+pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64) -> Result<Rig, RigError> {
+    let population = Population::new(model);
+    let simulate = |name: &str, settings: Settings| {
+        Simulator::start(&place.program, name, &settings, &place.lab_cpus, &place.folder)
+    };
+    let several = |count: u16| Listen((0..count).map(|_| ([127, 0, 0, 1], 0).into()).collect());
+    let slf = simulate(
+        "slf",
+        Settings {
+            role: RoleName::Slf,
+            listen: several(SLFS),
+            latency: model.simulators.slf,
+            slf: crate::sim::SlfSettings {
+                groups: groups(model, &population),
+            },
+            ..Settings::default()
+        },
+    )?;
+    let forwarded = model
+        .population
+        .iter()
+        .find(|p| Some(&p.nf_type) == model.features.forwarded_type.as_ref());
+    let remote = simulate(
+        "remote-nrf",
+        Settings {
+            role: RoleName::Nrf,
+            latency: model.simulators.remote_nrf,
+            nrf: RemoteNrfSettings {
+                profiles: model
+                    .discovery
+                    .iter()
+                    .find(|d| Some(&d.target) == model.features.forwarded_type.as_ref())
+                    .map_or(6, |d| d.profiles),
+                profile_bytes: forwarded.map_or(3200, |p| p.profile_bytes[1]),
+            },
+            ..Settings::default()
+        },
+    )?;
+    let consumers = simulate(
+        "consumers",
+        Settings {
+            role: RoleName::Consumer,
+            listen: several(SINKS),
+            latency: model.simulators.consumer,
+            ..Settings::default()
+        },
+    )?;
+
+    let heartbeat_s = heartbeat(model, lowest_tps);
+    let mut function = None;
+    let address = match options.target {
+        Some(address) => address,
+        None => {
+            let address = free_address()?;
+            let file = place.folder.join("nrf.yaml");
+            let made = config(model, options, place, &remote, address, heartbeat_s)?;
+            write_config(&file, made, options.function_config.as_deref())?;
+            let mut command = Command::new(&place.program);
+            command.arg("run").arg("nrf").arg("--config").arg(&file);
+            let log = place.folder.join("nrf.log");
+            command
+                .stdout(std::process::Stdio::null())
+                .stdin(std::process::Stdio::null());
+            let mut child = Guarded::start("nrf", command, &place.function_cpus, &log)?;
+            child.wait_for(address)?;
+            function = Some(child);
+            address
+        }
+    };
+
+    let plan = Arc::new(Plan::new(model, &population));
+    setup::register(address, &population, heartbeat_s, &slf.addresses)?;
+    let standing = setup::subscribe(address, &plan, &consumers.addresses)?;
+    let shared = Shared {
+        queries: Arc::new(Queries::new(model, &population)),
+        plan,
+        sinks: consumers.addresses.clone(),
+        expected: Arc::default(),
+    };
+    let count = options.generators.max(1);
+    let workloads = (0..count)
+        .map(|index| -> Box<dyn Workload> {
+            Box::new(NrfWorkload::new(
+                model,
+                &population,
+                &standing,
+                &shared,
+                (index, count),
+            ))
+        })
+        .collect();
+    let expected = &shared.expected;
+    let mut notes = vec![format!(
+        "{} functions registered, {} subscriptions made before the load",
+        population.functions.len(),
+        standing.len()
+    )];
+    if heartbeat_s != model.features.heartbeat.as_secs() {
+        notes.push(format!(
+            "functions ask for heart-beats every {heartbeat_s} s instead of {} s, because fewer are sent at a lower rate",
+            model.features.heartbeat.as_secs()
+        ));
+    }
+    Ok(Rig {
+        name: "nrf",
+        function,
+        address,
+        outgoing: vec![
+            Outgoing {
+                name: "SLF queries",
+                simulator: 0,
+                expected: Counter::of(expected, |e| &e.slf_queries),
+            },
+            Outgoing {
+                name: "forwarded discoveries",
+                simulator: 1,
+                expected: Counter::of(expected, |e| &e.forwarded),
+            },
+            Outgoing {
+                name: "notifications",
+                simulator: 2,
+                expected: Counter::of(expected, |e| &e.notifications),
+            },
+        ],
+        simulators: vec![slf, remote, consumers],
+        workloads,
+        notes,
+    })
+}
+
+/// The interval of heart-beats that functions ask for: what the model says, or longer when the load has too
+/// few of them to keep everybody registered.
+fn heartbeat(model: &NrfModel, lowest_tps: f64) -> u64 {
+    let share = model.operations.nf_heartbeat / model.operations.total();
+    let round = f64::from(model.population_total()) / (lowest_tps * share).max(1e-6);
+    model
+        .features
+        .heartbeat
+        .as_secs()
+        .max((round * 3.0).ceil().min(86_400.0) as u64)
+}
+
+/// Which subscribers belong to which groups.
+fn groups(model: &NrfModel, population: &Population) -> Vec<GroupRange> {
+    let mut ranges = Vec::new();
+    for kind in &model.features.slf_types {
+        let cells = population.full_cells(kind).max(1);
+        let share = SUBSCRIBERS / u64::from(cells);
+        for cell in 0..cells {
+            let from = FIRST_SUBSCRIBER + u64::from(cell) * share;
+            let to = if cell + 1 == cells {
+                FIRST_SUBSCRIBER + SUBSCRIBERS - 1
+            } else {
+                from + share - 1
+            };
+            ranges.push(GroupRange {
+                nf_type: kind.clone(),
+                from,
+                to,
+                group: population::group(kind, cell),
+            });
+        }
+    }
+    if let Some(kind) = &model.features.forwarded_type {
+        ranges.push(GroupRange {
+            nf_type: kind.clone(),
+            from: FIRST_REMOTE_SUBSCRIBER,
+            to: FIRST_REMOTE_SUBSCRIBER + SUBSCRIBERS - 1,
+            group: REMOTE_GROUP.to_owned(),
+        });
+    }
+    ranges
+}
+
+fn config(
+    model: &NrfModel,
+    options: &Options,
+    place: &Place,
+    remote: &Simulator,
+    address: std::net::SocketAddr,
+    heartbeat_s: u64,
+) -> Result<Value, RigError> {
+    let _ = (options, place, remote, heartbeat_s, model);
+    Ok(json!({ "nrf": { "listen": [address.to_string()], "admin": free_address()?.to_string() } }))
+}

@@ -1,0 +1,127 @@
+//! How a run is to be made.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How much to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Rate {
+    /// As much as the model says.
+    #[default]
+    Model,
+    /// So many ingress transactions per second.
+    Tps(f64),
+    /// So many times what the model says.
+    Times(f64),
+    /// As much as the function can carry: search for the knee.
+    Max,
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!("{text:?} is no rate: a number of transactions per second, a factor such as 0.2x, or max")
+        };
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        let (number, factor) = match text.strip_suffix('x') {
+            Some(number) => (number, true),
+            None => (text, false),
+        };
+        let number: f64 = number.replace('_', "").parse().map_err(|_| wrong())?;
+        if !number.is_finite() || number <= 0.0 {
+            return Err(wrong());
+        }
+        Ok(if factor {
+            Self::Times(number)
+        } else {
+            Self::Tps(number)
+        })
+    }
+}
+
+/// How a run is to be made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much to send.
+    pub rate: Rate,
+    /// How long to measure, after warming up.
+    pub duration: Duration,
+    /// How long to warm up.
+    pub warmup: Duration,
+    /// Cores of the function under test; all else runs on the others. Empty: the scheduler decides.
+    pub pin: Vec<usize>,
+    /// Connections to the function, instead of the model's.
+    pub connections: Option<u32>,
+    /// Generator threads.
+    pub generators: usize,
+    /// Where reports go.
+    pub out: PathBuf,
+    /// The program that runs functions and simulators; this one if not given.
+    pub program: Option<PathBuf>,
+    /// A function that runs already: its address. Nothing is known of its processor time then.
+    pub target: Option<std::net::SocketAddr>,
+    /// Settings of the function, merged over those that the lab makes (YAML file).
+    pub function_config: Option<PathBuf>,
+}
+
+impl Options {
+    /// Ingress transactions per second for a model of `model_tps`; `None` when the knee is searched for.
+    #[must_use]
+    pub fn tps(&self, model_tps: f64) -> Option<f64> {
+        match self.rate {
+            Rate::Model => Some(model_tps),
+            Rate::Tps(tps) => Some(tps),
+            Rate::Times(factor) => Some(model_tps * factor),
+            Rate::Max => None,
+        }
+    }
+}
+
+/// Reads a list of cores: `0`, `0,2`, `0-3,6`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
+    let wrong = || format!("{text:?} is no list of cores, such as 0 or 0-3,6");
+    let mut cpus = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: usize = first.parse().map_err(|_| wrong())?;
+        let last: usize = last.parse().map_err(|_| wrong())?;
+        if first > last || last >= 1024 {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates() {
+        assert_eq!("max".parse(), Ok(Rate::Max));
+        assert_eq!("0.2x".parse(), Ok(Rate::Times(0.2)));
+        assert_eq!("10_000".parse(), Ok(Rate::Tps(10_000.0)));
+        for wrong in ["", "x", "-1", "0", "nan", "fast", "inf"] {
+            assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn cores() {
+        assert_eq!(cpu_list("0-2, 5,1").unwrap(), [0, 1, 2, 5]);
+        for wrong in ["", "a", "3-1", "0-99999"] {
+            assert!(cpu_list(wrong).is_err(), "{wrong}");
+        }
+    }
+}

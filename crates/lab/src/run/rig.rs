@@ -1,0 +1,194 @@
+//! What a run consists of: the function under test, its simulated peers, and the traffic for it.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use super::Options;
+use super::children::{ChildError, Guarded, Simulator};
+use crate::load::Workload;
+use crate::workload::nrf::setup::SetupError;
+
+/// Everything of a run, ready for load.
+pub struct Rig {
+    /// The function's name.
+    pub name: &'static str,
+    /// The function, if the lab started it.
+    pub function: Option<Guarded>,
+    /// Where load goes.
+    pub address: SocketAddr,
+    /// Its peers.
+    pub simulators: Vec<Simulator>,
+    /// One per generator thread.
+    pub workloads: Vec<Box<dyn Workload>>,
+    /// What the function must send to its peers.
+    pub outgoing: Vec<Outgoing>,
+    /// What a reader of the report should know.
+    pub notes: Vec<String>,
+}
+
+impl std::fmt::Debug for Rig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rig")
+            .field("name", &self.name)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Traffic from the function to a simulator: what it must be and where it is counted.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// What it is.
+    pub name: &'static str,
+    /// The simulator that receives it.
+    pub simulator: usize,
+    /// Incremented by the workloads.
+    pub expected: Counter,
+}
+
+/// Reads one of the counters that workloads increment.
+#[derive(Clone)]
+pub struct Counter(pub Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl std::fmt::Debug for Counter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", (self.0)())
+    }
+}
+
+impl Counter {
+    /// Reads a part of something shared.
+    pub fn of<T: Send + Sync + 'static>(shared: &Arc<T>, part: fn(&T) -> &AtomicU64) -> Self {
+        let shared = shared.clone();
+        Self(Arc::new(move || {
+            part(&shared).load(std::sync::atomic::Ordering::Relaxed)
+        }))
+    }
+}
+
+/// A rig could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum RigError {
+    /// A process.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// Registrations and subscriptions.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A file or socket.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The settings given for the function.
+    #[error("{0}")]
+    Settings(String),
+}
+
+impl RigError {
+    /// A failure of a file or socket.
+    pub(super) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// Where the processes of a run live.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The program that runs functions and simulators.
+    pub program: PathBuf,
+    /// Settings and logs.
+    pub folder: PathBuf,
+    /// Cores of the function; empty for any.
+    pub function_cpus: Vec<usize>,
+    /// Cores of everything else; empty for any.
+    pub lab_cpus: Vec<usize>,
+}
+
+impl Place {
+    /// By the options of a run.
+    ///
+    /// # Errors
+    /// When folders cannot be made or cores are not there.
+    pub fn new(options: &Options) -> Result<Self, RigError> {
+        let program = match &options.program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe().map_err(RigError::io("finding this program"))?,
+        };
+        let folder = options.out.join("processes");
+        std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
+        let all = crate::measure::cpus().map_err(RigError::io("asking for the cores"))?;
+        if let Some(missing) = options.pin.iter().find(|cpu| !all.contains(cpu)) {
+            return Err(RigError::Settings(format!(
+                "--pin: there is no core {missing}; there are {all:?}"
+            )));
+        }
+        let rest: Vec<usize> = all
+            .iter()
+            .copied()
+            .filter(|cpu| !options.pin.contains(cpu))
+            .collect();
+        let lab_cpus = if options.pin.is_empty() || rest.is_empty() {
+            Vec::new()
+        } else {
+            rest
+        };
+        Ok(Self {
+            program,
+            folder,
+            function_cpus: options.pin.clone(),
+            lab_cpus,
+        })
+    }
+}
+
+/// An address that nobody listens on at this moment.
+pub(super) fn free_address() -> Result<SocketAddr, RigError> {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .map_err(RigError::io("finding a free port"))
+}
+
+/// Writes the settings of a function, with the user's own merged over them.
+pub(super) fn write_config(
+    path: &Path,
+    made: serde_json::Value,
+    over: Option<&Path>,
+) -> Result<(), RigError> {
+    let mut config = made;
+    if let Some(over) = over {
+        let text =
+            std::fs::read_to_string(over).map_err(RigError::io(format!("reading {}", over.display())))?;
+        let own: AnySettings = settings::from_str(&text, &over.display().to_string())
+            .map_err(|report| RigError::Settings(report.to_string()))?;
+        merge(&mut config, own.0);
+    }
+    std::fs::write(path, settings::to_yaml(&config))
+        .map_err(RigError::io(format!("writing {}", path.display())))
+}
+
+/// Settings that only the function itself can check.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+struct AnySettings(serde_json::Value);
+
+impl settings::Validate for AnySettings {
+    fn validate(&self, _faults: &mut settings::Faults) {}
+}
+
+fn merge(into: &mut serde_json::Value, from: serde_json::Value) {
+    match (into, from) {
+        (serde_json::Value::Object(into), serde_json::Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(serde_json::Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}

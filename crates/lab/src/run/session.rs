@@ -1,0 +1,408 @@
+//! The measured part of a run.
+
+use std::time::{Duration, Instant};
+
+use time::OffsetDateTime;
+
+use super::judge::{self, Window};
+use super::progress::{Progress, figure};
+use super::ramp::Ramp;
+use super::rig::{Place, Rig};
+use super::{Options, RunError};
+use crate::callmodel::Found;
+use crate::load::{Generator, Plan, Record, Snapshot};
+use crate::measure::Connections;
+use crate::report::{Point, Report, Series, Step};
+
+/// How long answers may still come after the last request.
+const DRAIN: Duration = Duration::from_secs(6);
+/// A step of the search: first not looked at, then looked at.
+const SETTLE: Duration = Duration::from_millis(1500);
+const LOOK: Duration = Duration::from_secs(3);
+/// Part of a run that requests count for: warming up and all that is not looked at.
+const WARMUP: u32 = 0;
+
+/// The rate that a search for the knee begins with, for a model of so many transactions per second.
+pub(super) fn search_start(full: f64) -> f64 {
+    (full / 16.0).max(500.0)
+}
+
+/// A run under way.
+pub(super) struct Session<'a> {
+    found: &'a Found,
+    options: &'a Options,
+    place: &'a Place,
+    rig: Rig,
+    generator: Generator,
+    names: Vec<String>,
+    progress: &'a mut Progress,
+    step: u32,
+    records: Vec<(u32, Record)>,
+    timeline: Vec<Point>,
+    /// Of the second under way.
+    second: Second,
+    last_cpu: Option<(Instant, Duration)>,
+    generator_cpu: Vec<Duration>,
+    generator_bytes: Vec<(u64, u64)>,
+    lateness: Duration,
+    rss_max: u64,
+    connections: Connections,
+    in_flight: Vec<u64>,
+    measuring: bool,
+}
+
+#[derive(Default)]
+struct Second {
+    begun: Duration,
+    record: Record,
+    generator_cpu: Duration,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        found: &'a Found,
+        options: &'a Options,
+        place: &'a Place,
+        mut rig: Rig,
+        progress: &'a mut Progress,
+    ) -> Result<Self, RunError> {
+        let load = &found.model.load;
+        let plan = Plan {
+            targets: vec![rig.address],
+            authority: rig.address.to_string(),
+            connections: options.connections.unwrap_or(load.connections),
+            timeout: load.timeout.duration(),
+            max_in_flight: load.max_in_flight,
+            arrivals: load.arrivals,
+            seed: load.seed,
+            cpus: place.lab_cpus.clone(),
+        };
+        let workloads = std::mem::take(&mut rig.workloads);
+        let names = workloads.first().map(|w| w.operations()).unwrap_or_default();
+        let threads = workloads.len();
+        let generator = Generator::start(&plan, workloads).map_err(RunError::Generator)?;
+        Ok(Self {
+            found,
+            options,
+            place,
+            rig,
+            generator,
+            names,
+            progress,
+            step: WARMUP,
+            records: Vec::new(),
+            timeline: Vec::new(),
+            second: Second::default(),
+            last_cpu: None,
+            generator_cpu: vec![Duration::ZERO; threads],
+            generator_bytes: vec![(0, 0); threads],
+            lateness: Duration::ZERO,
+            rss_max: 0,
+            connections: Connections::default(),
+            in_flight: vec![0; threads],
+            measuring: false,
+        })
+    }
+
+    /// Runs at this rate, or searches for the knee and runs there.
+    pub(super) fn run(mut self, tps: Option<f64>) -> Result<(Report, Series), RunError> {
+        let (tps, steps, limited_by) = match tps {
+            Some(tps) => (tps, Vec::new(), None),
+            None => {
+                let (tps, steps, why) = self.search()?;
+                (tps, steps, Some(why))
+            }
+        };
+        let mut tps = tps;
+        let mut tries = 0;
+        loop {
+            let started = OffsetDateTime::now_utc();
+            let window = self.measure(tps)?;
+            // What held for three seconds need not hold for long: then a little less is the knee.
+            if limited_by.is_some() && tries < 4 && self.verdict_on(&window).is_some() {
+                self.progress
+                    .note(&format!("{} TPS did not hold for long; trying less", figure(tps)));
+                tps *= 0.95;
+                tries += 1;
+                continue;
+            }
+            return self.finish(started, window, steps, limited_by);
+        }
+    }
+
+    /// Warms up, measures and waits for the last answers.
+    fn measure(&mut self, tps: f64) -> Result<Window, RunError> {
+        self.step_to(tps, WARMUP);
+        self.pass(self.options.warmup, &format!("warming up at {} TPS", figure(tps)))?;
+        self.step += 1;
+        let step = self.step;
+        self.measuring = true;
+        self.lateness = Duration::ZERO;
+        self.rss_max = 0;
+        self.step_to(tps, step);
+        let before = self.mark()?;
+        self.pass(self.options.duration, "measuring")?;
+        self.look_at_connections();
+        let after = self.mark()?;
+        self.measuring = false;
+        self.drain()?;
+        let record = self.take(step);
+        Ok(Window {
+            tps,
+            record,
+            before,
+            after,
+            lateness: self.lateness,
+        })
+    }
+
+    fn step_to(&mut self, tps: f64, step: u32) {
+        self.generator.set(tps, step);
+    }
+
+    /// Stops sending and waits for the answers that may still come.
+    fn drain(&mut self) -> Result<(), RunError> {
+        self.step_to(0.0, WARMUP);
+        let end = Instant::now() + DRAIN;
+        loop {
+            self.pass(Duration::from_millis(1100), "waiting for the last answers")?;
+            if self.in_flight.iter().all(|count| *count == 0) || Instant::now() > end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Searches for the knee: the highest rate that held, the steps, and what kept it from more.
+    fn search(&mut self) -> Result<(f64, Vec<Step>, String), RunError> {
+        let mut ramp = Ramp::new(search_start(self.found.model.ingress_tps()));
+        let mut steps: Vec<Step> = Vec::new();
+        while let Some(tps) = ramp.next() {
+            self.step_to(tps, WARMUP);
+            self.pass(SETTLE, &format!("searching: {} TPS", figure(tps)))?;
+            self.step += 1;
+            let step = self.step;
+            self.lateness = Duration::ZERO;
+            self.step_to(tps, step);
+            let before = self.mark()?;
+            self.pass(LOOK, &format!("searching: {} TPS", figure(tps)))?;
+            let after = self.mark()?;
+            // The answers of the last requests count; requests go on, so that nothing falls idle meanwhile.
+            self.step_to(tps * 0.5, WARMUP);
+            let patience = self
+                .found
+                .model
+                .bounds
+                .knee_p99
+                .duration()
+                .min(Duration::from_secs(2));
+            self.pass(
+                patience + Duration::from_millis(1100),
+                &format!("searching: {} TPS", figure(tps)),
+            )?;
+            let window = Window {
+                tps,
+                record: self.take(step),
+                before,
+                after,
+                lateness: self.lateness,
+            };
+            let failed = self.verdict_on(&window);
+            let told = judge::step(&window, failed.clone());
+            self.progress.note(&judge::step_in_words(&told));
+            steps.push(told);
+            ramp.tell(failed.is_none());
+            if failed.is_some() {
+                self.drain()?;
+            }
+        }
+        let limited_by = judge::limit(&steps, self.place, self.rig.function.is_some());
+        match ramp.best() {
+            Some(best) => Ok((best, steps, limited_by)),
+            None => Err(RunError::NoKnee {
+                tps: figure(steps.last().map_or(0.0, |s| s.tps)),
+                why: steps.last().and_then(|s| s.failed.clone()).unwrap_or_default(),
+            }),
+        }
+    }
+
+    /// Why this window is beyond the knee; `None` when it is not.
+    fn verdict_on(&self, window: &Window) -> Option<String> {
+        judge::beyond_knee(window, &self.found.model.bounds)
+    }
+
+    /// What was used up to now.
+    fn mark(&mut self) -> Result<judge::Mark, RunError> {
+        let mut simulators = Vec::new();
+        for simulator in &mut self.rig.simulators {
+            simulators.push((
+                simulator.stats()?,
+                simulator.process().usage().unwrap_or_default(),
+            ));
+        }
+        let usage = self.rig.function.as_ref().and_then(|f| f.process().usage());
+        Ok(judge::Mark {
+            at: Instant::now(),
+            usage,
+            simulators,
+            generator_cpu: self.generator_cpu.clone(),
+            generator_bytes: self
+                .generator_bytes
+                .iter()
+                .fold((0, 0), |sum, b| (sum.0 + b.0, sum.1 + b.1)),
+        })
+    }
+
+    fn look_at_connections(&mut self) {
+        if let Some(function) = &self.rig.function {
+            self.connections = function.process().connections();
+        }
+    }
+
+    fn take(&mut self, step: u32) -> Record {
+        let at = self.records.iter().position(|(s, _)| *s == step);
+        at.map_or_else(
+            || Record::new(self.names.len()),
+            |at| self.records.swap_remove(at).1,
+        )
+    }
+
+    /// Lets time pass, and takes in what the generator tells.
+    fn pass(&mut self, length: Duration, what: &str) -> Result<(), RunError> {
+        let end = Instant::now() + length;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let snapshots = self.generator.snapshots(left.min(Duration::from_millis(100)));
+            for snapshot in snapshots {
+                self.take_in(snapshot, what);
+            }
+            if !self.generator.is_alive() {
+                return Err(RunError::Generator(std::io::Error::other("a thread has ended")));
+            }
+            if let Some(function) = &mut self.rig.function
+                && !function.is_alive()
+            {
+                return Err(function.gone("ended under load".to_owned()).into());
+            }
+            if left.is_zero() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn take_in(&mut self, snapshot: Snapshot, what: &str) {
+        let Snapshot {
+            step,
+            at,
+            record,
+            in_flight,
+            lateness,
+            cpu,
+            bytes,
+            thread,
+            ..
+        } = snapshot;
+        self.generator_cpu[thread] = cpu;
+        self.generator_bytes[thread] = bytes;
+        self.in_flight[thread] = in_flight;
+        self.lateness = self.lateness.max(lateness);
+        self.second.record.merge(&record);
+        if step != WARMUP {
+            match self.records.iter_mut().find(|(s, _)| *s == step) {
+                Some((_, all)) => all.merge(&record),
+                None => self.records.push((step, record)),
+            }
+        }
+        let length = at.saturating_sub(self.second.begun);
+        if length >= Duration::from_millis(900) {
+            self.close_second(at, length, what);
+        }
+    }
+
+    /// Makes a point of the timeline of the second that has passed.
+    fn close_second(&mut self, at: Duration, length: Duration, what: &str) {
+        let seconds = length.as_secs_f64();
+        let generator_cpu: Duration = self.generator_cpu.iter().sum();
+        let second = Second {
+            begun: at,
+            record: Record::default(),
+            generator_cpu,
+        };
+        let Second {
+            record,
+            generator_cpu: before,
+            ..
+        } = std::mem::replace(&mut self.second, second);
+        let generator_cpu = generator_cpu.saturating_sub(before).as_secs_f64() / seconds;
+        let total = record.total();
+        let usage = self.rig.function.as_ref().and_then(|f| f.process().usage());
+        let now = Instant::now();
+        let mut cpu = 0.0;
+        if let Some(usage) = usage {
+            self.rss_max = self.rss_max.max(usage.rss);
+            if let Some((then, before)) = self.last_cpu {
+                cpu = usage.cpu.saturating_sub(before).as_secs_f64()
+                    / now.duration_since(then).as_secs_f64().max(1e-3);
+            }
+            self.last_cpu = Some((now, usage.cpu));
+        }
+        let quantile = |q| total.latency.value_at_quantile(q) as f64 / 1000.0;
+        let point = Point {
+            t: at.as_secs_f64(),
+            measured: self.measuring,
+            offered: total.offered as f64 / seconds,
+            achieved: total.succeeded as f64 / seconds,
+            failed: total.failures() as f64 / seconds,
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            cpu,
+            generator_cpu,
+            in_flight: self.in_flight.iter().sum(),
+        };
+        self.timeline.push(point);
+        self.progress.status(&format!(
+            "{what}: {} offered, {} achieved, {} failed/s, p50 {} ms, p99 {} ms, {} cores",
+            figure(point.offered),
+            figure(point.achieved),
+            figure(point.failed),
+            figure(point.p50),
+            figure(point.p99),
+            figure(point.cpu),
+        ));
+    }
+
+    fn finish(
+        mut self,
+        started: OffsetDateTime,
+        window: Window,
+        steps: Vec<Step>,
+        limited_by: Option<String>,
+    ) -> Result<(Report, Series), RunError> {
+        // Notifications wait for their peers a little longer than answers do.
+        self.pass(Duration::from_millis(500), "waiting for the last answers")?;
+        let end = self.mark()?;
+        let facts = judge::Facts {
+            found: self.found,
+            place: self.place,
+            rig: &self.rig,
+            names: &self.names,
+            started,
+            window: &window,
+            end: &end,
+            rss_max: self.rss_max,
+            connections: self.connections,
+            connections_asked: self
+                .options
+                .connections
+                .unwrap_or(self.found.model.load.connections),
+            timeline: self.timeline,
+            steps,
+            limited_by,
+        };
+        let judged = judge::report(facts);
+        self.generator.stop().map_err(RunError::Generator)?;
+        if let Some(function) = self.rig.function {
+            function.stop();
+        }
+        Ok(judged)
+    }
+}
