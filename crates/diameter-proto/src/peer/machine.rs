@@ -285,7 +285,10 @@ impl Machine {
                 self.addresses[Side::Initiator as usize] = Some(local);
                 self.event(now, Event::IRcvConnAck, None);
             }
-            Input::ConnectFailed => self.event(now, Event::IRcvConnNack, None),
+            Input::ConnectFailed => {
+                self.initiator = false;
+                self.event(now, Event::IRcvConnNack, None);
+            }
             Input::ConnectedBy {
                 cer,
                 remote,
@@ -295,8 +298,14 @@ impl Machine {
                 self.connected_by(now, cer, remote, local, same_address);
             }
             Input::Received(side, message) => self.received(now, side, message),
-            Input::Disconnected(Side::Initiator) => self.event(now, Event::IPeerDisc, None),
-            Input::Disconnected(Side::Responder) => self.event(now, Event::RPeerDisc, None),
+            Input::Disconnected(Side::Initiator) => {
+                self.initiator = false;
+                self.event(now, Event::IPeerDisc, None);
+            }
+            Input::Disconnected(Side::Responder) => {
+                self.responder = false;
+                self.event(now, Event::RPeerDisc, None);
+            }
             Input::Timer => self.timer(now),
             Input::Stop(cause) => {
                 self.stop_cause = cause;

@@ -1,0 +1,5 @@
+//! Behaviour across the modules: two peers joined in memory, bytes and events nobody asked for.
+
+mod fuzz;
+mod peers;
+mod world;
