@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{ByteSize, Faults, Period, Validate};
+use settings::{ByteSize, Faults, Percent, Period, Validate};
 
 /// Where session state is kept.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, PartialEq)]
@@ -45,15 +45,14 @@ pub struct EmbeddedConfig {
     pub directory: PathBuf,
     /// What "durable" means.
     pub durability: Durability,
-    /// Bytes of blocks kept in memory for reading. The operating system's page cache comes on top.
-    pub cache: ByteSize,
-    /// Bytes of new records of one table kept in memory before they are written as a sorted file. A table has
-    /// two such buffers (records and indexes), and up to a few of each while files are being written.
-    pub memtable: ByteSize,
-    /// Bytes of journal on disk before older buffers are forced out. At least 64 MiB.
-    pub journal: ByteSize,
-    /// Threads that write and merge sorted files.
-    pub background_threads: usize,
+    /// Size of one file of the log. A batch must fit half of it.
+    pub segment: ByteSize,
+    /// Share of void entries from which on a file is compacted. The log takes at most about
+    /// 1 / (1 - share) of what its current records take.
+    pub compact_at: Percent,
+    /// Bytes a second that compaction reads, so that it does not get in the way. While more than `compactAt` of
+    /// the whole log is void it does not hold back.
+    pub compaction_rate: ByteSize,
     /// Batches in one group commit.
     pub group_batches: usize,
     /// How long to wait for more batches before a group is committed. 0: whoever came while the last group was
@@ -92,18 +91,19 @@ impl Default for EmbeddedConfig {
         EmbeddedConfig {
             directory: PathBuf::from("data"),
             durability: Durability::default(),
-            cache: ByteSize::mib(256),
-            memtable: ByteSize::mib(32),
-            journal: ByteSize::mib(512),
-            background_threads: 2,
+            segment: ByteSize::mib(128),
+            compact_at: Percent::new(50.0),
+            compaction_rate: ByteSize::mib(64),
             group_batches: 1_024,
             group_wait: Period::from_millis(0),
         }
     }
 }
 
-/// The engine does not accept a smaller journal.
-const SMALLEST_JOURNAL: ByteSize = ByteSize::mib(64);
+/// Smaller files would be many.
+const SMALLEST_SEGMENT: ByteSize = ByteSize::kib(64);
+/// Places in a file are kept in 25 bits, in units of eight bytes.
+const LARGEST_SEGMENT: ByteSize = ByteSize::mib(256);
 
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
@@ -125,30 +125,37 @@ impl Validate for Config {
                 .at("maxBatchBytes")
                 .say("is larger than queueBytes", "a batch that fits the queue");
         }
+        if self.engine == EngineKind::Embedded
+            && self.max_batch_bytes.bytes() * 2 > self.embedded.segment.bytes()
+        {
+            faults.at("maxBatchBytes").say(
+                "is larger than half of embedded.segment",
+                "a batch that fits half a file",
+            );
+        }
         faults.within("embedded", &self.embedded);
     }
 }
 
 impl Validate for EmbeddedConfig {
     fn validate(&self, faults: &mut Faults) {
-        if self.journal < SMALLEST_JOURNAL {
-            faults.at("journal").say(
-                format!("{} is too small", self.journal),
-                format!("at least {SMALLEST_JOURNAL}"),
-            );
+        if self.segment < SMALLEST_SEGMENT || self.segment > LARGEST_SEGMENT {
+            let expected = format!("{SMALLEST_SEGMENT} to {LARGEST_SEGMENT}");
+            faults.at("segment").say(format!("is {}", self.segment), expected);
         }
-        if self.memtable < ByteSize::mib(1) {
+        let share = self.compact_at.percent();
+        if !(10.0..=90.0).contains(&share) {
             faults
-                .at("memtable")
-                .say(format!("{} is too small", self.memtable), "at least 1MiB");
+                .at("compactAt")
+                .say(format!("is {}", self.compact_at), "10% to 90%");
         }
-        for (name, value) in [
-            ("backgroundThreads", self.background_threads),
-            ("groupBatches", self.group_batches),
-        ] {
-            if value == 0 {
-                faults.at(name).say("is 0", "at least 1");
-            }
+        if self.compaction_rate < ByteSize::mib(1) {
+            faults
+                .at("compactionRate")
+                .say(format!("is {}", self.compaction_rate), "at least 1MiB");
+        }
+        if self.group_batches == 0 {
+            faults.at("groupBatches").say("is 0", "at least 1");
         }
     }
 }

@@ -35,27 +35,20 @@ pub(crate) enum Order {
 #[derive(Clone, Debug)]
 pub(crate) struct PageRequest {
     pub(crate) order: Order,
-    /// First key of the order (inclusive); `None` from the beginning.
+    /// First key of the order (inclusive); `None` from the beginning. Not for [`Order::Primary`].
     pub(crate) from: Option<Vec<u8>>,
     /// End of the order (exclusive); `None` to the end.
     pub(crate) to: Option<Vec<u8>>,
-    /// Continue after this place.
-    pub(crate) after: Option<Place>,
+    /// Continue after this place: the engine's own [`RowPage::next`].
+    pub(crate) after: Option<Vec<u8>>,
     pub(crate) limit: usize,
 }
 
-/// Where a page ended: key in the order of the scan and primary key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) order_key: Vec<u8>,
-    pub(crate) primary: Vec<u8>,
-}
-
-/// Rows of a page, and the place of the last one if there may be more.
+/// Rows of a page, and where to go on if there may be more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowPage {
     pub(crate) rows: Vec<Row>,
-    pub(crate) next: Option<Place>,
+    pub(crate) next: Option<Vec<u8>>,
 }
 
 /// A storage engine.
@@ -65,7 +58,7 @@ pub(crate) trait Engine: Send + Sync {
 
     fn get(&self, table: TableId, key: &[u8]) -> Reply<Option<Row>>;
 
-    /// Records under a key of an index, by primary key, at most `limit`.
+    /// Records under a key of an index, at most `limit`, newest first.
     fn find(&self, table: TableId, index: Index, key: &[u8], limit: usize) -> Reply<Vec<Row>>;
 
     fn page(&self, table: TableId, request: PageRequest) -> Reply<RowPage>;

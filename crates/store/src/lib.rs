@@ -13,11 +13,10 @@
 //! | [`schema`](TableSchema), [`record`](Record), [`batch`](Batch), [`version`](Version) | what functions speak |
 //! | `store` | the handle, tables, scans |
 //! | `engine` | what an engine does |
-//! | `embedded` | the engine inside this process: a log-structured merge tree behind one writer thread |
+//! | `embedded` | the engine inside this process: a log on disk, indexes in memory, one writer thread |
 //!
-//! What a crash leaves: each batch is in the engine's journal whole, with a checksum, or not at all; it is
-//! acknowledged after the journal is on disk. Readers see a batch only after that, so nobody acts on a write that
-//! a crash could take back.
+//! What a crash leaves: each batch is kept whole or not at all; it is acknowledged when it is on disk. Readers see
+//! a batch only after that, so nobody acts on a write that a crash could take back.
 
 mod batch;
 mod compress;

@@ -61,7 +61,12 @@ pub struct IndexKeys {
 
 impl IndexKeys {
     /// Adds a key under which the record can be found by `index`.
+    ///
+    /// The same key twice counts once.
     pub fn add(&mut self, index: Index, key: &[u8]) {
+        if self.iter().any(|held| held == (index, key)) {
+            return;
+        }
         self.count += 1;
         self.longest = self.longest.max(key.len());
         // A key beyond MAX_KEY is refused when the batch is committed; here it is only kept in shape.

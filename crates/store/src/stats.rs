@@ -23,14 +23,18 @@ pub struct Stats {
     pub waiting: usize,
     /// Bytes of batches waiting now.
     pub waiting_bytes: usize,
-    /// Bytes on disk (embedded engine).
+    /// Bytes of the log on disk (embedded engine).
     pub disk_bytes: u64,
-    /// Bytes of journals on disk, a part of `disk_bytes` (embedded engine).
-    pub journal_bytes: u64,
-    /// Bytes of memtables (embedded engine).
-    pub memtable_bytes: u64,
-    /// Bytes of cached blocks (embedded engine).
-    pub cache_bytes: u64,
+    /// Bytes of current records, a part of `disk_bytes` (embedded engine).
+    pub live_bytes: u64,
+    /// Files of the log (embedded engine).
+    pub segments: usize,
+    /// Bytes of indexes in memory (embedded engine).
+    pub index_bytes: usize,
+    /// Compactions done (embedded engine).
+    pub compactions: u64,
+    /// Bytes that compactions have copied (embedded engine).
+    pub compacted_bytes: u64,
     /// Transactions tried again after a deadlock, certification failure or node loss (database).
     pub retries: u64,
     /// Changes of the node in use (database).

@@ -8,7 +8,7 @@ use crate::batch::{Batch, NewRow};
 use crate::compress;
 use crate::config::{Config, EngineKind};
 use crate::embedded;
-use crate::engine::{Engine, Opening, Order, PageRequest, Place, Row, RowPage, TableId};
+use crate::engine::{Engine, Opening, Order, PageRequest, Row, RowPage, TableId};
 use crate::error::{Error, hex};
 use crate::record::{Record, Stored};
 use crate::reply::{Receipt, Reply};
@@ -195,7 +195,8 @@ impl<T: Record> Table<T> {
             .map(move |row| row.map(|row| decode(row, limit)).transpose())
     }
 
-    /// Records under a key of an index, ordered by primary key, at most `limit`.
+    /// Records under a key of an index, newest (by creation) first, at most `limit`. When more share the key,
+    /// which of them are returned is not said.
     pub fn find(&self, index: Index, key: &[u8], limit: usize) -> Reply<Vec<Stored<T>>> {
         let bytes = self.store.0.max_bytes;
         self.engine()
@@ -203,13 +204,25 @@ impl<T: Record> Table<T> {
             .map(move |rows| rows.into_iter().map(|row| decode(row, bytes)).collect())
     }
 
-    /// One page of records, in the order of the primary key, of an index or of modification.
+    /// One page of records: all in no order that is promised, or by an index, or by modification.
     ///
     /// A scan that takes several pages is not a snapshot: it sees each record that existed during all of the
     /// scan, and perhaps those that came or changed meanwhile.
     pub fn scan(&self, scan: &Scan) -> Reply<Page<T>> {
-        if scan.request.order == Order::Modified && !T::TABLE.by_modified {
-            let fault = format!("table {} keeps no index by modification", T::TABLE.name);
+        let known = match scan.request.order {
+            Order::Primary => true,
+            Order::Modified => T::TABLE.by_modified,
+            Order::Index(index) => T::TABLE
+                .indexes
+                .get(usize::from(index.0))
+                .is_some_and(|index| index.ordered),
+        };
+        if !known {
+            let fault = format!(
+                "table {} does not keep this order ({:?})",
+                T::TABLE.name,
+                scan.request.order
+            );
             return Reply::now(Err(Error::Invalid(fault)));
         }
         let (limit, order) = (self.store.0.max_bytes, scan.clone());
@@ -283,13 +296,13 @@ impl Scan {
         }
     }
 
-    /// All records by primary key, `limit` a page.
+    /// All records, about `limit` a page.
     #[must_use]
     pub fn all(limit: usize) -> Scan {
         Scan::over(Order::Primary, limit)
     }
 
-    /// Records that have a key in an index, by that key, `limit` a page.
+    /// Records that have a key in an index, by that key, `limit` a page. The index must be declared `ordered`.
     #[must_use]
     pub fn by_index(index: Index, limit: usize) -> Scan {
         Scan::over(Order::Index(index), limit)
@@ -301,14 +314,14 @@ impl Scan {
         Scan::over(Order::Modified, limit)
     }
 
-    /// Begins at this key (inclusive).
+    /// Begins at this key of the order (inclusive); for [`Scan::by_index`].
     #[must_use]
     pub fn from_key(mut self, key: &[u8]) -> Scan {
         self.request.from = Some(key.to_vec());
         self
     }
 
-    /// Ends before this key.
+    /// Ends before this key of the order; for [`Scan::by_index`].
     #[must_use]
     pub fn to_key(mut self, key: &[u8]) -> Scan {
         self.request.to = Some(key.to_vec());
@@ -338,7 +351,7 @@ impl<T: Record> Page<T> {
             .into_iter()
             .map(|row| decode(row, limit))
             .collect::<Result<_, _>>()?;
-        let next = page.next.map(|place: Place| {
+        let next = page.next.map(|place| {
             scan.request.after = Some(place);
             scan
         });

@@ -83,6 +83,14 @@ impl Stamper {
         }
     }
 
+    /// Versions that are later than `last`.
+    pub(crate) fn after(clock: Clock, writer: u16, last: Version) -> Stamper {
+        Stamper {
+            last: last.micros(),
+            ..Stamper::new(clock, writer)
+        }
+    }
+
     pub(crate) fn next(&mut self) -> Version {
         let micros = self.clock.micros().max(self.last + 1);
         self.last = micros;

@@ -35,12 +35,9 @@ struct Arguments {
     /// Inserts in flight at the same time.
     #[arg(long, default_value_t = 512)]
     in_flight: usize,
-    /// MiB of block cache.
-    #[arg(long, default_value_t = 256)]
-    cache: u64,
-    /// MiB of a memtable.
-    #[arg(long, default_value_t = 32)]
-    memtable: u64,
+    /// MiB of a file of the log.
+    #[arg(long, default_value_t = 128)]
+    segment: u64,
     /// Durability without fsync.
     #[arg(long)]
     os: bool,
@@ -77,8 +74,7 @@ async fn main() -> Result<(), store::Error> {
             } else {
                 Durability::Fsync
             },
-            cache: ByteSize::mib(arguments.cache),
-            memtable: ByteSize::mib(arguments.memtable),
+            segment: ByteSize::mib(arguments.segment),
             ..EmbeddedConfig::default()
         },
         ..Config::default()
@@ -95,13 +91,16 @@ async fn main() -> Result<(), store::Error> {
     let on_disk = |say: &mut dyn FnMut(String)| {
         let (bytes, stats) = (disk(&arguments.directory), store.stats());
         say(format!(
-            "disk {} MB, {} bytes a record (journal {} MB, memtables {} MB, cache {} MB); {:.1} batches a group, \
-             {:.0} us a group commit",
+            "disk {} MB, {} bytes a record ({} MB current, {} files, {} compactions of {} MB); indexes {} MB, \
+             {} bytes a record; {:.1} batches a group, {:.0} us a group commit",
             bytes >> 20,
             bytes / arguments.records.max(1),
-            stats.journal_bytes >> 20,
-            stats.memtable_bytes >> 20,
-            stats.cache_bytes >> 20,
+            stats.live_bytes >> 20,
+            stats.segments,
+            stats.compactions,
+            stats.compacted_bytes >> 20,
+            stats.index_bytes >> 20,
+            stats.index_bytes as u64 / arguments.records.max(1),
             stats.batches as f64 / stats.groups.max(1) as f64,
             stats.commit_time.as_secs_f64() * 1e6 / stats.groups.max(1) as f64,
         ));

@@ -1,27 +1,41 @@
 //! The one thread that writes.
 //!
-//! It takes whatever batches wait, checks each one's conditions against what is stored, and commits those that
-//! pass as one write to the engine's journal, flushed to disk. Then it answers all of them. One writer means that
-//! conditions need no locks: what it has read, nobody else changes.
+//! It takes whatever batches wait, checks each one's conditions against what is stored, and writes those that
+//! pass to the end of the log, flushed to disk in one go. Then it lets the indexes point to them and answers all.
+//! One writer means that conditions need no locks: what it has read, nobody else changes. Compaction, too, hands
+//! its changes of indexes to this thread.
+//!
+//! What a crash leaves: entries have a checksum and batches a mark at their end, so a batch is found whole or not
+//! at all; it is acknowledged, and seen by readers, after the disk has it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use ahash::{AHashMap, AHashSet};
-use crossbeam_channel::Receiver;
-use fjall::{Database, Keyspace, OwnedWriteBatch as WriteBatch, PersistMode};
+use crossbeam_channel::{Receiver, Sender};
+use smallvec::SmallVec;
 
-use super::layout::{Envelope, entry, modified_entry, unique_entry};
-use super::{Counters, Space};
-use crate::batch::{Batch, Change, Condition, NewRow};
+use super::Shared;
+use super::entry::{Entry, Kind, NONE_OLDER};
+use super::hash_index::Location;
+use super::segment::{Name, Segment};
+use super::space::{Move, Old, Space};
+use crate::batch::{Batch, Change, Condition};
 use crate::config::{Durability, EmbeddedConfig};
-use crate::engine::TableId;
 use crate::error::{Conflict, Error, hex};
 use crate::record::{IndexKeyIter, Key};
 use crate::reply::Acknowledge;
-use crate::schema::{Index, TableSchema};
+use crate::schema::Index;
 use crate::version::{Stamper, Version};
+
+/// What the writer is asked for.
+pub(super) enum Message {
+    Commit(Job),
+    /// Entries that compaction has copied; answered when the indexes point to the copies.
+    Moves(Vec<Move>, Sender<()>),
+}
 
 /// A batch on its way to the writer.
 pub(super) struct Job {
@@ -30,38 +44,31 @@ pub(super) struct Job {
 }
 
 pub(super) struct Writer {
-    pub(super) database: Database,
-    pub(super) spaces: Arc<Vec<Space>>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) directory: PathBuf,
     pub(super) config: EmbeddedConfig,
     pub(super) site: u16,
     pub(super) stamper: Stamper,
-    pub(super) counters: Arc<Counters>,
+    /// The segment at the end of the log.
+    pub(super) active: Arc<Segment>,
+    /// Tells compaction that there may be work.
+    pub(super) wake: Sender<()>,
+    pub(super) group: Group,
+    /// Why no write is accepted any more.
+    pub(super) failed: Option<Error>,
 }
 
-/// What is left of a record that a later write must know: its version, age, and index keys.
-#[derive(Clone, Debug)]
-struct Known {
-    version: Version,
-    created: u64,
-    keys: Vec<u8>,
-}
-
-/// What the batches of a group write. The engine writes a group as one, without an order among writes of the
-/// same key, so a batch that touches what an earlier one touches waits for the next group.
+/// What is staged and not yet in the log.
 #[derive(Default)]
-struct Touched {
-    rows: AHashSet<(TableId, Key)>,
-    holders: AHashSet<(TableId, Vec<u8>)>,
-}
-
-/// Who holds the unique index entries that a batch touches, after it.
-type Holders = AHashMap<(TableId, Vec<u8>), Option<Key>>;
-
-/// What became of a batch.
-enum Outcome {
-    Staged,
-    /// It must wait for the next group.
-    Later(Batch),
+pub(super) struct Group {
+    bytes: Vec<u8>,
+    /// Offset in `bytes` of each entry, its size, and what it makes void.
+    entries: Vec<(usize, usize, Option<Old>)>,
+    /// Records and unique keys that the group changes. A later batch that touches one of them waits for the next
+    /// group, because its conditions must be judged by what this group leaves.
+    rows: AHashSet<(u16, Key)>,
+    holders: AHashSet<(u16, Index, Key)>,
+    accepted: Vec<Accepted>,
 }
 
 /// A batch that is staged, and what its caller will be told.
@@ -71,261 +78,177 @@ struct Accepted {
     operations: u64,
 }
 
+/// Who holds the unique keys that a batch touches, after it.
+type Holders = AHashMap<(u16, Index, Key), Option<Key>>;
+
+/// What became of a batch.
+enum Outcome {
+    Staged,
+    /// It must wait until the group is written.
+    Later(Batch),
+}
+
 impl Writer {
     /// Runs until all senders are gone.
-    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
-        let mut group = Vec::new();
-        while let Ok(first) = jobs.recv() {
-            group.push(first);
-            self.gather(jobs, &mut group);
-            self.commit(&mut group);
-        }
-    }
-
-    fn gather(&self, jobs: &Receiver<Job>, group: &mut Vec<Job>) {
-        let wait = self.config.group_wait.duration();
-        let deadline = (!wait.is_zero()).then(|| Instant::now() + wait);
-        while group.len() < self.config.group_batches {
-            let next = match deadline {
-                None => jobs.try_recv().ok(),
-                Some(deadline) => jobs.recv_deadline(deadline).ok(),
-            };
-            match next {
-                Some(job) => group.push(job),
-                None => break,
-            }
-        }
-    }
-
-    /// Commits a group, or several in order where batches touch the same records.
-    fn commit(&mut self, group: &mut Vec<Job>) {
-        let bytes: usize = group.iter().map(|job| job.batch.bytes).sum();
-        self.counters.waiting_bytes.fetch_sub(bytes, Relaxed);
-        let mut staged = self.staging();
-        let mut touched = Touched::default();
-        let mut accepted = Vec::with_capacity(group.len());
-        for Job { mut batch, done } in group.drain(..) {
-            let (version, operations) = (self.stamper.next(), batch.operations.len() as u64);
-            let staging = loop {
-                match self.stage(batch, version, &mut touched, &mut staged) {
-                    Ok(Outcome::Later(again)) => {
-                        self.finish(std::mem::replace(&mut staged, self.staging()), &mut accepted);
-                        // With nothing touched, the second round cannot end here again.
-                        touched = Touched::default();
-                        batch = again;
+    pub(super) fn run(mut self, messages: &Receiver<Message>) {
+        while let Ok(first) = messages.recv() {
+            let mut next = Some(first);
+            let deadline = Instant::now() + self.config.group_wait.duration();
+            let mut count = 0;
+            while let Some(message) = next {
+                match message {
+                    Message::Commit(job) => {
+                        self.take(job);
+                        count += 1;
                     }
-                    Ok(Outcome::Staged) => break Ok(()),
-                    Err(error) => break Err(error),
+                    Message::Moves(moves, done) => {
+                        // Indexes must show what is staged before they are changed.
+                        self.finish();
+                        // Compaction may have been told to stop; then nobody waits.
+                        self.apply_moves(&moves);
+                        let _ = done.send(());
+                    }
                 }
-            };
-            match staging {
-                Ok(()) => accepted.push(Accepted {
-                    done,
-                    version,
-                    operations,
-                }),
-                Err(error) => {
-                    let counter = match error {
-                        Error::Conflict { .. } => &self.counters.conflicts,
-                        _ => &self.counters.failures,
-                    };
-                    counter.fetch_add(1, Relaxed);
-                    // Whoever asked may have gone; nothing was written.
-                    let _ = done.send(Err(error));
-                }
+                next = if count >= self.config.group_batches || self.group.bytes.len() >= LARGE_GROUP {
+                    None
+                } else if self.config.group_wait.is_zero() {
+                    messages.try_recv().ok()
+                } else {
+                    messages.recv_deadline(deadline).ok()
+                };
             }
+            self.finish();
         }
-        self.finish(staged, &mut accepted);
     }
 
-    fn staging(&self) -> WriteBatch {
-        let mode = match self.config.durability {
-            Durability::Fsync => PersistMode::SyncData,
-            Durability::Os => PersistMode::Buffer,
-        };
-        self.database.batch().durability(Some(mode))
-    }
-
-    /// Makes staged writes durable and tells their callers.
-    fn finish(&self, staged: WriteBatch, accepted: &mut Vec<Accepted>) {
-        if accepted.is_empty() {
+    /// Stages a batch, or answers it.
+    fn take(&mut self, Job { batch, done }: Job) {
+        self.shared.counters.waiting_bytes.fetch_sub(batch.bytes, Relaxed);
+        if let Some(error) = &self.failed {
+            self.shared.counters.failures.fetch_add(1, Relaxed);
+            let _ = done.send(Err(error.clone()));
             return;
         }
-        let begun = Instant::now();
-        let outcome = staged.commit().map_err(|error| Error::Engine(error.to_string()));
-        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.counters.commit_micros.fetch_add(took, Relaxed);
-        self.counters.groups.fetch_add(1, Relaxed);
-        if let Err(error) = &outcome {
-            tracing::error!(%error, "the store's journal cannot be written; no write is accepted any more");
-        }
-        for Accepted {
-            done,
-            version,
-            operations,
-        } in accepted.drain(..)
-        {
-            if outcome.is_ok() {
-                self.counters.batches.fetch_add(1, Relaxed);
-                self.counters.operations.fetch_add(operations, Relaxed);
-            } else {
-                self.counters.failures.fetch_add(1, Relaxed);
+        let (version, operations) = (self.stamper.next(), batch.operations.len() as u64);
+        let outcome = match self.stage(batch, version) {
+            Ok(Outcome::Later(batch)) => {
+                self.finish();
+                // The group is empty now; only a full segment can be in the way.
+                self.make_room(batch.bytes)
+                    .and_then(|()| self.stage(batch, version))
             }
-            // Whoever asked may have gone; the write is kept all the same.
-            let _ = done.send(outcome.clone().map(|()| version));
+            other => other,
+        };
+        match outcome {
+            Ok(Outcome::Staged) => self.group.accepted.push(Accepted {
+                done,
+                version,
+                operations,
+            }),
+            Ok(Outcome::Later(_)) => {
+                // `Config::validate` keeps batches below half a segment.
+                let _ = done.send(Err(Error::Invalid("the batch does not fit a segment".to_owned())));
+            }
+            Err(error) => {
+                let counter = match error {
+                    Error::Conflict { .. } => &self.shared.counters.conflicts,
+                    _ => &self.shared.counters.failures,
+                };
+                counter.fetch_add(1, Relaxed);
+                // Whoever asked may have gone; nothing was written.
+                let _ = done.send(Err(error));
+            }
         }
     }
 
     /// Checks a batch and stages its writes; on an error nothing of it is staged.
-    fn stage(
-        &self,
-        batch: Batch,
-        version: Version,
-        touched: &mut Touched,
-        staged: &mut WriteBatch,
-    ) -> Result<Outcome, Error> {
-        let mut rows = AHashSet::with_capacity(batch.operations.len());
-        let mut old = Vec::with_capacity(batch.operations.len());
+    fn stage(&mut self, batch: Batch, version: Version) -> Result<Outcome, Error> {
+        // `bytes` of a batch is never less than what its entries take.
+        if self.active.length() + (self.group.bytes.len() + batch.bytes) as u64 > self.config.segment.bytes()
+        {
+            return Ok(Outcome::Later(batch));
+        }
+        let mut rows: SmallVec<[(u16, Key); 2]> = SmallVec::new();
+        let mut old: SmallVec<[Option<Old>; 2]> = SmallVec::new();
         for (position, operation) in batch.operations.iter().enumerate() {
-            let row = (operation.table, operation.key.clone());
-            if touched.rows.contains(&row) {
+            let space = self.shared.space(operation.table);
+            let row = (space.number, operation.key.clone());
+            if self.group.rows.contains(&row) {
                 return Ok(Outcome::Later(batch));
             }
-            let space = self.space(operation.table);
-            if !rows.insert(row) {
+            if rows.contains(&row) {
                 let key = hex(&operation.key);
                 return Err(Error::Invalid(format!(
                     "table {}: the batch names record {key} twice",
-                    space.schema.name
+                    space.name
                 )));
             }
-            let known = space.known(&operation.key)?;
+            rows.push(row);
+            let known = self.known(space, &operation.key)?;
             check(operation.condition, known.as_ref().map(|known| known.version)).map_err(|conflict| {
                 Error::Conflict {
                     operation: position,
-                    table: space.schema.name,
+                    table: space.static_name(),
                     conflict,
                 }
             })?;
             old.push(known);
         }
-        let mut holders = self.released(&batch, &old);
-        if !self.take(&batch, touched, &mut holders)? {
+        let mut holders = Holders::default();
+        if !self.hand_over(&batch, &old, &mut holders)? {
             return Ok(Outcome::Later(batch));
         }
-        for (operation, old) in batch.operations.into_iter().zip(old) {
-            let space = self.space(operation.table);
-            match operation.change {
-                Change::Nothing => {}
-                Change::Delete => {
-                    if let Some(old) = old {
-                        unlink(space, staged, &operation.key, &old, &[]);
-                        staged.remove(&space.rows, operation.key.as_slice());
-                    }
-                }
-                Change::Put(row) => self.put(space, staged, &operation.key, old.as_ref(), &row, version),
-            }
-        }
-        for ((table, entry), holder) in &holders {
-            let space = self.space(*table);
-            match holder {
-                Some(holder) => staged.insert(&space.keys, entry.as_slice(), holder.as_slice()),
-                None => staged.remove(&space.keys, entry.as_slice()),
-            }
-        }
-        touched.rows.extend(rows);
-        touched.holders.extend(holders.into_keys());
+        self.write(&batch, old, version);
+        self.group.rows.extend(rows);
+        self.group.holders.extend(holders.into_keys());
         Ok(Outcome::Staged)
     }
 
-    fn space(&self, table: TableId) -> &Space {
-        // Ids come from `Store::table`, which counted the same list.
-        &self.spaces[usize::from(table.0)]
-    }
-
-    fn put(
-        &self,
-        space: &Space,
-        staged: &mut WriteBatch,
-        key: &[u8],
-        old: Option<&Known>,
-        row: &NewRow,
-        version: Version,
-    ) {
-        // The record before its index entries: a reader who sees an entry finds the record.
-        let created = old.map_or(version.micros(), |old| old.created);
-        let envelope = Envelope {
-            version,
-            created,
-            site: self.site,
-            keys: row.keys.as_bytes(),
-            value: &row.value,
-        };
-        staged.insert(&space.rows, key, envelope.encode());
-        let before = old.map_or(&[][..], |old| &old.keys);
-        if let Some(old) = old {
-            unlink(space, staged, key, old, row.keys.as_bytes());
-        }
-        for (index, index_key) in row.keys.iter() {
-            // An entry that was there stays as it is.
-            if IndexKeyIter::over(before).any(|earlier| earlier == (index, index_key)) {
-                continue;
-            }
-            if !space.is_unique(index) {
-                staged.insert(&space.keys, entry(index, index_key, key), &[][..]);
-            }
-        }
-        if space.schema.by_modified {
-            staged.insert(&space.keys, modified_entry(version, key), &[][..]);
-        }
-    }
-
-    /// The unique entries that the batch's records have had, as if all were given up.
+    /// Who will hold the unique keys; false when the batch must wait for the next group.
     ///
     /// Unique keys are judged by the state after the whole batch, so that a batch may hand a key from one record
     /// to another.
-    fn released(&self, batch: &Batch, old: &[Option<Known>]) -> Holders {
-        let mut holders = Holders::default();
+    fn hand_over(&self, batch: &Batch, old: &[Option<Old>], holders: &mut Holders) -> Result<bool, Error> {
         for (operation, old) in batch.operations.iter().zip(old) {
-            let space = self.space(operation.table);
+            let space = self.shared.space(operation.table);
             let (Some(old), false) = (old, matches!(operation.change, Change::Nothing)) else {
                 continue;
             };
             for (index, key) in IndexKeyIter::over(&old.keys).filter(|(index, _)| space.is_unique(*index)) {
-                holders.insert((operation.table, unique_entry(index, key)), None);
+                holders.insert((space.number, index, Key::from_slice(key)), None);
             }
         }
-        holders
-    }
-
-    /// Takes the unique entries of the batch's new records; false when the batch must wait for the next group.
-    fn take(&self, batch: &Batch, touched: &Touched, holders: &mut Holders) -> Result<bool, Error> {
-        if holders.keys().any(|place| touched.holders.contains(place)) {
+        if holders.keys().any(|place| self.group.holders.contains(place)) {
             return Ok(false);
         }
         for (position, operation) in batch.operations.iter().enumerate() {
             let Change::Put(row) = &operation.change else {
                 continue;
             };
-            let space = self.space(operation.table);
+            let space = self.shared.space(operation.table);
             for (index, key) in row.keys.iter().filter(|(index, _)| space.is_unique(*index)) {
-                let place = (operation.table, unique_entry(index, key));
-                if touched.holders.contains(&place) {
+                let place = (space.number, index, Key::from_slice(key));
+                if self.group.holders.contains(&place) {
                     return Ok(false);
                 }
                 let holder = match holders.get(&place) {
                     Some(holder) => holder.clone(),
-                    None => space.holder(&place.1)?,
+                    None => {
+                        let found = space.find(&self.shared.segments, index, key, 1, |entry| {
+                            Key::from_slice(entry.key)
+                        })?;
+                        found.into_iter().next()
+                    }
                 };
                 if let Some(holder) = holder.filter(|holder| *holder != operation.key) {
-                    let holder = Some(holder.to_vec());
+                    let index = space.index_schema(index).map_or("?", |index| index.name);
                     let conflict = Conflict::Unique {
-                        index: index_name(space.schema, index),
-                        holder,
+                        index,
+                        holder: Some(holder.to_vec()),
                     };
                     return Err(Error::Conflict {
                         operation: position,
-                        table: space.schema.name,
+                        table: space.static_name(),
                         conflict,
                     });
                 }
@@ -334,21 +257,224 @@ impl Writer {
         }
         Ok(true)
     }
+
+    /// Appends the entries of a batch to the group.
+    fn write(&mut self, batch: &Batch, old: SmallVec<[Option<Old>; 2]>, version: Version) {
+        let writes = |change: &Change, old: &Option<Old>| match change {
+            Change::Put(_) => true,
+            Change::Delete => old.is_some(),
+            Change::Nothing => false,
+        };
+        let pairs = || batch.operations.iter().zip(&old);
+        let mut left = pairs()
+            .filter(|(operation, old)| writes(&operation.change, old))
+            .count();
+        for (operation, old) in batch.operations.iter().zip(old.clone()) {
+            if !writes(&operation.change, &old) {
+                continue;
+            }
+            left -= 1;
+            let row = match &operation.change {
+                Change::Put(row) => Some(row),
+                _ => None,
+            };
+            let entry = Entry {
+                kind: if row.is_some() { Kind::Put } else { Kind::Delete },
+                continues: left > 0,
+                table: self.shared.space(operation.table).number,
+                oldest: old.as_ref().map_or(NONE_OLDER, |old| old.oldest),
+                version,
+                created: old
+                    .as_ref()
+                    .filter(|_| row.is_some())
+                    .map_or(version.micros(), |old| old.created),
+                site: self.site,
+                key: &operation.key,
+                keys: row.map_or(&[], |row| row.keys.as_bytes()),
+                value: row.map_or(&[], |row| &row.value),
+            };
+            let offset = self.group.bytes.len();
+            let size = entry.encode(&mut self.group.bytes);
+            self.group.entries.push((offset, size, old));
+        }
+    }
+
+    /// What is stored under a key, as far as a later write must know it.
+    fn known(&self, space: &Space, key: &[u8]) -> Result<Option<Old>, Error> {
+        known(&self.shared, space, key)
+    }
+
+    /// Makes what is staged durable and visible, and answers.
+    fn finish(&mut self) {
+        if self.group.accepted.is_empty() {
+            return;
+        }
+        let begun = Instant::now();
+        let outcome = if self.group.bytes.is_empty() {
+            Ok(())
+        } else {
+            self.append()
+        };
+        let counters = &self.shared.counters;
+        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        counters.commit_micros.fetch_add(took, Relaxed);
+        counters.groups.fetch_add(1, Relaxed);
+        match &outcome {
+            Ok(()) => self.apply(),
+            Err(error) => tracing::error!(%error, "the log cannot be written"),
+        }
+        for Accepted {
+            done,
+            version,
+            operations,
+        } in self.group.accepted.drain(..)
+        {
+            if outcome.is_ok() {
+                counters.batches.fetch_add(1, Relaxed);
+                counters.operations.fetch_add(operations, Relaxed);
+            } else {
+                counters.failures.fetch_add(1, Relaxed);
+            }
+            // Whoever asked may have gone; the write is kept all the same.
+            let _ = done.send(outcome.clone().map(|()| version));
+        }
+        self.group.bytes.clear();
+        self.group.bytes.shrink_to(KEEP_GROUP);
+        self.group.entries.clear();
+        self.group.rows.clear();
+        self.group.holders.clear();
+    }
+
+    fn append(&mut self) -> Result<(), Error> {
+        let at = self.active.length();
+        if let Err(error) = self.active.write(&self.group.bytes, at) {
+            let name = self.active.path().display();
+            let told = Error::Engine(format!("{name}: {error}"));
+            // A full disk may have room again later: cut off what was written of the group and go on. If even
+            // that fails, what is on disk is not known any more.
+            if let Err(cut) = self.active.truncate(at) {
+                tracing::error!(error = %cut, "the log cannot be repaired; no write is accepted any more");
+                self.failed = Some(told.clone());
+            }
+            return Err(told);
+        }
+        if self.config.durability == Durability::Fsync
+            && let Err(error) = self.active.sync()
+        {
+            // After a failed flush the kernel may have dropped the pages: what is on disk is not known.
+            let told = Error::Engine(format!("{}: flush: {error}", self.active.path().display()));
+            self.failed = Some(told.clone());
+            return Err(told);
+        }
+        self.active.publish(at + self.group.bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Lets the indexes show the group that has just been written.
+    fn apply(&self) {
+        let base = self.active.length() - self.group.bytes.len() as u64;
+        for (offset, size, old) in &self.group.entries {
+            // Made by `Entry::encode` a moment ago.
+            let Ok(entry) = Entry::parse(&self.group.bytes[*offset..*offset + *size]) else {
+                continue;
+            };
+            self.shared.apply(
+                &entry,
+                &self.active,
+                base + *offset as u64,
+                *size as u64,
+                old.as_ref(),
+            );
+        }
+    }
+
+    /// Starts a new segment when `bytes` do not fit the active one.
+    fn make_room(&mut self, bytes: usize) -> Result<(), Error> {
+        if self.active.length() + bytes as u64 <= self.config.segment.bytes() {
+            return Ok(());
+        }
+        let name = Name::fresh(self.active.name.last + 1);
+        let slot = self.shared.segments.take_slot()?;
+        let created = Segment::create(name.path(&self.directory), name, slot, 0);
+        let segment = created.map_err(|error| {
+            self.shared.segments.free_slot(slot);
+            Error::Engine(format!("{}: {error}", name.path(&self.directory).display()))
+        })?;
+        self.active = Arc::new(segment);
+        self.shared.segments.add(&self.active);
+        // A full channel means that it is awake already.
+        let _ = self.wake.try_send(());
+        Ok(())
+    }
+
+    fn apply_moves(&self, moves: &[Move]) {
+        let list = self.shared.segments.list();
+        for moved in moves {
+            // A record that has changed since it was copied stays where it is now; the copy is void.
+            if let Some(space) = self.shared.spaces.get(usize::from(moved.table))
+                && space.apply_move(moved)
+                && let Some(segment) = list.at(moved.new)
+            {
+                segment.add_live(moved.size);
+            }
+        }
+    }
 }
 
-/// Removes the entries of a record's former index keys, except those it keeps and those of unique indexes.
-fn unlink(space: &Space, staged: &mut WriteBatch, key: &[u8], old: &Known, kept: &[u8]) {
-    for (index, index_key) in IndexKeyIter::over(&old.keys) {
-        if IndexKeyIter::over(kept).any(|later| later == (index, index_key)) {
-            continue;
+/// A group of so many bytes is written without waiting for more.
+const LARGE_GROUP: usize = 8 << 20;
+/// A group buffer larger than this is given back.
+const KEEP_GROUP: usize = 4 << 20;
+
+impl Shared {
+    /// Lets the indexes show an entry of the log, and counts what it makes void. Only the writer thread calls
+    /// this, and recovery before there is one.
+    pub(super) fn apply(
+        &self,
+        entry: &Entry<'_>,
+        segment: &Segment,
+        offset: u64,
+        size: u64,
+        old: Option<&Old>,
+    ) {
+        let Some(space) = self.spaces.get(usize::from(entry.table)) else {
+            return;
+        };
+        segment.saw_version(entry.version.0);
+        match (entry.kind, old) {
+            (Kind::Put, _) => {
+                let location = Location::new(segment.slot, offset);
+                space.apply_put(entry.key, entry.keys, location, old);
+                segment.add_live(size);
+            }
+            (Kind::Delete, Some(old)) => space.apply_delete(entry.key, old),
+            (Kind::Delete, None) => {}
         }
-        if !space.is_unique(index) {
-            staged.remove(&space.keys, entry(index, index_key, key));
+        if let Some(old) = old
+            && let Some(segment) = self.segments.list().at(old.location)
+        {
+            segment.remove_live(old.size);
         }
     }
-    if space.schema.by_modified {
-        staged.remove(&space.keys, modified_entry(old.version, key));
-    }
+}
+
+/// What is stored under a key, as far as a later write must know it.
+pub(super) fn known(shared: &Shared, space: &Space, key: &[u8]) -> Result<Option<Old>, Error> {
+    space.lookup(&shared.segments, key, |location, entry| {
+        let holder = shared
+            .segments
+            .list()
+            .at(location)
+            .map_or(0, |segment| segment.name.last);
+        Old {
+            location,
+            version: entry.version,
+            created: entry.created,
+            keys: SmallVec::from_slice(entry.keys),
+            oldest: entry.oldest.min(holder),
+            size: entry.size(),
+        }
+    })
 }
 
 fn check(condition: Condition, version: Option<Version>) -> Result<(), Conflict> {
@@ -359,40 +485,4 @@ fn check(condition: Condition, version: Option<Version>) -> Result<(), Conflict>
         (Condition::Version(expected), Some(version)) if expected == version => Ok(()),
         (Condition::Version(_), Some(version)) => Err(Conflict::Changed(version)),
     }
-}
-
-fn index_name(schema: &'static TableSchema, index: Index) -> &'static str {
-    schema
-        .indexes
-        .get(usize::from(index.0))
-        .map_or("?", |index| index.name)
-}
-
-impl Space {
-    fn is_unique(&self, index: Index) -> bool {
-        self.schema
-            .indexes
-            .get(usize::from(index.0))
-            .is_some_and(|index| index.unique)
-    }
-
-    fn known(&self, key: &[u8]) -> Result<Option<Known>, Error> {
-        let Some(bytes) = read(&self.rows, key)? else {
-            return Ok(None);
-        };
-        let envelope = Envelope::decode(&bytes).map_err(|reason| self.corrupt(key, reason))?;
-        Ok(Some(Known {
-            version: envelope.version,
-            created: envelope.created,
-            keys: envelope.keys.to_vec(),
-        }))
-    }
-
-    fn holder(&self, unique_entry: &[u8]) -> Result<Option<Key>, Error> {
-        Ok(read(&self.keys, unique_entry)?.map(|primary| Key::from_slice(&primary)))
-    }
-}
-
-pub(super) fn read(space: &Keyspace, key: &[u8]) -> Result<Option<fjall::Slice>, Error> {
-    space.get(key).map_err(|error| Error::Engine(error.to_string()))
 }

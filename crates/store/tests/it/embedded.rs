@@ -146,7 +146,10 @@ struct Later(Session);
 impl Record for Later {
     const TABLE: &'static TableSchema = &TableSchema {
         name: "session",
-        indexes: &[IndexSchema::many("subscriber"), IndexSchema::many("note")],
+        indexes: &[
+            IndexSchema::many("subscriber"),
+            IndexSchema::many("note").ordered(),
+        ],
         by_modified: true,
         sql: None,
     };

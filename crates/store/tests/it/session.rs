@@ -56,7 +56,7 @@ impl Record for Session {
     const TABLE: &'static TableSchema = &TableSchema {
         name: "session",
         indexes: &[
-            IndexSchema::many("subscriber"),
+            IndexSchema::many("subscriber").ordered(),
             IndexSchema::unique("address"),
             IndexSchema::many("prefix").multi(),
         ],

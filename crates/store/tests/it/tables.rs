@@ -96,15 +96,15 @@ async fn indexes(store: &Store, sessions: &Table<Session>) {
             .unwrap();
         rows.iter().map(|row| row.id).collect::<Vec<_>>()
     };
-    assert_eq!(found("imsi-1", 10).await, [1, 2, 3]);
-    assert_eq!(found("imsi-1", 2).await, [1, 2]);
+    assert_eq!(found("imsi-1", 10).await, [3, 2, 1], "newest first");
+    assert_eq!(found("imsi-1", 2).await.len(), 2);
     assert_eq!(found("imsi-10", 10).await, [4]);
     assert!(found("imsi", 10).await.is_empty());
 
     // A changed key is found under the new one only.
     put(store, sessions, &Session::new(2, "imsi-10")).await;
-    assert_eq!(found("imsi-1", 10).await, [1, 3]);
-    assert_eq!(found("imsi-10", 10).await, [2, 4]);
+    assert_eq!(found("imsi-1", 10).await, [3, 1]);
+    assert_eq!(found("imsi-10", 10).await, [4, 2]);
 
     // Several keys in one index; those that stay, stay.
     let prefixes = |key: &'static str| async move {
@@ -124,7 +124,7 @@ async fn indexes(store: &Store, sessions: &Table<Session>) {
     )
     .await;
     assert_eq!(prefixes("2001:db8:1::/64").await, [1]);
-    assert_eq!(prefixes("2001:db8:2::/64").await, [1, 3]);
+    assert_eq!(prefixes("2001:db8:2::/64").await, [3, 1]);
     put(
         store,
         sessions,
@@ -132,7 +132,7 @@ async fn indexes(store: &Store, sessions: &Table<Session>) {
     )
     .await;
     assert!(prefixes("2001:db8:1::/64").await.is_empty());
-    assert_eq!(prefixes("2001:db8:2::/64").await, [1, 3]);
+    assert_eq!(prefixes("2001:db8:2::/64").await, [3, 1]);
     assert_eq!(prefixes("2001:db8:3::/64").await, [1]);
     clear(store, sessions).await;
     assert!(prefixes("2001:db8:2::/64").await.is_empty());
@@ -226,8 +226,9 @@ async fn paging(store: &Store, sessions: &Table<Session>) {
         seen
     };
     for limit in [1, 4, 25, 100] {
-        let all = walk(Scan::all(limit)).await;
-        assert!(all.iter().map(|row| row.id).eq(0..25), "limit {limit}");
+        let mut all: Vec<u64> = walk(Scan::all(limit)).await.iter().map(|row| row.id).collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..25), "limit {limit}");
         let by_index = walk(Scan::by_index(Session::SUBSCRIBER, limit)).await;
         let order: Vec<_> = by_index
             .iter()
@@ -239,8 +240,6 @@ async fn paging(store: &Store, sessions: &Table<Session>) {
             by_age.len() == 25 && by_age.is_sorted_by_key(|row| row.version),
             "limit {limit}"
         );
-        let middle = walk(Scan::all(limit).from_key(&id(5)).to_key(&id(9))).await;
-        assert!(middle.iter().map(|row| row.id).eq(5..9), "limit {limit}");
         let old = walk(Scan::by_modified(limit).modified_before(by_age[10].modified())).await;
         assert_eq!(old.len(), 10, "limit {limit}");
         let some = walk(
@@ -250,13 +249,13 @@ async fn paging(store: &Store, sessions: &Table<Session>) {
         )
         .await;
         assert_eq!(some.len(), 4, "limit {limit}");
-        assert!(
-            walk(Scan::all(limit).from_key(&id(9)).to_key(&id(5)))
-                .await
-                .is_empty()
-        );
+        let none = Scan::by_index(Session::SUBSCRIBER, limit)
+            .from_key(b"x")
+            .to_key(b"a");
+        assert!(walk(none).await.is_empty());
     }
-    assert!(walk(Scan::by_index(Session::ADDRESS, 5)).await.is_empty());
+    let unordered = sessions.scan(&Scan::by_index(Session::ADDRESS, 5)).await;
+    assert!(matches!(unordered, Err(Error::Invalid(_))));
 }
 
 /// Many writers update one record by version: no update may be lost.

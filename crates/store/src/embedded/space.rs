@@ -1,0 +1,405 @@
+//! A table of the embedded engine: its indexes in memory, its records in the log.
+//!
+//! Readers come from any thread; only the writer thread changes indexes. A reader takes a place from an index and
+//! then reads the log there; when in the meantime the record was moved by compaction, what it finds is not what it
+//! looked for, or the segment is gone. Then it asks the index again, and only an unchanged answer counts.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use smallvec::SmallVec;
+
+use super::entry::{Entry, Kind};
+use super::hash_index::{Candidates, HashIndex, Location};
+use super::segment::Segments;
+use crate::engine::Row;
+use crate::error::{Error, hex};
+use crate::record::{IndexKeyIter, Key};
+use crate::schema::{Index, TableSchema};
+use crate::version::Version;
+
+/// A table.
+pub(super) struct Space {
+    /// The table's number in the log.
+    pub(super) number: u16,
+    /// Name, also of a table that this run was not asked to open.
+    pub(super) name: String,
+    /// `None`: the table is in the log, but this run was not asked to open it. It is kept as it is.
+    pub(super) schema: Option<&'static TableSchema>,
+    pub(super) primary: HashIndex,
+    pub(super) secondary: Vec<Secondary>,
+}
+
+/// A secondary index.
+pub(super) enum Secondary {
+    Hashed(HashIndex),
+    /// Index key and primary key. Costs the keys' bytes in memory, but knows an order.
+    Ordered(RwLock<BTreeSet<(Key, Key)>>),
+}
+
+/// What a later write must know of the entry it makes void.
+#[derive(Clone, Debug)]
+pub(super) struct Old {
+    pub(super) location: Location,
+    pub(super) version: Version,
+    pub(super) created: u64,
+    pub(super) keys: SmallVec<[u8; 120]>,
+    /// Oldest segment that may hold an entry of this record.
+    pub(super) oldest: u32,
+    pub(super) size: u64,
+}
+
+/// An entry that compaction has copied.
+pub(super) struct Move {
+    pub(super) table: u16,
+    pub(super) hash: u64,
+    pub(super) secondary: SmallVec<[(u8, u64); 4]>,
+    pub(super) old: Location,
+    pub(super) new: Location,
+    pub(super) size: u64,
+}
+
+thread_local! {
+    /// Where entries are read into. Taken while in use, so that a nested read gets another.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// A buffer larger than this is not kept for the next read.
+const KEEP_BUFFER: usize = 1 << 20;
+
+pub(super) fn with_buffer<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    let mut buffer = BUFFER.take();
+    let result = work(&mut buffer);
+    if buffer.len() <= KEEP_BUFFER {
+        BUFFER.set(buffer);
+    }
+    result
+}
+
+/// What a search shows to its caller.
+enum Shown<'a> {
+    /// A candidate.
+    Entry(Location, &'a Entry<'a>),
+    /// What was shown so far is void.
+    Again,
+}
+
+/// Tries before a lookup gives up on an index that keeps changing under it.
+const PATIENCE: usize = 1_000;
+
+impl Space {
+    pub(super) fn new(number: u16, name: &str, schema: Option<&'static TableSchema>) -> Space {
+        let indexes = schema.map_or(&[][..], |schema| schema.indexes);
+        Space {
+            number,
+            name: name.to_owned(),
+            schema,
+            primary: HashIndex::new(),
+            secondary: indexes
+                .iter()
+                .map(|index| {
+                    if index.ordered {
+                        Secondary::Ordered(RwLock::default())
+                    } else {
+                        Secondary::Hashed(HashIndex::new())
+                    }
+                })
+                .collect(),
+        }
+    }
+
+    /// The name that errors carry.
+    pub(super) fn static_name(&self) -> &'static str {
+        self.schema.map_or("(not opened)", |schema| schema.name)
+    }
+
+    pub(super) fn is_unique(&self, index: Index) -> bool {
+        self.index_schema(index).is_some_and(|index| index.unique)
+    }
+
+    pub(super) fn index_schema(&self, index: Index) -> Option<&'static crate::schema::IndexSchema> {
+        self.schema?.indexes.get(usize::from(index.0))
+    }
+
+    fn corrupt(&self, key: &[u8], reason: String) -> Error {
+        Error::Corrupt {
+            table: self.static_name(),
+            key: hex(key),
+            reason,
+        }
+    }
+
+    /// Calls `take` with the current entry of a primary key.
+    pub(super) fn lookup<R>(
+        &self,
+        segments: &Segments,
+        key: &[u8],
+        mut take: impl FnMut(Location, &Entry<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let mut found = None;
+        let hash = self.primary.hash(key);
+        self.each_match(&self.primary, hash, segments, key, |shown| match shown {
+            Shown::Again => {
+                found = None;
+                true
+            }
+            Shown::Entry(location, entry) if entry.key == key => {
+                found = Some(take(location, entry));
+                true
+            }
+            Shown::Entry(..) => false,
+        })?;
+        Ok(found)
+    }
+
+    /// What `take` makes of the entries under a key of an index, at most `limit`.
+    pub(super) fn find<R>(
+        &self,
+        segments: &Segments,
+        index: Index,
+        key: &[u8],
+        limit: usize,
+        mut take: impl FnMut(&Entry<'_>) -> R,
+    ) -> Result<Vec<R>, Error> {
+        let holds = |entry: &Entry<'_>| entry.index_keys().any(|held| held == (index, key));
+        let mut found = Vec::new();
+        match self.secondary.get(usize::from(index.0)) {
+            None => Err(Error::Invalid(format!(
+                "table {} has no index {}",
+                self.name, index.0
+            ))),
+            Some(Secondary::Hashed(hashed)) => {
+                self.each_match(hashed, hashed.hash(key), segments, key, |shown| match shown {
+                    Shown::Again => {
+                        found.clear();
+                        true
+                    }
+                    Shown::Entry(_, entry) => {
+                        let holds = holds(entry);
+                        if holds && found.len() < limit {
+                            found.push(take(entry));
+                        }
+                        holds
+                    }
+                })?;
+                Ok(found)
+            }
+            Some(Secondary::Ordered(ordered)) => {
+                for (_, primary) in page_of(ordered, Bound::Included((key, &[])), None, limit, Some(key)) {
+                    let row =
+                        self.lookup(segments, &primary, |_, entry| holds(entry).then(|| take(entry)))?;
+                    found.extend(row.flatten());
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Reads each candidate of a hash and shows it to `accept`, which says whether it is what was looked for.
+    ///
+    /// The answer is sure when all candidates were, or when the index says the same after they have been read.
+    /// Otherwise all are read again.
+    fn each_match(
+        &self,
+        index: &HashIndex,
+        hash: u64,
+        segments: &Segments,
+        key: &[u8],
+        mut accept: impl FnMut(Shown<'_>) -> bool,
+    ) -> Result<(), Error> {
+        let mut candidates = index.candidates(hash);
+        for _ in 0..PATIENCE {
+            let mut sure = true;
+            let mut fault = None;
+            with_buffer(|buffer| {
+                let list = segments.list();
+                for &location in &candidates {
+                    let entry = match list.at(location) {
+                        Some(segment) => segment.read(location.offset(), buffer),
+                        None => Err("its segment is gone".to_owned()),
+                    };
+                    match entry {
+                        Ok(entry) if entry.kind == Kind::Put && entry.table == self.number => {
+                            sure &= accept(Shown::Entry(location, &entry));
+                        }
+                        Ok(_) => sure = false,
+                        Err(reason) => {
+                            sure = false;
+                            fault = Some(reason);
+                        }
+                    }
+                }
+            });
+            if sure {
+                return Ok(());
+            }
+            let again = index.candidates(hash);
+            if same(&candidates, &again) {
+                return fault.map_or(Ok(()), |reason| Err(self.corrupt(key, reason)));
+            }
+            accept(Shown::Again);
+            candidates = again;
+        }
+        Err(Error::Engine(format!(
+            "table {}: an index entry changes all the time",
+            self.name
+        )))
+    }
+
+    /// The row at a place that a walk over the primary index has yielded.
+    pub(super) fn row_at(
+        &self,
+        segments: &Segments,
+        location: Location,
+        site: impl Fn(u16) -> Option<Arc<str>>,
+    ) -> Result<Option<Row>, Error> {
+        let moved = with_buffer(|buffer| {
+            let list = segments.list();
+            let segment = list.at(location)?;
+            let entry = segment.read(location.offset(), buffer).ok()?;
+            let current = entry.kind == Kind::Put
+                && entry.table == self.number
+                && self.primary.contains(self.primary.hash(entry.key), location);
+            current.then(|| site(entry.site).map(|site| entry.row(site)))
+        });
+        match moved {
+            Some(None) => Err(Error::Engine(format!(
+                "table {}: a record of an unknown site",
+                self.name
+            ))),
+            Some(Some(row)) => Ok(Some(row)),
+            // Changed or moved since the walk; a walk is not a snapshot.
+            None => Ok(None),
+        }
+    }
+
+    /// Makes the entry at `location` the current one of its record.
+    pub(super) fn apply_put(&self, key: &[u8], keys: &[u8], location: Location, old: Option<&Old>) {
+        let hash = self.primary.hash(key);
+        match old {
+            Some(old) => {
+                self.primary.replace(hash, old.location, location);
+            }
+            None => self.primary.insert(hash, location),
+        }
+        let before = old.map_or(&[][..], |old| &old.keys);
+        for (index, index_key) in IndexKeyIter::over(keys) {
+            let kept = IndexKeyIter::over(before).any(|held| held == (index, index_key));
+            match (self.secondary.get(usize::from(index.0)), old) {
+                (Some(Secondary::Hashed(hashed)), Some(old)) if kept => {
+                    hashed.replace(hashed.hash(index_key), old.location, location);
+                }
+                (Some(Secondary::Hashed(hashed)), _) => hashed.insert(hashed.hash(index_key), location),
+                (Some(Secondary::Ordered(ordered)), _) if !kept => {
+                    ordered
+                        .write()
+                        .insert((Key::from_slice(index_key), Key::from_slice(key)));
+                }
+                _ => {}
+            }
+        }
+        if let Some(old) = old {
+            self.unlink(key, old, keys);
+        }
+    }
+
+    /// Forgets a record.
+    pub(super) fn apply_delete(&self, key: &[u8], old: &Old) {
+        self.primary.remove(self.primary.hash(key), old.location);
+        self.unlink(key, old, &[]);
+    }
+
+    /// Removes the index entries of former keys, except those in `kept`.
+    fn unlink(&self, key: &[u8], old: &Old, kept: &[u8]) {
+        for (index, index_key) in IndexKeyIter::over(&old.keys) {
+            if IndexKeyIter::over(kept).any(|held| held == (index, index_key)) {
+                continue;
+            }
+            match self.secondary.get(usize::from(index.0)) {
+                Some(Secondary::Hashed(hashed)) => {
+                    hashed.remove(hashed.hash(index_key), old.location);
+                }
+                Some(Secondary::Ordered(ordered)) => {
+                    ordered
+                        .write()
+                        .remove(&(Key::from_slice(index_key), Key::from_slice(key)));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// What compaction must tell the writer about an entry it has copied.
+    pub(super) fn plan_move(&self, entry: &Entry<'_>, old: Location, new: Location, size: u64) -> Move {
+        let hash = self.primary.hash(entry.key);
+        let hashed =
+            entry
+                .index_keys()
+                .filter_map(|(index, key)| match self.secondary.get(usize::from(index.0)) {
+                    Some(Secondary::Hashed(hashed)) => Some((index.0, hashed.hash(key))),
+                    _ => None,
+                });
+        Move {
+            table: self.number,
+            hash,
+            secondary: hashed.collect(),
+            old,
+            new,
+            size,
+        }
+    }
+
+    /// Lets the indexes point to the copy; false when the record has changed since it was copied.
+    pub(super) fn apply_move(&self, moved: &Move) -> bool {
+        if !self.primary.replace(moved.hash, moved.old, moved.new) {
+            return false;
+        }
+        for (index, hash) in &moved.secondary {
+            if let Some(Secondary::Hashed(hashed)) = self.secondary.get(usize::from(*index)) {
+                hashed.replace(*hash, moved.old, moved.new);
+            }
+        }
+        true
+    }
+
+    /// Bytes of the indexes that are hashed.
+    pub(super) fn memory(&self) -> usize {
+        let hashed = self.secondary.iter().map(|index| match index {
+            Secondary::Hashed(hashed) => hashed.memory(),
+            Secondary::Ordered(_) => 0,
+        });
+        self.primary.memory() + hashed.sum::<usize>()
+    }
+}
+
+/// Entries of an ordered index from `from` to before `to`, or those of exactly one key.
+pub(super) fn page_of(
+    ordered: &RwLock<BTreeSet<(Key, Key)>>,
+    from: Bound<(&[u8], &[u8])>,
+    to: Option<&[u8]>,
+    limit: usize,
+    exactly: Option<&[u8]>,
+) -> Vec<(Key, Key)> {
+    let owned = |(key, primary): (&[u8], &[u8])| (Key::from_slice(key), Key::from_slice(primary));
+    let from = from.map(owned);
+    let within = |(key, _): &&(Key, Key)| {
+        to.is_none_or(|to| key.as_slice() < to) && exactly.is_none_or(|exactly| key.as_slice() == exactly)
+    };
+    ordered
+        .read()
+        .range((from, Bound::Unbounded))
+        .take_while(within)
+        .take(limit)
+        .cloned()
+        .collect()
+}
+
+fn same(one: &Candidates, other: &Candidates) -> bool {
+    let (mut one, mut other) = (one.clone(), other.clone());
+    one.sort_unstable();
+    other.sort_unstable();
+    one == other
+}
