@@ -28,19 +28,10 @@ pub struct Readiness {
 }
 
 /// Waits for sockets and for the next tick.
+#[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
     timer: OwnedFd,
-    buffer: Vec<Event>,
-}
-
-impl std::fmt::Debug for Poller {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Poller")
-            .field("epoll", &self.epoll)
-            .field("timer", &self.timer)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Poller {
@@ -67,11 +58,7 @@ impl Poller {
             },
         )?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
-        Ok(Self {
-            epoll,
-            timer,
-            buffer: Vec::with_capacity(BATCH),
-        })
+        Ok(Self { epoll, timer })
     }
 
     /// Watches a socket for bytes to read.
@@ -113,19 +100,16 @@ impl Poller {
     ///
     /// # Errors
     /// When the system fails to wait.
-    pub fn wait(&mut self, ready: &mut Vec<Readiness>) -> io::Result<bool> {
+    pub fn wait(&self, ready: &mut Vec<Readiness>) -> io::Result<bool> {
         ready.clear();
-        self.buffer.clear();
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut self.buffer),
-            None,
-        ) {
-            Ok(_) | Err(Errno::INTR) => {}
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; BATCH];
+        let events = match epoll::wait(&self.epoll, &mut room, None) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return Ok(false),
             Err(error) => return Err(error.into()),
-        }
+        };
         let mut ticked = false;
-        for event in &self.buffer {
+        for event in events {
             let flags = event.flags;
             if event.data.u64() == TIMER {
                 let mut count = [MaybeUninit::uninit(); 8];

@@ -4,7 +4,6 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use settings::Listen;
 
 use super::Options;
 use super::children::{Guarded, Simulator};
@@ -32,12 +31,11 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
     let simulate = |name: &str, settings: Settings| {
         Simulator::start(&place.program, name, &settings, &place.lab_cpus, &place.folder)
     };
-    let several = |count: u16| Listen((0..count).map(|_| ([127, 0, 0, 1], 0).into()).collect());
     let slf = simulate(
         "slf",
         Settings {
             role: RoleName::Slf,
-            listen: several(SLFS),
+            ports: SLFS,
             latency: model.simulators.slf,
             slf: crate::sim::SlfSettings {
                 groups: groups(model, &population),
@@ -69,7 +67,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         "consumers",
         Settings {
             role: RoleName::Consumer,
-            listen: several(SINKS),
+            ports: SINKS,
             latency: model.simulators.consumer,
             ..Settings::default()
         },

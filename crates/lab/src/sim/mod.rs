@@ -20,7 +20,7 @@ use std::process::ExitCode;
 pub use control::Ready;
 pub use misbehave::Misbehaviour;
 pub use roles::{Reply, Request, Role};
-pub use server::Server;
+pub use server::{Handle, Server};
 pub use settings::{GroupRange, ProducerSettings, RemoteNrfSettings, RoleName, Settings, SlfSettings};
 pub use stats::{Counters, Stats};
 

@@ -119,11 +119,14 @@ impl Server {
     pub fn bind(settings: &Settings) -> io::Result<Self> {
         let poller = Poller::new(TICK)?;
         let mut listeners = Vec::new();
-        for (at, address) in settings.listen.iter().enumerate() {
-            let listener = TcpListener::bind(address)?;
-            listener.set_nonblocking(true)?;
-            poller.add(&listener, LISTENERS + at as u64)?;
-            listeners.push(listener);
+        for address in settings.listen.iter() {
+            let ports = if address.port() == 0 { settings.ports } else { 1 };
+            for _ in 0..ports {
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                poller.add(&listener, LISTENERS + listeners.len() as u64)?;
+                listeners.push(listener);
+            }
         }
         let addresses = listeners
             .iter()

@@ -14,6 +14,8 @@ pub struct Settings {
     pub role: RoleName,
     /// Where it listens; port 0 for any that is free.
     pub listen: Listen,
+    /// How many ports it takes for each address of `listen` with port 0, to be as many peers.
+    pub ports: u16,
     /// How long it takes to answer.
     pub latency: Period,
     /// How it misbehaves.
@@ -35,6 +37,7 @@ impl Default for Settings {
         Self {
             role: RoleName::Consumer,
             listen: Listen::local(0),
+            ports: 1,
             latency: Period::from_millis(0),
             misbehave: Misbehaviour::default(),
             max_streams: 4096,

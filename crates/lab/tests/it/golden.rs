@@ -1,0 +1,190 @@
+//! Reports against kept ones. `LAB_GOLDEN=write` keeps new ones.
+
+use std::path::Path;
+
+use lab::measure::Machine;
+use lab::report::{
+    Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, OperationFigures, Point,
+    Report, Series, Spread, Step, Verdict,
+};
+
+fn latency(scale: f64) -> Latency {
+    Latency {
+        mean: Some(1.5 * scale),
+        p50: Some(scale),
+        p90: Some(2.0 * scale),
+        p95: Some(3.0 * scale),
+        p99: Some(5.0 * scale),
+        p999: Some(9.0 * scale),
+        max: Some(20.0 * scale),
+    }
+}
+
+fn sample() -> (Report, Series) {
+    let operation = |name: &str, count, errors, scale| OperationFigures {
+        name: name.to_owned(),
+        count,
+        errors,
+        latency_ms: latency(scale),
+    };
+    let function = FunctionFigures {
+        name: "nrf".into(),
+        pinned_cpus: vec![0],
+        cpu_cores_avg: 0.97,
+        cpu_us_per_transaction: 31.25,
+        rss_mb_max: 64.5,
+        connections_in: 287,
+        connections_out: 24,
+        bytes_in: 1_234_567,
+        bytes_out: 987_654_321,
+    };
+    let check = |name: &str, pass| Check {
+        name: name.to_owned(),
+        expected: "at least 99.9%".into(),
+        got: "99.95% <b>".into(),
+        pass,
+    };
+    let report = Report {
+        model: "nrf/51k".into(),
+        started: "2026-01-02T03:04:05Z".into(),
+        duration_s: 20.004,
+        machine: Machine {
+            cpu_model: "A processor".into(),
+            cores: 2,
+            memory_mb: 24_000,
+            kernel: "Linux 6".into(),
+            architecture: "x86_64".into(),
+        },
+        offered_tps: 31_000.4,
+        achieved_tps: 30_990.1,
+        success_ratio: 0.99967,
+        operations: vec![
+            operation("nfDiscover.slf", 500_000, 12, 151.0),
+            operation("nfHeartbeat", 600, 0, 0.4),
+        ],
+        functions: vec![function.clone()],
+        guide: GuideFigures {
+            source: "A guide".into(),
+            duration_s: 259_200.0,
+            offered_tps: 51_666.0,
+            achieved_tps: 51_666.0,
+            operations: vec![GuideRow {
+                name: "nfDiscover.slf".into(),
+                stretch: "gateway + discovery".into(),
+                latency_ms: Latency {
+                    mean: Some(218.0),
+                    max: Some(463.0),
+                    ..Latency::default()
+                },
+            }],
+            functions: vec![FunctionFigures {
+                cpu_cores_avg: 486.0,
+                cpu_us_per_transaction: 9406.4,
+                connections_out: 1200,
+                ..function
+            }],
+        },
+        checks: vec![check("success", true), check("SLF queries", false)],
+        knee: Some(Knee {
+            tps: 31_000.0,
+            limited_by: "function: its 1 core(s) are full".into(),
+        }),
+        verdict: Verdict::Fail,
+    };
+    let series = Series {
+        title: "51.6K TPS".into(),
+        summary: "Traffic & more of it.".into(),
+        timeline: (0..6_u32)
+            .map(|t| Point {
+                t: f64::from(t),
+                measured: t > 1,
+                offered: 31_000.0,
+                achieved: 30_000.0 + f64::from(t) * 200.0,
+                failed: f64::from(t % 2),
+                p50: 151.0,
+                p99: 160.0 + f64::from(t),
+                cpu: 0.9,
+                generator_cpu: 0.3,
+                in_flight: 4500,
+            })
+            .collect(),
+        spreads: vec![Spread {
+            name: "nfDiscover.slf".into(),
+            at: vec![150.0, 150.2, 150.6, 151.0, 152.0, 155.0, 160.0, 180.0, 240.0],
+        }],
+        failures: vec![("timeout".into(), 12)],
+        examples: vec!["nfDiscover.slf: no answer in time".into()],
+        lab: vec![LabProcess {
+            name: "generator".into(),
+            cpu_cores_avg: 0.3,
+            requests: 600_000,
+        }],
+        steps: vec![
+            Step {
+                tps: 16_000.0,
+                achieved_tps: 16_001.0,
+                success_ratio: 1.0,
+                p99_ms: 152.0,
+                cpu_cores: 0.5,
+                generator_busy: 0.2,
+                failed: None,
+            },
+            Step {
+                tps: 32_000.0,
+                p99_ms: 900.0,
+                failed: Some("p99 900 ms over 700 ms".into()),
+                ..Step::default()
+            },
+        ],
+        guide_cpu: vec![("nfdiscovery".into(), "68 × 8 × 61% = 331.840".into(), 331.84)],
+        guide_cpu_excludes: "the database".into(),
+        choices: vec![("rate".into(), "This.".into(), "That.".into())],
+        notes: vec!["260 functions".into()],
+    };
+    (report, series)
+}
+
+#[test]
+fn reports_are_as_kept() {
+    let (report, series) = sample();
+    let folder = tempfile::tempdir().unwrap();
+    lab::report::write(folder.path(), &report, &series).unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for name in ["report.json", "report.md", "report.html"] {
+        let made = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        if std::env::var_os("LAB_GOLDEN").is_some_and(|v| v == "write") {
+            std::fs::write(kept.join(name), &made).unwrap();
+        }
+        let expected = std::fs::read_to_string(kept.join(name)).unwrap_or_default();
+        assert!(
+            made == expected,
+            "{name} has changed; look at it, then keep it with LAB_GOLDEN=write"
+        );
+    }
+    assert_eq!(lab::report::read(folder.path()).unwrap(), (report, series));
+}
+
+#[test]
+fn strangers_words_are_no_markup() {
+    let (report, series) = sample();
+    let page = lab::report::html(&report, &series);
+    assert!(!page.contains("99.95% <b>") && page.contains("99.95% &lt;b&gt;"));
+    assert!(
+        !page.contains("http://") && !page.contains("https://"),
+        "the page needs nothing else"
+    );
+}
+
+#[test]
+fn two_runs_compare() {
+    let (first, _) = sample();
+    let mut second = first.clone();
+    second.functions[0].cpu_us_per_transaction = 25.0;
+    let words = lab::report::compare(&first, &second).to_string();
+    assert!(
+        words
+            .lines()
+            .any(|l| l.contains("CPU µs") && l.contains("-20.0%")),
+        "{words}"
+    );
+}

@@ -1,0 +1,8 @@
+//! The laboratory over real sockets and processes, and its reports against kept ones.
+
+mod generator;
+mod golden;
+mod http2;
+mod simulators;
+mod support;
+mod whole;
