@@ -34,6 +34,12 @@ use crate::kind::AvpType;
 const SOURCES: &[(&str, &str)] = &[
     ("base.dict", include_str!("data/base.dict")),
     ("overload.dict", include_str!("data/overload.dict")),
+    ("nasreq.dict", include_str!("data/nasreq.dict")),
+    ("dcca.dict", include_str!("data/dcca.dict")),
+    ("rx-gx.dict", include_str!("data/rx-gx.dict")),
+    ("s6a.dict", include_str!("data/s6a.dict")),
+    ("ims.dict", include_str!("data/ims.dict")),
+    ("charging.dict", include_str!("data/charging.dict")),
 ];
 
 /// What the M flag of an AVP has to be.
@@ -321,5 +327,67 @@ impl Dictionary {
             .iter()
             .find(|(_, known)| **known == *name)
             .map(|(id, _)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known;
+
+    #[test]
+    fn our_constants_are_those_of_the_dictionary() {
+        let dictionary = Dictionary::standard();
+        for (name, key, kind, mandatory) in known::ALL {
+            let definition = dictionary
+                .avp(*key)
+                .unwrap_or_else(|| panic!("{name} is not there"));
+            assert_eq!((&*definition.name, definition.kind), (*name, *kind));
+            assert_eq!(
+                *mandatory,
+                definition.mandatory == MandatoryRule::Must,
+                "M flag of {name}"
+            );
+        }
+    }
+
+    #[test]
+    fn commands_are_found_by_application_and_by_name() {
+        let dictionary = Dictionary::standard();
+        let gx = dictionary.command(272, known::application::GX).unwrap();
+        assert!(
+            gx.request.rules.iter().any(|rule| rule.key.code == 1006),
+            "a CCR of Gx has Event-Triggers"
+        );
+        let gy = dictionary
+            .command(272, known::application::CREDIT_CONTROL)
+            .unwrap();
+        assert!(gy.request.rules.iter().all(|rule| rule.key.code != 1006));
+        assert_eq!(dictionary.command(280, 0).unwrap().short_name(true), "DWR");
+        let (ulr, request) = dictionary.command_named("ULR", None).unwrap();
+        assert_eq!((ulr.code, request), (known::command::UPDATE_LOCATION, true));
+        let (rar, _) = dictionary
+            .command_named("Re-Auth-Answer", Some(known::application::RX))
+            .unwrap();
+        assert_eq!(rar.application, Some(known::application::RX));
+        assert_eq!(
+            dictionary.application_named("S6a").unwrap().id,
+            known::application::S6A
+        );
+    }
+
+    #[test]
+    fn names_that_vendors_share_are_told_apart() {
+        let dictionary = Dictionary::standard();
+        assert_eq!(dictionary.avp_named("Termination-Cause").unwrap().key.code, 295);
+        let other = dictionary.avp_named("3GPP/Termination-Cause").unwrap();
+        assert_eq!(other.key.code, 2548);
+        assert_eq!(dictionary.unique_name(other), "3GPP/Termination-Cause");
+        for avp in dictionary.avps() {
+            assert_eq!(
+                dictionary.avp_named(&dictionary.unique_name(avp)).unwrap().key,
+                avp.key
+            );
+        }
     }
 }
