@@ -16,14 +16,15 @@ pub(crate) enum CollectFault {
     Broken(h2::Error),
 }
 
-/// Receives a body of at most `limit` bytes.
+/// Receives a body of at most `limit` bytes, which must not be more than the stream's window.
+///
+/// The window is given back when the body is whole: so the connection's window bounds what all unfinished
+/// bodies of a connection hold together, and no stream needs an update of its window.
 pub(crate) async fn collect(stream: &mut RecvStream, limit: usize) -> Result<Body, CollectFault> {
     let mut body = Body::empty();
     let mut tail = BytesMut::new();
     while let Some(piece) = stream.data().await {
         let piece = piece.map_err(CollectFault::Broken)?;
-        // The window is given back at once: what bounds a body is its limit, not the window.
-        let _ = stream.flow_control().release_capacity(piece.len());
         if body.len() + tail.len() + piece.len() > limit {
             return Err(CollectFault::TooLarge);
         }
@@ -34,5 +35,7 @@ pub(crate) async fn collect(stream: &mut RecvStream, limit: usize) -> Result<Bod
         }
     }
     body.push(tail.freeze());
+    // An error means that the stream has ended already, and the engine has taken the window back.
+    let _ = stream.flow_control().release_capacity(body.len());
     Ok(body)
 }

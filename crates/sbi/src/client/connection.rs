@@ -210,7 +210,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let config = &pool.config;
-    let (gather, driver) = pair(io, IoSizes::default(), Instant::now());
+    let (gather, driver) = pair(io, IoSizes::default(), None, Instant::now());
     let window =
         |size: settings::ByteSize| u32::try_from(size.bytes()).unwrap_or(u32::MAX).min((1 << 31) - 1);
     let mut engine = h2::client::Builder::new();

@@ -1,4 +1,5 @@
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -8,6 +9,8 @@ use std::time::Instant;
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
+
+use super::watch::FrameWatch;
 
 /// Sizes of the buffers of a connection, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +36,7 @@ struct State<T> {
     input: BytesMut,
     output: Vec<u8>,
     output_at: usize,
+    watch: Option<FrameWatch>,
     /// When the peer last took bytes, or when there last were none to take.
     progress: Instant,
     bytes_in: u64,
@@ -45,14 +49,20 @@ pub(crate) struct Gather<T>(Rc<RefCell<State<T>>>);
 /// The side that the driver of the connection flushes and asks.
 pub(crate) struct Driver<T>(Rc<RefCell<State<T>>>);
 
-/// Two sides of one socket.
-pub(crate) fn pair<T>(io: T, sizes: IoSizes, now: Instant) -> (Gather<T>, Driver<T>) {
+/// Two sides of one socket. What comes in passes under the eyes of `watch`.
+pub(crate) fn pair<T>(
+    io: T,
+    sizes: IoSizes,
+    watch: Option<FrameWatch>,
+    now: Instant,
+) -> (Gather<T>, Driver<T>) {
     let state = Rc::new(RefCell::new(State {
         io,
         sizes,
         input: BytesMut::new(),
         output: Vec::new(),
         output_at: 0,
+        watch,
         progress: now,
         bytes_in: 0,
         bytes_out: 0,
@@ -75,6 +85,34 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     /// When the peer last took bytes.
     pub(crate) fn progress(&self) -> Instant {
         self.0.borrow().progress
+    }
+
+    /// What was seen of the frames that came; `None` without a watch.
+    pub(crate) fn watch<R>(&self, look: impl FnOnce(&FrameWatch) -> R) -> Option<R> {
+        self.0.borrow().watch.as_ref().map(look)
+    }
+
+    /// Ends our side, then reads and forgets what still comes, until the peer ends its side or `limit` bytes
+    /// came: closing a socket with unread bytes would destroy the last words on their way to the peer.
+    pub(crate) async fn linger(&self, mut limit: usize) {
+        let mut scrap = vec![0; 16 * 1024];
+        poll_fn(|cx| {
+            let mut state = self.0.borrow_mut();
+            if ready!(state.drain(cx)).is_err() || ready!(Pin::new(&mut state.io).poll_shutdown(cx)).is_err()
+            {
+                return Poll::Ready(());
+            }
+            loop {
+                let mut buffer = ReadBuf::new(&mut scrap);
+                let read = ready!(Pin::new(&mut state.io).poll_read(cx, &mut buffer));
+                let came = buffer.filled().len();
+                limit = limit.saturating_sub(came);
+                if read.is_err() || came == 0 || limit == 0 {
+                    return Poll::Ready(());
+                }
+            }
+        })
+        .await;
     }
 
     /// Bytes read and written so far.
@@ -128,7 +166,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gather<T> {
             state.input.clear();
             state.input.reserve(state.sizes.read);
             match poll_read_buf(Pin::new(&mut state.io), cx, &mut state.input) {
-                Poll::Ready(read) => state.bytes_in += read? as u64,
+                Poll::Ready(read) => {
+                    state.bytes_in += read? as u64;
+                    if let Some(watch) = &mut state.watch {
+                        watch.feed(&state.input, Instant::now());
+                    }
+                }
                 Poll::Pending => {
                     // Nothing to read: an idle connection keeps no buffer.
                     state.input = BytesMut::new();

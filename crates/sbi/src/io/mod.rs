@@ -5,5 +5,12 @@
 //! that all streams have written meanwhile leaves in one system call. Reads fill a large buffer likewise.
 
 mod gather;
+mod watch;
 
 pub(crate) use gather::{Driver, Gather, IoSizes, pair};
+pub(crate) use watch::{Flood, FrameLimits, FrameWatch};
+
+/// A number of bytes as HTTP/2 windows and settings can say it.
+pub(crate) fn window(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).min((1 << 31) - 1)
+}

@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{ByteSize, Period};
+use settings::{ByteSize, Faults, Period, Validate};
 
-/// What peers may ask of a server. Every limit is per connection unless it says otherwise.
+/// What peers may ask of a server. Every limit is per connection unless it says otherwise; each is counted
+/// in the server's statistics when it is passed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ServerConfig {
@@ -12,29 +13,37 @@ pub struct ServerConfig {
     pub max_connections: u32,
     /// Requests in progress at once; more are refused with REFUSED_STREAM.
     pub max_concurrent_streams: u32,
-    /// Size of all headers of a request together (RFC 9113 §6.5.2).
+    /// Size of all headers of a request together, as RFC 9113 §6.5.2 counts it; more is answered 431.
     pub max_header_list: ByteSize,
     /// Size of the body of a request; more is answered 413.
     pub max_body: ByteSize,
+    /// Bytes of request bodies that are still arriving, all together; a peer has to wait when they are used
+    /// up. Never less than `maxBody`.
+    pub max_arriving: ByteSize,
+    /// Bytes of answers that the peer has not taken; beyond them requests are refused with REFUSED_STREAM.
+    pub max_untaken: ByteSize,
     /// How long a peer may take to finish TLS and the HTTP/2 preface.
     pub handshake_timeout: Period,
-    /// How long the body of a request may take to arrive.
+    /// How long the headers of a request may take to arrive; then the connection is closed.
+    pub header_timeout: Period,
+    /// How long the body of a request may take to arrive; then it is answered 408.
     pub body_timeout: Period,
-    /// How long a peer may leave bytes of ours untaken before the connection is closed.
+    /// How long a peer may leave an answer untaken (by its flow-control window) before its stream is reset.
+    pub answer_timeout: Period,
+    /// How long a peer may leave everything untaken (a full socket) before the connection is closed.
     pub write_stall_timeout: Period,
     /// How long a connection may be without a request before it is closed.
     pub idle_timeout: Period,
     /// Requests per second; more are answered 429. 0: not limited.
     pub max_request_rate: u32,
-    /// Streams a peer may open and reset before we have accepted them, before the connection is closed
-    /// (rapid reset, CVE-2023-44487).
-    pub max_pending_resets: u32,
+    /// Streams the peer may reset per second before the connection is closed with ENHANCE_YOUR_CALM (rapid
+    /// reset, CVE-2023-44487). 0: not limited.
+    pub max_reset_rate: u32,
+    /// PING, SETTINGS, PRIORITY and unknown frames per second before the connection is closed with
+    /// ENHANCE_YOUR_CALM. 0: not limited.
+    pub max_control_rate: u32,
     /// Streams that may be reset for errors of the peer before the connection is closed.
     pub max_error_resets: u32,
-    /// Flow-control window of a stream.
-    pub stream_window: ByteSize,
-    /// Flow-control window of a connection.
-    pub connection_window: ByteSize,
     /// How long requests in progress may take to finish when the server stops.
     pub drain_timeout: Period,
 }
@@ -46,16 +55,55 @@ impl Default for ServerConfig {
             max_concurrent_streams: 4_096,
             max_header_list: ByteSize::kib(64),
             max_body: ByteSize::mib(1),
+            max_arriving: ByteSize::mib(16),
+            max_untaken: ByteSize::mib(64),
             handshake_timeout: Period::from_secs(10),
+            header_timeout: Period::from_secs(10),
             body_timeout: Period::from_secs(10),
+            answer_timeout: Period::from_secs(30),
             write_stall_timeout: Period::from_secs(30),
             idle_timeout: Period::from_secs(600),
             max_request_rate: 0,
-            max_pending_resets: 200,
+            max_reset_rate: 1_000,
+            max_control_rate: 100,
             max_error_resets: 1_024,
-            stream_window: ByteSize::mib(1),
-            connection_window: ByteSize::mib(16),
             drain_timeout: Period::from_secs(10),
+        }
+    }
+}
+
+impl Validate for ServerConfig {
+    fn validate(&self, faults: &mut Faults) {
+        let bound = ByteSize::mib(1_024);
+        if self.max_body > bound {
+            faults
+                .at("maxBody")
+                .say("too large", format!("at most {bound}: bodies are kept whole"));
+        }
+        if self.max_header_list > ByteSize::mib(16) {
+            faults.at("maxHeaderList").say("too large", "at most 16MiB");
+        }
+        for (name, period) in [
+            ("handshakeTimeout", self.handshake_timeout),
+            ("headerTimeout", self.header_timeout),
+            ("bodyTimeout", self.body_timeout),
+            ("answerTimeout", self.answer_timeout),
+            ("writeStallTimeout", self.write_stall_timeout),
+            ("idleTimeout", self.idle_timeout),
+        ] {
+            if period.is_zero() {
+                faults
+                    .at(name)
+                    .say("leaves no time at all", "a period such as 10s");
+            }
+        }
+        for (name, number) in [
+            ("maxConnections", self.max_connections),
+            ("maxConcurrentStreams", self.max_concurrent_streams),
+        ] {
+            if number == 0 {
+                faults.at(name).say("lets nobody in", "1 or more");
+            }
         }
     }
 }

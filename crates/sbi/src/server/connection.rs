@@ -13,11 +13,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 use worker::Shutdown;
 
+use super::activity::{Activity, Outgoing};
 use super::config::ServerConfig;
-use super::exchange::{self, Outgoing};
+use super::exchange;
+use super::rate::RateWindow;
 use super::stats::{ServerStats, add, count};
-use crate::io::{Driver, Gather, IoSizes, pair};
+use crate::io::{Driver, Flood, FrameLimits, FrameWatch, Gather, IoSizes, pair, window};
 use crate::message::{Peer, Service};
+
+/// How many resets of streams that were not yet looked at the engine bears where there is no limit of ours.
+const PENDING_RESETS: usize = 10_000;
+/// How much of what a peer still sends is read after our last words, and for how long.
+const LINGER: (usize, Duration) = (256 * 1024, Duration::from_millis(500));
 
 /// What all connections of a worker's server have in common.
 pub(super) struct Shared<S> {
@@ -27,40 +34,17 @@ pub(super) struct Shared<S> {
     pub(super) shutdown: Shutdown,
 }
 
-/// What the requests of a connection tell its driver.
-#[derive(Debug)]
-pub(super) struct Activity {
-    /// Requests in progress, answers still being sent included.
-    open: Cell<u32>,
-    /// When a request last began or ended.
-    last: Cell<Instant>,
-}
-
-/// A request in progress; ends when its answer has left (or was given up).
-#[derive(Debug)]
-pub(super) struct InProgress(Rc<Activity>);
-
-impl Activity {
-    fn begin(self: &Rc<Self>, now: Instant) -> InProgress {
-        self.open.set(self.open.get() + 1);
-        self.last.set(now);
-        InProgress(self.clone())
-    }
-}
-
-impl Drop for InProgress {
-    fn drop(&mut self) {
-        self.0.open.set(self.0.open.get() - 1);
-        self.0.last.set(Instant::now());
-    }
-}
-
-/// Why a connection ended, other than by the peer's wish.
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
+    /// By the peer's wish.
     Peer,
+    /// The peer broke the rules of HTTP/2, or a limit of the engine.
     Fault,
     Idle,
     Stalled,
+    SlowHeaders,
+    Flood(Flood),
     Drained,
 }
 
@@ -70,42 +54,56 @@ where
     S: Service,
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let (gather, driver) = pair(io, IoSizes::default(), Instant::now());
-    let Some(engine) = handshake(gather, &driver, &shared.config).await else {
+    let config = &shared.config;
+    let watch = FrameWatch::of_client(FrameLimits {
+        control: config.max_control_rate,
+        resets: config.max_reset_rate,
+    });
+    let (gather, driver) = pair(io, IoSizes::default(), Some(watch), Instant::now());
+    let Some(engine) = handshake(gather, &driver, config).await else {
         count(&shared.stats.handshakes_failed);
         return;
     };
-    let activity = Rc::new(Activity {
-        open: Cell::new(0),
-        last: Cell::new(Instant::now()),
-    });
-    let (bytes_in, bytes_out) = (Cell::new(0), Cell::new(0));
+    let activity = Rc::new(Activity::default());
+    let _closes = CloseAtEnd(activity.clone());
     let end = {
         let mut running = Running {
             engine,
             driver: &driver,
             peer,
             shared,
-            activity,
+            activity: activity.clone(),
             window: RateWindow::default(),
-            draining: false,
+            ending: None,
+            ended_at: None,
+            quiet_since: Instant::now(),
+            taken: 0,
+            counted: Counted::default(),
         };
         let mut shutdown = pin!(shared.shutdown.fired());
         let mut check = pin!(tokio::time::sleep(running.check_period()));
-        poll_fn(|cx| {
-            let end = running.poll(cx, shutdown.as_mut(), check.as_mut());
-            let (read, wrote) = driver.bytes();
-            add(&shared.stats.bytes_in, read - bytes_in.replace(read));
-            add(&shared.stats.bytes_out, wrote - bytes_out.replace(wrote));
-            end
-        })
-        .await
+        poll_fn(|cx| running.poll(cx, shutdown.as_mut(), check.as_mut())).await
     };
+    let stats = &shared.stats;
     match end {
-        End::Peer | End::Drained => {}
-        End::Fault => count(&shared.stats.connections_faulty),
-        End::Idle => count(&shared.stats.connections_idle),
-        End::Stalled => count(&shared.stats.connections_stalled),
+        End::Peer | End::Drained => return,
+        End::Idle => return count(&stats.connections_idle),
+        End::Stalled => return count(&stats.connections_stalled),
+        End::Fault => count(&stats.connections_faulty),
+        End::SlowHeaders => count(&stats.connections_slow_headers),
+        End::Flood(Flood::Control) => count(&stats.connections_flooding),
+        End::Flood(Flood::Resets) => count(&stats.connections_resetting),
+    }
+    // The peer is told why, if it still listens.
+    let _ = tokio::time::timeout(LINGER.1, driver.linger(LINGER.0)).await;
+}
+
+/// Lets the streams of a connection go, however it ends: they and their answers hold one another.
+struct CloseAtEnd(Rc<Activity>);
+
+impl Drop for CloseAtEnd {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 
@@ -115,15 +113,20 @@ async fn handshake<T>(gather: Gather<T>, driver: &Driver<T>, config: &ServerConf
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let window =
-        |size: settings::ByteSize| u32::try_from(size.bytes()).unwrap_or(u32::MAX).min((1 << 31) - 1);
+    // A byte more than a body may have, so that its excess arrives and is answered 413.
+    let stream_window = config.max_body.bytes().saturating_add(1);
+    let pending_resets = match config.max_reset_rate {
+        0 => PENDING_RESETS,
+        limit => limit as usize,
+    };
     let mut engine = h2::server::Builder::new();
     engine
         .max_concurrent_streams(config.max_concurrent_streams)
-        .max_header_list_size(window(config.max_header_list))
-        .initial_window_size(window(config.stream_window))
-        .initial_connection_window_size(window(config.connection_window))
-        .max_pending_accept_reset_streams(config.max_pending_resets as usize)
+        // What is somewhat too large is answered by us, with problem details.
+        .max_header_list_size(window(config.max_header_list.bytes().saturating_mul(2)))
+        .initial_window_size(window(stream_window))
+        .initial_connection_window_size(window(stream_window.max(config.max_arriving.bytes())))
+        .max_pending_accept_reset_streams(pending_resets)
         .max_local_error_reset_streams(Some(config.max_error_resets as usize))
         .max_concurrent_reset_streams(64)
         .reset_stream_duration(Duration::from_secs(1));
@@ -140,6 +143,14 @@ where
         .ok()
 }
 
+/// What the statistics know of the connection already.
+#[derive(Default)]
+struct Counted {
+    bytes_in: Cell<u64>,
+    bytes_out: Cell<u64>,
+    not_taken: Cell<u64>,
+}
+
 struct Running<'a, S, T> {
     engine: Engine<T>,
     driver: &'a Driver<T>,
@@ -147,7 +158,14 @@ struct Running<'a, S, T> {
     shared: &'a Rc<Shared<S>>,
     activity: Rc<Activity>,
     window: RateWindow,
-    draining: bool,
+    /// Why the connection is being ended, once that is decided, and when it was.
+    ending: Option<End>,
+    ended_at: Option<Instant>,
+    /// Since when there has been no request, as far as the checks have seen.
+    quiet_since: Instant,
+    /// Requests the engine gave us.
+    taken: u64,
+    counted: Counted,
 }
 
 impl<S, T> Running<'_, S, T>
@@ -161,55 +179,80 @@ where
         shutdown: Pin<&mut impl Future<Output = ()>>,
         mut check: Pin<&mut Sleep>,
     ) -> Poll<End> {
-        if !self.draining && shutdown.poll(cx).is_ready() {
-            self.draining = true;
-            self.engine.graceful_shutdown();
+        if self.ending.is_none() && shutdown.poll(cx).is_ready() {
+            self.end(End::Drained);
         }
-        let end = loop {
-            match self.engine.poll_accept(cx) {
-                Poll::Ready(Some(Ok((request, respond)))) => self.begin(request, respond, cx),
-                Poll::Ready(Some(Err(error))) => {
-                    let ours = error.is_library() || error.reason().is_some_and(|r| r != Reason::NO_ERROR);
-                    break Some(if ours && !error.is_io() {
-                        End::Fault
-                    } else {
-                        End::Peer
-                    });
-                }
-                Poll::Ready(None) => break Some(if self.draining { End::Drained } else { End::Peer }),
-                Poll::Pending => break None,
-            }
-        };
+        let mut over = self.serve(cx);
+        let flood = self.driver.watch(FrameWatch::flood).flatten();
+        if let (None, None | Some(End::Drained | End::Idle), Some(flood)) = (over, self.ending, flood) {
+            self.end(End::Flood(flood));
+            // Once more, for the GOAWAY.
+            over = self.serve(cx);
+        }
         let flushed = self.driver.flush(cx);
-        if let Some(end) = end {
-            // A GOAWAY that says why is worth one attempt to send it; the peer may be gone.
+        self.activity.sweep();
+        self.count();
+        if let Some(end) = over {
             return Poll::Ready(end);
         }
         if matches!(flushed, Poll::Ready(Err(_))) {
-            return Poll::Ready(End::Peer);
+            return Poll::Ready(self.ending.unwrap_or(End::Peer));
         }
         while check.as_mut().poll(cx).is_ready() {
-            if let Some(end) = self.overdue(Instant::now()) {
+            if let Poll::Ready(end) = self.check(Instant::now()) {
                 return Poll::Ready(end);
             }
             check
                 .as_mut()
                 .reset(tokio::time::Instant::now() + self.check_period());
+            // The check may have given the engine something to do.
+            cx.waker().wake_by_ref();
         }
         Poll::Pending
+    }
+
+    /// Lets the engine read and write, and begins the requests that came; `Some` when the connection is over.
+    fn serve(&mut self, cx: &mut Context<'_>) -> Option<End> {
+        let mut now = None;
+        loop {
+            match self.engine.poll_accept(cx) {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    let now = *now.get_or_insert_with(Instant::now);
+                    self.begin(request, respond, now, cx);
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    let blamed = error.is_library() || error.reason().is_some_and(|r| r != Reason::NO_ERROR);
+                    let end = if blamed && !error.is_io() && !error.is_remote() {
+                        End::Fault
+                    } else {
+                        End::Peer
+                    };
+                    return Some(self.ending.unwrap_or(end));
+                }
+                Poll::Ready(None) => return Some(self.ending.unwrap_or(End::Peer)),
+                Poll::Pending => return None,
+            }
+        }
     }
 
     fn begin(
         &mut self,
         request: http::Request<h2::RecvStream>,
-        respond: h2::server::SendResponse<Outgoing>,
+        mut respond: h2::server::SendResponse<Outgoing>,
+        now: Instant,
         cx: &mut Context<'_>,
     ) {
-        let now = Instant::now();
-        count(&self.shared.stats.requests);
-        let in_progress = self.activity.begin(now);
-        if !self.window.admits(self.shared.config.max_request_rate, now) {
-            count(&self.shared.stats.requests_over_rate);
+        let (config, stats) = (&self.shared.config, &self.shared.stats);
+        count(&stats.requests);
+        self.taken += 1;
+        if self.activity.untaken() > config.max_untaken.as_usize() {
+            count(&stats.requests_refused_untaken);
+            respond.send_reset(Reason::REFUSED_STREAM);
+            return;
+        }
+        let in_progress = self.activity.begin();
+        if !self.window.admits(config.max_request_rate, now) {
+            count(&stats.requests_over_rate);
             exchange::refuse_over_rate(respond, in_progress);
             return;
         }
@@ -227,48 +270,75 @@ where
         }
     }
 
+    /// Begins to end the connection: nicely (what is in progress finishes) or at once.
+    fn end(&mut self, end: End) {
+        match end {
+            End::Drained | End::Idle => self.engine.graceful_shutdown(),
+            End::Flood(_) | End::SlowHeaders => self.engine.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM),
+            End::Peer | End::Fault | End::Stalled => {}
+        }
+        self.ending = Some(end);
+        self.ended_at = Some(Instant::now());
+    }
+
     /// How often the slow limits are looked at: often enough to be exact to a quarter.
     fn check_period(&self) -> Duration {
         let config = &self.shared.config;
         let shortest = config
             .write_stall_timeout
-            .duration()
-            .min(config.idle_timeout.duration());
-        (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(5))
+            .min(config.idle_timeout)
+            .min(config.header_timeout)
+            .min(config.answer_timeout);
+        (shortest.duration() / 4).clamp(Duration::from_millis(5), Duration::from_secs(5))
     }
 
-    fn overdue(&self, now: Instant) -> Option<End> {
-        let config = &self.shared.config;
-        let open = self.activity.open.get();
-        let quiet = now.saturating_duration_since(self.activity.last.get());
+    /// The limits that only time passes.
+    fn check(&mut self, now: Instant) -> Poll<End> {
+        let config = self.shared.config.clone();
+        if self.activity.moved() || self.activity.open() > 0 {
+            self.quiet_since = now;
+        }
         let untaken = now.saturating_duration_since(self.driver.progress());
         if self.driver.waiting() > 0 && untaken >= config.write_stall_timeout.duration() {
-            return Some(End::Stalled);
+            return Poll::Ready(End::Stalled);
         }
-        (open == 0 && quiet >= config.idle_timeout.duration()).then_some(End::Idle)
+        let given_up = self
+            .activity
+            .give_up_untaken(now, config.answer_timeout.duration());
+        add(&self.shared.stats.answers_not_taken, given_up);
+        let header_limit = config.header_timeout.duration();
+        let slow = self.driver.watch(|watch| watch.is_slow(now, header_limit));
+        match (self.ending, self.ended_at) {
+            // Whoever was told to go and stays is not waited for.
+            (Some(end), Some(at))
+                if end != End::Drained
+                    && now.saturating_duration_since(at) >= config.handshake_timeout.duration() =>
+            {
+                return Poll::Ready(end);
+            }
+            (Some(_), _) => {}
+            (None, _) if slow == Some(true) => self.end(End::SlowHeaders),
+            (None, _)
+                if now.saturating_duration_since(self.quiet_since) >= config.idle_timeout.duration() =>
+            {
+                self.end(End::Idle);
+            }
+            (None, _) => {}
+        }
+        Poll::Pending
     }
-}
 
-/// Requests of the running second.
-#[derive(Default)]
-struct RateWindow {
-    began: Option<Instant>,
-    count: u32,
-}
-
-impl RateWindow {
-    fn admits(&mut self, limit: u32, now: Instant) -> bool {
-        if limit == 0 {
-            return true;
+    fn count(&self) {
+        let (stats, counted) = (&self.shared.stats, &self.counted);
+        let (read, wrote) = self.driver.bytes();
+        add(&stats.bytes_in, read - counted.bytes_in.replace(read));
+        add(&stats.bytes_out, wrote - counted.bytes_out.replace(wrote));
+        let opened = self.driver.watch(FrameWatch::opened).unwrap_or_default();
+        let not_taken = opened.saturating_sub(self.taken);
+        let before = counted.not_taken.get();
+        if not_taken > before {
+            counted.not_taken.set(not_taken);
+            add(&stats.streams_refused, not_taken - before);
         }
-        if self
-            .began
-            .is_none_or(|began| now.saturating_duration_since(began) >= Duration::from_secs(1))
-        {
-            self.began = Some(now);
-            self.count = 0;
-        }
-        self.count = self.count.saturating_add(1);
-        self.count <= limit
     }
 }

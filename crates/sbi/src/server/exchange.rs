@@ -1,46 +1,20 @@
 //! One request and its answer.
 
-use std::io::IoSlice;
 use std::rc::Rc;
 use std::time::Instant;
 
-use bytes::Buf;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::header::{CONTENT_LENGTH, RETRY_AFTER};
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 
-use super::connection::{InProgress, Shared};
+use super::activity::{InProgress, Outgoing};
+use super::connection::Shared;
 use super::stats::count;
 use crate::body::Body;
 use crate::collect::{CollectFault, collect};
 use crate::message::{Peer, Request, Response, Service};
 use crate::problem::{Cause, Problem};
-
-/// A body on its way out. The engine drops it when its last byte was written, which ends the request.
-#[derive(Debug)]
-pub(super) struct Outgoing {
-    body: Body,
-    _in_progress: Option<InProgress>,
-}
-
-impl Buf for Outgoing {
-    fn remaining(&self) -> usize {
-        self.body.remaining()
-    }
-
-    fn chunk(&self) -> &[u8] {
-        self.body.chunk()
-    }
-
-    fn chunks_vectored<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
-        self.body.chunks_vectored(out)
-    }
-
-    fn advance(&mut self, count: usize) {
-        self.body.advance(count);
-    }
-}
 
 /// Why a body did not arrive.
 enum BodyFault {
@@ -49,7 +23,7 @@ enum BodyFault {
     Abandoned,
 }
 
-/// Receives the body, calls the service and answers.
+/// Checks the headers, receives the body, calls the service and answers.
 pub(super) async fn run<S: Service>(
     request: http::Request<RecvStream>,
     respond: SendResponse<Outgoing>,
@@ -60,6 +34,13 @@ pub(super) async fn run<S: Service>(
 ) {
     let (head, mut stream) = request.into_parts();
     let is_head = head.method == Method::HEAD;
+    if header_list_size(&head.headers) > shared.config.max_header_list.as_usize() {
+        count(&shared.stats.headers_too_large);
+        let limit = shared.config.max_header_list;
+        let problem =
+            Problem::new(Cause::HeadersTooLarge).detail(format!("the headers are larger than {limit}"));
+        return answer(respond, problem.into_response(), is_head, in_progress);
+    }
     let body = if stream.is_end_stream() {
         Ok(Body::empty())
     } else {
@@ -131,18 +112,17 @@ fn answer(mut respond: SendResponse<Outgoing>, response: Response, is_head: bool
     let bodiless = is_head || body.is_empty();
     // Errors here mean that the peer has given up the request or the connection: nobody waits any more.
     match respond.send_response(http::Response::from_parts(head, ()), bodiless) {
-        Ok(mut stream) if !bodiless => {
-            let _ = stream.send_data(
-                Outgoing {
-                    body,
-                    _in_progress: Some(in_progress),
-                },
-                true,
-            );
-        }
+        Ok(stream) if !bodiless => in_progress.send(body, stream),
         Ok(_) => {}
         Err(_) => respond.send_reset(Reason::INTERNAL_ERROR),
     }
+}
+
+/// Size of a header list (RFC 9113 §6.5.2), the pseudo-headers left out.
+fn header_list_size(headers: &HeaderMap) -> usize {
+    let each = headers.iter();
+    each.map(|(name, value)| name.as_str().len() + value.len() + 32)
+        .sum()
 }
 
 async fn receive(

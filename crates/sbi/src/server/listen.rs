@@ -2,11 +2,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use worker::Shutdown;
 
@@ -58,6 +58,7 @@ pub async fn serve<S: Service>(
         stats,
         shutdown: shutdown.clone(),
     });
+    let mut connections = JoinSet::new();
     let mut number = 0;
     loop {
         let (stream, addr) = tokio::select! {
@@ -70,28 +71,45 @@ pub async fn serve<S: Service>(
                     continue;
                 }
             },
+            Some(_) = connections.join_next() => continue,
             () = shutdown.fired() => break,
         };
-        let open = shared.stats.connections_open.load(Ordering::Relaxed);
-        if open >= u64::from(shared.config.max_connections) {
+        if connections.len() >= shared.config.max_connections as usize {
             count(&shared.stats.connections_refused);
             continue;
         }
         number += 1;
         count(&shared.stats.connections_accepted);
-        count(&shared.stats.connections_open);
-        let (shared, acceptor) = (shared.clone(), acceptor.clone());
-        tokio::task::spawn_local(async move {
+        let shared = shared.clone();
+        let acceptor = acceptor.clone();
+        connections.spawn_local(async move {
+            let _open = Open::count(&shared.stats);
             accepted(stream, addr, number, &shared, acceptor).await;
-            uncount(&shared.stats.connections_open);
         });
     }
     drop(listener);
-    let give_up = tokio::time::Instant::now() + drain;
-    while shared.stats.connections_open.load(Ordering::Relaxed) > 0 && tokio::time::Instant::now() < give_up {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    // Connections that are still there after the time for it end with the set.
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(drain, all).await.is_err() {
+        tracing::warn!(?drain, "requests were still in progress when the server stopped");
     }
     Ok(())
+}
+
+/// Counts a connection as open, however it ends.
+struct Open(Arc<ServerStats>);
+
+impl Open {
+    fn count(stats: &Arc<ServerStats>) -> Self {
+        count(&stats.connections_open);
+        Self(stats.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        uncount(&self.0.connections_open);
+    }
 }
 
 async fn accepted<S: Service>(

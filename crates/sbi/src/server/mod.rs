@@ -4,14 +4,19 @@
 //! and drives each in a task of the worker. The way of a request:
 //!
 //! ```text
-//! accept ─ TLS? ─ preface ─┬─ headers ─ rate? ─ body (bounded in size and time) ─ Service::call ─ answer
+//! accept ─ TLS? ─ preface ─┬─ headers ─ rate? size? ─ body (bounded in size and time) ─ Service::call ─ answer
 //!                          └─ … many at once, answered in any order; all that is ready leaves in one write
 //! ```
+//!
+//! Every limit is a setting of [`ServerConfig`] and a count in [`ServerStats`]. The engine bounds what it
+//! keeps; what a peer may *do* per second is watched on the bytes before they reach the engine.
 
+mod activity;
 mod config;
 mod connection;
 mod exchange;
 mod listen;
+mod rate;
 mod stats;
 
 pub use config::ServerConfig;

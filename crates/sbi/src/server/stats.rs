@@ -39,12 +39,28 @@ stats! {
     connections_idle,
     /// Connections closed because the peer did not take what it had asked for.
     connections_stalled,
-    /// Connections closed for a violation of HTTP/2 or of a limit (floods, resets, headers).
+    /// Connections closed because headers did not arrive in time.
+    connections_slow_headers,
+    /// Connections closed for too many PING, SETTINGS, PRIORITY or unknown frames.
+    connections_flooding,
+    /// Connections closed because the peer reset too many streams.
+    connections_resetting,
+    /// Connections closed for a violation of HTTP/2 or of a limit of the engine (CONTINUATION floods, floods
+    /// of small DATA frames, header lists far beyond the limit).
     connections_faulty,
+    /// Streams refused before they became requests: too many at once, or headers that are malformed or far
+    /// too large.
+    streams_refused,
     /// Requests whose headers arrived.
     requests,
     /// Requests answered 429 because a connection sent too many.
     requests_over_rate,
+    /// Requests answered 431.
+    headers_too_large,
+    /// Requests refused because the peer does not take its answers.
+    requests_refused_untaken,
+    /// Answers given up because the peer did not take them.
+    answers_not_taken,
     /// Requests answered 413.
     bodies_too_large,
     /// Requests whose body did not arrive in time.

@@ -1,4 +1,5 @@
 //! The service-based interface over real sockets.
 
 mod basics;
+mod limits;
 mod support;
