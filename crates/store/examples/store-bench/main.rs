@@ -18,7 +18,7 @@ use binding::{Binding, mix};
 use clap::Parser;
 use hdrhistogram::Histogram;
 use meter::{Meter, disk};
-use settings::ByteSize;
+use settings::{ByteSize, Period};
 use store::{Batch, Condition, Config, Durability, EmbeddedConfig, Receipt, Store, Table, TableDef};
 
 #[global_allocator]
@@ -38,6 +38,9 @@ struct Arguments {
     /// MiB of a file of the log.
     #[arg(long, default_value_t = 128)]
     segment: u64,
+    /// Microseconds from one group commit to the next, at least.
+    #[arg(long, default_value_t = 1_000)]
+    group_interval: u64,
     /// Durability without fsync.
     #[arg(long)]
     os: bool,
@@ -75,6 +78,7 @@ async fn main() -> Result<(), store::Error> {
                 Durability::Fsync
             },
             segment: ByteSize::mib(arguments.segment),
+            group_interval: Period(Duration::from_micros(arguments.group_interval)),
             ..EmbeddedConfig::default()
         },
         ..Config::default()

@@ -129,9 +129,27 @@ impl HashIndex {
             .collect()
     }
 
+    /// The places of a shard's tag.
+    pub(super) fn at_tag(&self, place: WalkPlace) -> Candidates {
+        let wanted = u64::from(place.tag);
+        let Some(shard) = self.shards.get(usize::from(place.shard)) else {
+            return Candidates::new();
+        };
+        shard
+            .read()
+            .iter_hash(spread(wanted << LOCATION_BITS))
+            .filter(|slot| **slot >> LOCATION_BITS == wanted)
+            .map(|slot| Location(*slot & ((1 << LOCATION_BITS) - 1)))
+            .collect()
+    }
+
     /// Some places after `after`, in an order of the index's own that lasts while the index does, and where to go
     /// on. At least `limit` if there are so many; all places of a tag stay together.
-    pub(super) fn walk(&self, after: Option<WalkPlace>, limit: usize) -> (Vec<Location>, Option<WalkPlace>) {
+    pub(super) fn walk(
+        &self,
+        after: Option<WalkPlace>,
+        limit: usize,
+    ) -> (Vec<(WalkPlace, Location)>, Option<WalkPlace>) {
         let mut places = Vec::new();
         let (mut shard, mut tag) =
             after.map_or((0, None), |place| (usize::from(place.shard), Some(place.tag)));
@@ -143,20 +161,18 @@ impl HashIndex {
             };
             slots.sort_unstable();
             for (position, slot) in slots.iter().enumerate() {
-                places.push(Location(slot & ((1 << LOCATION_BITS) - 1)));
                 let own = slot >> LOCATION_BITS;
+                // Shards and tags fit: 10 and 27 bits.
+                let here = WalkPlace {
+                    shard: shard as u16,
+                    tag: own as u32,
+                };
+                places.push((here, Location(slot & ((1 << LOCATION_BITS) - 1))));
                 let last_of_tag = slots
                     .get(position + 1)
                     .is_none_or(|next| next >> LOCATION_BITS != own);
                 if places.len() >= limit && last_of_tag {
-                    // Shards and tags fit: 10 and 27 bits.
-                    return (
-                        places,
-                        Some(WalkPlace {
-                            shard: shard as u16,
-                            tag: own as u32,
-                        }),
-                    );
+                    return (places, Some(here));
                 }
             }
             shard += 1;
@@ -241,7 +257,7 @@ mod tests {
         loop {
             let (places, next) = index.walk(after, 77);
             assert!(next.is_none() || places.len() >= 77);
-            seen.extend(places);
+            seen.extend(places.into_iter().map(|(_, location)| location));
             after = next;
             if after.is_none() {
                 break;

@@ -36,8 +36,10 @@ impl Shared {
         };
         let (places, next) = space.primary.walk(after, request.limit);
         let mut rows = Vec::with_capacity(places.len());
-        for location in places {
-            rows.extend(space.row_at(&self.segments, location, |site| self.site(site))?);
+        for group in places.chunk_by(|(one, _), (other, _)| one == other) {
+            let locations = group.iter().map(|(_, location)| *location).collect();
+            let found = space.at_tag(&self.segments, group[0].0, locations, |entry| self.row(entry))?;
+            rows.extend(found.into_iter().collect::<Result<Vec<Row>, Error>>()?);
         }
         Ok(RowPage {
             rows,
@@ -84,43 +86,48 @@ impl Shared {
             bound(&request.to)?.unwrap_or(u64::MAX),
         );
         let list = self.segments.list();
-        let segments = list.in_order();
+        let segments = list.originals();
         let (mut position, mut offset) = (0, FILE_HEAD);
         if let Some(place) = &request.after {
             let place = LogPlace::decode(place).ok_or_else(foreign_place)?;
-            least = place.version;
+            least = least.max(place.beyond + 1);
             position = segments.partition_point(|segment| segment.name.last < place.last);
             if segments.get(position).is_some_and(|segment| place.is_in(segment)) {
                 offset = place.offset;
             }
         }
         let mut page = RowPage::default();
-        let mut read = 0;
+        let (mut read, mut version) = (0, 0);
         while let Some(segment) = segments.get(position) {
-            if segment.newest() >= least {
-                let mut walk = Walk::new(segment.clone(), offset);
-                loop {
-                    let next = walk
-                        .next()
-                        .map_err(|reason| Error::Engine(format!("{}: {reason}", segment.path().display())))?;
-                    let Some((at, size, entry)) = next else { break };
-                    read += size;
-                    let version = entry.version.0;
-                    let here = Location::new(segment.slot, at);
-                    if version >= end {
-                        return Ok(page);
-                    }
-                    if version >= least
-                        && entry.kind == Kind::Put
-                        && entry.table == space.number
-                        && space.primary.contains(space.primary.hash(entry.key), here)
-                    {
-                        page.rows.push(self.row(&entry)?);
-                    }
-                    if page.rows.len() >= request.limit || read >= PAGE_BYTES {
-                        page.next = Some(LogPlace::after(segment, version, walk.offset()).encode());
-                        return Ok(page);
-                    }
+            if segment.newest() < least {
+                position += 1;
+                offset = FILE_HEAD;
+                continue;
+            }
+            let mut walk = Walk::new(Arc::clone(segment), offset);
+            loop {
+                let before = walk.offset();
+                let broken = |reason| Error::Engine(format!("{}: {reason}", segment.path().display()));
+                let Some((at, size, entry)) = walk.next().map_err(broken)? else {
+                    break;
+                };
+                // Pages end between versions: after a compaction the version alone tells where to go on.
+                let full = page.rows.len() >= request.limit || read >= PAGE_BYTES;
+                if full && entry.version.0 != version {
+                    page.next = Some(LogPlace::at(segment, version, before).encode());
+                    return Ok(page);
+                }
+                (version, read) = (entry.version.0, read + size);
+                if version >= end {
+                    return Ok(page);
+                }
+                let here = Location::new(segment.slot, at);
+                if version >= least
+                    && entry.kind == Kind::Put
+                    && entry.table == space.number
+                    && space.is_current(&self.segments, &entry, here)?
+                {
+                    page.rows.push(self.row(&entry)?);
                 }
             }
             position += 1;
@@ -142,16 +149,17 @@ impl Shared {
 
 /// Where a page by modification ended. If its segment has been compacted since, the version finds the place.
 struct LogPlace {
-    version: u64,
+    /// The last version that has been read.
+    beyond: u64,
     last: u32,
     generation: u32,
     offset: u64,
 }
 
 impl LogPlace {
-    fn after(segment: &Segment, version: u64, offset: u64) -> LogPlace {
+    fn at(segment: &Segment, beyond: u64, offset: u64) -> LogPlace {
         LogPlace {
-            version,
+            beyond,
             last: segment.name.last,
             generation: segment.name.generation,
             offset,
@@ -163,7 +171,7 @@ impl LogPlace {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = self.version.to_be_bytes().to_vec();
+        let mut out = self.beyond.to_be_bytes().to_vec();
         out.extend_from_slice(&self.last.to_be_bytes());
         out.extend_from_slice(&self.generation.to_be_bytes());
         out.extend_from_slice(&self.offset.to_be_bytes());
@@ -171,11 +179,11 @@ impl LogPlace {
     }
 
     fn decode(bytes: &[u8]) -> Option<LogPlace> {
-        let (version, rest) = bytes.split_first_chunk::<8>()?;
+        let (beyond, rest) = bytes.split_first_chunk::<8>()?;
         let (last, rest) = rest.split_first_chunk::<4>()?;
         let (generation, rest) = rest.split_first_chunk::<4>()?;
         Some(LogPlace {
-            version: u64::from_be_bytes(*version),
+            beyond: u64::from_be_bytes(*beyond),
             last: u32::from_be_bytes(*last),
             generation: u32::from_be_bytes(*generation),
             offset: u64::from_be_bytes(rest.try_into().ok()?),

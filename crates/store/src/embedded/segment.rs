@@ -340,6 +340,16 @@ impl SegmentList {
         &self.in_order
     }
 
+    /// As [`SegmentList::in_order`], without copies whose originals are still there.
+    pub(super) fn originals(&self) -> Vec<&Arc<Segment>> {
+        let is_copy = |segment: &Segment| {
+            self.in_order
+                .iter()
+                .any(|other| other.name.is_replaced_by(segment.name))
+        };
+        self.in_order.iter().filter(|segment| !is_copy(segment)).collect()
+    }
+
     pub(super) fn at(&self, location: Location) -> Option<&Arc<Segment>> {
         self.by_slot.get(location.slot())?.as_ref()
     }

@@ -7,15 +7,13 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Kind};
-use super::hash_index::{Candidates, HashIndex, Location};
+use super::hash_index::{Candidates, HashIndex, Location, WalkPlace};
 use super::segment::Segments;
-use crate::engine::Row;
 use crate::error::{Error, hex};
 use crate::record::{IndexKeyIter, Key};
 use crate::schema::{Index, TableSchema};
@@ -249,31 +247,64 @@ impl Space {
         )))
     }
 
-    /// The row at a place that a walk over the primary index has yielded.
-    pub(super) fn row_at(
+    /// Calls `take` with the current entries at a tag of the primary index. `locations` is what the index has said.
+    pub(super) fn at_tag<R>(
         &self,
         segments: &Segments,
-        location: Location,
-        site: impl Fn(u16) -> Option<Arc<str>>,
-    ) -> Result<Option<Row>, Error> {
-        let moved = with_buffer(|buffer| {
-            let list = segments.list();
-            let segment = list.at(location)?;
-            let entry = segment.read(location.offset(), buffer).ok()?;
-            let current = entry.kind == Kind::Put
-                && entry.table == self.number
-                && self.primary.contains(self.primary.hash(entry.key), location);
-            current.then(|| site(entry.site).map(|site| entry.row(site)))
-        });
-        match moved {
-            Some(None) => Err(Error::Engine(format!(
-                "table {}: a record of an unknown site",
-                self.name
-            ))),
-            Some(Some(row)) => Ok(Some(row)),
-            // Changed or moved since the walk; a walk is not a snapshot.
-            None => Ok(None),
+        place: WalkPlace,
+        locations: Candidates,
+        mut take: impl FnMut(&Entry<'_>) -> R,
+    ) -> Result<Vec<R>, Error> {
+        let mut locations = locations;
+        for _ in 0..PATIENCE {
+            let mut found = Vec::with_capacity(locations.len());
+            with_buffer(|buffer| {
+                let list = segments.list();
+                for &location in &locations {
+                    let Some(segment) = list.at(location) else {
+                        continue;
+                    };
+                    let Ok(entry) = segment.read(location.offset(), buffer) else {
+                        continue;
+                    };
+                    let current = entry.kind == Kind::Put
+                        && entry.table == self.number
+                        && self.primary.contains(self.primary.hash(entry.key), location);
+                    if current {
+                        found.push(take(&entry));
+                    }
+                }
+            });
+            if found.len() == locations.len() {
+                return Ok(found);
+            }
+            // Some were changed, deleted or moved in between.
+            let again = self.primary.at_tag(place);
+            if same(&locations, &again) {
+                return Err(self.corrupt(&[], "an index entry points to nothing".to_owned()));
+            }
+            locations = again;
         }
+        Err(Error::Engine(format!(
+            "table {}: an index entry changes all the time",
+            self.name
+        )))
+    }
+
+    /// Whether this entry, read at `location`, is what its record is now; a copy that compaction has made counts
+    /// as the same.
+    pub(super) fn is_current(
+        &self,
+        segments: &Segments,
+        entry: &Entry<'_>,
+        location: Location,
+    ) -> Result<bool, Error> {
+        if self.primary.contains(self.primary.hash(entry.key), location) {
+            return Ok(true);
+        }
+        // A write is known by its record and version.
+        let version = self.lookup(segments, entry.key, |_, now| now.version)?;
+        Ok(version == Some(entry.version))
     }
 
     /// Makes the entry at `location` the current one of its record.

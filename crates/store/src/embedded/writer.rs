@@ -91,9 +91,18 @@ enum Outcome {
 impl Writer {
     /// Runs until all senders are gone.
     pub(super) fn run(mut self, messages: &Receiver<Message>) {
+        let mut last = Instant::now();
         while let Ok(first) = messages.recv() {
+            // Whoever comes in a quiet moment is served at once; under load groups keep their distance, so that
+            // each flush serves many. Asleep, not waiting on the queue: callers need not wake this thread.
+            std::thread::sleep(
+                self.config
+                    .group_interval
+                    .duration()
+                    .saturating_sub(last.elapsed()),
+            );
+            last = Instant::now();
             let mut next = Some(first);
-            let deadline = Instant::now() + self.config.group_wait.duration();
             let mut count = 0;
             while let Some(message) = next {
                 match message {
@@ -104,18 +113,13 @@ impl Writer {
                     Message::Moves(moves, done) => {
                         // Indexes must show what is staged before they are changed.
                         self.finish();
-                        // Compaction may have been told to stop; then nobody waits.
                         self.apply_moves(&moves);
+                        // Compaction may have been told to stop; then nobody waits.
                         let _ = done.send(());
                     }
                 }
-                next = if count >= self.config.group_batches || self.group.bytes.len() >= LARGE_GROUP {
-                    None
-                } else if self.config.group_wait.is_zero() {
-                    messages.try_recv().ok()
-                } else {
-                    messages.recv_deadline(deadline).ok()
-                };
+                let full = count >= self.config.group_batches || self.group.bytes.len() >= LARGE_GROUP;
+                next = if full { None } else { messages.try_recv().ok() };
             }
             self.finish();
         }
