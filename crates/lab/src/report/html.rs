@@ -61,8 +61,10 @@ fn page(out: &mut String, report: &Report, series: &Series) -> std::fmt::Result 
         )?;
     }
     plots(out, report, series)?;
+    out.push_str("<div class=\"pair\">");
     versus(out, report)?;
     checks(out, report)?;
+    out.push_str("</div>");
     operations(out, report)?;
     failures(out, series)?;
     processes(out, report, series)?;
@@ -148,7 +150,7 @@ fn figure_of(
     }
     writeln!(
         out,
-        "<span class=\"quiet\">{more}</span></figcaption>{svg}</figure>"
+        "<span class=\"quiet more\">{more}</span></figcaption>{svg}</figure>"
     )
 }
 

@@ -6,6 +6,8 @@ use super::data::Spread;
 use crate::run::figure;
 
 const WIDTH: f64 = 640.0;
+/// Of a plot that takes the whole row, so that its text is as large as the others'.
+const WIDE: f64 = 1300.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
@@ -57,7 +59,7 @@ pub(super) fn over_time(lines: &[Line<'_>], measured: Option<(f64, f64)>, unit: 
     let top = rows.last().copied().unwrap_or(1.0);
     let x = |t: f64| LEFT + (t - first) / (last - first) * (WIDTH - LEFT - RIGHT);
     let y = |value: f64| bottom - value / top * (bottom - TOP);
-    let mut svg = open(height, label);
+    let mut svg = open(WIDTH, height, label);
     if let Some((from, to)) = measured {
         let (from, to) = (x(from.max(first)), x(to.min(last)));
         let _ = write!(
@@ -129,8 +131,8 @@ pub(super) fn spreads(
     let low = 10_f64.powf(all().fold(f64::MAX, f64::min).clamp(0.01, 1e5).log10().floor());
     let high = all().fold(low * 10.0, f64::max);
     let high = 10_f64.powf(high.log10()) * 1.15;
-    let x = |v: f64| left + (v.max(low) / low).log10() / (high / low).log10() * (WIDTH - left - RIGHT);
-    let mut svg = open(height, label);
+    let x = |v: f64| left + (v.max(low) / low).log10() / (high / low).log10() * (WIDE - left - RIGHT);
+    let mut svg = open(WIDE, height, label);
     let mut decade = low;
     while decade <= high {
         let at = x(decade);
@@ -214,7 +216,7 @@ pub(super) fn steps(points: &[(f64, f64, bool)], label: &str) -> String {
     );
     let x = |v: f64| LEFT + v / right * (WIDTH - LEFT - RIGHT - 10.0);
     let y = |v: f64| bottom - v / top * (bottom - TOP);
-    let mut svg = open(height, label);
+    let mut svg = open(WIDTH, height, label);
     for value in rows {
         grid_row(&mut svg, y(value), &figure(value));
     }
@@ -257,9 +259,9 @@ pub(super) fn steps(points: &[(f64, f64, bool)], label: &str) -> String {
     svg
 }
 
-fn open(height: f64, label: &str) -> String {
+fn open(width: f64, height: f64, label: &str) -> String {
     format!(
-        r#"<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{}">"#,
+        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
         escape(label)
     )
 }

@@ -53,14 +53,14 @@ pub(super) fn comparison(report: &Report) -> Vec<[String; 4]> {
             ),
             row(
                 "connections in",
-                ours.connections_in.to_string(),
-                theirs.connections_in.to_string(),
+                figure(f64::from(ours.connections_in)),
+                figure(f64::from(theirs.connections_in)),
                 "",
             ),
             row(
                 "connections out",
-                ours.connections_out.to_string(),
-                theirs.connections_out.to_string(),
+                figure(f64::from(ours.connections_out)),
+                figure(f64::from(theirs.connections_out)),
                 "",
             ),
         ]);

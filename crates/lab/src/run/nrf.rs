@@ -207,6 +207,25 @@ fn config(
     address: std::net::SocketAddr,
     heartbeat_s: u64,
 ) -> Result<Value, RigError> {
-    let _ = (options, place, remote, heartbeat_s, model);
-    Ok(json!({ "nrf": { "listen": [address.to_string()], "admin": free_address()?.to_string() } }))
+    let features = &model.features;
+    let forwarding = features.forwarded_type.iter().flat_map(|nf_type| {
+        let target = remote.addresses.first()?;
+        Some(json!({
+            "nfTypes": [nf_type], "targets": [format!("http://{target}")], "whenEmpty": true
+        }))
+    });
+    let workers = place.function_cpus.len();
+    Ok(json!({
+        "nrf": {
+            "listen": [address.to_string()],
+            "admin": free_address()?.to_string(),
+            "workers": if options.pin.is_empty() { 0 } else { workers },
+            "cores": place.function_cpus,
+            "store": { "embedded": { "directory": place.folder.join("nrf-data") } },
+            "heartBeat": { "default": format!("{heartbeat_s}s"), "max": "24h" },
+            "slf": { "targetTypes": features.slf_types, "attemptTimeout": "3s" },
+            "forwarding": { "rules": forwarding.collect::<Vec<_>>() },
+            "subscriptions": { "max": 100_000 },
+        }
+    }))
 }

@@ -83,7 +83,7 @@ fn every_misbehaviour_is_a_failure_of_its_kind() {
         (
             Misbehaviour {
                 close: Percent::new(1.0),
-                ..bad.clone()
+                ..bad
             },
             FailureKind::Connection,
         ),

@@ -5,4 +5,5 @@ mod golden;
 mod http2;
 mod simulators;
 mod support;
+mod traffic;
 mod whole;
