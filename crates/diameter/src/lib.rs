@@ -39,6 +39,7 @@
 //! ([`connection::Figures`]).
 
 mod application;
+pub mod capture;
 pub mod config;
 pub mod connection;
 mod directory;

@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use diameter::PeerConfig;
 use diameter::endpoint::{RequestError, SendOptions, To};
-use diameter::proto::known::{self, disconnect_cause};
+use diameter::proto::known::{self, command, disconnect_cause};
 use diameter::proto::peer::{DownReason, State};
+use diameter::proto::{CommandFlags, ResultCode};
+use testpeer::diameter::Peer;
+use tokio::net::TcpListener;
 
-use crate::support::{client, hss, relay, run, ulr};
+use crate::support::{S6A, client, hss, relay, run, ulr, until};
 
 const HOSTS: [&str; 2] = ["hss1.example", "hss2.example"];
+const RELAY: &str = "relay.example";
 
 #[test]
 fn a_request_is_answered() {
@@ -35,9 +39,7 @@ fn a_request_is_answered() {
             .stop(Duration::from_secs(1), disconnect_cause::REBOOTING)
             .await;
         assert!(client.node().connections().is_empty());
-        while !server.node().connections().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until(|| server.node().connections().is_empty()).await;
         assert!(
             server.node().peers().is_empty(),
             "a dynamic peer is forgotten when it leaves"
@@ -52,26 +54,27 @@ fn a_relay_passes_requests_and_answers() {
         let (node, relay_address) = relay();
         node.add_peer(PeerConfig::connect(HOSTS[0], [hss_address]))
             .unwrap();
-        server.available("relay.example").await;
+        server.available(RELAY).await;
         let client = client("mme.example");
         client
             .node()
-            .add_peer(PeerConfig::connect("relay.example", [relay_address]))
+            .add_peer(PeerConfig::connect(RELAY, [relay_address]))
             .unwrap();
-        client.available("relay.example").await;
-        let all = (0..500).map(|n| {
-            let client = client.clone();
-            async move {
-                let user = format!("{n:015}");
-                let message = ulr("mme.example", &user);
-                let answer = client
-                    .request(To::Routed, message, SendOptions::default())
-                    .await
-                    .unwrap();
-                assert_eq!(answer.require(known::USER_NAME).unwrap(), user);
-            }
-        });
-        let tasks: Vec<_> = all.map(tokio::task::spawn_local).collect();
+        client.available(RELAY).await;
+        let tasks: Vec<_> = (0..500)
+            .map(|n| {
+                let client = client.clone();
+                tokio::task::spawn_local(async move {
+                    let user = format!("{n:015}");
+                    let message = ulr("mme.example", &user);
+                    let answer = client
+                        .request(To::Routed, message, SendOptions::default())
+                        .await
+                        .unwrap();
+                    assert_eq!(answer.require(known::USER_NAME).unwrap(), user);
+                })
+            })
+            .collect();
         for task in tasks {
             task.await.unwrap();
         }
@@ -80,70 +83,239 @@ fn a_relay_passes_requests_and_answers() {
     });
 }
 
+/// A relay between a scripted MME and two scripted HSSs, everybody connected.
+async fn scripted() -> (diameter::Node<crate::support::Relay>, Peer, [Peer; 2]) {
+    let (node, address) = relay();
+    let mut servers = Vec::new();
+    for host in HOSTS {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        node.add_peer(PeerConfig::connect(host, [listener.local_addr().unwrap()]))
+            .unwrap();
+        let mut server = Peer::accept(&listener).await;
+        server.answer_capabilities(host, S6A).await;
+        let peer = node.peer(host).unwrap();
+        until(|| node.open_connection(peer).is_some()).await;
+        servers.push(server);
+    }
+    let mut mme = Peer::connect(address).await;
+    mme.capabilities("mme.example", S6A).await;
+    (node, mme, servers.try_into().unwrap())
+}
+
 #[test]
-fn what_a_lost_peer_left_unanswered_goes_to_another_with_the_t_flag() {
+fn a_relay_touches_only_what_it_must() {
     run(async {
-        let (first, first_address) = hss(HOSTS[0]);
-        let (second, second_address) = hss(HOSTS[1]);
-        let client = client("mme.example");
-        // The first never answers anything: it is gone before it can.
-        client
-            .node()
-            .add_peer(PeerConfig::connect(HOSTS[0], [first_address]))
-            .unwrap();
-        client.available(HOSTS[0]).await;
-        let waiting: Vec<_> = (0..10)
-            .map(|n| {
-                let client = client.clone();
-                tokio::task::spawn_local(async move {
-                    let message = ulr("mme.example", &n.to_string());
-                    client.request(To::Routed, message, SendOptions::default()).await
-                })
-            })
-            .collect();
-        // The requests are queued once their tasks have run, and written only after this task yields.
-        tokio::task::yield_now().await;
-        client
-            .node()
-            .add_peer(PeerConfig::connect(HOSTS[1], [second_address]))
-            .unwrap();
-        let peer = client.node().peer(HOSTS[0]).unwrap();
-        client.available(HOSTS[1]).await;
-        let _ = (first, peer);
-        for task in waiting {
-            assert!(task.await.unwrap().is_ok());
-        }
-        drop(second);
+        let (_node, mut mme, [mut hss, _]) = scripted().await;
+        let mut request = ulr("mme.example", "001010000000001");
+        request.set_hop_by_hop(77);
+        request.set_end_to_end(88);
+        mme.send(request.as_bytes()).await;
+        let relayed = hss.expect(command::UPDATE_LOCATION).await;
+        assert_ne!(relayed.hop_by_hop(), 77);
+        assert_eq!((relayed.end_to_end(), relayed.flags()), (88, request.flags()));
+        let sent = request.as_bytes();
+        assert_eq!(
+            relayed.as_bytes()[20..sent.len()],
+            sent[20..],
+            "every AVP as it was"
+        );
+        assert_eq!(relayed.require(known::ROUTE_RECORD).unwrap(), "mme.example");
+        assert_eq!(relayed.avps().count(), request.avps().count() + 1);
+        hss.answer(&relayed, ResultCode::SUCCESS).await;
+        let answer = mme
+            .expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+            .await;
+        assert_eq!((answer.hop_by_hop(), answer.end_to_end()), (77, 88));
     });
 }
 
 #[test]
-fn silence_and_absence_are_told_apart() {
+fn what_a_lost_peer_left_unanswered_goes_to_another_with_the_t_flag() {
+    run(async {
+        let (node, mut mme, [mut first, mut second]) = scripted().await;
+        for n in 0..10 {
+            mme.send(ulr("mme.example", &n.to_string()).as_bytes()).await;
+        }
+        let mut originals = Vec::new();
+        for _ in 0..10 {
+            originals.push(first.expect(command::UPDATE_LOCATION).await);
+        }
+        first.answer(&originals[0], ResultCode::SUCCESS).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+            .await;
+        first.break_off();
+        for original in &originals[1..] {
+            let again = second.expect(command::UPDATE_LOCATION).await;
+            assert!(again.flags().contains(CommandFlags::RETRANSMITTED));
+            assert!(
+                originals
+                    .iter()
+                    .any(|original| original.as_bytes()[20..] == again.as_bytes()[20..])
+            );
+            second.answer(&again, ResultCode::SUCCESS).await;
+            let _ = original;
+        }
+        for _ in 0..9 {
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+        }
+        assert_eq!(node.app().down.borrow()[..], [DownReason::Lost]);
+        assert_eq!(node.pending(), 0);
+    });
+}
+
+#[test]
+fn a_loop_is_seen_and_an_answer_to_nothing_is_dropped() {
+    run(async {
+        let (node, mut mme, [mut hss, _]) = scripted().await;
+        let stray =
+            "ULA app=16777251 flags=P hbh=12345 e2e=1 { Session-Id = \"x\" Result-Code = DIAMETER_SUCCESS }";
+        hss.send_text(stray).await;
+        let looped = "ULR app=16777251 hbh=5 e2e=6 { Session-Id = \"x\" Route-Record = \"relay.example\" }";
+        mme.send_text(looped).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        let unmatched = |_: &()| {
+            node.connections()
+                .iter()
+                .map(|c| c.figures().answers_unmatched.get())
+                .sum::<u64>()
+        };
+        until(|| unmatched(&()) == 1).await;
+    });
+}
+
+#[test]
+fn a_client_that_comes_back_under_its_name_replaces_itself() {
+    run(async {
+        let (node, mut mme, [mut hss, _]) = scripted().await;
+        mme.send(ulr("mme.example", "1").as_bytes()).await;
+        let request = hss.expect(command::UPDATE_LOCATION).await;
+        let old = node.open_connection(node.peer("mme.example").unwrap()).unwrap();
+        let mut again = Peer::connect(old.local()).await;
+        again.capabilities("mme.example", S6A).await;
+        assert!(!old.is_open());
+        assert!(node.app().down.borrow().contains(&DownReason::Replaced));
+        let new = node.open_connection(node.peer("mme.example").unwrap()).unwrap();
+        assert_ne!(new.id(), old.id());
+        // The old connection ends in order, and the answer that comes now finds nobody to take it.
+        mme.expect_close().await;
+        hss.answer(&request, ResultCode::SUCCESS).await;
+        again.send(ulr("mme.example", "2").as_bytes()).await;
+        let next = hss.expect(command::UPDATE_LOCATION).await;
+        hss.answer(&next, ResultCode::SUCCESS).await;
+        again
+            .expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+            .await;
+    });
+}
+
+#[test]
+fn silence_absence_and_leaving_are_told_apart() {
     run(async {
         let client = client("mme.example");
         let lonely = client
             .request(To::Routed, ulr("mme.example", "1"), SendOptions::default())
             .await;
         assert_eq!(lonely.unwrap_err(), RequestError::NoPeer);
-        assert!(lonely_is_unsent());
-        let (_server, address) = hss(HOSTS[0]);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         client
+            .node()
+            .add_peer(PeerConfig::connect(HOSTS[0], [listener.local_addr().unwrap()]))
+            .unwrap();
+        let mut hss = Peer::accept(&listener).await;
+        hss.answer_capabilities(HOSTS[0], S6A).await;
+        client.available(HOSTS[0]).await;
+
+        let impatient = SendOptions {
+            deadline: Duration::from_millis(50),
+            failover: true,
+        };
+        let silence = client
+            .request(To::Peer(HOSTS[0]), ulr("mme.example", "2"), impatient)
+            .await;
+        assert_eq!(silence.unwrap_err(), RequestError::Timeout);
+        let late = hss.expect(command::UPDATE_LOCATION).await;
+        hss.answer(&late, ResultCode::SUCCESS).await;
+
+        let again = client.clone();
+        let pending = tokio::task::spawn_local(async move {
+            again
+                .request(
+                    To::Peer(HOSTS[0]),
+                    ulr("mme.example", "3"),
+                    SendOptions::default(),
+                )
+                .await
+        });
+        hss.expect(command::UPDATE_LOCATION).await;
+        hss.break_off();
+        assert_eq!(pending.await.unwrap().unwrap_err(), RequestError::ConnectionLost);
+    });
+}
+
+#[test]
+fn disconnecting_is_said_and_lasts_until_told_otherwise() {
+    run(async {
+        let (server, address) = hss(HOSTS[0]);
+        let client = client("mme.example");
+        let peer = client
             .node()
             .add_peer(PeerConfig::connect(HOSTS[0], [address]))
             .unwrap();
         client.available(HOSTS[0]).await;
-        let peer = client.node().peer(HOSTS[0]).unwrap();
         client.node().disconnect(peer, disconnect_cause::BUSY);
-        while client.node().peers()[0].state != State::Closed {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until(|| client.node().peers()[0].state == State::Closed).await;
         assert!(client.node().open_connection(peer).is_none());
         client.node().connect(peer);
         client.available(HOSTS[0]).await;
-        let _ = DownReason::WeSaid;
+        client
+            .node()
+            .remove_peer(peer, disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU);
+        until(|| client.node().peers().is_empty()).await;
+        until(|| server.node().connections().is_empty()).await;
     });
 }
 
-fn lonely_is_unsent() -> bool {
-    RequestError::NoPeer.is_unsent() && !RequestError::Timeout.is_unsent()
+#[test]
+fn both_may_connect_at_once() {
+    run(async {
+        let (a, b) = (
+            crate::support::endpoint("a.example"),
+            crate::support::endpoint("b.example"),
+        );
+        let address = |node: &diameter::Node<_>| crate::support::listen(node, diameter::Security::None);
+        let (at_a, at_b) = (address(a.node()), address(b.node()));
+        a.node()
+            .add_peer(PeerConfig::connect("b.example", [at_b]))
+            .unwrap();
+        b.node()
+            .add_peer(PeerConfig::connect("a.example", [at_a]))
+            .unwrap();
+        a.available("b.example").await;
+        b.available("a.example").await;
+        until(|| a.node().connections().len() == 1 && b.node().connections().len() == 1).await;
+        let answer = a
+            .request(
+                To::Peer("b.example"),
+                ulr("a.example", "1"),
+                SendOptions::default(),
+            )
+            .await;
+        assert_eq!(answer.unwrap().require(known::ORIGIN_HOST).unwrap(), "b.example");
+    });
+}
+
+#[test]
+fn an_answer_is_not_stopped_by_an_unsupported_application() {
+    run(async {
+        let (_server, address) = hss(HOSTS[0]);
+        let mut peer = Peer::connect(address).await;
+        peer.capabilities("mme.example", S6A).await;
+        peer.send_text("CCR app=16777238 hbh=3 e2e=4 { Session-Id = \"s\" }")
+            .await;
+        let answer = peer.expect_result(272, ResultCode::APPLICATION_UNSUPPORTED).await;
+        assert!(answer.flags().contains(CommandFlags::ERROR));
+        assert_eq!(answer.require(known::SESSION_ID).unwrap(), "s");
+    });
 }

@@ -1,4 +1,9 @@
 //! The driver over real sockets.
 
 mod exchange;
+mod freediameter;
+mod hostile;
+mod security;
 mod support;
+mod tshark;
+mod workers;

@@ -227,3 +227,15 @@ pub(crate) fn relay() -> (Node<Relay>, SocketAddr) {
     let address = listen(&node, Security::None);
     (node, address)
 }
+
+/// Waits until `done`; the test's own deadline bounds the wait.
+pub(crate) async fn until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A client and server of this name.
+pub(crate) fn endpoint(host: &str) -> Endpoint<Hss> {
+    Endpoint::new(config(host, S6A), Hss::default(), None, 5)
+}

@@ -1,0 +1,269 @@
+//! Peers that break the rules: an answer or a clean close, bounded memory, and nobody else notices.
+
+use std::time::Duration;
+
+use diameter::endpoint::Endpoint;
+use diameter::proto::known::{self, command};
+use diameter::proto::{CommandFlags, ResultCode};
+use diameter::{DynamicPeers, Limits, NodeConfig, Security};
+use testpeer::diameter::Peer;
+
+use crate::support::{Hss, S6A, config, hss, listen, run, ulr, until};
+
+fn server(limits: Limits) -> (Endpoint<Hss>, std::net::SocketAddr) {
+    let config = NodeConfig {
+        limits,
+        ..config("hss.example", S6A)
+    };
+    let endpoint = Endpoint::new(config, Hss::default(), None, 1);
+    let address = listen(endpoint.node(), Security::None);
+    (endpoint, address)
+}
+
+/// A connected peer that behaves, and still does after whatever happened.
+async fn assert_served(peer: &mut Peer) {
+    peer.send(ulr("good.example", "1").as_bytes()).await;
+    peer.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+        .await;
+}
+
+#[test]
+fn bytes_that_are_no_diameter_end_their_connection_alone() {
+    run(async {
+        let (server, address) = hss("hss.example");
+        let mut good = Peer::connect(address).await;
+        good.capabilities("good.example", S6A).await;
+        let cases: [&[u8]; 6] = [
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            &[0; 64],
+            &[1, 0, 0, 19, 0x80, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1],
+            &[
+                1, 0, 0, 22, 0x80, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0,
+            ],
+            &[0xff; 4096],
+            &[1, 0, 0, 20, 0x00, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1],
+        ];
+        for bytes in cases {
+            let mut bad = Peer::connect(address).await;
+            bad.send(bytes).await;
+            while bad.next().await.is_some() {}
+        }
+        assert_served(&mut good).await;
+        until(|| server.node().connections().len() == 1).await;
+    });
+}
+
+#[test]
+fn a_claim_of_16_megabytes_reserves_nothing_and_is_answered() {
+    run(async {
+        let (_server, address) = hss("hss.example");
+        let mut bad = Peer::connect(address).await;
+        bad.capabilities("bad.example", S6A).await;
+        let mut huge = ulr("bad.example", "1").as_bytes().to_vec();
+        huge[1..4].copy_from_slice(&[0xff, 0xff, 0xfc]);
+        bad.send(&huge).await;
+        bad.expect_result(command::UPDATE_LOCATION, ResultCode::INVALID_MESSAGE_LENGTH)
+            .await;
+        bad.expect_close().await;
+    });
+}
+
+#[test]
+fn broken_avps_are_answered_with_the_failed_avp_and_the_connection_lives() {
+    run(async {
+        let (_server, address) = hss("hss.example");
+        let mut bad = Peer::connect(address).await;
+        bad.capabilities("bad.example", S6A).await;
+        let request = ulr("bad.example", "1");
+        // The third AVP claims to reach beyond the message; or less than its own header.
+        let third = 20
+            + request
+                .avps()
+                .take(2)
+                .map(|avp| avp.unwrap().raw.len().next_multiple_of(4))
+                .sum::<usize>();
+        for length in [[0xff, 0xff, 0xff], [0, 0, 3]] {
+            let mut broken = request.as_bytes().to_vec();
+            broken[third + 5..third + 8].copy_from_slice(&length);
+            bad.send(&broken).await;
+            let answer = bad
+                .expect_result(command::UPDATE_LOCATION, ResultCode::INVALID_AVP_LENGTH)
+                .await;
+            let failed = answer.require(known::FAILED_AVP).unwrap();
+            assert!(failed.find(known::ORIGIN_HOST).unwrap().is_some());
+        }
+        let mut flags = request.as_bytes().to_vec();
+        flags[4] |= CommandFlags::ERROR.0;
+        bad.send(&flags).await;
+        bad.expect_result(command::UPDATE_LOCATION, ResultCode::INVALID_HDR_BITS)
+            .await;
+        bad.send(request.as_bytes()).await;
+        bad.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+            .await;
+    });
+}
+
+#[test]
+fn a_cer_that_is_wrong_is_refused_by_name() {
+    run(async {
+        let (_server, address) = hss("hss.example");
+        let mut nameless = Peer::connect(address).await;
+        nameless.send_text("CER { Origin-Realm = \"example\" }").await;
+        let cea = nameless
+            .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::MISSING_AVP)
+            .await;
+        assert!(
+            cea.require(known::FAILED_AVP)
+                .unwrap()
+                .find(known::ORIGIN_HOST)
+                .unwrap()
+                .is_some()
+        );
+        nameless.expect_close().await;
+
+        let mut other = Peer::connect(address).await;
+        other
+            .send_cer(
+                "gx.example",
+                &[diameter::proto::peer::ApplicationId::tgpp(16_777_238)],
+            )
+            .await;
+        other
+            .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::NO_COMMON_APPLICATION)
+            .await;
+        other.expect_close().await;
+
+        let mut ourselves = Peer::connect(address).await;
+        ourselves.send_cer("HSS.example", S6A).await;
+        ourselves
+            .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::UNKNOWN_PEER)
+            .await;
+        ourselves.expect_close().await;
+    });
+}
+
+#[test]
+fn strangers_are_refused_where_no_rule_lets_them_in() {
+    run(async {
+        let mut config = config("hss.example", S6A);
+        config.dynamic = vec![DynamicPeers {
+            realms: vec!["other".into()],
+            max: 1,
+            ..DynamicPeers::default()
+        }];
+        let server = Endpoint::new(config, Hss::default(), None, 1);
+        let address = listen(server.node(), Security::None);
+        let mut stranger = Peer::connect(address).await;
+        stranger.send_cer("x.example", S6A).await;
+        let cea = stranger
+            .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::UNKNOWN_PEER)
+            .await;
+        assert!(cea.flags().contains(CommandFlags::ERROR));
+        stranger.expect_close().await;
+    });
+}
+
+#[test]
+fn messages_before_capabilities_end_the_connection() {
+    run(async {
+        let (_server, address) = hss("hss.example");
+        let mut hasty = Peer::connect(address).await;
+        hasty.send(ulr("hasty.example", "1").as_bytes()).await;
+        hasty.expect_close().await;
+    });
+}
+
+#[test]
+fn a_slow_sender_and_a_silent_one_are_cut_off() {
+    run(async {
+        let stall = Duration::from_millis(200);
+        let (_server, address) = server(Limits {
+            handshake: stall,
+            read_stall: stall,
+            ..Limits::default()
+        });
+        let mut silent = Peer::connect(address).await;
+        silent.expect_close().await;
+        let mut slow = Peer::connect(address).await;
+        slow.capabilities("slow.example", S6A).await;
+        slow.send(&ulr("slow.example", "1").as_bytes()[..30]).await;
+        slow.expect_close().await;
+    });
+}
+
+#[test]
+fn a_peer_that_reads_nothing_meets_a_full_queue_and_then_the_end() {
+    run(async {
+        let limits = Limits {
+            queue: 64 * 1024,
+            write_stall: Duration::from_millis(300),
+            ..Limits::default()
+        };
+        let (server, address) = server(limits);
+        let mut deaf = Peer::connect(address).await;
+        deaf.capabilities("deaf.example", S6A).await;
+        let requests = ulr("deaf.example", "1").as_bytes().repeat(100);
+        // Until the sockets' own buffers are full as well, and nothing more is taken.
+        let until_cut = async { while deaf.try_send(&requests).await {} };
+        until_cut.await;
+        let queued: usize = server
+            .node()
+            .connections()
+            .iter()
+            .map(|connection| connection.queued())
+            .sum();
+        assert!(queued <= 64 * 1024 + 64 * 1024, "{queued} bytes are queued");
+        until(|| server.node().connections().is_empty()).await;
+    });
+}
+
+#[test]
+fn a_flood_of_connections_and_cers_is_bounded() {
+    run(async {
+        let limits = Limits {
+            handshakes_per_address: 8,
+            connections: 20,
+            ..Limits::default()
+        };
+        let (server, address) = server(limits);
+        let mut good = Peer::connect(address).await;
+        good.capabilities("good.example", S6A).await;
+        let mut idle = Vec::new();
+        for _ in 0..50 {
+            idle.push(Peer::connect(address).await);
+        }
+        until(|| server.node().connections().len() == 9).await;
+        assert_served(&mut good).await;
+        drop(idle);
+        until(|| server.node().connections().len() == 1).await;
+        // The same name over and over: each replaces the last, none stays behind.
+        for _ in 0..50 {
+            let mut again = Peer::connect(address).await;
+            again.capabilities("flood.example", S6A).await;
+        }
+        assert_served(&mut good).await;
+        until(|| server.node().connections().len() <= 2).await;
+    });
+}
+
+#[test]
+fn a_watchdog_flood_by_a_deaf_peer_is_bounded() {
+    run(async {
+        let limits = Limits {
+            queue: 16 * 1024,
+            write_stall: Duration::from_millis(300),
+            ..Limits::default()
+        };
+        let (server, address) = server(limits);
+        let mut deaf = Peer::connect(address).await;
+        deaf.capabilities("deaf.example", S6A).await;
+        let dwr = diameter::proto::text::parse(
+            "DWR { Origin-Host = \"deaf.example\" Origin-Realm = \"example\" }",
+            diameter::proto::Dictionary::standard(),
+        )
+        .unwrap();
+        let flood = dwr.as_bytes().repeat(1000);
+        while deaf.try_send(&flood).await {}
+        until(|| server.node().connections().is_empty()).await;
+    });
+}
