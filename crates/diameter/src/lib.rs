@@ -48,6 +48,7 @@ mod io;
 mod node;
 mod queue;
 pub mod session;
+pub mod tls;
 mod transport;
 
 pub use application::{Application, Kept, NodeEvent, PeerUp, Unanswered, UnansweredReason};

@@ -1,1 +1,245 @@
-//! security
+//! TLS from the first byte, TLS agreed on in CER and CEA, and whom certificates let in.
+
+use std::path::Path;
+use std::time::Duration;
+
+use diameter::endpoint::{ClientOnly, Endpoint, SendOptions, To};
+use diameter::proto::ResultCode;
+use diameter::proto::known::{self, command};
+use diameter::tls::TlsFiles;
+use diameter::{NodeConfig, PeerConfig, Security, TlsConfig};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+use testpeer::diameter::Peer;
+
+use crate::support::{Hss, S6A, config, listen, run, ulr, until};
+
+const HSS: &str = "hss.example";
+const MME: &str = "mme.example";
+
+/// An authority and its certificates, as files.
+struct Authority {
+    folder: TempDir,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
+        Self { folder, issuer }
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn tls(&self, host: &str) -> TlsConfig {
+        self.files(host, &self.file("ca.pem")).load().unwrap()
+    }
+
+    fn files(&self, host: &str, trust: &Path) -> TlsFiles {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let (certificates, key_file) = (
+            self.file(&format!("{host}.pem")),
+            self.file(&format!("{host}.key")),
+        );
+        std::fs::write(&certificates, certificate.pem()).unwrap();
+        std::fs::write(&key_file, key.serialize_pem()).unwrap();
+        TlsFiles {
+            certificates,
+            key: key_file,
+            trust: trust.to_owned(),
+            mutual: true,
+            match_identity: true,
+        }
+    }
+}
+
+fn inband(host: &str) -> NodeConfig {
+    let mut config = config(host, S6A);
+    config.local.inband_tls = true;
+    config
+}
+
+fn node(config: NodeConfig) -> Endpoint<ClientOnly> {
+    Endpoint::new(config, ClientOnly, None, 2)
+}
+
+async fn exchange(server: &Endpoint<Hss>, client: &Endpoint<ClientOnly>) {
+    client.available(HSS).await;
+    for n in 0..50 {
+        let answer = client
+            .request(To::Routed, ulr(MME, &n.to_string()), SendOptions::default())
+            .await;
+        assert_eq!(answer.unwrap().require(known::RESULT_CODE).unwrap(), 2001);
+    }
+    for connection in server
+        .node()
+        .connections()
+        .iter()
+        .chain(&client.node().connections())
+    {
+        assert!(connection.peer().unwrap().tls);
+    }
+}
+
+#[test]
+fn tls_from_the_first_byte_with_certificates_on_both_sides() {
+    run(async {
+        let authority = Authority::new();
+        let server = Endpoint::new(config(HSS, S6A), Hss::default(), None, 1);
+        let address = listen(server.node(), Security::Tls(authority.tls(HSS)));
+        let client = node(config(MME, S6A));
+        let security = Security::Tls(authority.tls(MME));
+        client
+            .node()
+            .add_peer(PeerConfig {
+                security,
+                ..PeerConfig::connect(HSS, [address])
+            })
+            .unwrap();
+        exchange(&server, &client).await;
+        client.node().stop(Duration::ZERO, 0).await;
+        until(|| server.node().connections().is_empty()).await;
+    });
+}
+
+#[test]
+fn tls_agreed_on_in_the_capabilities_exchange() {
+    run(async {
+        let authority = Authority::new();
+        let server = Endpoint::new(inband(HSS), Hss::default(), None, 1);
+        let address = listen(server.node(), Security::Inband(authority.tls(HSS)));
+        let client = node(inband(MME));
+        let security = Security::Inband(authority.tls(MME));
+        client
+            .node()
+            .add_peer(PeerConfig {
+                security,
+                ..PeerConfig::connect(HSS, [address])
+            })
+            .unwrap();
+        exchange(&server, &client).await;
+    });
+}
+
+#[test]
+fn a_certificate_lets_in_the_node_it_is_about_and_no_other() {
+    run(async {
+        let authority = Authority::new();
+        for in_band in [false, true] {
+            let make = if in_band {
+                inband
+            } else {
+                |host: &str| config(host, S6A)
+            };
+            let wrap = if in_band { Security::Inband } else { Security::Tls };
+            let server = Endpoint::new(make(HSS), Hss::default(), None, 1);
+            let address = listen(server.node(), wrap(authority.tls(HSS)));
+            let client = node(make(MME));
+            let security = wrap(authority.tls("other.example"));
+            client
+                .node()
+                .add_peer(PeerConfig {
+                    security,
+                    ..PeerConfig::connect(HSS, [address])
+                })
+                .unwrap();
+            // Long enough for the handshake and a refusal; then nobody is connected.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            assert!(
+                client
+                    .node()
+                    .connections()
+                    .iter()
+                    .all(|connection| !connection.is_open())
+            );
+            assert!(
+                server
+                    .node()
+                    .connections()
+                    .iter()
+                    .all(|connection| !connection.is_open())
+            );
+        }
+    });
+}
+
+#[test]
+fn foreign_authorities_and_plain_text_stay_outside() {
+    run(async {
+        let (ours, theirs) = (Authority::new(), Authority::new());
+        let server = Endpoint::new(config(HSS, S6A), Hss::default(), None, 1);
+        let address = listen(server.node(), Security::Tls(ours.tls(HSS)));
+        let client = node(config(MME, S6A));
+        // Trusts the server, but shows a certificate of an authority the server does not know.
+        let security = Security::Tls(theirs.files(MME, &ours.file("ca.pem")).load().unwrap());
+        client
+            .node()
+            .add_peer(PeerConfig {
+                security,
+                ..PeerConfig::connect(HSS, [address])
+            })
+            .unwrap();
+        let mut plain = Peer::connect(address).await;
+        plain.send_cer("plain.example", S6A).await;
+        // The server's alert is no Diameter; that the connection ends is what counts.
+        until(|| server.node().connections().is_empty()).await;
+        assert!(
+            client
+                .node()
+                .connections()
+                .iter()
+                .all(|connection| !connection.is_open())
+        );
+    });
+}
+
+#[test]
+fn who_is_configured_for_tls_does_not_come_without() {
+    run(async {
+        let authority = Authority::new();
+        let server = Endpoint::new(config(HSS, S6A), Hss::default(), None, 1);
+        let address = listen(server.node(), Security::None);
+        let security = Security::Tls(authority.tls(HSS));
+        server
+            .node()
+            .add_peer(PeerConfig {
+                security,
+                ..PeerConfig::await_from(MME)
+            })
+            .unwrap();
+        let mut mme = Peer::connect(address).await;
+        mme.send_cer(MME, S6A).await;
+        mme.expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::NO_COMMON_SECURITY)
+            .await;
+    });
+}
+
+#[test]
+fn what_is_wrong_with_files_is_said() {
+    let authority = Authority::new();
+    let files = authority.files(HSS, &authority.file("ca.pem"));
+    let absent = TlsFiles {
+        key: authority.file("nowhere.key"),
+        ..files.clone()
+    };
+    assert!(absent.load().unwrap_err().to_string().contains("nowhere.key"));
+    let swapped = TlsFiles {
+        certificates: files.key.clone(),
+        ..files.clone()
+    };
+    assert!(swapped.load().unwrap_err().to_string().contains("CERTIFICATE"));
+    authority.files(MME, &authority.file("ca.pem"));
+    let mixed = TlsFiles {
+        key: authority.file("mme.example.key"),
+        ..files
+    };
+    assert!(mixed.load().unwrap_err().to_string().contains("key"));
+}
