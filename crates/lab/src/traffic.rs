@@ -38,6 +38,12 @@ impl Traffic {
     }
 }
 
+impl From<SocketAddr> for Traffic {
+    fn from(nrf: SocketAddr) -> Self {
+        Self::new(nrf)
+    }
+}
+
 /// What the background traffic has done.
 #[derive(Debug, Default)]
 struct Counts {
@@ -114,7 +120,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When the system refuses the thread.
-pub fn start(traffic: Traffic) -> std::io::Result<Running> {
+pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
+    let traffic = traffic.into();
     let stop = Arc::new(AtomicBool::new(false));
     let counts = Arc::new(Counts::default());
     let (flag, tally) = (stop.clone(), counts.clone());

@@ -257,6 +257,28 @@ pub struct Features {
     pub load_threshold: Percent,
     /// Interval of heart-beats that the NRF asks for.
     pub heartbeat: Period,
+    /// Whether queries to the SLF carry an access token.
+    #[serde(default)]
+    pub slf_access_token: bool,
+    /// SLFs asked for one discovery at most.
+    #[serde(default = "one_attempt")]
+    pub slf_attempts: u32,
+    /// Life of an access token.
+    #[serde(default = "validity")]
+    pub token_validity: Period,
+    /// Rules that say who may get an access token for whom.
+    #[serde(default)]
+    pub authorization_rules: u32,
+    /// Types that empty answers have a validity of their own for.
+    #[serde(default)]
+    pub empty_list_rules: u32,
+    /// Places that a preferred locality may be, each with the others in order of preference.
+    #[serde(default)]
+    pub localities: u32,
+}
+
+fn one_attempt() -> u32 {
+    1
 }
 
 impl NrfModel {

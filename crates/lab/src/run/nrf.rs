@@ -80,7 +80,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         None => {
             let address = free_address()?;
             let file = place.folder.join("nrf.yaml");
-            let made = config(model, options, place, &remote, address, heartbeat_s)?;
+            let made = config(model, place, &remote, address, heartbeat_s)?;
             write_config(&file, made, options.function_config.as_deref())?;
             let mut command = Command::new(&place.program);
             command.arg("run").arg("nrf").arg("--config").arg(&file);
@@ -199,33 +199,78 @@ fn groups(model: &NrfModel, population: &Population) -> Vec<GroupRange> {
     ranges
 }
 
+/// Settings of the NRF, as its own reference page explains them.
 fn config(
     model: &NrfModel,
-    options: &Options,
     place: &Place,
     remote: &Simulator,
     address: std::net::SocketAddr,
     heartbeat_s: u64,
 ) -> Result<Value, RigError> {
     let features = &model.features;
-    let forwarding = features.forwarded_type.iter().flat_map(|nf_type| {
-        let target = remote.addresses.first()?;
-        Some(json!({
-            "nfTypes": [nf_type], "targets": [format!("http://{target}")], "whenEmpty": true
-        }))
-    });
-    let workers = place.function_cpus.len();
-    Ok(json!({
-        "nrf": {
-            "listen": [address.to_string()],
-            "admin": free_address()?.to_string(),
-            "workers": if options.pin.is_empty() { 0 } else { workers },
-            "cores": place.function_cpus,
-            "store": { "embedded": { "directory": place.folder.join("nrf-data") } },
-            "heartBeat": { "default": format!("{heartbeat_s}s"), "max": "24h" },
-            "slf": { "targetTypes": features.slf_types, "attemptTimeout": "3s" },
-            "forwarding": { "rules": forwarding.collect::<Vec<_>>() },
-            "subscriptions": { "max": 100_000 },
-        }
-    }))
+    let store = place.folder.join("nrf-store");
+    // A run begins with an empty NRF, also in a folder that was used before.
+    if store.exists() {
+        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
+    }
+    let rules: Vec<Value> = features.forwarded_type.iter().zip(remote.addresses.first())
+        .map(|(nf_type, remote)| {
+            json!({ "nfTypes": [nf_type], "targets": [format!("http://{remote}")], "whenEmpty": true })
+        })
+        .collect();
+    let types = crate::callmodel::nrf::TYPES.iter().filter(|t| **t != "SLF");
+    let authorization: Vec<Value> = types
+        .clone()
+        .take(features.authorization_rules as usize)
+        .map(|consumer| json!({ "consumers": [consumer] }))
+        .collect();
+    let empty: serde_json::Map<String, Value> = types
+        .take(features.empty_list_rules as usize)
+        .map(|target| ((*target).to_owned(), json!(features.discovery_validity)))
+        .collect();
+    Ok(json!({ "nrf": {
+        "listen": [address.to_string()],
+        "admin": free_address()?.to_string(),
+        "workers": place.function_cpus.len(),
+        "cores": place.function_cpus,
+        "store": { "embedded": { "directory": store } },
+        "heartBeat": {
+            "default": format!("{heartbeat_s}s"),
+            "max": format!("{}s", heartbeat_s.max(3600)),
+        },
+        "discovery": {
+            "maxProfiles": features.max_profiles,
+            "validity": features.discovery_validity,
+            "emptyValidityByType": empty,
+            "localities": localities(features.localities),
+        },
+        "subscriptions": {
+            "max": model.subscriptions.limit,
+            "maxValidity": model.subscriptions.validity,
+            "loadThreshold": features.load_threshold.percent().round() as u64,
+        },
+        "tokens": { "validity": features.token_validity, "authRules": authorization },
+        "slf": {
+            "targetTypes": features.slf_types,
+            "useAccessToken": features.slf_access_token,
+            "maxAttempts": features.slf_attempts,
+            "attemptTimeout": "2s",
+        },
+        "forwarding": { "rules": rules, "timeout": "2s" },
+    }}))
+}
+
+/// Places in a ring: each prefers itself, then the others in order.
+fn localities(count: u32) -> Value {
+    let site = |at: u32| format!("site-{}", at % count + 1);
+    let mut mappings = serde_json::Map::new();
+    let mut locations = serde_json::Map::new();
+    for at in 0..count {
+        mappings.insert(site(at), json!(format!("location-{}", at + 1)));
+        let nearest: Vec<Value> = (0..count.saturating_sub(1).max(1))
+            .map(|step| json!({ "localities": [site(at + step)] }))
+            .collect();
+        locations.insert(format!("location-{}", at + 1), json!(nearest));
+    }
+    json!({ "locationTypes": ["SITE", "REGION"], "mappings": mappings, "preferredLocations": locations })
 }

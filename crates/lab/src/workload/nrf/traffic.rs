@@ -108,6 +108,9 @@ pub struct NrfWorkload {
     expected: Arc<Expected>,
     extension: Bytes,
     heartbeat_s: u64,
+    /// Who asks for tokens.
+    amf: String,
+    udm: String,
 }
 
 /// Functions that come and go.
@@ -206,7 +209,15 @@ impl NrfWorkload {
             .filter(|(at, _)| mine(at))
             .map(|(_, s)| s.clone())
             .collect();
+        let first = |kind| {
+            population
+                .of(kind)
+                .next()
+                .map_or_else(|| instance_id(0, 0), |f| f.id.clone())
+        };
         Self {
+            amf: first("AMF"),
+            udm: first("UDM"),
             lengths: vec![Vec::new(); shared.queries.all().len()],
             queries: shared.queries.clone(),
             sampled: 0,
@@ -373,7 +384,7 @@ impl NrfWorkload {
         })
     }
 
-    fn token(operation: u16, draft: &mut Draft) -> Ticket {
+    fn token(&self, operation: u16, draft: &mut Draft) -> Ticket {
         draft.method = "POST";
         draft.path.extend_from_slice(b"/oauth2/token");
         draft.content_type = Some("application/x-www-form-urlencoded");
@@ -382,7 +393,7 @@ impl NrfWorkload {
         } else {
             ("UDM", "UDR", "nudr-group-id-map")
         };
-        let id = instance_id(0, 0);
+        let id = if operation == TOKEN { &self.amf } else { &self.udm };
         draft.body = format!(
             "grant_type=client_credentials&nfInstanceId={id}&nfType={own}&targetNfType={target}&scope={scope}"
         )
@@ -487,7 +498,7 @@ impl Workload for NrfWorkload {
                     second: 0,
                 }
             }
-            operation @ (TOKEN | TOKEN_SLF) => Self::token(operation, draft),
+            operation @ (TOKEN | TOKEN_SLF) => self.token(operation, draft),
             HEARTBEAT if !self.members.is_empty() => self.heartbeat(draft),
             _ => self.discover(false, random, draft),
         }
