@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{ByteSize, Period};
+use settings::{ByteSize, Faults, Period, Validate};
 
 /// How a client connects and what it bounds, per worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,13 +33,16 @@ pub struct ClientConfig {
     pub max_body: ByteSize,
     /// Size of all headers of a response together.
     pub max_header_list: ByteSize,
+    /// Bytes of responses that are still arriving on one connection, all together; never less than `maxBody`.
+    pub max_arriving: ByteSize,
     /// Requests given up by their sender whose answers are still awaited and discarded, per connection;
-    /// more are reset.
+    /// beyond them streams are reset as soon as `maxCancelRate` allows.
     pub max_abandoned: u32,
-    /// Flow-control window of a stream.
-    pub stream_window: ByteSize,
-    /// Flow-control window of a connection.
-    pub connection_window: ByteSize,
+    /// How long the answer to a request that was given up is awaited before its stream is reset.
+    pub abandoned_wait: Period,
+    /// Streams per second and connection that are reset because their sender gave up. More at a time look
+    /// like an attack (rapid reset) to the peer, which would end a connection that others use. 0: none.
+    pub max_cancel_rate: u32,
 }
 
 impl Default for ClientConfig {
@@ -58,9 +61,41 @@ impl Default for ClientConfig {
             idle_timeout: Period::from_secs(300),
             max_body: ByteSize::mib(4),
             max_header_list: ByteSize::kib(64),
+            max_arriving: ByteSize::mib(16),
             max_abandoned: 1_000,
-            stream_window: ByteSize::mib(1),
-            connection_window: ByteSize::mib(16),
+            abandoned_wait: Period::from_secs(30),
+            max_cancel_rate: 50,
+        }
+    }
+}
+
+impl Validate for ClientConfig {
+    fn validate(&self, faults: &mut Faults) {
+        let bad = self.user_agent.bytes().any(|b| !(0x20..=0x7e).contains(&b));
+        if bad {
+            faults
+                .at("userAgent")
+                .say("is no header value", "printable ASCII, such as NRF-1");
+        }
+        if self.connections_per_origin == 0 {
+            faults
+                .at("connectionsPerOrigin")
+                .say("leaves no way to anybody", "1 or more");
+        }
+        if self.max_streams_per_connection == 0 {
+            faults
+                .at("maxStreamsPerConnection")
+                .say("lets no request through", "1 or more");
+        }
+        if self.backoff_min > self.backoff_max {
+            faults
+                .at("backoffMin")
+                .say("is longer than backoffMax", "at most backoffMax");
+        }
+        if self.connect_timeout.is_zero() {
+            faults
+                .at("connectTimeout")
+                .say("leaves no time at all", "a period such as 2s");
         }
     }
 }

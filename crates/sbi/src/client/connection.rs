@@ -16,14 +16,12 @@ use tokio_rustls::TlsConnector;
 
 use super::config::ClientConfig;
 use super::error::{SendError, SendErrorKind};
+use super::pace::Pace;
 use super::pool::Pool;
 use crate::body::Body;
 use crate::collect::{CollectFault, collect};
-use crate::io::{Driver, Gather, IoSizes, pair};
+use crate::io::{Driver, Gather, IoSizes, pair, window};
 use crate::message::Response;
-
-/// How long the answer to a request that was given up is awaited before its stream is reset.
-const ABANDONED_WAIT: Duration = Duration::from_secs(30);
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response, SendError>>>>;
 
@@ -35,10 +33,14 @@ pub(super) struct Connection {
     streams_max: u32,
     body_max: usize,
     abandoned_max: usize,
+    abandoned_wait: Duration,
+    resets: Rc<Pace>,
     last_used: Cell<Instant>,
     /// Answers that nobody waits for any more.
     abandoned: RefCell<FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>>,
     driver_waker: RefCell<Option<Waker>>,
+    /// Nobody drives the connection any more.
+    ended: Cell<bool>,
     pool: Weak<Pool>,
 }
 
@@ -46,6 +48,14 @@ pub(super) struct Connection {
 pub(super) struct Exchange {
     answer: Option<Answer>,
     connection: Rc<Connection>,
+}
+
+/// Why a request was not sent.
+pub(super) enum NotBegun {
+    /// The connection takes no more requests; here is this one.
+    Gone(http::Request<Body>),
+    /// The request cannot be sent.
+    Failed(SendError),
 }
 
 /// Counts a request as being in progress.
@@ -81,38 +91,32 @@ impl Connection {
         self.in_progress.get().saturating_add(more) <= allowed
     }
 
-    /// Opens a stream for the request.
-    pub(super) fn begin(self: &Rc<Self>, request: http::Request<Body>) -> Result<Exchange, SendError> {
+    /// Opens a stream for the request; gives the request back if the connection takes no more.
+    pub(super) fn begin(self: &Rc<Self>, request: http::Request<Body>) -> Result<Exchange, NotBegun> {
+        // A handle of its own for each stream: one that may have to wait does not keep others from opening.
+        let Some(mut sender) = self.sender.borrow().clone() else {
+            return Err(NotBegun::Gone(request));
+        };
+        // A connection that ended or said goodbye tells so here, while the request is still ours.
+        if !matches!(
+            sender.poll_ready(&mut Context::from_waker(Waker::noop())),
+            Poll::Ready(Ok(()))
+        ) {
+            self.retire();
+            return Err(NotBegun::Gone(request));
+        }
         let (head, body) = request.into_parts();
         let bodiless = body.is_empty();
-        let opened = {
-            let mut slot = self.sender.borrow_mut();
-            let Some(sender) = slot.as_mut() else {
-                return Err(SendError::not_sent(SendErrorKind::GoAway));
-            };
-            sender.send_request(http::Request::from_parts(head, ()), bodiless)
-        };
-        let (response, mut stream) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                // Neither the network's nor the peer's doing: the request itself was refused by the engine.
-                let unsendable = error.reason().is_none() && !error.is_io();
-                if !unsendable {
-                    // The connection takes no more requests; those on it finish.
-                    self.retire();
-                }
-                let why = error.to_string();
-                return Err(SendError::not_sent(match unsendable {
-                    true => SendErrorKind::Unsendable(why),
-                    false => SendErrorKind::Broken(why),
-                }));
-            }
-        };
+        let opened = sender.send_request(http::Request::from_parts(head, ()), bodiless);
+        // Neither the network's nor the peer's doing: the engine cannot send such a request.
+        let (response, mut stream) = opened.map_err(|error| {
+            NotBegun::Failed(SendError::not_sent(SendErrorKind::Unsendable(error.to_string())))
+        })?;
         if !bodiless {
             // The engine queues what the peer's window does not take yet.
             stream
                 .send_data(body, true)
-                .map_err(|error| SendError::of_stream(&error))?;
+                .map_err(|error| NotBegun::Failed(SendError::of_stream(&error)))?;
         }
         self.in_progress.set(self.in_progress.get() + 1);
         let (in_progress, body_max) = (InProgress(self.clone()), self.body_max);
@@ -163,16 +167,33 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let Some(answer) = self.answer.take() else { return };
-        let abandoned = self.connection.abandoned.borrow();
-        // Beyond the bound, dropping the answer resets its stream.
-        if abandoned.len() < self.connection.abandoned_max {
-            abandoned.push(Box::pin(async move {
-                let _ = tokio::time::timeout(ABANDONED_WAIT, answer).await;
-            }));
-            if let Some(waker) = self.connection.driver_waker.borrow_mut().take() {
-                waker.wake();
+        let Some(mut answer) = self.answer.take() else {
+            return;
+        };
+        let connection = &self.connection;
+        if connection.ended.get() {
+            return;
+        }
+        let abandoned = connection.abandoned.borrow();
+        // Beyond the bound the stream is reset as soon as it is its turn.
+        let wait = if abandoned.len() < connection.abandoned_max {
+            connection.abandoned_wait
+        } else {
+            Duration::ZERO
+        };
+        let resets = connection.resets.clone();
+        abandoned.push(Box::pin(async move {
+            if tokio::time::timeout(wait, &mut answer).await.is_err() {
+                // The answer may still come before the turn does.
+                tokio::select! {
+                    biased;
+                    _ = &mut answer => {}
+                    () = resets.turn() => {}
+                }
             }
+        }));
+        if let Some(waker) = connection.driver_waker.borrow_mut().take() {
+            waker.wake();
         }
     }
 }
@@ -211,15 +232,15 @@ where
 {
     let config = &pool.config;
     let (gather, driver) = pair(io, IoSizes::default(), None, Instant::now());
-    let window =
-        |size: settings::ByteSize| u32::try_from(size.bytes()).unwrap_or(u32::MAX).min((1 << 31) - 1);
+    // A byte more than a body may have, so that its excess is seen.
+    let stream_window = config.max_body.bytes().saturating_add(1);
     let mut engine = h2::client::Builder::new();
     engine
         .enable_push(false)
         .initial_max_send_streams(config.max_streams_per_connection as usize)
-        .max_header_list_size(window(config.max_header_list))
-        .initial_window_size(window(config.stream_window))
-        .initial_connection_window_size(window(config.connection_window))
+        .max_header_list_size(window(config.max_header_list.bytes()))
+        .initial_window_size(window(stream_window))
+        .initial_connection_window_size(window(stream_window.max(config.max_arriving.bytes())))
         .max_concurrent_reset_streams(1_000)
         .reset_stream_duration(Duration::from_secs(1));
     let mut handshake = pin!(engine.handshake::<_, Body>(gather));
@@ -237,14 +258,20 @@ where
         streams_max: config.max_streams_per_connection,
         body_max: config.max_body.as_usize(),
         abandoned_max: config.max_abandoned as usize,
+        abandoned_wait: config.abandoned_wait.duration(),
+        resets: Rc::new(Pace::new(config.max_cancel_rate)),
         last_used: Cell::new(Instant::now()),
         abandoned: RefCell::default(),
         driver_waker: RefCell::default(),
+        ended: Cell::new(false),
         pool: Rc::downgrade(pool),
     });
     let (driven, config) = (connection.clone(), pool.config.clone());
     tokio::task::spawn_local(async move {
         drive(engine, driver, &driven, &config).await;
+        driven.ended.set(true);
+        // The abandoned hold the connection that holds them.
+        drop(driven.abandoned.take());
         driven.retire();
     });
     Ok(connection)
@@ -271,6 +298,10 @@ async fn drive<T>(
             return Poll::Ready(());
         }
         discard(connection, cx);
+        // The peer may have raised its limit of streams.
+        if let Some(pool) = connection.pool.upgrade() {
+            pool.serve_waiting();
+        }
         while check.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
             let bytes_in = driver.bytes().0;

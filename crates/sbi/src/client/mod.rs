@@ -7,12 +7,14 @@
 //! ```
 //!
 //! A request that its sender gives up is not reset at once: many resets at a time look like an attack to the
-//! server and would end a connection that others use. Its answer is awaited and discarded, up to a bound.
+//! server and would end a connection that others use. Its answer is awaited and discarded, up to a bound;
+//! streams that have to be reset are reset one after another.
 
 mod config;
 mod connection;
 mod error;
 mod origin;
+mod pace;
 mod pool;
 
 use std::cell::RefCell;

@@ -13,7 +13,7 @@ use tokio::time::timeout_at;
 
 use super::SendOptions;
 use super::config::ClientConfig;
-use super::connection::{self, Connection};
+use super::connection::{self, Connection, NotBegun};
 use super::error::{SendError, SendErrorKind};
 use super::origin::{Origin, Scheme};
 use crate::body::Body;
@@ -118,17 +118,24 @@ impl Pool {
         options: SendOptions,
     ) -> Result<Response, SendError> {
         let deadline = tokio::time::Instant::now() + options.deadline;
-        let request = self.absolute(request)?;
-        let connection = match self.pick() {
-            Some(connection) => connection,
-            None => match timeout_at(deadline, self.wait(options.priority)?).await {
-                Ok(Ok(found)) => found?,
-                // The pool went away while waiting.
-                Ok(Err(_)) => return Err(SendError::not_sent(SendErrorKind::Overflow)),
-                Err(_) => return Err(SendError::not_sent(SendErrorKind::Timeout)),
-            },
+        let mut request = self.absolute(request)?;
+        let mut exchange = loop {
+            let connection = match self.pick() {
+                Some(connection) => connection,
+                None => match timeout_at(deadline, self.wait(options.priority)?).await {
+                    Ok(Ok(found)) => found?,
+                    // The pool went away while waiting.
+                    Ok(Err(_)) => return Err(SendError::not_sent(SendErrorKind::Overflow)),
+                    Err(_) => return Err(SendError::not_sent(SendErrorKind::Timeout)),
+                },
+            };
+            match connection.begin(request) {
+                Ok(exchange) => break exchange,
+                // Another connection then; this one is not picked again.
+                Err(NotBegun::Gone(back)) => request = back,
+                Err(NotBegun::Failed(error)) => return Err(error),
+            }
         };
-        let mut exchange = connection.begin(request)?;
         match timeout_at(deadline, exchange.response()).await {
             Ok(outcome) => outcome,
             Err(_) => Err(SendError::unknown(SendErrorKind::Timeout)),
@@ -206,32 +213,38 @@ impl Pool {
         {
             let mut stats = self.stats.borrow_mut();
             stats.connect_failures += 1;
-            stats.last_failure = Some(why.clone());
+            stats.last_failure = Some(why);
         }
-        if !self
-            .connections
-            .borrow()
-            .iter()
-            .any(|connection| connection.is_usable())
-        {
-            let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
-            for (_, waiter) in waiting {
-                let _ = waiter.send(Err(SendError::not_sent(SendErrorKind::Connect(why.clone()))));
-            }
+        self.give_up_hopeless();
+    }
+
+    /// Tells those who wait that there is nothing to wait for, if so.
+    fn give_up_hopeless(&self) {
+        let hope = self.connecting.get() > 0 || self.connections.borrow().iter().any(|c| c.is_usable());
+        if hope || self.waiting.borrow().is_empty() {
+            return;
         }
+        let error = self.unreachable();
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        for (_, waiter) in waiting {
+            // Whoever does not wait any more does not mind.
+            let _ = waiter.send(Err(error.clone()));
+        }
+    }
+
+    /// No connection, and none is being made: why.
+    fn unreachable(&self) -> SendError {
+        let why = self.stats.borrow().last_failure.clone();
+        SendError::not_sent(SendErrorKind::Connect(why.unwrap_or_else(|| {
+            "the connection was lost and is not made again yet".to_owned()
+        })))
     }
 
     /// Queues for a connection.
     fn wait(&self, priority: u8) -> Result<oneshot::Receiver<Given>, SendError> {
         let none_coming = self.connecting.get() == 0 && self.connections.borrow().is_empty();
         if none_coming {
-            let why = self
-                .stats
-                .borrow()
-                .last_failure
-                .clone()
-                .unwrap_or_else(|| "backing off".to_owned());
-            return Err(SendError::not_sent(SendErrorKind::Connect(why)));
+            return Err(self.unreachable());
         }
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() >= self.config.max_waiting as usize {
@@ -288,6 +301,7 @@ impl Pool {
         };
         if !self.waiting.borrow().is_empty() {
             self.connect_another(present);
+            self.give_up_hopeless();
         }
     }
 

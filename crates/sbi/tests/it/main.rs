@@ -2,4 +2,5 @@
 
 mod basics;
 mod limits;
+mod pool;
 mod support;
