@@ -54,6 +54,7 @@ pub(super) struct Session<'a> {
 #[derive(Default)]
 struct Second {
     begun: Duration,
+    last: Duration,
     record: Record,
     generator_cpu: Duration,
 }
@@ -305,16 +306,19 @@ impl<'a> Session<'a> {
         self.generator_bytes[thread] = bytes;
         self.in_flight[thread] = in_flight;
         self.lateness = self.lateness.max(lateness);
+        // A thread tells of two parts of the run at one moment: a second is over when time has gone on.
+        let last = self.second.last;
+        let length = last.saturating_sub(self.second.begun);
+        if at > last && length >= Duration::from_millis(900) {
+            self.close_second(last, length, what);
+        }
+        self.second.last = self.second.last.max(at);
         self.second.record.merge(&record);
         if step != WARMUP {
             match self.records.iter_mut().find(|(s, _)| *s == step) {
                 Some((_, all)) => all.merge(&record),
                 None => self.records.push((step, record)),
             }
-        }
-        let length = at.saturating_sub(self.second.begun);
-        if length >= Duration::from_millis(900) {
-            self.close_second(at, length, what);
         }
     }
 
@@ -324,6 +328,7 @@ impl<'a> Session<'a> {
         let generator_cpu: Duration = self.generator_cpu.iter().sum();
         let second = Second {
             begun: at,
+            last: at,
             record: Record::default(),
             generator_cpu,
         };
