@@ -224,6 +224,14 @@ impl Machine {
         &self.settings
     }
 
+    /// Changes the settings; timers that run are not touched.
+    pub fn configure(&mut self, settings: PeerSettings) {
+        self.wanted |= settings.initiate;
+        self.pause = self.pause.clamp(settings.reconnect_min, settings.reconnect_max);
+        self.watchdog.configure(settings.watchdog, settings.reopen);
+        self.settings = settings;
+    }
+
     /// What the watchdog thinks.
     #[must_use]
     pub const fn health(&self) -> Health {

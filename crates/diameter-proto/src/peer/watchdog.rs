@@ -95,6 +95,12 @@ impl Watchdog {
         }
     }
 
+    /// Changes interval and policy, from the next interval on.
+    pub const fn configure(&mut self, interval: Duration, reopen: Reopen) {
+        self.interval = interval;
+        self.reopen = reopen;
+    }
+
     /// The status.
     #[must_use]
     pub const fn health(&self) -> Health {

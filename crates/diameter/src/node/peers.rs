@@ -109,25 +109,41 @@ impl<A: Application> Node<A> {
         if config.host.eq_ignore_ascii_case(&self.local().origin.host) {
             return Err(AddPeerError::Ourselves(config.host));
         }
-        if Self::by_host(&self.0.peers.borrow().by_host, &config.host).is_some() {
-            return Err(AddPeerError::Exists(config.host));
-        }
-        if let Some((directory, worker)) = &self.0.directory {
-            let home = directory.claim(&config.host, *worker);
-            if home != *worker {
-                return Err(AddPeerError::Elsewhere(config.host, home));
-            }
-        }
         let initiate = !config.addresses.is_empty();
         let mut settings = config.settings.clone();
         settings.host = Some(config.host.clone());
         settings.initiate = initiate;
-        let host = config.host.clone();
-        let key = self.new_slot(&host, Some(Rc::new(config)), 0, settings);
+        let known = Self::by_host(&self.0.peers.borrow().by_host, &config.host);
+        let key = match known {
+            Some(key) => self.adopt(key, config, settings)?,
+            None => {
+                if let Some((directory, worker)) = &self.0.directory {
+                    let home = directory.claim(&config.host, *worker);
+                    if home != *worker {
+                        return Err(AddPeerError::Elsewhere(config.host, home));
+                    }
+                }
+                let host = config.host.clone();
+                self.new_slot(&host, Some(Rc::new(config)), 0, settings)
+            }
+        };
         if initiate {
             self.drive(key, Input::Start, None);
         }
         Ok(self.0.peers.borrow().slots[key].id)
+    }
+
+    /// A dynamic peer becomes a configured one, its connection untouched.
+    fn adopt(&self, key: usize, config: PeerConfig, settings: PeerSettings) -> Result<usize, AddPeerError> {
+        let mut peers = self.0.peers.borrow_mut();
+        match peers.slots.get_mut(key) {
+            Some(slot) if slot.config.is_none() => {
+                slot.machine.configure(settings);
+                slot.config = Some(Rc::new(config));
+                Ok(key)
+            }
+            _ => Err(AddPeerError::Exists(config.host)),
+        }
     }
 
     fn new_slot(

@@ -319,3 +319,28 @@ fn an_answer_is_not_stopped_by_an_unsupported_application() {
         assert_eq!(answer.require(known::SESSION_ID).unwrap(), "s");
     });
 }
+
+#[test]
+fn a_dynamic_peer_that_gets_configured_keeps_its_connection() {
+    run(async {
+        let (server, address) = hss(HOSTS[0]);
+        let mut mme = Peer::connect(address).await;
+        mme.capabilities("mme.example", S6A).await;
+        let before = server.node().peers();
+        assert!(!before[0].configured);
+        let id = server
+            .node()
+            .add_peer(PeerConfig::await_from("mme.example"))
+            .unwrap();
+        assert_eq!((id, server.node().peers()[0].configured), (before[0].id, true));
+        assert!(
+            server
+                .node()
+                .add_peer(PeerConfig::await_from("MME.example"))
+                .is_err()
+        );
+        mme.break_off();
+        until(|| server.node().connections().is_empty()).await;
+        assert_eq!(server.node().peers().len(), 1, "it is expected back");
+    });
+}

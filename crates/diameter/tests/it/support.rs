@@ -112,6 +112,8 @@ pub(crate) fn ulr(origin: &str, user: &str) -> MessageMut {
 /// A relay that sends requests to any peer but the one they came from, and once more if that fails.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
+    /// Requests go to peers whose name begins with this.
+    towards: Option<&'static str>,
     available: RefCell<Vec<Rc<Connection<()>>>>,
     pub(crate) down: RefCell<Vec<DownReason>>,
 }
@@ -123,6 +125,13 @@ pub(crate) struct Transit {
 }
 
 impl Relay {
+    pub(crate) fn towards(name: &'static str) -> Self {
+        Self {
+            towards: Some(name),
+            ..Self::default()
+        }
+    }
+
     fn target(&self, not: ConnectionId, host: Option<&[u8]>) -> Option<Rc<Connection<()>>> {
         let available = self.available.borrow();
         let named = |connection: &&Rc<Connection<()>>| {
@@ -136,7 +145,7 @@ impl Relay {
             connection.id() != not
                 && connection
                     .peer()
-                    .is_some_and(|up| up.remote.origin.host.starts_with("hss"))
+                    .is_some_and(|up| up.remote.origin.host.starts_with(self.towards.unwrap_or("hss")))
         };
         available
             .iter()
