@@ -53,7 +53,7 @@ pub(super) struct Exchange {
 /// Why a request was not sent.
 pub(super) enum NotBegun {
     /// The connection takes no more requests; here is this one.
-    Gone(http::Request<Body>),
+    Gone(Box<http::Request<Body>>),
     /// The request cannot be sent.
     Failed(SendError),
 }
@@ -95,7 +95,7 @@ impl Connection {
     pub(super) fn begin(self: &Rc<Self>, request: http::Request<Body>) -> Result<Exchange, NotBegun> {
         // A handle of its own for each stream: one that may have to wait does not keep others from opening.
         let Some(mut sender) = self.sender.borrow().clone() else {
-            return Err(NotBegun::Gone(request));
+            return Err(NotBegun::Gone(Box::new(request)));
         };
         // A connection that ended or said goodbye tells so here, while the request is still ours.
         if !matches!(
@@ -103,7 +103,7 @@ impl Connection {
             Poll::Ready(Ok(()))
         ) {
             self.retire();
-            return Err(NotBegun::Gone(request));
+            return Err(NotBegun::Gone(Box::new(request)));
         }
         let (head, body) = request.into_parts();
         let bodiless = body.is_empty();

@@ -132,7 +132,7 @@ impl Pool {
             match connection.begin(request) {
                 Ok(exchange) => break exchange,
                 // Another connection then; this one is not picked again.
-                Err(NotBegun::Gone(back)) => request = back,
+                Err(NotBegun::Gone(back)) => request = *back,
                 Err(NotBegun::Failed(error)) => return Err(error),
             }
         };

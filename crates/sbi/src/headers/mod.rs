@@ -7,6 +7,7 @@
 //! A file per family: [`simple`](self) values, targets, bindings, load and overload, and parameter lists.
 
 mod binding;
+pub mod discovery;
 mod info;
 mod lexis;
 mod load;
@@ -22,7 +23,7 @@ pub use lexis::HeaderError;
 pub use load::{Lci, LciElement, Oci, OciElement, Scope, SliceScope};
 pub use simple::{
     AccessScope, ClientCredentials, MaxForwardHops, MaxRspTime, MessagePriority, OriginatingNetworkId,
-    SenderTimestamp,
+    SenderTimestamp, SourceNfClientCredentials,
 };
 pub use target::{Callback, ProducerId, TargetApiRoot, TargetNfId};
 

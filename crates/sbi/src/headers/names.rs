@@ -27,6 +27,26 @@ names! {
     LCI = "3gpp-sbi-lci";
     /// Client credentials assertion.
     CLIENT_CREDENTIALS = "3gpp-sbi-client-credentials";
+    /// Client credentials assertion of the consumer behind a data collection function.
+    SOURCE_NF_CLIENT_CREDENTIALS = "3gpp-sbi-source-nf-client-credentials";
+    /// URIs of an NRF's services.
+    NRF_URI = "3gpp-sbi-nrf-uri";
+    /// URIs of an NRF's services for callbacks.
+    NRF_URI_CALLBACK = "3gpp-sbi-nrf-uri-callback";
+    /// Group of the NF that the request is for.
+    TARGET_NF_GROUP_ID = "3gpp-sbi-target-nf-group-id";
+    /// Further scopes of access tokens.
+    OTHER_ACCESS_SCOPES = "3gpp-sbi-other-access-scopes";
+    /// Access token for further use.
+    ACCESS_TOKEN = "3gpp-sbi-access-token";
+    /// Another CHF instance.
+    ALTERNATE_CHF_ID = "3gpp-sbi-alternate-chf-id";
+    /// Codings that a notification consumer accepts.
+    NOTIF_ACCEPTED_ENCODING = "3gpp-sbi-notif-accepted-encoding";
+    /// Why a message crosses between networks.
+    INTERPLMN_PURPOSE = "3gpp-sbi-interplmn-purpose";
+    /// Whether the request may be tried again.
+    RETRY_INFO = "3gpp-sbi-retry-info";
     /// The instance a redirected request is for.
     TARGET_NF_ID = "3gpp-sbi-target-nf-id";
     /// How many SCPs may still forward the request.

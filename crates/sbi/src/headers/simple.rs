@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
-use super::lexis::{HeaderError, is_token, number, trim};
+use super::lexis::{HeaderError, number, trim};
 use super::{SbiHeader, names};
 
 /// `3gpp-Sbi-Message-Priority`: 0 (highest) to 31 (lowest).
@@ -47,6 +47,10 @@ pub struct AccessScope(pub Vec<String>);
 /// `3gpp-Sbi-Client-Credentials`: a signed assertion (JWT), not verified here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCredentials(pub String);
+
+/// `3gpp-Sbi-Source-NF-Client-Credentials`: the assertion of the NF that a DCCF or MFAF asks on behalf of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceNfClientCredentials(pub String);
 
 impl MessagePriority {
     /// A priority of 0 to 31; `None` for other numbers.
@@ -237,29 +241,37 @@ impl fmt::Display for AccessScope {
     }
 }
 
-impl SbiHeader for ClientCredentials {
-    const NAME: HeaderName = names::CLIENT_CREDENTIALS;
+/// Whether a text has the form of a JWT in compact serialisation.
+fn is_jwt(text: &str) -> bool {
+    let part_fits = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    text.split('.').count() == 3 && text.split('.').all(part_fits)
+}
 
-    fn parse(text: &str) -> Result<Self, HeaderError> {
-        let text = trim(text);
-        let parts: Vec<&str> = text.split('.').collect();
-        let fits = |part: &&str| {
-            is_token(part)
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-        };
-        if parts.len() != 3 || !parts.iter().all(fits) {
-            return Err(HeaderError::of::<Self>(
-                "expected a JWT: three base64url parts separated by dots",
-            ));
+macro_rules! jwt_header {
+    ($type:ident, $name:ident) => {
+        impl SbiHeader for $type {
+            const NAME: HeaderName = names::$name;
+
+            fn parse(text: &str) -> Result<Self, HeaderError> {
+                let text = trim(text);
+                is_jwt(text).then(|| Self(text.to_owned())).ok_or_else(|| {
+                    HeaderError::of::<Self>("expected a JWT: three base64url parts separated by dots")
+                })
+            }
         }
-        Ok(Self(text.to_owned()))
-    }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }
 
-impl fmt::Display for ClientCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+jwt_header!(ClientCredentials, CLIENT_CREDENTIALS);
+jwt_header!(SourceNfClientCredentials, SOURCE_NF_CLIENT_CREDENTIALS);

@@ -1,6 +1,8 @@
 //! The service-based interface over real sockets.
 
 mod basics;
+mod foreign;
 mod limits;
 mod pool;
+mod security;
 mod support;

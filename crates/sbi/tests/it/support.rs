@@ -43,6 +43,23 @@ where
     F: Fn(Request) -> Fut + 'static,
     Fut: Future<Output = Response> + 'static,
 {
+    start_with(config, None, function)
+}
+
+/// Starts a server with TLS.
+pub fn start_tls<F, Fut>(tls: Arc<rustls::ServerConfig>, function: F) -> Running
+where
+    F: Fn(Request) -> Fut + 'static,
+    Fut: Future<Output = Response> + 'static,
+{
+    start_with(ServerConfig::default(), Some(tls), function)
+}
+
+fn start_with<F, Fut>(config: ServerConfig, tls: Option<Arc<rustls::ServerConfig>>, function: F) -> Running
+where
+    F: Fn(Request) -> Fut + 'static,
+    Fut: Future<Output = Response> + 'static,
+{
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let addr = listener.local_addr().unwrap();
     let (stats, shutdown) = (Arc::new(ServerStats::default()), Shutdown::new());
@@ -50,7 +67,7 @@ where
         listener,
         Rc::new(Function(function)),
         Arc::new(config),
-        None,
+        tls,
         stats.clone(),
         shutdown.clone(),
     );
