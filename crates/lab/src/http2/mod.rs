@@ -13,6 +13,8 @@ mod frame;
 mod hpack;
 mod huffman;
 mod send;
+#[cfg(test)]
+mod tests;
 
 pub use connection::{Connection, Event, Failure, Limits, RequestHead, Role};
 pub use hpack::Fields;
