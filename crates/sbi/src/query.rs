@@ -44,6 +44,8 @@ pub fn pairs(uri: &Uri) -> Result<Vec<Pair<'_>>, QueryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+    use proptest::prelude::*;
 
     #[test]
     fn decoded_in_order() {
@@ -62,5 +64,24 @@ mod tests {
         );
         assert_eq!(super::pairs(&Uri::from_static("/x?a=%ff")).unwrap_err().name, "a");
         assert!(super::pairs(&Uri::from_static("/x")).unwrap().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn encoded_and_read_again(given in proptest::collection::vec(("\\PC{1,9}", "\\PC{0,20}"), 0..6)) {
+            let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+            let query: Vec<String> = given.iter().map(|(n, v)| format!("{}={}", encode(n), encode(v))).collect();
+            let uri: Uri = format!("/x?{}", query.join("&")).parse().unwrap();
+            let read: Vec<(String, String)> =
+                pairs(&uri).unwrap().into_iter().map(|(n, v)| (n.into_owned(), v.into_owned())).collect();
+            prop_assert_eq!(read, given);
+        }
+
+        #[test]
+        fn any_query_is_read_or_refused(query in "[ -~]{0,60}") {
+            if let Ok(uri) = format!("/x?{query}").parse::<Uri>() {
+                let _ = pairs(&uri);
+            }
+        }
     }
 }

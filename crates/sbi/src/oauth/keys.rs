@@ -5,8 +5,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
+use ring::rsa::PublicKeyComponents;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// A key that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +33,7 @@ pub struct SigningKey {
     id: String,
     algorithm: Algorithm,
     key: EncodingKey,
+    public: Value,
 }
 
 impl Keys {
@@ -103,22 +108,33 @@ impl fmt::Debug for Keys {
 }
 
 impl SigningKey {
-    /// A private key in PEM (PKCS#8): EC P-256 (signs ES256) or RSA (signs RS256).
+    /// A private key in PEM (PKCS#8): EC P-256 (signs ES256) or RSA of at least 2048 bits (signs RS256).
     ///
     /// # Errors
     /// When it is neither.
     pub fn from_pem(id: &str, pem: &[u8]) -> Result<Self, KeyError> {
-        let found = EncodingKey::from_ec_pem(pem)
-            .map(|key| (Algorithm::ES256, key))
-            .or_else(|_| EncodingKey::from_rsa_pem(pem).map(|key| (Algorithm::RS256, key)));
-        let (algorithm, key) = found.map_err(|_| KeyError {
+        let fault = || KeyError {
             key: id.to_owned(),
-            reason: "expected a PEM private key (PKCS#8), EC P-256 or RSA".to_owned(),
-        })?;
+            reason: "expected a PEM private key (PKCS#8, `BEGIN PRIVATE KEY`), EC P-256 or RSA".to_owned(),
+        };
+        let der = PrivatePkcs8KeyDer::from_pem_slice(pem).map_err(|_| fault())?;
+        let der = der.secret_pkcs8_der();
+        if let Ok(public) = Self::ec_jwk(id, der) {
+            return Ok(Self {
+                id: id.to_owned(),
+                algorithm: Algorithm::ES256,
+                key: EncodingKey::from_ec_der(der),
+                public,
+            });
+        }
+        let pair = ring::rsa::KeyPair::from_pkcs8(der).map_err(|_| fault())?;
+        let parts = PublicKeyComponents::<Vec<u8>>::from(pair.public());
+        let (n, e) = (URL_SAFE_NO_PAD.encode(parts.n), URL_SAFE_NO_PAD.encode(parts.e));
         Ok(Self {
             id: id.to_owned(),
-            algorithm,
-            key,
+            algorithm: Algorithm::RS256,
+            key: EncodingKey::from_rsa_pem(pem).map_err(|_| fault())?,
+            public: json!({"kty": "RSA", "use": "sig", "alg": "RS256", "kid": id, "n": n, "e": e}),
         })
     }
 
@@ -134,15 +150,8 @@ impl SigningKey {
         let random = ring::rand::SystemRandom::new();
         let document =
             EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).map_err(fault)?;
-        let key = EncodingKey::from_ec_der(document.as_ref());
-        Ok((
-            Self {
-                id: id.to_owned(),
-                algorithm: Algorithm::ES256,
-                key,
-            },
-            document.as_ref().to_vec(),
-        ))
+        let der = document.as_ref();
+        Ok((Self::from_ec_der(id, der), der.to_vec()))
     }
 
     /// A key that [`SigningKey::generate`] made.
@@ -152,14 +161,21 @@ impl SigningKey {
             id: id.to_owned(),
             algorithm: Algorithm::ES256,
             key: EncodingKey::from_ec_der(der),
+            public: Self::ec_jwk(id, der).unwrap_or_default(),
         }
+    }
+
+    /// The public half as a JSON Web Key (RFC 7517), for the key set that verifiers read.
+    #[must_use]
+    pub fn jwk(&self) -> &Value {
+        &self.public
     }
 
     /// The public half of an EC key in PKCS#8 DER as a JSON Web Key.
     ///
     /// # Errors
     /// When the DER is no EC P-256 key.
-    pub fn ec_jwk(id: &str, der: &[u8]) -> Result<serde_json::Value, KeyError> {
+    pub fn ec_jwk(id: &str, der: &[u8]) -> Result<Value, KeyError> {
         let fault = || KeyError {
             key: id.to_owned(),
             reason: "expected an EC P-256 key in PKCS#8 DER".to_owned(),
@@ -171,9 +187,7 @@ impl SigningKey {
         let point = pair.public_key().as_ref();
         let (x, y) = point.get(1..33).zip(point.get(33..65)).ok_or_else(fault)?;
         let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
-        Ok(
-            serde_json::json!({"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": id, "x": x, "y": y}),
-        )
+        Ok(json!({"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": id, "x": x, "y": y}))
     }
 
     /// `kid`.
@@ -200,5 +214,72 @@ impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Never the key itself.
         write!(f, "SigningKey({}, {:?})", self.id, self.algorithm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_key_signs_what_its_public_half_verifies() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut made = vec![SigningKey::generate("generated").unwrap().0];
+        for (id, options) in [
+            ("ec", &["EC", "-pkeyopt", "ec_paramgen_curve:P-256"][..]),
+            ("rsa", &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"]),
+        ] {
+            let path = directory.path().join(id);
+            let mut openssl = std::process::Command::new("openssl");
+            openssl
+                .args(["genpkey", "-algorithm"])
+                .args(options)
+                .arg("-out")
+                .arg(&path);
+            match openssl.output() {
+                Ok(done) if done.status.success() => {
+                    made.push(SigningKey::from_pem(id, &std::fs::read(&path).unwrap()).unwrap());
+                }
+                _ => eprintln!("skipped: openssl is not installed"),
+            }
+        }
+        for key in made {
+            let mut keys = Keys::new();
+            let set = json!({"keys": [key.jwk()]}).to_string();
+            assert_eq!(keys.add_jwks(set.as_bytes()).unwrap(), 1, "{key:?}");
+            let token = key.sign(&json!({"sub": "amf"})).unwrap();
+            let (algorithm, public) = keys.get(key.id()).unwrap();
+            let mut validation = jsonwebtoken::Validation::new(*algorithm);
+            validation.required_spec_claims.clear();
+            validation.validate_exp = false;
+            let claims = jsonwebtoken::decode::<Value>(&token, public, &validation)
+                .unwrap()
+                .claims;
+            assert_eq!(claims["sub"], "amf");
+        }
+    }
+
+    #[test]
+    fn what_is_no_key() {
+        let (_, der) = SigningKey::generate("k").unwrap();
+        for text in [
+            &b""[..],
+            b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            &der,
+        ] {
+            let error = SigningKey::from_pem("k", text).unwrap_err();
+            assert!(
+                error.to_string().contains("expected a PEM private key"),
+                "{error}"
+            );
+        }
+        assert!(Keys::new().add_pem("k", b"nothing").is_err());
+        assert!(Keys::new().add_jwks(b"[]").is_err());
+        let unusable = br#"{"keys": [{"kty": "oct", "kid": "k", "k": "AAAA"}]}"#;
+        assert_eq!(
+            Keys::new().add_jwks(unusable).unwrap(),
+            0,
+            "a shared secret is no public key"
+        );
     }
 }

@@ -7,7 +7,7 @@ use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue};
 use jsonwebtoken::Validation;
 
-use super::claims::{AccessTokenClaims, Audience, SnssaiClaim};
+use super::claims::{AccessTokenClaims, Audience, PlmnClaim, SnssaiClaim};
 use super::keys::Keys;
 use crate::message::Response;
 use crate::problem::{Cause, Problem};
@@ -21,6 +21,8 @@ pub struct Expectation {
     pub nf_type: String,
     /// NF instance ids of the NRFs whose tokens are accepted; empty: of any NRF whose key is known.
     pub issuers: Vec<String>,
+    /// PLMNs the producer is in.
+    pub plmns: Vec<PlmnClaim>,
     /// Slices the producer serves.
     pub slices: Vec<SnssaiClaim>,
     /// Network slice instances the producer serves.
@@ -174,6 +176,13 @@ impl Verifier {
         if !expected.issuers.is_empty() && !expected.issuers.contains(&claims.iss) {
             return Err(Denied::Invalid("the token is of an issuer that is not accepted"));
         }
+        let plmn_fits = claims
+            .producer_plmn_id
+            .as_ref()
+            .is_none_or(|plmn| expected.plmns.is_empty() || expected.plmns.contains(plmn));
+        if !plmn_fits {
+            return Err(Denied::Invalid("the token is for another PLMN"));
+        }
         let slices = &claims.producer_snssai_list;
         let slice_fits = slices.is_empty()
             || expected.slices.is_empty()
@@ -279,6 +288,14 @@ mod tests {
             nf_type: "UDM".into(),
             issuers: vec!["nrf-1".into()],
             nf_sets: vec!["set1".into()],
+            plmns: vec![PlmnClaim {
+                mcc: "001".into(),
+                mnc: "01".into(),
+            }],
+            slices: vec![SnssaiClaim {
+                sst: 1,
+                sd: Some("00000a".into()),
+            }],
             ..Default::default()
         };
         Fixture {
@@ -364,6 +381,32 @@ mod tests {
         }));
         assert!(!denied(&AccessTokenClaims {
             producer_nf_set_id: Some("set1".into()),
+            ..claims()
+        }));
+        let plmn = |mnc: &str| {
+            Some(PlmnClaim {
+                mcc: "001".into(),
+                mnc: mnc.into(),
+            })
+        };
+        assert!(denied(&AccessTokenClaims {
+            producer_plmn_id: plmn("02"),
+            ..claims()
+        }));
+        assert!(!denied(&AccessTokenClaims {
+            producer_plmn_id: plmn("01"),
+            ..claims()
+        }));
+        let slice = |sst, sd: &str| SnssaiClaim {
+            sst,
+            sd: Some(sd.into()),
+        };
+        assert!(denied(&AccessTokenClaims {
+            producer_snssai_list: vec![slice(1, "00000b"), slice(2, "00000a")],
+            ..claims()
+        }));
+        assert!(!denied(&AccessTokenClaims {
+            producer_snssai_list: vec![slice(1, "00000A")],
             ..claims()
         }));
     }
