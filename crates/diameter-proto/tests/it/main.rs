@@ -1,5 +1,6 @@
 //! Behaviour across the modules: two peers joined in memory, bytes and events nobody asked for.
 
+mod exercise;
 mod fuzz;
 mod peers;
 mod world;
