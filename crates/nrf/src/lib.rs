@@ -18,6 +18,7 @@ pub mod error;
 pub mod events;
 pub mod forwarding;
 pub mod notify;
+mod overload;
 pub mod registry;
 pub mod screening;
 pub mod slf;
@@ -26,3 +27,8 @@ pub mod tokens;
 
 mod api;
 pub mod service;
+
+pub use config::Config;
+pub use error::StartError;
+pub use events::Event;
+pub use service::{Running, start};

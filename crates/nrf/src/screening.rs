@@ -1,1 +1,84 @@
-//! Screening: which NFs may register, by FQDN, address, PLMN and type.
+//! NF screening: lists that a profile must pass to be registered.
+
+use std::net::IpAddr;
+
+use model::{NfProfile, Pattern, PlmnId};
+
+use crate::config;
+
+/// Screening rules, compiled.
+#[derive(Debug, Default)]
+pub struct Screening {
+    rules: config::Screening,
+    allowed_fqdns: Vec<Pattern>,
+    denied_fqdns: Vec<Pattern>,
+    allowed_plmns: Vec<PlmnId>,
+}
+
+impl Screening {
+    /// Compiles the rules.
+    ///
+    /// # Errors
+    /// The expression or PLMN that cannot be used.
+    pub fn new(rules: &config::Screening) -> Result<Self, String> {
+        let patterns = |list: &[String]| -> Result<Vec<Pattern>, String> {
+            list.iter()
+                .map(|text| Pattern::new(text).map_err(|why| format!("screening: `{text}`: {why}")))
+                .collect()
+        };
+        let plmns = rules.allowed_plmns.iter().map(|text| {
+            text.parse()
+                .map_err(|_| format!("screening: `{text}` is not a PLMN such as 001-01"))
+        });
+        Ok(Self {
+            allowed_fqdns: patterns(&rules.allowed_fqdns)?,
+            denied_fqdns: patterns(&rules.denied_fqdns)?,
+            allowed_plmns: plmns.collect::<Result<_, _>>()?,
+            rules: rules.clone(),
+        })
+    }
+
+    /// Whether the profile passes; what keeps it out is told by JSON pointer.
+    ///
+    /// # Errors
+    /// Place and reason.
+    pub fn check(&self, profile: &NfProfile) -> Result<(), (&'static str, String)> {
+        let nf_type = profile.nf_type.as_str();
+        let named = |list: &[String]| list.iter().any(|one| one == nf_type);
+        if named(&self.rules.denied_nf_types)
+            || (!self.rules.allowed_nf_types.is_empty() && !named(&self.rules.allowed_nf_types))
+        {
+            return Err(("/nfType", format!("{nf_type} may not register here")));
+        }
+        let service_names = profile.services().filter_map(|service| service.fqdn.as_deref());
+        for fqdn in profile.fqdn.as_deref().into_iter().chain(service_names) {
+            let listed = |list: &[Pattern]| list.iter().any(|pattern| pattern.matches(fqdn));
+            if listed(&self.denied_fqdns) || (!self.allowed_fqdns.is_empty() && !listed(&self.allowed_fqdns))
+            {
+                return Err(("/fqdn", format!("{fqdn} may not register here")));
+            }
+        }
+        let end_points = profile.services().flat_map(|service| &service.ip_end_points);
+        let own = profile.ipv4_addresses.iter().chain(&profile.ipv6_addresses);
+        let addresses =
+            own.chain(end_points.flat_map(|point| point.ipv4_address.iter().chain(&point.ipv6_address)));
+        for address in addresses.filter_map(|text| text.parse::<IpAddr>().ok()) {
+            let listed = |list: &[ipnet::IpNet]| list.iter().any(|network| network.contains(&address));
+            let denied = listed(&self.rules.denied_networks)
+                || (!self.rules.allowed_networks.is_empty() && !listed(&self.rules.allowed_networks));
+            if denied {
+                return Err(("/ipv4Addresses", format!("{address} may not register here")));
+            }
+        }
+        let plmns_fit = self.allowed_plmns.is_empty()
+            || profile
+                .plmn_list
+                .iter()
+                .all(|plmn| self.allowed_plmns.contains(plmn));
+        if plmns_fit {
+            Ok(())
+        } else {
+            Err(("/plmnList", "a PLMN that may not register here".to_owned()))
+        }
+    }
+}

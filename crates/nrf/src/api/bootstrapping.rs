@@ -1,1 +1,34 @@
-//! Nnrf_Bootstrapping (TS 29.510 §6.4).
+//! Nnrf_Bootstrapping (TS 29.510 §6.4): where the services of this NRF are.
+
+use http::{HeaderValue, Method, StatusCode};
+use sbi::{Request, Response};
+use serde_json::json;
+
+use crate::service::Worker;
+
+/// `/bootstrapping`.
+pub(crate) fn bootstrapping(worker: &Worker, request: &Request) -> Response {
+    if *request.method() != Method::GET {
+        return super::method_not_allowed(request.method(), "GET");
+    }
+    let root = worker.root();
+    let link = |path: &str| json!({"href": format!("{root}{path}")});
+    let protected = worker.protects_itself();
+    let body = json!({
+        "status": "OPERATIVE",
+        "_links": {
+            "self": link("/bootstrapping"),
+            "manage": link("/nnrf-nfm/v1/nf-instances"),
+            "subscribe": link("/nnrf-nfm/v1/subscriptions"),
+            "discover": link("/nnrf-disc/v1/nf-instances"),
+            "authorize": link("/oauth2/token"),
+        },
+        "nrfFeatures": {"nnrf-nfm": "0", "nnrf-disc": "0"},
+        "oauth2Required": {"nnrf-nfm": protected, "nnrf-disc": protected},
+        "nrfInstanceId": worker.instance(),
+    });
+    let mut response = sbi::json::response(StatusCode::OK, &body);
+    let hal = HeaderValue::from_static("application/3gppHal+json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, hal);
+    response
+}

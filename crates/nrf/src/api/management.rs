@@ -1,1 +1,232 @@
 //! Nnrf_NFManagement, NF instances (TS 29.510 §6.1.3.2, §6.1.3.3).
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use http::header::{ACCEPT_ENCODING, ALLOW, ETAG, IF_MATCH, LOCATION};
+use http::{HeaderValue, Method, StatusCode};
+use model::{NfInstanceId, NfType};
+use sbi::problem::{Cause, Problem};
+use sbi::{Request, Response};
+use serde_json::{Value, json};
+
+use crate::registry::Entry;
+use crate::registry::registrar::{Done, What, not_found};
+use crate::service::Worker;
+
+/// Features of the service this NRF supports (TS 29.510 §6.1.9); none of the optional ones is negotiated.
+const SUPPORTED_FEATURES: &str = "0";
+
+/// `/nf-instances`.
+pub(crate) fn collection(worker: &Worker, request: &Request) -> Response {
+    match *request.method() {
+        Method::GET => list(worker, request).unwrap_or_else(Problem::into_response),
+        Method::OPTIONS => {
+            let mut response =
+                sbi::json::response(StatusCode::OK, &json!({"supportedFeatures": SUPPORTED_FEATURES}));
+            let headers = response.headers_mut();
+            headers.insert(ALLOW, HeaderValue::from_static("GET, OPTIONS"));
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            response
+        }
+        ref other => super::method_not_allowed(other, "GET, OPTIONS"),
+    }
+}
+
+/// `/nf-instances/{nfInstanceID}`.
+pub(crate) async fn instance(worker: Rc<Worker>, request: Request, id: String) -> Response {
+    let id = match NfInstanceId::parse(&id) {
+        Ok(id) => id,
+        Err(expected) => {
+            return Problem::new(Cause::MandatoryIeIncorrect)
+                .detail(format!("the NF instance id of the URI: {expected}"))
+                .invalid_param("nfInstanceID", expected)
+                .into_response();
+        }
+    };
+    if *request.method() == Method::GET {
+        return retrieve(&worker, &request, id).unwrap_or_else(Problem::into_response);
+    }
+    let gzip = sbi::coding::accepts_gzip(request.headers());
+    match write_of(&worker, request, id) {
+        Err(problem) => problem.into_response(),
+        Ok(None) => super::method_not_allowed(&Method::OPTIONS, "GET, PUT, PATCH, DELETE"),
+        Ok(Some(what)) => match worker.write(what).await {
+            Ok(done) => answer(&worker, done, gzip),
+            Err(problem) => problem.into_response(),
+        },
+    }
+}
+
+fn write_of(worker: &Worker, request: Request, id: NfInstanceId) -> Result<Option<What>, Problem> {
+    let headers = &request.head.headers;
+    let if_match = headers
+        .get(IF_MATCH)
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
+    let what = match request.head.method {
+        Method::PUT => {
+            sbi::json::expect_type(headers, "application/json")?;
+            let body = sbi::coding::decode(headers, request.body, worker.max_profile())?;
+            if body.len() > worker.max_profile() {
+                let limit = worker.max_profile();
+                return Err(Problem::new(Cause::PayloadTooLarge)
+                    .detail(format!("a profile of more than {limit} bytes (maxProfileSize)")));
+            }
+            What::Put {
+                id,
+                body: body.into_bytes(),
+                if_match,
+            }
+        }
+        Method::PATCH => {
+            sbi::json::expect_type(headers, sbi::json::JSON_PATCH)?;
+            let body = sbi::coding::decode(headers, request.body, worker.max_profile())?;
+            What::Patch {
+                id,
+                body: body.into_bytes(),
+                if_match,
+            }
+        }
+        Method::DELETE => What::Delete { id },
+        _ => return Ok(None),
+    };
+    Ok(Some(what))
+}
+
+fn answer(worker: &Worker, done: Done, gzip: bool) -> Response {
+    match done {
+        Done::Created(entry) => {
+            let mut response = profile(&entry, StatusCode::CREATED, gzip);
+            // The root was parsed as a URI, an id is hexadecimal digits.
+            if let Ok(location) = HeaderValue::from_str(&worker.instance_uri(&entry.id)) {
+                response.headers_mut().insert(LOCATION, location);
+            }
+            response
+        }
+        Done::Replaced(entry) => profile(&entry, StatusCode::OK, gzip),
+        Done::HeartBeat(entry) => {
+            let mut response = no_content();
+            insert_etag(&mut response, &entry);
+            response
+        }
+        _ => no_content(),
+    }
+}
+
+pub(super) fn no_content() -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+fn profile(entry: &Entry, status: StatusCode, gzip: bool) -> Response {
+    let mut response = sbi::json::response_of(status, entry.document());
+    insert_etag(&mut response, entry);
+    if gzip {
+        sbi::coding::encode(response)
+    } else {
+        response
+    }
+}
+
+fn insert_etag(response: &mut Response, entry: &Entry) {
+    if let Ok(etag) = HeaderValue::from_str(&entry.etag()) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+}
+
+fn retrieve(worker: &Worker, request: &Request, id: NfInstanceId) -> Result<Response, Problem> {
+    let snapshot = worker.snapshot();
+    let entry = snapshot.get(&id).ok_or_else(|| not_found(id))?;
+    if sbi::etag::none_match_hits(request.headers(), &entry.etag()) {
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        insert_etag(&mut response, entry);
+        return Ok(response);
+    }
+    Ok(profile(
+        entry,
+        StatusCode::OK,
+        sbi::coding::accepts_gzip(request.headers()),
+    ))
+}
+
+/// HAL links to the instances (TS 29.510 §6.1.3.2.3.1), a page of them.
+fn list(worker: &Worker, request: &Request) -> Result<Response, Problem> {
+    let mut nf_type: Option<NfType> = None;
+    let (mut limit, mut page, mut size) = (None, None, None);
+    let pairs = sbi::query::pairs(request.uri()).map_err(|error| bad_query(&error.name, "expected UTF-8"))?;
+    for (name, value) in &pairs {
+        let number = || -> Result<Option<usize>, Problem> {
+            let parsed = value.parse().ok().filter(|number| *number >= 1);
+            parsed
+                .map(Some)
+                .ok_or_else(|| bad_query(name, "expected a number of at least 1"))
+        };
+        match &**name {
+            "nf-type" => nf_type = Some(NfType::from(&**value)),
+            "limit" => limit = number()?,
+            "page-number" => page = number()?,
+            "page-size" => size = number()?,
+            _ => {}
+        }
+    }
+    let snapshot = worker.snapshot();
+    let mut ids: Vec<NfInstanceId> = match &nf_type {
+        Some(nf_type) => snapshot
+            .of_type(nf_type)
+            .into_iter()
+            .flat_map(|t| t.iter())
+            .map(|e| e.id)
+            .collect(),
+        None => snapshot.iter().map(|entry| entry.id).collect(),
+    };
+    ids.sort_unstable();
+    let total = ids.len();
+    if let Some(limit) = limit {
+        ids.truncate(limit);
+    }
+    let mut links = json!({"self": {"href": format!("{}/nnrf-nfm/v1/nf-instances", worker.root())}});
+    if let Some(size) = size {
+        let page = page.unwrap_or(1);
+        let start = (page - 1).saturating_mul(size);
+        let pages = ids.len().div_ceil(size);
+        ids = ids.into_iter().skip(start).take(size).collect();
+        let mut link = |name: &str, number: usize| {
+            let mut href = format!(
+                "{}/nnrf-nfm/v1/nf-instances?page-number={number}&page-size={size}",
+                worker.root()
+            );
+            if let Some(nf_type) = &nf_type {
+                // Writing to a String cannot fail.
+                let _ = write!(href, "&nf-type={nf_type}");
+            }
+            links[name] = json!({ "href": href });
+        };
+        if page < pages {
+            link("next", page + 1);
+        }
+        if page > 1 {
+            link("prev", page - 1);
+        }
+        link("first", 1);
+        link("last", pages.max(1));
+    }
+    let items: Vec<Value> = ids
+        .iter()
+        .map(|id| json!({"href": worker.instance_uri(id)}))
+        .collect();
+    links["item"] = Value::Array(items);
+    let mut response =
+        sbi::json::response(StatusCode::OK, &json!({"_links": links, "totalItemCount": total}));
+    response.headers_mut().insert(
+        http::header::CONTENT_TYPE,
+        HeaderValue::from_static("application/3gppHal+json"),
+    );
+    Ok(response)
+}
+
+fn bad_query(name: &str, expected: &str) -> Problem {
+    Problem::new(Cause::InvalidQueryParam).invalid_param(format!("query {name}"), expected)
+}

@@ -1,9 +1,74 @@
-//! Which questions go to which other NRF.
+//! Other NRFs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
 
-/// Which questions go to which other NRF.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// Which questions other NRFs answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Forwarding {}
+pub struct Forwarding {
+    /// Rules in order; the first that fits counts.
+    pub rules: Vec<ForwardingRule>,
+    /// Whether queries with `hnrf-uri`, or for other PLMNs only, go to the NRF of the home network.
+    pub roaming: bool,
+    /// PLMNs of this network (`001-01`).
+    pub own_plmns: Vec<String>,
+    /// How long another NRF may take.
+    pub timeout: Period,
+    /// NRFs a query may pass at most, this one included.
+    pub max_hops: u8,
+}
+
+/// One rule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct ForwardingRule {
+    /// Target NF types; empty: all.
+    pub nf_types: Vec<String>,
+    /// Service names, one of which the query must name; empty: all.
+    pub services: Vec<String>,
+    /// API roots of the other NRFs, in order of preference.
+    pub targets: Vec<String>,
+    /// Ask only when nothing is found here.
+    pub when_empty: bool,
+}
+
+impl Default for Forwarding {
+    fn default() -> Self {
+        Self {
+            rules: Vec::new(),
+            roaming: true,
+            own_plmns: Vec::new(),
+            timeout: Period::from_secs(2),
+            max_hops: 4,
+        }
+    }
+}
+
+impl Validate for Forwarding {
+    fn validate(&self, faults: &mut Faults) {
+        for (i, rule) in self.rules.iter().enumerate() {
+            if rule.targets.is_empty() {
+                faults
+                    .at(format!("rules[{i}].targets"))
+                    .say("is empty", "at least one API root");
+            }
+            for (j, root) in rule.targets.iter().enumerate() {
+                if root.parse::<sbi::client::Origin>().is_err() {
+                    let at = format!("rules[{i}].targets[{j}]");
+                    faults
+                        .at(at)
+                        .say(format!("`{root}` is not an API root"), "http://host:port");
+                }
+            }
+        }
+        for (i, plmn) in self.own_plmns.iter().enumerate() {
+            if plmn.parse::<model::PlmnId>().is_err() {
+                faults
+                    .at(format!("ownPlmns[{i}]"))
+                    .say(format!("`{plmn}` is not a PLMN"), "MCC-MNC: 001-01");
+            }
+        }
+    }
+}

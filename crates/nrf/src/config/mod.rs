@@ -1,24 +1,70 @@
 //! Every setting of an NRF; a file per topic.
 
+mod discovery;
 mod forwarding;
+mod heartbeat;
+mod overload;
 mod screening;
 mod slf;
 mod subscriptions;
 mod tokens;
 
-pub use forwarding::Forwarding;
+pub use discovery::Discovery;
+pub use forwarding::{Forwarding, ForwardingRule};
+pub use heartbeat::HeartBeat;
+pub use overload::{Overload, OverloadLevel};
 pub use screening::Screening;
 pub use slf::Slf;
 pub use subscriptions::Subscriptions;
-pub use tokens::Tokens;
+pub use tokens::{AuthRule, Tokens};
+
+use std::net::SocketAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Listen, Validate};
 
 /// Settings of an NRF. Defaults run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
+    /// NF instance id of this NRF, a UUID: issuer of its tokens, name in its `User-Agent`.
+    pub nf_instance_id: String,
+    /// Addresses of the service-based interface.
+    pub listen: Listen,
+    /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
+    pub admin: SocketAddr,
+    /// Worker threads, each with listeners and connections of its own. 0: one per core.
+    pub workers: usize,
+    /// Cores the workers are pinned to; empty: not pinned.
+    pub cores: Vec<usize>,
+    /// Root of the URIs that the NRF hands out (`http://nrf.example.org:8010`). Empty: of the first listen
+    /// address.
+    pub api_root: String,
+    /// TLS of the service-based interface; absent: cleartext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<sbi::tls::TlsFiles>,
+    /// TLS of the connections this NRF makes; absent: only cleartext peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_tls: Option<sbi::tls::TlsFiles>,
+    /// Limits of the server.
+    pub server: sbi::server::ServerConfig,
+    /// Connections to other functions.
+    pub client: sbi::client::ClientConfig,
+    /// Where profiles and subscriptions are kept.
+    pub store: store::Config,
+    /// Largest profile that may be registered.
+    pub max_profile_size: ByteSize,
+    /// Profiles at most; further registrations are refused.
+    pub max_profiles: usize,
+    /// Writes that may wait for the control thread; beyond it they are answered 503.
+    pub max_waiting_writes: usize,
+    /// Heart-beats and what happens without them.
+    pub heart_beat: HeartBeat,
+    /// Discovery.
+    pub discovery: Discovery,
+    /// Discards under overload.
+    pub overload: Overload,
     /// Subscriptions and their notifications.
     pub subscriptions: Subscriptions,
     /// Access tokens.
@@ -29,4 +75,80 @@ pub struct Config {
     pub forwarding: Forwarding,
     /// Who may register.
     pub screening: Screening,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut store = store::Config::default();
+        store.embedded.directory = "run/nrf".into();
+        Self {
+            nf_instance_id: "5160cbb5-0f27-4d3b-8b80-8f6e5b2d1a10".to_owned(),
+            listen: Listen::local(8010),
+            admin: SocketAddr::from(([127, 0, 0, 1], 9010)),
+            workers: 0,
+            cores: Vec::new(),
+            api_root: String::new(),
+            tls: None,
+            client_tls: None,
+            server: sbi::server::ServerConfig::default(),
+            client: sbi::client::ClientConfig {
+                user_agent: "NRF".to_owned(),
+                ..sbi::client::ClientConfig::default()
+            },
+            store,
+            max_profile_size: ByteSize::kib(512),
+            max_profiles: 100_000,
+            max_waiting_writes: 10_000,
+            heart_beat: HeartBeat::default(),
+            discovery: Discovery::default(),
+            overload: Overload::default(),
+            subscriptions: Subscriptions::default(),
+            tokens: Tokens::default(),
+            slf: Slf::default(),
+            forwarding: Forwarding::default(),
+            screening: Screening::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Root of the URIs that the NRF hands out.
+    #[must_use]
+    pub fn root(&self) -> String {
+        if !self.api_root.is_empty() {
+            return self.api_root.trim_end_matches('/').to_owned();
+        }
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        match self.listen.first() {
+            Some(address) => format!("{scheme}://{address}"),
+            None => format!("{scheme}://localhost"),
+        }
+    }
+}
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        if model::NfInstanceId::parse(&self.nf_instance_id).is_err() {
+            faults.at("nfInstanceId").say(
+                "is not a UUID",
+                "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
+            );
+        }
+        if self.listen.first().is_none() {
+            faults
+                .at("listen")
+                .say("is empty", "at least one address such as 127.0.0.1:8010");
+        }
+        if !self.api_root.is_empty() && self.api_root.parse::<sbi::client::Origin>().is_err() {
+            faults
+                .at("apiRoot")
+                .say("is not an API root", "http://host:port or https://host:port");
+        }
+        faults.within("store", &self.store);
+        faults.within("heartBeat", &self.heart_beat);
+        faults.within("slf", &self.slf);
+        faults.within("forwarding", &self.forwarding);
+        faults.within("tokens", &self.tokens);
+        faults.within("overload", &self.overload);
+    }
 }

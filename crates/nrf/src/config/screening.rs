@@ -1,9 +1,24 @@
-//! Which NFs may register.
+//! Who may register.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which NFs may register.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// Lists that a profile must pass to be registered. Empty lists let everybody pass.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Screening {}
+pub struct Screening {
+    /// NF types that may register; empty: all.
+    pub allowed_nf_types: Vec<String>,
+    /// NF types that may not.
+    pub denied_nf_types: Vec<String>,
+    /// FQDNs of profile or services must match one of these regular expressions.
+    pub allowed_fqdns: Vec<String>,
+    /// FQDNs must match none of these.
+    pub denied_fqdns: Vec<String>,
+    /// IPv4 and IPv6 addresses of profile or services must lie in one of these networks (`10.0.0.0/8`).
+    pub allowed_networks: Vec<ipnet::IpNet>,
+    /// Addresses must lie in none of these.
+    pub denied_networks: Vec<ipnet::IpNet>,
+    /// PLMNs of a profile must be among these (`001-01`).
+    pub allowed_plmns: Vec<String>,
+}

@@ -20,4 +20,4 @@ pub use fault::ParamFault;
 pub use locality::{Localities, PreferredLocation};
 pub use query::Query;
 pub use requester::Requester;
-pub use select::{Group, Policy, Selection, select};
+pub use select::{About, Policy, Selection, select};

@@ -11,7 +11,8 @@ use super::params;
 use super::requester::Requester;
 use super::test::{Param, Test};
 
-/// A query, ready to be matched against profiles.
+/// A query, ready to be matched against profiles. `supi` and `gpsi` are not in it: they come with each
+/// question as [`super::About`], so that a query is parsed once for all subscribers.
 #[derive(Debug, Default)]
 pub struct Query {
     /// `target-nf-type`.
@@ -20,10 +21,6 @@ pub struct Query {
     pub requester: Requester,
     /// `service-names`: only these services are shown, and a profile must have one.
     pub services: Vec<ServiceName>,
-    /// `supi`, apart because its answer may come from a location function.
-    pub supi: Option<String>,
-    /// `gpsi`, likewise.
-    pub gpsi: Option<String>,
     /// Whether the query names groups itself.
     pub names_groups: bool,
     /// `target-plmn-list`.
@@ -127,8 +124,6 @@ impl Query {
             "service-names" => {
                 self.services = param.list()?.into_iter().map(ServiceName::from).collect();
             }
-            "supi" => self.supi = Some(param.text()?),
-            "gpsi" => self.gpsi = Some(param.text()?),
             "hnrf-uri" => {
                 let uri = param.text()?;
                 uri.parse::<sbi::client::Origin>()

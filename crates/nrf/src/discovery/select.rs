@@ -35,8 +35,16 @@ pub(super) struct Chosen {
     services: u128,
 }
 
-/// What is known of the subscriber of a query: nobody was asked, no group, or this group.
-pub type Group<'a> = Option<Option<&'a str>>;
+/// Whom a question is about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct About<'a> {
+    /// `supi`.
+    pub supi: Option<&'a str>,
+    /// `gpsi`.
+    pub gpsi: Option<&'a str>,
+    /// What a location function says of the subscriber: nobody was asked, no group, or this group.
+    pub group: Option<Option<&'a str>>,
+}
 
 /// An answer, and whether it would be the same for every subscriber of the same group.
 #[derive(Debug)]
@@ -49,7 +57,7 @@ pub struct Selection {
 
 /// Answers a query from the profiles of its target type.
 #[must_use]
-pub fn select(query: &Query, table: Option<&TypeTable>, group: Group<'_>, policy: &Policy) -> Selection {
+pub fn select(query: &Query, about: About<'_>, table: Option<&TypeTable>, policy: &Policy) -> Selection {
     let target = query.target.as_ref().map_or("", |target| target.as_str());
     let mut by_group_only = true;
     let mut found: Vec<(Chosen, bool)> = Vec::new();
@@ -66,16 +74,14 @@ pub fn select(query: &Query, table: Option<&TypeTable>, group: Group<'_>, policy
         if !query.requester.may_use(&entry.profile.allowed) {
             continue;
         }
-        if query.supi.is_some() || query.gpsi.is_some() {
+        if about.supi.is_some() || about.gpsi.is_some() {
             by_group_only &= !params::has_ranges(&entry.profile);
-            let supi = query
+            let supi = about
                 .supi
-                .as_ref()
-                .is_none_or(|supi| params::fits_supi(&entry.profile, supi, group));
-            let gpsi = query
+                .is_none_or(|supi| params::fits_supi(&entry.profile, supi, about.group));
+            let gpsi = about
                 .gpsi
-                .as_ref()
-                .is_none_or(|gpsi| params::fits_gpsi(&entry.profile, gpsi, group));
+                .is_none_or(|gpsi| params::fits_gpsi(&entry.profile, gpsi, about.group));
             if !supi || !gpsi {
                 continue;
             }

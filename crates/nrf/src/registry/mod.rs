@@ -7,11 +7,14 @@
 
 mod change;
 mod entry;
+mod record;
+pub(crate) mod registrar;
 mod snapshot;
 pub(crate) mod text;
 
 pub use change::{ChangeKind, ProfileChange};
 pub use entry::{Entry, MAX_SERVICES, ProfileFault};
 pub(crate) use entry::{Visible, fingerprint};
+pub(crate) use record::{ProfileRecord, SubscriptionRecord};
 pub use snapshot::{Reader, Snapshot, TypeTable};
 pub use text::PatchFault;

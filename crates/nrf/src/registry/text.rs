@@ -445,8 +445,9 @@ mod tests {
         ] {
             let ours: serde_json::Value = serde_json::from_str(&patched(text, patch).unwrap()).unwrap();
             let mut theirs: serde_json::Value = serde_json::from_str(text).unwrap();
-            json_patch::patch(&mut theirs, &serde_json::from_str(patch).unwrap()).unwrap();
-            assert_eq!(ours, theirs, "{patch}");
+            let patch: json_patch::Patch = serde_json::from_str(patch).unwrap();
+            json_patch::patch(&mut theirs, &patch.0).unwrap();
+            assert_eq!(ours, theirs, "{patch:?}");
         }
     }
 

@@ -1,0 +1,57 @@
+//! Heart-beats.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
+
+/// Heart-beats and what happens without them (TS 29.510 §5.2.2.3.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct HeartBeat {
+    /// Timer assigned to NFs that ask for none.
+    pub default: Period,
+    /// Shortest timer an NF may ask for.
+    pub min: Period,
+    /// Longest timer an NF may ask for.
+    pub max: Period,
+    /// Heart-beats that may be missed before an NF is suspended.
+    pub missed: u32,
+    /// How long a suspended NF is kept before it is removed.
+    pub remove_after: Period,
+    /// How often the auditor looks.
+    pub audit_interval: Period,
+}
+
+impl Default for HeartBeat {
+    fn default() -> Self {
+        Self {
+            default: Period::from_secs(30),
+            min: Period::from_secs(1),
+            max: Period::from_secs(3_600),
+            missed: 2,
+            remove_after: Period::from_secs(3_600),
+            audit_interval: Period::from_secs(1),
+        }
+    }
+}
+
+impl HeartBeat {
+    /// The timer for an NF that asks for `wanted` seconds.
+    #[must_use]
+    pub fn assign(&self, wanted: Option<u32>) -> u32 {
+        let bound = |period: Period| u32::try_from(period.as_secs()).unwrap_or(u32::MAX).max(1);
+        let (min, max) = (bound(self.min), bound(self.max));
+        wanted.unwrap_or(bound(self.default)).clamp(min, max.max(min))
+    }
+}
+
+impl Validate for HeartBeat {
+    fn validate(&self, faults: &mut Faults) {
+        if self.min > self.max {
+            faults.at("min").say("is longer than max", "at most max");
+        }
+        if self.audit_interval.is_zero() {
+            faults.at("auditInterval").say("is 0", "a period such as 1s");
+        }
+    }
+}
