@@ -20,7 +20,7 @@ use super::pace::Pace;
 use super::pool::Pool;
 use crate::body::Body;
 use crate::collect::{CollectFault, collect};
-use crate::io::{Driver, Gather, IoSizes, pair, window};
+use crate::io::{Driver, FRAME_SIZE, Gather, IoSizes, pair, window};
 use crate::message::Response;
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response, SendError>>>>;
@@ -240,6 +240,7 @@ where
         .initial_max_send_streams(config.max_streams_per_connection as usize)
         .max_header_list_size(window(config.max_header_list.bytes()))
         .initial_window_size(window(stream_window))
+        .max_frame_size(FRAME_SIZE)
         .initial_connection_window_size(window(stream_window.max(config.max_arriving.bytes())))
         .max_concurrent_reset_streams(1_000)
         .reset_stream_duration(Duration::from_secs(1));

@@ -10,6 +10,9 @@ mod watch;
 pub(crate) use gather::{Driver, Gather, IoSizes, pair};
 pub(crate) use watch::{Flood, FrameLimits, FrameWatch};
 
+/// The largest frame we take: a usual body arrives in one piece.
+pub(crate) const FRAME_SIZE: u32 = 64 * 1024;
+
 /// A number of bytes as HTTP/2 windows and settings can say it.
 pub(crate) fn window(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).min((1 << 31) - 1)

@@ -18,7 +18,7 @@ use super::config::ServerConfig;
 use super::exchange;
 use super::rate::RateWindow;
 use super::stats::{ServerStats, add, count};
-use crate::io::{Driver, Flood, FrameLimits, FrameWatch, Gather, IoSizes, pair, window};
+use crate::io::{Driver, FRAME_SIZE, Flood, FrameLimits, FrameWatch, Gather, IoSizes, pair, window};
 use crate::message::{Peer, Service};
 
 /// How many resets of streams that were not yet looked at the engine bears where there is no limit of ours.
@@ -125,6 +125,7 @@ where
         // What is somewhat too large is answered by us, with problem details.
         .max_header_list_size(window(config.max_header_list.bytes().saturating_mul(2)))
         .initial_window_size(window(stream_window))
+        .max_frame_size(FRAME_SIZE)
         .initial_connection_window_size(window(stream_window.max(config.max_arriving.bytes())))
         .max_pending_accept_reset_streams(pending_resets)
         .max_local_error_reset_streams(Some(config.max_error_resets as usize))
