@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{ByteSize, Faults, Percent, Period, Validate};
+use settings::{ByteSize, Faults, HostPort, Percent, Period, Secret, Validate};
 
 /// Where session state is kept.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Config {
     pub max_batch_bytes: ByteSize,
     /// Settings of the embedded engine.
     pub embedded: EmbeddedConfig,
+    /// Settings of the database, when `engine` is `mariadb`.
+    pub mariadb: MariadbConfig,
 }
 
 /// Which engine keeps the data.
@@ -35,6 +37,8 @@ pub enum EngineKind {
     /// A library inside this process, nothing to install. One process owns the data.
     #[default]
     Embedded,
+    /// A database that speaks the MariaDB / MySQL protocol. Any number of processes share the data.
+    Mariadb,
 }
 
 /// Settings of the embedded engine.
@@ -61,6 +65,46 @@ pub struct EmbeddedConfig {
     pub group_interval: Period,
 }
 
+/// Settings of a database.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct MariadbConfig {
+    /// Nodes of the cluster, the preferred one first. One is used at a time; when it fails, the next.
+    pub nodes: Vec<HostPort>,
+    /// Name of the database (schema); it must exist.
+    pub database: String,
+    /// User.
+    pub user: String,
+    /// Password, in a file or an environment variable.
+    pub password: Option<Secret>,
+    /// Certificates (PEM file) of the authority that signed the nodes'; connections are encrypted when given.
+    pub certificate_authority: Option<PathBuf>,
+    /// Storage engine of the tables: `InnoDB` for a single server or Galera, `NDBCLUSTER` for NDB Cluster.
+    pub storage_engine: String,
+    /// Connections for reading.
+    pub readers: usize,
+    /// Connections for writing: groups that can be on their way at the same time. Few make large groups.
+    pub writers: usize,
+    /// Threads that serve the connections.
+    pub threads: usize,
+    /// Batches in one transaction.
+    pub group_batches: usize,
+    /// Bytes in one transaction; must fit the server's `max_allowed_packet`.
+    pub group_bytes: ByteSize,
+    /// Reads that may wait; beyond it callers get "overflow".
+    pub read_queue: usize,
+    /// How long connecting to a node may take.
+    pub connect_timeout: Period,
+    /// How long a statement may take before the node is taken for lost.
+    pub statement_timeout: Period,
+    /// How long a write is tried again, on whatever node, before its caller is told.
+    pub retry_for: Period,
+    /// How often this site writes its heart-beat, and the delay of others' is looked at.
+    pub heartbeat: Period,
+    /// How long the table of commits remembers; longer than any retry.
+    pub remember_commits: Period,
+}
+
 /// What "durable" means.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -83,6 +127,7 @@ impl Default for Config {
             max_batch_operations: 4_096,
             max_batch_bytes: ByteSize::mib(16),
             embedded: EmbeddedConfig::default(),
+            mariadb: MariadbConfig::default(),
         }
     }
 }
@@ -97,6 +142,33 @@ impl Default for EmbeddedConfig {
             compaction_rate: ByteSize::mib(64),
             group_batches: 1_024,
             group_interval: Period::from_millis(1),
+        }
+    }
+}
+
+impl Default for MariadbConfig {
+    fn default() -> MariadbConfig {
+        MariadbConfig {
+            nodes: vec![HostPort {
+                host: "127.0.0.1".to_owned(),
+                port: 3306,
+            }],
+            database: "signalbox".to_owned(),
+            user: "signalbox".to_owned(),
+            password: None,
+            certificate_authority: None,
+            storage_engine: "InnoDB".to_owned(),
+            readers: 4,
+            writers: 2,
+            threads: 1,
+            group_batches: 512,
+            group_bytes: ByteSize::mib(4),
+            read_queue: 16_384,
+            connect_timeout: Period::from_secs(1),
+            statement_timeout: Period::from_secs(5),
+            retry_for: Period::from_secs(10),
+            heartbeat: Period::from_millis(500),
+            remember_commits: Period::from_secs(600),
         }
     }
 }
@@ -135,6 +207,15 @@ impl Validate for Config {
             );
         }
         faults.within("embedded", &self.embedded);
+        if self.engine == EngineKind::Mariadb {
+            if self.max_batch_bytes > self.mariadb.group_bytes {
+                faults.at("maxBatchBytes").say(
+                    "is larger than mariadb.groupBytes",
+                    "a batch that fits a transaction",
+                );
+            }
+            faults.within("mariadb", &self.mariadb);
+        }
     }
 }
 
@@ -157,6 +238,51 @@ impl Validate for EmbeddedConfig {
         }
         if self.group_batches == 0 {
             faults.at("groupBatches").say("is 0", "at least 1");
+        }
+    }
+}
+
+impl Validate for MariadbConfig {
+    fn validate(&self, faults: &mut Faults) {
+        if self.nodes.is_empty() {
+            faults
+                .at("nodes")
+                .say("is empty", "at least one address, such as 127.0.0.1:3306");
+        }
+        let word =
+            |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !word(&self.storage_engine) {
+            faults
+                .at("storageEngine")
+                .say("is not a name of a storage engine", "InnoDB, NDBCLUSTER …");
+        }
+        if !word(&self.database) {
+            faults
+                .at("database")
+                .say("is not a plain name", "letters, digits and underscores");
+        }
+        let counts = [
+            ("readers", self.readers),
+            ("writers", self.writers),
+            ("threads", self.threads),
+            ("groupBatches", self.group_batches),
+            ("readQueue", self.read_queue),
+        ];
+        for (name, _) in counts.iter().filter(|(_, value)| *value == 0) {
+            faults.at(name).say("is 0", "at least 1");
+        }
+        let periods = [
+            ("connectTimeout", self.connect_timeout),
+            ("statementTimeout", self.statement_timeout),
+            ("heartbeat", self.heartbeat),
+        ];
+        for (name, _) in periods.iter().filter(|(_, value)| value.is_zero()) {
+            faults.at(name).say("is 0", "some time");
+        }
+        if self.remember_commits.duration() < 2 * self.retry_for.duration() {
+            faults
+                .at("rememberCommits")
+                .say("is too short", "at least twice retryFor");
         }
     }
 }

@@ -13,6 +13,7 @@
 //! | [`schema`](TableSchema), [`record`](Record), [`batch`](Batch), [`version`](Version) | what functions speak |
 //! | `store` | the handle, tables, scans |
 //! | `engine` | what an engine does |
+//! | `mariadb` | the engine for databases: batches merged into transactions, retries, failover, migrations |
 //! | `embedded` | the engine inside this process: a log on disk, indexes in memory, one writer thread |
 //!
 //! What a crash leaves: each batch is kept whole or not at all; it is acknowledged when it is on disk. Readers see
@@ -24,6 +25,7 @@ mod config;
 mod embedded;
 mod engine;
 mod error;
+mod mariadb;
 mod record;
 mod reply;
 mod schema;
@@ -33,7 +35,7 @@ mod store;
 mod version;
 
 pub use batch::{Batch, Condition};
-pub use config::{Config, Durability, EmbeddedConfig, EngineKind};
+pub use config::{Config, Durability, EmbeddedConfig, EngineKind, MariadbConfig};
 pub use error::{Conflict, Error};
 pub use record::{DecodeError, IndexKeyIter, IndexKeys, Key, Record, Stored};
 pub use reply::{Receipt, Reply};

@@ -38,16 +38,24 @@ pub struct SqlIndex {
 }
 
 /// Names and types of a table's columns.
+///
+/// Besides these a table always has `record_version` (`bigint unsigned`) and `site_id` (`varchar(128)`).
 #[derive(Clone, Copy, Debug)]
 pub struct SqlMapping {
-    /// Primary key.
+    /// Primary key; the key's bytes are its value.
     pub id: SqlColumn,
-    /// One per index of the table, in the same order.
+    /// One per index of the table, in the same order; for a `multi` index, `column` is the one of the index's own
+    /// table.
     pub indexes: &'static [SqlIndex],
-    /// The record's value.
-    pub value: SqlColumn,
-    /// Time of creation, `datetime(6)`, second member of every index key, so that a lookup yields records by age.
-    pub created: SqlColumn,
+    /// Name of the column of the record's value, a `longblob`.
+    pub value: &'static str,
+    /// Name of the column of the time of creation, `datetime(6)` in UTC. It is the second member of every index's
+    /// key, so that a lookup yields records by age.
+    pub created: &'static str,
+    /// Name of the column of the time of last modification, `bigint unsigned`, in milliseconds since 1970.
+    pub modified: &'static str,
     /// Further columns, filled by [`crate::Record::columns`] in this order.
     pub extra: &'static [SqlColumn],
+    /// Further keys: name and column.
+    pub keys: &'static [(&'static str, &'static str)],
 }

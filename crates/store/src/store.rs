@@ -10,6 +10,7 @@ use crate::config::{Config, EngineKind};
 use crate::embedded;
 use crate::engine::{Engine, Opening, Order, PageRequest, Row, RowPage, TableId};
 use crate::error::{Error, hex};
+use crate::mariadb;
 use crate::record::{Record, Stored};
 use crate::reply::{Receipt, Reply};
 use crate::schema::{Index, MAX_INDEXES, TableDef, TableSchema};
@@ -57,14 +58,15 @@ impl Store {
             site: Arc::from(config.site.as_str()),
             clock,
         };
-        let engine: Arc<dyn Engine> = match config.engine {
-            EngineKind::Embedded => {
-                let config = config.clone();
-                // Recovery reads files for seconds; not on a runtime's thread.
-                let opened = tokio::task::spawn_blocking(move || embedded::open(&config, opening)).await;
-                Arc::new(opened.map_err(|error| Error::Open(error.to_string()))??)
-            }
-        };
+        let own = config.clone();
+        // Recovery reads files for seconds, a database is far: not on a runtime's thread.
+        let opened = tokio::task::spawn_blocking(move || -> Result<Arc<dyn Engine>, Error> {
+            Ok(match own.engine {
+                EngineKind::Embedded => Arc::new(embedded::open(&own, opening)?),
+                EngineKind::Mariadb => Arc::new(mariadb::open(&own, opening)?),
+            })
+        });
+        let engine = opened.await.map_err(|error| Error::Open(error.to_string()))??;
         Ok(Store(Arc::new(Inner {
             engine,
             tables: tables.iter().map(|table| table.schema).collect(),

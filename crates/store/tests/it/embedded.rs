@@ -1,12 +1,9 @@
 //! The embedded engine: the contract, restarts, bounds.
 
 use settings::ByteSize;
-use store::{
-    Batch, Condition, Config, DecodeError, Durability, Error, Index, IndexKeys, IndexSchema, Key, Record,
-    Store, TableDef, TableSchema,
-};
+use store::{Batch, Condition, Config, Durability, Error, Store, TableDef};
 
-use crate::session::{Session, embedded_config, id, open_embedded};
+use crate::session::{Later, Session, embedded_config, id, open_embedded};
 use crate::tables;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -139,39 +136,6 @@ async fn large_values_are_compressed_and_come_back() {
     }
 }
 
-/// A later release of [`Session`], which looks up by note as well and no longer by address.
-#[derive(Debug)]
-struct Later(Session);
-
-impl Record for Later {
-    const TABLE: &'static TableSchema = &TableSchema {
-        name: "session",
-        indexes: &[
-            IndexSchema::many("subscriber"),
-            IndexSchema::many("note").ordered(),
-        ],
-        by_modified: true,
-        sql: None,
-    };
-
-    fn key(&self) -> Key {
-        self.0.key()
-    }
-
-    fn index(&self, keys: &mut IndexKeys) {
-        keys.add(Index(0), self.0.subscriber.as_bytes());
-        keys.add(Index(1), self.0.note.as_bytes());
-    }
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.0.encode(out);
-    }
-
-    fn decode(key: &[u8], value: &[u8]) -> Result<Later, DecodeError> {
-        Session::decode(key, value).map(Later)
-    }
-}
-
 #[tokio::test]
 async fn a_new_index_is_built_when_the_store_opens() {
     let directory = tempfile::tempdir().unwrap();
@@ -199,10 +163,23 @@ async fn a_new_index_is_built_when_the_store_opens() {
         .await
         .unwrap();
     let table = store.table::<Later>().unwrap();
-    assert_eq!(table.find(Index(1), b"note-3", 1_000).await.unwrap().len(), 250);
-    assert_eq!(table.find(Index(0), b"imsi-1", 5_000).await.unwrap().len(), 2_500);
+    assert_eq!(
+        table.find(Later::NOTE, b"note-3", 1_000).await.unwrap().len(),
+        250
+    );
+    assert_eq!(
+        table
+            .find(Session::SUBSCRIBER, b"imsi-1", 5_000)
+            .await
+            .unwrap()
+            .len(),
+        2_500
+    );
     let mut batch = Batch::default();
     batch.delete(&table, &id(3), Condition::Present);
     store.commit(batch).await.unwrap();
-    assert_eq!(table.find(Index(1), b"note-3", 1_000).await.unwrap().len(), 249);
+    assert_eq!(
+        table.find(Later::NOTE, b"note-3", 1_000).await.unwrap().len(),
+        249
+    );
 }

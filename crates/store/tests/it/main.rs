@@ -1,7 +1,10 @@
 //! Tests of the store through its public interface.
 
 mod crash;
+mod databases;
 mod embedded;
 mod log;
+mod mapped;
+mod mariadb;
 mod session;
 mod tables;

@@ -114,6 +114,43 @@ impl Record for Session {
     }
 }
 
+/// A later release of [`Session`], which looks up by note as well and no longer by address.
+#[derive(Debug)]
+pub(crate) struct Later(Session);
+
+impl Later {
+    pub(crate) const NOTE: Index = Index(1);
+}
+
+impl Record for Later {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "session",
+        indexes: &[
+            IndexSchema::many("subscriber"),
+            IndexSchema::many("note").ordered(),
+        ],
+        by_modified: true,
+        sql: None,
+    };
+
+    fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Session::SUBSCRIBER, self.0.subscriber.as_bytes());
+        keys.add(Later::NOTE, self.0.note.as_bytes());
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(key: &[u8], value: &[u8]) -> Result<Later, DecodeError> {
+        Session::decode(key, value).map(Later)
+    }
+}
+
 pub(crate) fn embedded_config(directory: &Path) -> Config {
     Config {
         embedded: EmbeddedConfig {

@@ -1,0 +1,163 @@
+//! Heart-beats between sites, which measure how far replication is behind; and the table of commits, which is
+//! kept short.
+//!
+//! Each site writes the time into a row of its own; the database's replication carries it to the others. When a
+//! new beat of another site appears, the difference to the clock here is the delay at that moment: of the
+//! replication, of looking (a tenth of the heart-beat's period) and of the clocks' difference. While no new one
+//! appears the delay is at least the age of the last.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable as _;
+use parking_lot::Mutex;
+
+use super::nodes::{Connection, Failure, Nodes};
+use crate::config::MariadbConfig;
+use crate::version::Clock;
+
+/// What is known of another site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Beat {
+    /// The last beat that was seen, in microseconds since 1970.
+    at: u64,
+    /// How late it was when it was first seen.
+    delay: Duration,
+}
+
+/// Delays by site.
+#[derive(Debug, Default)]
+pub(super) struct Delays {
+    beats: Mutex<BTreeMap<String, Beat>>,
+}
+
+impl Delays {
+    /// Notes the beats that are in the database at `now`.
+    fn see(&self, beats: Vec<(String, u64)>, own: &str, now: u64) {
+        let mut known = self.beats.lock();
+        for (site, at) in beats.into_iter().filter(|(site, _)| site != own) {
+            if known.get(&site).is_none_or(|known| known.at != at) {
+                known.insert(
+                    site,
+                    Beat {
+                        at,
+                        delay: Duration::from_micros(now.saturating_sub(at)),
+                    },
+                );
+            }
+        }
+    }
+
+    /// The delay of each other site.
+    pub(super) fn at(&self, now: u64, period: Duration) -> Vec<(String, Duration)> {
+        let beats = self.beats.lock();
+        let delay = |beat: &Beat| {
+            let age = Duration::from_micros(now.saturating_sub(beat.at));
+            // The next beat is due one period after the last, and then is on its way as long as that was.
+            if age > beat.delay + 2 * period {
+                age - period
+            } else {
+                beat.delay
+            }
+        };
+        beats
+            .iter()
+            .map(|(site, beat)| (site.clone(), delay(beat)))
+            .collect()
+    }
+}
+
+/// The task that beats.
+pub(super) struct Heart {
+    pub(super) nodes: Arc<Nodes>,
+    pub(super) delays: Arc<Delays>,
+    pub(super) config: MariadbConfig,
+    pub(super) site: Arc<str>,
+    pub(super) clock: Clock,
+}
+
+/// Looks at others' beats in one period.
+const LOOKS: u32 = 10;
+/// Rows of the table of commits removed at a time; few, so that a cluster does not stall on one large change.
+const FORGET: usize = 2_000;
+
+impl Heart {
+    /// Runs until it is dropped.
+    pub(super) async fn run(self) {
+        let mut connection = None;
+        let mut ticks = tokio::time::interval(self.config.heartbeat.duration() / LOOKS);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut tick = 0u32;
+        loop {
+            ticks.tick().await;
+            let turn = self.turn(&mut connection, tick.is_multiple_of(LOOKS)).await;
+            if let Err(Failure::Lost(_)) = turn {
+                connection = None;
+            }
+            tick = tick.wrapping_add(1);
+        }
+    }
+
+    async fn turn(&self, connection: &mut Option<Connection>, beat: bool) -> Result<(), Failure> {
+        let conn = self.nodes.connected(connection).await?;
+        if beat {
+            self.nodes.within(self.beat(conn)).await?;
+            self.nodes.within(self.forget(conn)).await?;
+        }
+        let look = conn.query::<(String, u64), _>("SELECT site_id, beat FROM signalbox_heartbeat");
+        let beats = self.nodes.within(look).await?;
+        self.delays.see(beats, &self.site, self.clock.micros());
+        Ok(())
+    }
+
+    async fn beat(&self, conn: &mut Conn) -> Result<(), mysql_async::Error> {
+        let beat =
+            "INSERT INTO signalbox_heartbeat VALUES (?, ?) ON DUPLICATE KEY UPDATE beat = VALUES(beat)";
+        conn.exec_drop(beat, (&*self.site, self.clock.micros())).await
+    }
+
+    async fn forget(&self, conn: &mut Conn) -> Result<(), mysql_async::Error> {
+        let before = self
+            .clock
+            .micros()
+            .saturating_sub(self.config.remember_commits.duration().as_micros() as u64);
+        let mut stamp = [0; 16];
+        stamp[..8].copy_from_slice(&before.to_be_bytes());
+        loop {
+            let forget = format!("DELETE FROM signalbox_commits WHERE stamp < ? LIMIT {FORGET}");
+            conn.exec_drop(forget, (&stamp[..],)).await?;
+            if conn.affected_rows() < FORGET as u64 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_is_that_of_the_last_beat_until_the_next_is_overdue() {
+        let (delays, period) = (Delays::default(), Duration::from_secs(1));
+        let seconds = |count: u64| count * 1_000_000;
+        let beat = |at| vec![("here".to_owned(), at), ("there".to_owned(), at)];
+        delays.see(beat(seconds(10)), "here", seconds(10) + 40_000);
+        let expected = |delay| vec![("there".to_owned(), delay)];
+        assert_eq!(
+            delays.at(seconds(11), period),
+            expected(Duration::from_millis(40))
+        );
+        // Seen again: nothing new.
+        delays.see(beat(seconds(10)), "here", seconds(12));
+        assert_eq!(
+            delays.at(seconds(12), period),
+            expected(Duration::from_millis(40))
+        );
+        assert_eq!(delays.at(seconds(20), period), expected(Duration::from_secs(9)));
+        delays.see(beat(seconds(21)), "here", seconds(21) + 5_000);
+        assert_eq!(delays.at(seconds(21), period), expected(Duration::from_millis(5)));
+    }
+}

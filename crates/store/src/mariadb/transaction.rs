@@ -1,0 +1,302 @@
+//! A group of batches as one transaction.
+//!
+//! 1. `INSERT` the transaction's stamp into `signalbox_commits`. When the answer to a later `COMMIT` is lost, the
+//!    stamp tells on another node whether it was carried out; and should the lost one still be on its way, the two
+//!    cannot both succeed.
+//! 2. Read and lock what is stored under the keys of all batches; judge each batch's conditions. Batches that do
+//!    not pass are left out, and told.
+//! 3. Write: deletions, index tables, updates, insertions, each in bulk.
+//! 4. `COMMIT`.
+//!
+//! Batches of a group never touch the same record (see `write`), so their order does not matter.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Value};
+
+use super::nodes::{Failure, Nodes};
+use super::sql::{SqlTable, step};
+use crate::batch::{Batch, Change, Condition, NewRow, Operation};
+use crate::engine::TableId;
+use crate::error::{Conflict, Error};
+use crate::version::Version;
+
+/// Names a transaction, everywhere and for ever: eight bytes of time, eight at random.
+pub(super) type Stamp = [u8; 16];
+
+/// A batch in a group.
+pub(super) struct Member {
+    pub(super) batch: Batch,
+    pub(super) version: Version,
+}
+
+/// What became of a batch.
+pub(super) type Verdict = Result<Version, Error>;
+
+/// How far a transaction that failed had come.
+pub(super) struct Broken {
+    pub(super) failure: Failure,
+    /// `COMMIT` was sent: it may have been carried out. Then these are the verdicts if it was.
+    pub(super) verdicts: Option<Vec<Verdict>>,
+}
+
+/// What is needed besides the group.
+pub(super) struct Context {
+    pub(super) nodes: Arc<Nodes>,
+    pub(super) tables: Arc<Vec<SqlTable>>,
+    pub(super) site: Arc<str>,
+}
+
+/// What is stored, of the records a group names.
+type Known = HashMap<(TableId, Vec<u8>), Version>;
+
+impl Context {
+    fn table(&self, id: TableId) -> &SqlTable {
+        // Ids come from `Store::table`, which counted the same list.
+        &self.tables[usize::from(id.0)]
+    }
+
+    /// Runs a group as a transaction; a verdict for each member.
+    pub(super) async fn run(
+        &self,
+        conn: &mut Conn,
+        group: &[Member],
+        stamp: &Stamp,
+    ) -> Result<Vec<Verdict>, Broken> {
+        let early = |failure| Broken {
+            failure,
+            verdicts: None,
+        };
+        let verdicts = match self.prepare(conn, group, stamp).await {
+            Ok(verdicts) => verdicts,
+            Err(failure) => {
+                if !matches!(failure, Failure::Lost(_)) {
+                    // A rollback that fails is noticed by the next statement.
+                    let _ = self.nodes.within(conn.query_drop("ROLLBACK")).await;
+                }
+                return Err(early(failure));
+            }
+        };
+        let end = if verdicts.iter().any(Result::is_ok) {
+            "COMMIT"
+        } else {
+            "ROLLBACK"
+        };
+        match self.nodes.within(conn.query_drop(end)).await {
+            Ok(()) => Ok(verdicts),
+            Err(Failure::Lost(reason)) if end == "COMMIT" => Err(Broken {
+                failure: Failure::Lost(reason),
+                verdicts: Some(verdicts),
+            }),
+            Err(failure) => Err(early(failure)),
+        }
+    }
+
+    /// Whether the transaction of this stamp was carried out.
+    pub(super) async fn was_committed(&self, conn: &mut Conn, stamp: &Stamp) -> Result<bool, Failure> {
+        let asked =
+            conn.exec_first::<u8, _, _>("SELECT 1 FROM signalbox_commits WHERE stamp = ?", (&stamp[..],));
+        Ok(self.nodes.within(asked).await?.is_some())
+    }
+
+    async fn prepare(
+        &self,
+        conn: &mut Conn,
+        group: &[Member],
+        stamp: &Stamp,
+    ) -> Result<Vec<Verdict>, Failure> {
+        self.nodes.within(conn.query_drop("START TRANSACTION")).await?;
+        let insert = conn.exec_drop("INSERT INTO signalbox_commits (stamp) VALUES (?)", (&stamp[..],));
+        self.nodes.within(insert).await?;
+        let known = self.lock(conn, group).await?;
+        let verdicts: Vec<Verdict> = group.iter().map(|member| self.judge(member, &known)).collect();
+        let accepted = || {
+            group
+                .iter()
+                .zip(&verdicts)
+                .filter(|(_, verdict)| verdict.is_ok())
+                .map(|(member, _)| member)
+        };
+        let mut writes = Writes::new(self.tables.len());
+        for member in accepted() {
+            for operation in &member.batch.operations {
+                writes.add(operation, member.version, &known);
+            }
+        }
+        for (position, writes) in writes.tables.iter().enumerate() {
+            self.write(conn, &self.tables[position], writes).await?;
+        }
+        Ok(verdicts)
+    }
+
+    /// Versions of the records that the group names, which stay as they are until the transaction ends.
+    async fn lock(&self, conn: &mut Conn, group: &[Member]) -> Result<Known, Failure> {
+        let mut known = Known::new();
+        for (position, table) in self.tables.iter().enumerate() {
+            let operations = group.iter().flat_map(|member| &member.batch.operations);
+            let mut keys: Vec<&[u8]> = operations
+                .filter(|operation| usize::from(operation.table.0) == position)
+                .map(|operation| operation.key.as_slice())
+                .collect();
+            // In one order everywhere, so that transactions wait for one another and not in a circle.
+            keys.sort_unstable();
+            for keys in keys.chunks(super::sql::STEPS[super::sql::STEPS.len() - 1]) {
+                let count = step(keys.len());
+                // The last key again, up to the number the statement has.
+                let padded = keys
+                    .iter()
+                    .chain(std::iter::repeat(&keys[keys.len() - 1]))
+                    .take(count);
+                let values: Vec<Value> = padded.map(|key| Value::from(*key)).collect();
+                let rows: Vec<(Vec<u8>, u64)> =
+                    self.nodes.within(conn.exec(table.lock(count), values)).await?;
+                // Numbers of tables are 16 bits by `Store::table`.
+                let id = TableId(position as u16);
+                known.extend(
+                    rows.into_iter()
+                        .map(|(key, version)| ((id, key), Version(version))),
+                );
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether the conditions of a batch hold.
+    fn judge(&self, member: &Member, known: &Known) -> Verdict {
+        for (position, operation) in member.batch.operations.iter().enumerate() {
+            let version = known.get(&(operation.table, operation.key.to_vec())).copied();
+            let conflict = match (operation.condition, version) {
+                (Condition::Absent, Some(version)) => Conflict::Exists(version),
+                (Condition::Present | Condition::Version(_), None) => Conflict::Absent,
+                (Condition::Version(expected), Some(version)) if expected != version => {
+                    Conflict::Changed(version)
+                }
+                _ => continue,
+            };
+            let table = self.table(operation.table).name;
+            return Err(Error::Conflict {
+                operation: position,
+                table,
+                conflict,
+            });
+        }
+        Ok(member.version)
+    }
+
+    async fn write(
+        &self,
+        conn: &mut Conn,
+        table: &SqlTable,
+        writes: &TableWrites<'_>,
+    ) -> Result<(), Failure> {
+        let id = |key: &[u8]| vec![Value::from(key)];
+        // First what goes, so that a unique key can be handed on within a batch.
+        let gone: Vec<Vec<Value>> = writes.deletes.iter().map(|key| id(key)).collect();
+        self.bulk(conn, &table.delete, gone).await?;
+        for (position, index, side) in table.side_tables() {
+            let changed = writes
+                .deletes
+                .iter()
+                .copied()
+                .chain(writes.updates.iter().map(|(key, ..)| *key));
+            let delete = format!("DELETE FROM `{side}` WHERE `{}` = ?", table.id.name);
+            self.bulk(conn, &delete, changed.map(|key| vec![Value::from(key)]).collect())
+                .await?;
+            let rows = writes.updates.iter().chain(&writes.inserts);
+            let entries = rows.flat_map(|(key, row, _)| {
+                let own = row
+                    .keys
+                    .iter()
+                    .filter(move |(of, _)| usize::from(of.0) == position);
+                own.map(|(_, of)| vec![index.key_value(of), Value::from(*key)])
+            });
+            let insert = format!(
+                "INSERT INTO `{side}` (`{}`, `{}`) VALUES (?, ?)",
+                index.column, table.id.name
+            );
+            self.bulk(conn, &insert, entries.collect()).await?;
+        }
+        let updates = writes.updates.iter();
+        let updates = updates.map(|(key, row, version)| table.update_values(key, row, *version, &self.site));
+        self.bulk(conn, &table.update, updates.collect()).await?;
+        let inserts = writes.inserts.iter();
+        let inserts = inserts.map(|(key, row, version)| table.insert_values(key, row, *version, &self.site));
+        self.bulk(conn, &table.insert, inserts.collect()).await
+    }
+
+    async fn bulk(&self, conn: &mut Conn, statement: &str, rows: Vec<Vec<Value>>) -> Result<(), Failure> {
+        match rows.len() {
+            0 => Ok(()),
+            // One row the plain way: every server can.
+            1 => {
+                let row = rows.into_iter().next().unwrap_or_default();
+                self.nodes.within(conn.exec_drop(statement, row)).await
+            }
+            _ => self.nodes.within(conn.exec_batch(statement, rows)).await,
+        }
+    }
+
+    /// The verdict on a single batch whose insertion met a key that exists.
+    pub(super) fn duplicate(&self, member: &Member, message: &str) -> Option<Error> {
+        for (position, operation) in member.batch.operations.iter().enumerate() {
+            let (Change::Put(_), table) = (&operation.change, self.table(operation.table)) else {
+                continue;
+            };
+            let unique = table.indexes.iter().enumerate().filter(|(_, index)| index.unique);
+            for (number, index) in unique {
+                // "Duplicate entry '…' for key 'NAME'" or 'TABLE.NAME'; a side table's own primary key.
+                let names_it = message.ends_with(&format!("'{}'", index.key_name))
+                    || message.ends_with(&format!(".{}'", index.key_name))
+                    || index.side.is_some() && message.ends_with("PRIMARY'");
+                if names_it {
+                    let index = table
+                        .def
+                        .schema
+                        .indexes
+                        .get(number)
+                        .map_or("?", |index| index.name);
+                    let conflict = Conflict::Unique { index, holder: None };
+                    return Some(Error::Conflict {
+                        operation: position,
+                        table: table.name,
+                        conflict,
+                    });
+                }
+            }
+        }
+        None
+    }
+}
+
+/// What a transaction writes.
+struct Writes<'a> {
+    tables: Vec<TableWrites<'a>>,
+}
+
+#[derive(Default)]
+struct TableWrites<'a> {
+    inserts: Vec<(&'a [u8], &'a NewRow, Version)>,
+    updates: Vec<(&'a [u8], &'a NewRow, Version)>,
+    deletes: Vec<&'a [u8]>,
+}
+
+impl<'a> Writes<'a> {
+    fn new(tables: usize) -> Writes<'a> {
+        Writes {
+            tables: (0..tables).map(|_| TableWrites::default()).collect(),
+        }
+    }
+
+    fn add(&mut self, operation: &'a Operation, version: Version, known: &Known) {
+        let exists = known.contains_key(&(operation.table, operation.key.to_vec()));
+        let table = &mut self.tables[usize::from(operation.table.0)];
+        match &operation.change {
+            Change::Put(row) if exists => table.updates.push((&operation.key, row, version)),
+            Change::Put(row) => table.inserts.push((&operation.key, row, version)),
+            Change::Delete if exists => table.deletes.push(&operation.key),
+            Change::Delete | Change::Nothing => {}
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Real database servers for the tests, by the scripts in `deploy/`, which a reader can run as well.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use settings::{HostPort, Secret};
+use store::{Config, EngineKind, MariadbConfig};
+
+/// Servers of one of the scripts; they and their data are gone when this is dropped.
+pub(crate) struct Servers {
+    script: PathBuf,
+    directory: tempfile::TempDir,
+    port: u16,
+    count: (&'static str, u16),
+}
+
+impl Servers {
+    /// Three nodes, or however many, of a Galera cluster; `None` (and a word) where that is not installed.
+    pub(crate) fn galera(nodes: u16) -> Option<Servers> {
+        Servers::start("galera/galera.sh", ("--nodes", nodes))
+    }
+
+    /// Sites that replicate to one another; one site is a plain server.
+    pub(crate) fn sites(sites: u16) -> Option<Servers> {
+        Servers::start("two-sites/two-sites.sh", ("--sites", sites))
+    }
+
+    fn start(script: &str, count: (&'static str, u16)) -> Option<Servers> {
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .nth(2)?
+            .join("deploy");
+        let directory = tempfile::tempdir().ok()?;
+        let servers = Servers {
+            script: deploy.join(script),
+            directory,
+            port: free_ports(count.1),
+            count,
+        };
+        let galera = script.contains("galera") && !Path::new("/usr/lib/galera/libgalera_smm.so").exists();
+        if galera
+            || ["mariadbd", "mariadb", "bash"]
+                .iter()
+                .any(|program| !installed(program))
+        {
+            eprintln!(
+                "skipped: MariaDB (or galera-4) is not installed (apt-get install mariadb-server galera-4)"
+            );
+            return None;
+        }
+        assert!(servers.run("start", None), "{script} start");
+        Some(servers)
+    }
+
+    /// Runs a command of the script, for one server or all.
+    pub(crate) fn run(&self, command: &str, one: Option<u16>) -> bool {
+        let mut script = Command::new("bash");
+        script
+            .arg(&self.script)
+            .arg(command)
+            .args(one.map(|one| one.to_string()));
+        script
+            .arg("--dir")
+            .arg(self.directory.path())
+            .args(["--port", &self.port.to_string()]);
+        script.args([self.count.0, &self.count.1.to_string()]);
+        let output = script.stdin(Stdio::null()).output().unwrap();
+        if !output.status.success() {
+            eprintln!(
+                "{command}: {}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        output.status.success()
+    }
+
+    /// Address of a server, from 1.
+    pub(crate) fn address(&self, number: u16) -> HostPort {
+        HostPort {
+            host: "127.0.0.1".to_owned(),
+            port: self.port + 10 * (number - 1),
+        }
+    }
+
+    /// A store on these servers, in this order.
+    pub(crate) fn config(&self, site: &str, servers: &[u16]) -> Config {
+        let password = self.directory.path().join("password");
+        std::fs::write(&password, "signalbox\n").unwrap();
+        Config {
+            engine: EngineKind::Mariadb,
+            site: site.to_owned(),
+            max_batch_bytes: settings::ByteSize::mib(4),
+            mariadb: MariadbConfig {
+                nodes: servers.iter().map(|server| self.address(*server)).collect(),
+                password: Some(Secret::File(password)),
+                ..MariadbConfig::default()
+            },
+            ..Config::default()
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        self.run("remove", None);
+    }
+}
+
+fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(sbin)
+        .any(|directory| directory.join(program).exists())
+}
+
+/// The first of a range of ports that are free: ten for each server, of which scripts use four.
+fn free_ports(servers: u16) -> u16 {
+    let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+    loop {
+        let first = rand::random_range(20_000..30_000);
+        if (0..servers).all(|server| (0..4).all(|port| free(first + 10 * server + port))) {
+            return first;
+        }
+    }
+}

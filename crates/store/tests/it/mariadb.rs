@@ -1,0 +1,380 @@
+//! The engine for databases against real servers: the contract, restarts, a cluster that loses nodes, two sites.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use store::{Batch, Condition, Conflict, Error, Scan, Store, Table, TableDef};
+
+use crate::databases::Servers;
+use crate::mapped;
+use crate::session::{Later, Session, id};
+use crate::tables;
+
+async fn open(config: &store::Config) -> (Store, Table<Session>) {
+    let store = Store::open(config, &[TableDef::of::<Session>()]).await.unwrap();
+    let sessions = store.table::<Session>().unwrap();
+    (store, sessions)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keeps_the_contract_on_one_server() {
+    let Some(servers) = Servers::sites(1) else { return };
+    let config = servers.config("site-1", &[1]);
+    let (store, sessions) = open(&config).await;
+    tables::contract(&store).await;
+    let stats = store.stats();
+    assert!(
+        stats.groups < stats.batches,
+        "batches share transactions: {stats:?}"
+    );
+    two_processes_share(&store, &config).await;
+    new_indexes_are_built(&sessions, &config).await;
+    mapped::columns_are_readable(&config).await;
+    drop(sessions);
+    store.clone().close().await;
+    let mut late = Batch::default();
+    late.insert(&store.table::<Session>().unwrap(), &Session::new(1, "late"));
+    assert_eq!(store.commit(late).await, Err(Error::Closed));
+    a_server_is_killed(&servers, &config).await;
+}
+
+/// Two stores on one database: conditions hold between them.
+async fn two_processes_share(one: &Store, config: &store::Config) {
+    let (other, sessions) = open(config).await;
+    let mut winners = 0;
+    for round in 0..20u64 {
+        let batches = [one, &other].map(|store| {
+            let mut batch = Batch::default();
+            batch.insert(
+                &store.table::<Session>().unwrap(),
+                &Session::new(round, "race").address(&round.to_string()),
+            );
+            store.commit(batch)
+        });
+        let mut written = 0;
+        for receipt in batches {
+            match receipt.await {
+                Ok(_) => written += 1,
+                Err(Error::Conflict {
+                    conflict: Conflict::Exists(_) | Conflict::Unique { .. },
+                    ..
+                }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(written, 1, "round {round}");
+        winners += written;
+    }
+    assert_eq!(
+        sessions
+            .find(Session::SUBSCRIBER, b"race", 100)
+            .await
+            .unwrap()
+            .len(),
+        winners
+    );
+    other.close().await;
+}
+
+/// A later release looks up by note as well.
+async fn new_indexes_are_built(sessions: &Table<Session>, config: &store::Config) {
+    for number in 1_000..1_700u64 {
+        let mut batch = Batch::default();
+        batch.insert(
+            sessions,
+            &Session::new(number, "reindexed").note(&format!("note-{}", number % 7)),
+        );
+        let receipt = sessions.store().commit(batch);
+        if number == 1_699 {
+            receipt.await.unwrap();
+        }
+    }
+    let later = Store::open(config, &[TableDef::of::<Later>()]).await.unwrap();
+    let table = later.table::<Later>().unwrap();
+    assert_eq!(
+        table.find(Later::NOTE, b"note-3", 1_000).await.unwrap().len(),
+        100
+    );
+    assert_eq!(
+        table
+            .find(Session::SUBSCRIBER, b"reindexed", 1_000)
+            .await
+            .unwrap()
+            .len(),
+        700
+    );
+    drop(table);
+    later.close().await;
+}
+
+/// Writers that never stop, and what they were told.
+struct Load {
+    stop: Arc<AtomicBool>,
+    writers: Vec<tokio::task::JoinHandle<BTreeMap<u64, bool>>>,
+    last: Arc<AtomicU64>,
+    gap: Arc<AtomicU64>,
+}
+
+impl Load {
+    /// Inserts pairs of records; remembers which were acknowledged (true) and which may be there (false).
+    fn start(store: &Store, first: u64) -> Load {
+        let begun = Instant::now();
+        let (stop, last, gap) = <(Arc<AtomicBool>, Arc<AtomicU64>, Arc<AtomicU64>)>::default();
+        let writers = (0..4u64).map(|writer| {
+            let (store, stop, last, gap) = (store.clone(), stop.clone(), last.clone(), gap.clone());
+            tokio::spawn(async move {
+                let sessions = store.table::<Session>().unwrap();
+                let mut told = BTreeMap::new();
+                let mut waiting = VecDeque::new();
+                let mut number = first + writer * 1_000_000;
+                while !stop.load(Ordering::Relaxed) || !waiting.is_empty() {
+                    while waiting.len() < 16 && !stop.load(Ordering::Relaxed) {
+                        let mut batch = Batch::default();
+                        batch.insert(
+                            &sessions,
+                            &Session::new(number, "load").address(&format!("a{number}")),
+                        );
+                        batch.insert(&sessions, &Session::new(number + PARTNER, "load"));
+                        waiting.push_back((number, store.commit(batch)));
+                        number += 1;
+                    }
+                    let Some((number, receipt)) = waiting.pop_front() else {
+                        continue;
+                    };
+                    match receipt.await {
+                        Ok(_) => {
+                            told.insert(number, true);
+                            let now = begun.elapsed().as_millis() as u64;
+                            gap.fetch_max(
+                                now - last.swap(now, Ordering::Relaxed).min(now),
+                                Ordering::Relaxed,
+                            );
+                        }
+                        Err(Error::Unavailable { maybe_applied, .. }) => {
+                            if maybe_applied {
+                                told.insert(number, false);
+                            }
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                told
+            })
+        });
+        Load {
+            writers: writers.collect(),
+            stop,
+            last,
+            gap,
+        }
+    }
+
+    /// Waits until something was acknowledged after now.
+    async fn goes_on(&self) {
+        let before = self.last.load(Ordering::Relaxed);
+        let begun = Instant::now();
+        while self.last.load(Ordering::Relaxed) <= before + 50 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "nothing was written for a minute"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Stops; everything acknowledged is there, pairs are whole, and nothing else is there.
+    async fn verify(self, sessions: &Table<Session>) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut told = BTreeMap::new();
+        for writer in self.writers {
+            told.extend(writer.await.unwrap());
+        }
+        let mut found = BTreeMap::new();
+        let mut next = Some(Scan::all(1_000));
+        while let Some(scan) = next {
+            let page = sessions.scan(&scan).await.unwrap();
+            found.extend(page.records.into_iter().map(|row| (row.id, row.record)));
+            next = page.next;
+        }
+        for (number, acknowledged) in &told {
+            let pair = (
+                found.contains_key(number),
+                found.contains_key(&(number + PARTNER)),
+            );
+            assert_eq!(pair.0, pair.1, "the pair {number} is torn");
+            assert!(pair.0 || !acknowledged, "{number} was acknowledged and is lost");
+        }
+        for number in found.keys().filter(|number| **number < PARTNER) {
+            assert!(told.contains_key(number), "{number} was refused and is there");
+        }
+        let acknowledged = told.values().filter(|acknowledged| **acknowledged).count();
+        eprintln!(
+            "{acknowledged} pairs acknowledged, longest silence {} ms",
+            self.gap.load(Ordering::Relaxed)
+        );
+        acknowledged
+    }
+}
+
+const PARTNER: u64 = 1 << 32;
+
+async fn clear(sessions: &Table<Session>) {
+    loop {
+        let page = sessions.scan(&Scan::all(1_000)).await.unwrap();
+        if page.records.is_empty() {
+            return;
+        }
+        let mut batch = Batch::default();
+        page.records
+            .iter()
+            .for_each(|row| batch.delete(sessions, &id(row.id), Condition::Always));
+        sessions.store().commit(batch).await.unwrap();
+    }
+}
+
+/// The only server dies and comes back while batches are on their way.
+async fn a_server_is_killed(servers: &Servers, config: &store::Config) {
+    let mut config = config.clone();
+    config.mariadb.retry_for = settings::Period::from_secs(30);
+    config.mariadb.remember_commits = settings::Period::from_secs(600);
+    let (store, sessions) = open(&config).await;
+    clear(&sessions).await;
+    let load = Load::start(&store, 0);
+    load.goes_on().await;
+    assert!(servers.run("kill", Some(1)));
+    assert!(servers.run("restart", Some(1)));
+    load.goes_on().await;
+    assert!(load.verify(&sessions).await > 10);
+    assert!(store.stats().retries > 0);
+    drop(sessions);
+    store.close().await;
+}
+
+/// Nodes of a cluster die in turn, the one in use among them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_loses_nodes_and_no_acknowledged_write() {
+    let Some(servers) = Servers::galera(3) else { return };
+    let (store, sessions) = open(&servers.config("site-1", &[1, 2, 3])).await;
+    tables::contract(&store).await;
+    let load = Load::start(&store, 0);
+    load.goes_on().await;
+    // The one in use.
+    assert!(servers.run("kill", Some(1)));
+    load.goes_on().await;
+    assert_eq!(store.stats().failovers, 1);
+    assert!(servers.run("restart", Some(1)));
+    load.goes_on().await;
+    // One that is not in use: the others stop for the time it takes to vote it out.
+    assert!(servers.run("kill", Some(3)));
+    load.goes_on().await;
+    assert!(servers.run("restart", Some(3)));
+    load.goes_on().await;
+    assert!(load.verify(&sessions).await > 10);
+    // A function on another node sees all of it.
+    let (other, elsewhere) = open(&servers.config("site-1", &[3])).await;
+    let count = async |table: &Table<Session>| {
+        let (mut count, mut next) = (0, Some(Scan::all(1_000)));
+        while let Some(scan) = next {
+            let page = table.scan(&scan).await.unwrap();
+            (count, next) = (count + page.records.len(), page.next);
+        }
+        count
+    };
+    assert_eq!(count(&elsewhere).await, count(&sessions).await);
+    drop((sessions, elsewhere));
+    other.close().await;
+    store.close().await;
+}
+
+/// Two sites follow each other; when one dies, the other has its sessions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_sites_replicate_and_tell_the_delay() {
+    let Some(servers) = Servers::sites(2) else { return };
+    let (one, here) = open(&servers.config("site-1", &[1])).await;
+    let (other, there) = open(&servers.config("site-2", &[2])).await;
+    let arrives = async |table: &Table<Session>, number: u64| {
+        let begun = Instant::now();
+        loop {
+            if let Some(row) = table.get(&id(number)).await.unwrap() {
+                return row;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "{number} has not arrived"
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    for (number, (table, from)) in [(&here, &there), (&there, &here)].into_iter().enumerate() {
+        let number = number as u64;
+        let mut batch = Batch::default();
+        batch.insert(from, &Session::new(number, "imsi-1").prefixes(&["p"]));
+        from.store().commit(batch).await.unwrap();
+        let row = arrives(table, number).await;
+        assert_eq!(&*row.site, if number == 0 { "site-2" } else { "site-1" });
+        assert!(
+            table
+                .find(Session::PREFIX, b"p", 5)
+                .await
+                .unwrap()
+                .iter()
+                .any(|row| row.id == number)
+        );
+    }
+    let begun = Instant::now();
+    let delays = loop {
+        let delays = one.stats().replication_delay;
+        if !delays.is_empty() || begun.elapsed() > Duration::from_secs(20) {
+            break delays;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(
+        delays.iter().map(|(site, _)| site.as_str()).collect::<Vec<_>>(),
+        ["site-2"]
+    );
+    eprintln!("replication delay of site-2 seen at site-1: {:?}", delays[0].1);
+
+    // Site 2 no longer hears of the others, and tells.
+    assert!(servers.run("cut", Some(2)));
+    let begun = Instant::now();
+    while other
+        .stats()
+        .replication_delay
+        .first()
+        .is_none_or(|(_, delay)| *delay < Duration::from_secs(1))
+    {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            other.stats().replication_delay
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut batch = Batch::default();
+    batch.insert(&here, &Session::new(10, "while cut"));
+    one.commit(batch).await.unwrap();
+    assert!(servers.run("join", Some(2)));
+    arrives(&there, 10).await;
+
+    // Site 1 dies; its sessions are served at site 2.
+    assert!(servers.run("kill", Some(1)));
+    let row = there.get(&id(10)).await.unwrap().unwrap();
+    let mut batch = Batch::default();
+    batch.update(&there, &row.record.clone().note("taken over"), row.version);
+    other.commit(batch).await.unwrap();
+    assert!(servers.run("restart", Some(1)));
+    let begun = Instant::now();
+    while here.get(&id(10)).await.unwrap().unwrap().note != "taken over" {
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "the change has not arrived"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop((here, there));
+    one.close().await;
+    other.close().await;
+}
