@@ -71,6 +71,10 @@ pub(crate) fn parse(text: &str, limits: Limits) -> Result<(Node, Vec<Unreadable>
     };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
+            // The scanner reads ahead and has a bound of its own on open brackets.
+            if error.info().contains("recursion limit") {
+                return too_deep(point(*error.marker()), limits.depth);
+            }
             Unreadable::new(
                 point(*error.marker()),
                 format!("this is not YAML: {}", error.info()),

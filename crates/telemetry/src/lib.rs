@@ -1,1 +1,24 @@
 //! Metrics, alarms, health, logs and trace context: what happened, in one place.
+//!
+//! - [`metrics`]: names declared once ([`declare!`](crate::declare)), handles resolved once, an increment on the
+//!   data path is one addition in memory of the worker's own; shards are merged when somebody looks.
+//! - [`alarms`]: raised and cleared with number and severity; each change is a log line and a metric.
+//! - [`health`]: what the function needs to be ready, with the reason when it is not.
+//! - [`admin`]: the HTTP endpoint of each function: `/livez`, `/readyz`, `/metrics`, `/config`, `/alarms` and the
+//!   function's own pages.
+//! - [`logging`]: `tracing` for people or machines, its level changeable while running.
+//! - [`trace`]: W3C trace context.
+//! - [`process`]: CPU, memory and descriptors of this process.
+
+pub mod admin;
+pub mod alarms;
+pub mod health;
+pub mod logging;
+pub mod metrics;
+pub mod process;
+pub mod trace;
+
+pub use admin::Admin;
+pub use alarms::{AlarmKind, Alarms, Severity};
+pub use health::Health;
+pub use metrics::{Counter, Declaration, Family, Gauge, Histogram, Level, Registry};

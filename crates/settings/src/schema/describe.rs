@@ -160,7 +160,14 @@ pub(crate) fn nearest<'a>(written: &str, names: &[&'a str]) -> Option<&'a str> {
     let meant = bare(written);
     names
         .iter()
-        .map(|name| (strsim::damerau_levenshtein(&meant, &bare(name)), *name))
+        .map(|name| {
+            let known = bare(name);
+            // `maxBody` for `maxBodySize` is a near miss however long the rest.
+            let begins =
+                meant.len().min(known.len()) >= 4 && (known.starts_with(&meant) || meant.starts_with(&known));
+            let distance = strsim::damerau_levenshtein(&meant, &known);
+            (if begins { distance.min(2) } else { distance }, *name)
+        })
         .filter(|(distance, name)| *distance <= name.len().max(meant.len()) / 3)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)

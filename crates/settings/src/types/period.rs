@@ -135,7 +135,7 @@ impl fmt::Display for Period {
         }
         for (name, unit) in UNITS {
             let unit = u128::from(unit);
-            if nanos % unit == 0 {
+            if nanos.is_multiple_of(unit) {
                 return write!(f, "{}{name}", nanos / unit);
             }
         }

@@ -36,7 +36,7 @@ impl ByteSize {
 
     fn from_number(number: f64) -> Result<Self, String> {
         // Whole numbers up to 2⁵³ are exact in this type; larger sizes are written with a unit.
-        if number >= 0.0 && number <= 9_007_199_254_740_992.0 && number.fract() == 0.0 {
+        if (0.0..=9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0 {
             Ok(Self(number as u64))
         } else {
             Err(format!("{number} is not a number of bytes"))
@@ -93,7 +93,7 @@ impl fmt::Display for ByteSize {
     /// The largest binary unit that says it exactly.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, unit) in [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)] {
-            if self.0 != 0 && self.0 % (1 << unit) == 0 {
+            if self.0 != 0 && self.0.is_multiple_of(1 << unit) {
                 return write!(f, "{}{name}", self.0 >> unit);
             }
         }

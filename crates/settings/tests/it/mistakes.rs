@@ -170,7 +170,7 @@ fn defaults_that_do_not_fit_are_said_to_be_defaults() {
 fn what_is_not_yaml_is_said_to_be_so() {
     says("listen: [1, 2\nformat: json\n", &["not YAML", "test.yaml:"]);
     says("a: b: c\n", &["not YAML", "test.yaml:1:5"]);
-    says("\tlisten: x\n", &["not YAML", "test.yaml:1:"]);
+    says("ports:\n\tfirst: 1\n", &["not YAML", "test.yaml:2:"]);
 }
 
 #[test]

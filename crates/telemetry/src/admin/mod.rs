@@ -1,0 +1,230 @@
+//! The admin endpoint of a function: HTTP/1.1 for Prometheus, probes, browsers and curl.
+//!
+//! | path | what |
+//! |---|---|
+//! | `GET /livez` | 200 while every worker beats, 503 with the reasons otherwise |
+//! | `GET /readyz` | 200 when all that the function needs is there, 503 with the reasons otherwise |
+//! | `GET /metrics` | OpenMetrics text |
+//! | `GET /alarms` | active and recently cleared alarms |
+//! | `GET /config` | the configuration in effect, passwords in addresses blotted out |
+//! | `POST /config/reload` | reads the configuration again, where the function can |
+//! | `GET`, `POST /log-level` | shows, changes what is logged |
+//!
+//! A function adds pages of its own ([`Admin::routes`]).
+
+mod serve;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+
+use crate::alarms::Alarms;
+use crate::health::Health;
+use crate::logging;
+use crate::metrics::{Registry, render};
+
+pub use serve::{Limits, Serving, serve, serve_within};
+
+/// What the reload hook answers: what has changed, or why nothing has.
+pub type Reload = Arc<dyn Fn() -> Result<Value, String> + Send + Sync>;
+
+/// The admin pages of a function.
+#[derive(Clone)]
+pub struct Admin {
+    function: &'static str,
+    registries: Vec<Registry>,
+    health: Health,
+    alarms: Option<Alarms>,
+    config: Option<Arc<dyn Fn() -> Value + Send + Sync>>,
+    reload: Option<Reload>,
+    routes: Router,
+}
+
+impl std::fmt::Debug for Admin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Admin({})", self.function)
+    }
+}
+
+impl Admin {
+    /// The pages of `function` (its short name), with the metrics of `registry`.
+    #[must_use]
+    pub fn new(function: &'static str, registry: Registry) -> Self {
+        Self {
+            function,
+            registries: vec![registry],
+            health: Health::new(),
+            alarms: None,
+            config: None,
+            reload: None,
+            routes: Router::new(),
+        }
+    }
+
+    /// Shows these metrics as well: those of the process.
+    #[must_use]
+    pub fn also(mut self, registry: Registry) -> Self {
+        self.registries.push(registry);
+        self
+    }
+
+    /// Tells of this health.
+    #[must_use]
+    pub fn health(mut self, health: Health) -> Self {
+        self.health = health;
+        self
+    }
+
+    /// Shows these alarms.
+    #[must_use]
+    pub fn alarms(mut self, alarms: Alarms) -> Self {
+        self.alarms = Some(alarms);
+        self
+    }
+
+    /// Shows this configuration, asked for each time.
+    #[must_use]
+    pub fn config(mut self, config: impl Fn() -> Value + Send + Sync + 'static) -> Self {
+        self.config = Some(Arc::new(config));
+        self
+    }
+
+    /// Reads the configuration again with this.
+    #[must_use]
+    pub fn reload(mut self, reload: Reload) -> Self {
+        self.reload = Some(reload);
+        self
+    }
+
+    /// Adds pages of the function's own.
+    #[must_use]
+    pub fn routes(mut self, routes: Router) -> Self {
+        self.routes = self.routes.merge(routes);
+        self
+    }
+
+    /// All pages.
+    pub fn router(self) -> Router {
+        let routes = self.routes.clone();
+        Router::new()
+            .route("/", get(index))
+            .route("/livez", get(livez))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics))
+            .route("/alarms", get(alarms))
+            .route("/config", get(config))
+            .route("/config/reload", post(reload))
+            .route("/log-level", get(log_level).post(set_log_level))
+            .with_state(Arc::new(self))
+            .merge(routes)
+            .fallback(nothing_here)
+            .layer(axum::middleware::from_fn(refuse_foreign_pages))
+            .layer(axum::extract::DefaultBodyLimit::max(64 << 10))
+    }
+}
+
+type Shared = State<Arc<Admin>>;
+
+async fn index(State(admin): Shared) -> String {
+    format!(
+        "{} {}\n\n/livez\n/readyz\n/metrics\n/alarms\n/config\n/log-level\n",
+        admin.function,
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+async fn nothing_here(uri: Uri) -> Response {
+    let said = format!("there is no {} here; / lists what is\n", uri.path());
+    (StatusCode::NOT_FOUND, said).into_response()
+}
+
+fn verdict(good: &str, reasons: &std::collections::BTreeMap<String, String>) -> Response {
+    if reasons.is_empty() {
+        return format!("{good}\n").into_response();
+    }
+    let said: String = reasons
+        .iter()
+        .map(|(name, reason)| format!("{name}: {reason}\n"))
+        .collect();
+    (StatusCode::SERVICE_UNAVAILABLE, said).into_response()
+}
+
+async fn livez(State(admin): Shared) -> Response {
+    verdict("alive", &admin.health.not_alive())
+}
+
+async fn readyz(State(admin): Shared) -> Response {
+    verdict("ready", &admin.health.not_ready())
+}
+
+async fn metrics(State(admin): Shared) -> Response {
+    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], render(&admin.registries)).into_response()
+}
+
+async fn alarms(State(admin): Shared) -> Response {
+    let page = admin.alarms.as_ref().map_or_else(
+        || json!({ "active": [], "cleared": [] }),
+        |alarms| json!({ "active": alarms.active(), "cleared": alarms.cleared() }),
+    );
+    axum::Json(page).into_response()
+}
+
+async fn config(State(admin): Shared) -> Response {
+    match &admin.config {
+        Some(config) => axum::Json(settings::redacted(config())).into_response(),
+        None => (StatusCode::NOT_FOUND, "this function has no configuration\n").into_response(),
+    }
+}
+
+async fn reload(State(admin): Shared) -> Response {
+    let Some(reload) = admin.reload.clone() else {
+        let said = "this function cannot read its configuration again while it runs\n";
+        return (StatusCode::NOT_IMPLEMENTED, said).into_response();
+    };
+    // It reads files; other pages are served meanwhile.
+    match tokio::task::spawn_blocking(move || reload()).await {
+        Ok(Ok(changed)) => axum::Json(changed).into_response(),
+        Ok(Err(report)) => (StatusCode::UNPROCESSABLE_ENTITY, report + "\n").into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+async fn log_level() -> String {
+    logging::filter().unwrap_or_else(|| "logging has not been started".to_owned()) + "\n"
+}
+
+async fn set_log_level(text: String) -> Response {
+    match logging::set_filter(&text) {
+        Ok(()) => log_level().await.into_response(),
+        Err(said) => (StatusCode::BAD_REQUEST, said + "\n").into_response(),
+    }
+}
+
+/// A page in a browser may send simple POSTs anywhere, here too. Whoever changes something and says it comes
+/// from another site is refused; curl and operators' tools say nothing.
+async fn refuse_foreign_pages(request: Request, next: Next) -> Response {
+    if request.method() != Method::GET && comes_from_elsewhere(request.headers()) {
+        let said = "changes are not taken from pages of other sites\n";
+        return (StatusCode::FORBIDDEN, said).into_response();
+    }
+    next.run(request).await
+}
+
+fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    match headers.get(header::ORIGIN).map(|value| value.to_str()) {
+        None => false,
+        Some(Err(_)) => true,
+        Some(Ok(origin)) => {
+            let site = origin.split_once("://").map_or(origin, |(_, site)| site);
+            text(header::HOST) != Some(site)
+        }
+    }
+}

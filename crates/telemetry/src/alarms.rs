@@ -1,0 +1,295 @@
+//! Alarms: what an operator must know of, from the moment it is so until it is no longer.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use crate::metrics::{Counter, Family, Gauge, Registry};
+
+crate::declare! {
+    /// What is counted of alarms.
+    pub METRICS;
+    gauge ACTIVE = "signalbox_alarm_active" ["severity"]: "Alarms that are active now.";
+    counter RAISED = "signalbox_alarm_raised_total" ["number", "name"]: "Times that an alarm was raised.";
+}
+
+/// How bad it is; the words of ITU-T X.733.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing, nothing is impaired.
+    Info,
+    /// Something is impaired that service does not depend on yet.
+    Minor,
+    /// Service is impaired.
+    Major,
+    /// Service is lost.
+    Critical,
+}
+
+impl Severity {
+    /// All, from the mildest.
+    pub const ALL: [Self; 4] = [Self::Info, Self::Minor, Self::Major, Self::Critical];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Minor => "minor",
+            Self::Major => "major",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An alarm that a function can raise. Declared once, as a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlarmKind {
+    /// Stable number, by which operators' rules know it.
+    pub number: u32,
+    /// Stable name: `PeerUnavailable`.
+    pub name: &'static str,
+    /// Severity, unless raised with another.
+    pub severity: Severity,
+    /// What it means and what to do, in a sentence.
+    pub text: &'static str,
+}
+
+/// An alarm that is active, or was.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Alarm {
+    /// Number of its kind.
+    pub number: u32,
+    /// Name of its kind.
+    pub name: &'static str,
+    /// What it is about: a peer, a connection, a file.
+    pub instance: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is the case in particular.
+    pub detail: String,
+    /// What its kind means.
+    pub text: &'static str,
+    /// When it was raised, RFC 3339.
+    pub raised: String,
+    /// When it was cleared, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleared: Option<String>,
+}
+
+/// The alarms of a function; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Alarms {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: Mutex<State>,
+    active: Vec<Gauge>,
+    raised: Family<Counter>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    active: BTreeMap<(u32, String), Alarm>,
+    cleared: VecDeque<Alarm>,
+}
+
+/// Active alarms at most: more say nothing more, and instances may be named by strangers.
+const MOST_ACTIVE: usize = 4096;
+/// Cleared alarms that are remembered.
+const REMEMBERED: usize = 256;
+
+impl Alarms {
+    /// No alarms; what happens is counted in `registry`.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        let gauges = registry.gauges(&ACTIVE);
+        Self {
+            inner: Arc::new(Inner {
+                state: Mutex::default(),
+                active: Severity::ALL
+                    .iter()
+                    .map(|severity| gauges.get(&[severity.as_str()]))
+                    .collect(),
+                raised: registry.counters(&RAISED),
+            }),
+        }
+    }
+
+    /// Raises an alarm about `instance`. While it is active already, only its detail is brought up to date.
+    pub fn raise(&self, kind: &AlarmKind, instance: &str, detail: impl Into<String>) {
+        self.raise_as(kind, kind.severity, instance, detail);
+    }
+
+    /// Raises an alarm with another severity than its usual one; one that is active changes to it.
+    pub fn raise_as(&self, kind: &AlarmKind, severity: Severity, instance: &str, detail: impl Into<String>) {
+        let detail = detail.into();
+        let mut state = self.inner.state.lock();
+        let key = (kind.number, instance.to_owned());
+        if let Some(known) = state.active.get_mut(&key) {
+            known.detail = detail;
+            if known.severity == severity {
+                return;
+            }
+            known.severity = severity;
+        } else if state.active.len() >= MOST_ACTIVE {
+            return;
+        } else {
+            self.inner
+                .raised
+                .get(&[&kind.number.to_string(), kind.name])
+                .inc();
+            state.active.insert(
+                key.clone(),
+                Alarm {
+                    number: kind.number,
+                    name: kind.name,
+                    instance: instance.to_owned(),
+                    severity,
+                    detail,
+                    text: kind.text,
+                    raised: now(),
+                    cleared: None,
+                },
+            );
+        }
+        self.count(&state);
+        let detail = state
+            .active
+            .get(&key)
+            .map(|alarm| alarm.detail.as_str())
+            .unwrap_or_default();
+        let (number, name) = (kind.number, kind.name);
+        match severity {
+            Severity::Info => tracing::info!(number, name, instance, %severity, detail, "alarm raised"),
+            Severity::Minor => tracing::warn!(number, name, instance, %severity, detail, "alarm raised"),
+            Severity::Major | Severity::Critical => {
+                tracing::error!(number, name, instance, %severity, detail, "alarm raised");
+            }
+        }
+    }
+
+    /// Clears an alarm; one that is not active stays so.
+    pub fn clear(&self, kind: &AlarmKind, instance: &str) {
+        let mut state = self.inner.state.lock();
+        let Some(mut alarm) = state.active.remove(&(kind.number, instance.to_owned())) else {
+            return;
+        };
+        let (number, name) = (kind.number, kind.name);
+        tracing::info!(number, name, instance, severity = %alarm.severity, "alarm cleared");
+        alarm.cleared = Some(now());
+        if state.cleared.len() >= REMEMBERED {
+            state.cleared.pop_front();
+        }
+        state.cleared.push_back(alarm);
+        self.count(&state);
+    }
+
+    /// Raises or clears, as `wrong` says.
+    pub fn set(&self, kind: &AlarmKind, instance: &str, wrong: Option<String>) {
+        match wrong {
+            Some(detail) => self.raise(kind, instance, detail),
+            None => self.clear(kind, instance),
+        }
+    }
+
+    /// The active alarms, the worst first.
+    #[must_use]
+    pub fn active(&self) -> Vec<Alarm> {
+        let mut all: Vec<Alarm> = self.inner.state.lock().active.values().cloned().collect();
+        all.sort_by_key(|alarm| std::cmp::Reverse(alarm.severity));
+        all
+    }
+
+    /// The alarms that were cleared last, the latest first.
+    #[must_use]
+    pub fn cleared(&self) -> Vec<Alarm> {
+        self.inner.state.lock().cleared.iter().rev().cloned().collect()
+    }
+
+    fn count(&self, state: &State) {
+        for (severity, gauge) in Severity::ALL.iter().zip(&self.inner.active) {
+            let count = state
+                .active
+                .values()
+                .filter(|alarm| alarm.severity == *severity)
+                .count();
+            gauge.set(count as f64);
+        }
+    }
+}
+
+fn now() -> String {
+    time::OffsetDateTime::from(SystemTime::now())
+        .format(&time::format_description::well_known::Rfc3339)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOST: AlarmKind = AlarmKind {
+        number: 22051,
+        name: "PeerUnavailable",
+        severity: Severity::Critical,
+        text: "No connection to the peer is open.",
+    };
+
+    #[test]
+    fn an_alarm_is_raised_once_and_cleared_once() {
+        let registry = Registry::new();
+        let alarms = Alarms::new(&registry);
+        alarms.raise(&LOST, "peer-a", "timeout");
+        alarms.raise(&LOST, "peer-a", "refused");
+        alarms.raise_as(&LOST, Severity::Minor, "peer-b", "reset");
+        let active = alarms.active();
+        assert_eq!(active.len(), 2);
+        assert_eq!(
+            (active[0].instance.as_str(), active[0].detail.as_str()),
+            ("peer-a", "refused")
+        );
+        let page = registry.render();
+        assert!(
+            page.contains("signalbox_alarm_active{severity=\"critical\"} 1"),
+            "{page}"
+        );
+        assert!(
+            page.contains("signalbox_alarm_raised_total{number=\"22051\",name=\"PeerUnavailable\"} 2"),
+            "{page}"
+        );
+        alarms.clear(&LOST, "peer-a");
+        alarms.clear(&LOST, "peer-a");
+        alarms.set(&LOST, "peer-b", None);
+        assert!(alarms.active().is_empty());
+        assert_eq!(alarms.cleared().len(), 2);
+        assert!(alarms.cleared()[0].cleared.is_some());
+    }
+
+    #[test]
+    fn alarms_are_bounded() {
+        let alarms = Alarms::new(&Registry::new());
+        for peer in 0..MOST_ACTIVE + 10 {
+            alarms.raise(&LOST, &peer.to_string(), "");
+        }
+        assert_eq!(alarms.active().len(), MOST_ACTIVE);
+        for peer in 0..MOST_ACTIVE {
+            alarms.clear(&LOST, &peer.to_string());
+        }
+        assert_eq!(alarms.cleared().len(), REMEMBERED);
+    }
+}

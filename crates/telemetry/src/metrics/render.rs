@@ -1,0 +1,224 @@
+//! OpenMetrics text, which Prometheus reads.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+
+use super::declaration::{Declaration, Kind};
+use super::registry::{Registered, Values};
+use super::{Histogram, Registry};
+
+impl Registry {
+    /// The values of all metrics as OpenMetrics text.
+    #[must_use]
+    pub fn render(&self) -> String {
+        render(std::slice::from_ref(self))
+    }
+}
+
+/// The values of several registries as one page: that of a function and that of its process. Their names
+/// must differ.
+#[must_use]
+pub fn render(registries: &[Registry]) -> String {
+    let mut page = String::new();
+    let mut collected = prometheus_client::registry::Registry::default();
+    for registry in registries {
+        collected.register_collector(Box::new(registry.clone()));
+    }
+    match text::encode(&mut page, &collected) {
+        Ok(()) => page,
+        // Writing to a String does not fail.
+        Err(fmt::Error) => String::new(),
+    }
+}
+
+impl Collector for Registry {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for Registered { declaration, values } in self.metrics() {
+            let kind = match declaration.kind {
+                Kind::Counter => MetricType::Counter,
+                Kind::Gauge => MetricType::Gauge,
+                Kind::Histogram(_) => MetricType::Histogram,
+            };
+            // In this format the suffix belongs to the sample, not to the metric.
+            let name = declaration
+                .name
+                .strip_suffix("_total")
+                .unwrap_or(declaration.name);
+            let metric = encoder.encode_descriptor(name, declaration.help, None, kind)?;
+            encode(metric, &declaration, &values)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode(mut metric: MetricEncoder<'_>, declaration: &Declaration, values: &Values) -> fmt::Result {
+    match values {
+        Values::Counters(family) => {
+            for (labels, counter) in family.series() {
+                let value = counter.value();
+                with_labels(&mut metric, declaration, &labels, |one| {
+                    one.encode_counter::<NoLabelSet, u64, f64>(&value, None)
+                })?;
+            }
+        }
+        Values::Levels(family) => {
+            for (labels, level) in family.series() {
+                let value = level.value();
+                with_labels(&mut metric, declaration, &labels, |one| one.encode_gauge(&value))?;
+            }
+        }
+        Values::Gauges(family) => {
+            for (labels, gauge) in family.series() {
+                let value = gauge.value();
+                with_labels(&mut metric, declaration, &labels, |one| one.encode_gauge(&value))?;
+            }
+        }
+        Values::Histograms(family) => {
+            for (labels, histogram) in family.series() {
+                with_labels(&mut metric, declaration, &labels, |one| {
+                    encode_histogram(one, declaration, &histogram)
+                })?;
+            }
+        }
+        Values::Observed(observe) => {
+            for (labels, value) in observe() {
+                with_labels(&mut metric, declaration, &labels, |one| match declaration.kind {
+                    Kind::Counter => one.encode_counter::<NoLabelSet, f64, f64>(&value, None),
+                    Kind::Gauge | Kind::Histogram(_) => one.encode_gauge(&value),
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn with_labels(
+    metric: &mut MetricEncoder<'_>,
+    declaration: &Declaration,
+    values: &[String],
+    encode: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
+) -> fmt::Result {
+    let labels: Vec<(&str, String)> = declaration
+        .labels
+        .iter()
+        .copied()
+        .zip(values.iter().map(|value| escaped(value)))
+        .collect();
+    if labels.is_empty() {
+        return encode(metric);
+    }
+    encode(&mut metric.encode_family(&labels)?)
+}
+
+/// The encoder writes label values as they are; a peer's name with a quote in it must not end the label.
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+fn encode_histogram(
+    metric: &mut MetricEncoder<'_>,
+    declaration: &Declaration,
+    histogram: &Histogram,
+) -> fmt::Result {
+    let scale = match declaration.kind {
+        Kind::Histogram(buckets) => buckets.scale as f64,
+        Kind::Counter | Kind::Gauge => 1.0,
+    };
+    let counts = histogram.buckets();
+    let bounds = histogram
+        .bounds
+        .iter()
+        .map(|bound| *bound as f64 / scale)
+        // The encoder's word for "+Inf".
+        .chain(std::iter::once(f64::MAX));
+    let buckets: Vec<(f64, u64)> = bounds.zip(counts.iter().copied()).collect();
+    metric.encode_histogram::<NoLabelSet>(
+        histogram.sum() as f64 / scale,
+        counts.iter().sum(),
+        &buckets,
+        None,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    crate::declare! {
+        /// All of them.
+        METRICS;
+        counter REQUESTS = "signalbox_test_requests_total" ["operation", "outcome"]: "Requests answered.";
+        gauge FLIGHT = "signalbox_test_in_flight" []: "Requests in flight.";
+        gauge SHARE = "signalbox_test_share_ratio" ["of"]: "A share of something.";
+        gauge SEEN = "signalbox_test_seen" []: "Asked for when looked at.";
+        histogram TIME = "signalbox_test_request_seconds" [] in SECONDS: "Time to the answer.";
+    }
+
+    #[test]
+    fn a_page_as_prometheus_reads_it() {
+        let registry = Registry::new();
+        let requests = registry.counters(&REQUESTS);
+        requests.get(&["discover", "ok"]).add(3);
+        requests.get(&["a\"b\\c\n", ""]).inc();
+        let flight = registry.level(&FLIGHT);
+        flight.inc();
+        flight.inc();
+        flight.dec();
+        registry.gauges(&SHARE).get(&["x"]).set(0.5);
+        registry.observe(&SEEN, || 7.0);
+        let time = registry.histogram(&TIME);
+        time.observe(Duration::from_micros(60));
+        time.observe(Duration::from_secs(60));
+        assert_eq!(METRICS.len(), 5);
+        let page = registry.render();
+        for line in [
+            "# TYPE signalbox_test_requests counter",
+            "signalbox_test_requests_total{operation=\"discover\",outcome=\"ok\"} 3",
+            "signalbox_test_requests_total{operation=\"a\\\"b\\\\c\\n\",outcome=\"\"} 1",
+            "# HELP signalbox_test_in_flight Requests in flight.",
+            "signalbox_test_in_flight 1",
+            "signalbox_test_share_ratio{of=\"x\"} 0.5",
+            "signalbox_test_seen 7.0",
+            "signalbox_test_request_seconds_sum 60.00006",
+            "signalbox_test_request_seconds_count 2",
+            "signalbox_test_request_seconds_bucket{le=\"0.00005\"} 0",
+            "signalbox_test_request_seconds_bucket{le=\"0.0001\"} 1",
+            "signalbox_test_request_seconds_bucket{le=\"+Inf\"} 2",
+            "# EOF",
+        ] {
+            assert!(page.lines().any(|one| one == line), "{line}\nis not in\n{page}");
+        }
+    }
+
+    #[test]
+    fn a_family_is_bounded() {
+        let registry = Registry::with_series(3);
+        let requests = registry.counters(&REQUESTS);
+        for peer in 0..10 {
+            requests.get(&[&format!("peer{peer}"), "ok"]).inc();
+        }
+        let page = registry.render();
+        assert!(
+            page.contains("{operation=\"other\",outcome=\"other\"} 7"),
+            "{page}"
+        );
+        assert_eq!(requests.series().len(), 4);
+    }
+
+    #[test]
+    fn the_same_declaration_is_the_same_metric() {
+        let registry = Registry::new();
+        let time = registry.histogram(&TIME);
+        let _ = registry.counter(&SEEN);
+        registry.histogram(&TIME).record(1);
+        assert_eq!((time.count(), time.quantile(0.5)), (1, Some(50_000)));
+        assert_eq!(registry.declarations().len(), 2);
+    }
+}
