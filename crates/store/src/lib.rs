@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`schema`](TableSchema), [`record`](Record), [`batch`](Batch), [`version`](Version) | what functions speak |
 //! | `store` | the handle, tables, scans |
+//! | [`audit`](Audit) | walks records that nobody has written for long |
 //! | `engine` | what an engine does |
 //! | `mariadb` | the engine for databases: batches merged into transactions, retries, failover, migrations |
 //! | `embedded` | the engine inside this process: a log on disk, indexes in memory, one writer thread |
@@ -19,6 +20,7 @@
 //! What a crash leaves: each batch is kept whole or not at all; it is acknowledged when it is on disk. Readers see
 //! a batch only after that, so nobody acts on a write that a crash could take back.
 
+mod audit;
 mod batch;
 mod compress;
 mod config;
@@ -34,6 +36,7 @@ mod stats;
 mod store;
 mod version;
 
+pub use audit::{Audit, AuditConfig, AuditCounters, Decision};
 pub use batch::{Batch, Condition};
 pub use config::{Config, Durability, EmbeddedConfig, EngineKind, MariadbConfig};
 pub use error::{Conflict, Error};

@@ -1,5 +1,6 @@
 //! Tests of the store through its public interface.
 
+mod audit;
 mod crash;
 mod databases;
 mod embedded;
