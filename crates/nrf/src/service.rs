@@ -184,7 +184,8 @@ fn control(
     client_tls: Option<Arc<rustls::ClientConfig>>,
 ) -> Result<(mpsc::Sender<Write>, JoinHandle<()>), StartError> {
     let (writes, incoming) = mpsc::channel(config.max_waiting_writes.max(1));
-    let (ready, opened) = oneshot::channel();
+    // Of the standard library: whoever starts an NRF may do so from inside a runtime.
+    let (ready, opened) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new()
         .name("nrf-control".to_owned())
         .spawn(move || {
@@ -232,7 +233,7 @@ fn control(
         })
         .map_err(StartError::io("starting the control thread"))?;
     let gone = || StartError::Config("the control thread ended before it was ready".to_owned());
-    opened.blocking_recv().map_err(|_| gone())??;
+    opened.recv().map_err(|_| gone())??;
     Ok((writes, thread))
 }
 

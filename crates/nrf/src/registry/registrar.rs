@@ -448,8 +448,12 @@ impl Registrar {
     }
 
     fn bounded(&self, wanted: Option<OffsetDateTime>) -> OffsetDateTime {
-        let longest = OffsetDateTime::now_utc() + self.config.subscriptions.max_validity.duration();
-        wanted.map_or(longest, |wanted| wanted.min(longest))
+        let now = OffsetDateTime::now_utc();
+        let longest = now + self.config.subscriptions.max_validity.duration();
+        // A time that has passed is no wish: the NRF assigns one of its own (TS 29.510 §5.2.2.5.2).
+        wanted
+            .filter(|wanted| *wanted > now)
+            .map_or(longest, |wanted| wanted.min(longest))
     }
 }
 

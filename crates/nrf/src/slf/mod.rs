@@ -18,7 +18,6 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::{SbiHeader, TargetApiRoot, names};
-use serde::Deserialize;
 
 use crate::config;
 use crate::events::{Counters, Event};
@@ -53,12 +52,8 @@ pub struct Slf {
     known: RefCell<AHashMap<Box<str>, (Resolution, Instant)>>,
 }
 
-/// `NfGroupIdMapResult` of Nudr_GroupIDmap (TS 29.504): groups by NF type, without a member around them.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct GroupIdMap {
-    nf_group_ids: BTreeMap<String, String>,
-}
+/// `NfGroupIdMapResult` (TS 29.504): group ids by NF type.
+type GroupIdMap = BTreeMap<String, String>;
 
 impl Slf {
     /// An asker; `settings` were validated.
@@ -178,7 +173,7 @@ impl Slf {
         match response.status() {
             StatusCode::OK => {
                 let mut map: GroupIdMap = serde_json::from_slice(&response.into_body().into_bytes()).ok()?;
-                let group = map.nf_group_ids.remove(nf_type.as_str());
+                let group = map.remove(nf_type.as_str());
                 Some(group.map_or(Resolution::Unknown, |group| Resolution::Group(group.into())))
             }
             StatusCode::NOT_FOUND => Some(Resolution::Unknown),
