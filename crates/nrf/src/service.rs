@@ -1,7 +1,6 @@
 //! Wires the function together: workers, the control thread, and the way of a request.
 
 use std::cell::RefCell;
-use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -473,69 +472,61 @@ impl Worker {
         outcome
     }
 
-    /// Whether the request's token allows the service; a worker without a verifier allows all.
-    fn authorise(&self, request: &Request, scope: &str) -> Result<(), Response> {
-        let Some(verifier) = &self.verifier else {
-            return Ok(());
-        };
-        let checked = verifier.check(request.headers(), &[scope], unix_now());
-        checked
-            .map(drop)
-            .map_err(|denied| denied.into_response(&self.root))
+    /// The answer to a request whose token does not allow the service; a worker without a verifier allows all.
+    fn denied(&self, request: &Request, scope: &str) -> Option<Response> {
+        let checked = self
+            .verifier
+            .as_ref()?
+            .check(request.headers(), &[scope], unix_now());
+        checked.err().map(|denied| denied.into_response(&self.root))
     }
 }
 
 impl Service for Worker {
     /// The way of a request: may it be worked on now, may its sender ask this, who answers it.
-    fn call(self: Rc<Self>, request: Request) -> impl Future<Output = Response> + 'static {
-        async move {
-            // The path outlives the request, which the handlers take apart.
-            let path = request.uri().path().to_owned();
-            let mut segments = path.trim_start_matches('/').splitn(4, '/');
-            let at = (segments.next(), segments.next(), segments.next(), segments.next());
-            if self.shedder.discards(at.0.unwrap_or_default(), at.2, &request) {
-                self.counters.count(Event::Discarded);
-                return Problem::new(Cause::NfCongestion)
-                    .detail("discarded under overload")
-                    .into_response();
+    async fn call(self: Rc<Self>, request: Request) -> Response {
+        // The path outlives the request, which the handlers take apart.
+        let path = request.uri().path().to_owned();
+        let mut segments = path.trim_start_matches('/').splitn(4, '/');
+        let at = (segments.next(), segments.next(), segments.next(), segments.next());
+        if self.shedder.discards(at.0.unwrap_or_default(), at.2, &request) {
+            self.counters.count(Event::Discarded);
+            return Problem::new(Cause::NfCongestion)
+                .detail("discarded under overload")
+                .into_response();
+        }
+        if let (Some(scope @ ("nnrf-disc" | "nnrf-nfm")), _, _, _) = at
+            && let Some(denied) = self.denied(&request, scope)
+        {
+            return denied;
+        }
+        match at {
+            (Some("nnrf-disc"), Some("v1"), Some("nf-instances"), None) => {
+                api::discovery::discover(self, request).await
             }
-            match at {
-                (Some("nnrf-disc"), Some("v1"), Some("nf-instances"), None) => {
-                    match self.authorise(&request, "nnrf-disc") {
-                        Ok(()) => api::discovery::discover(self, request).await,
-                        Err(denied) => denied,
-                    }
-                }
-                (Some("nnrf-nfm"), Some("v1"), Some(resource), id) => {
-                    if let Err(denied) = self.authorise(&request, "nnrf-nfm") {
-                        return denied;
-                    }
-                    match (resource, id) {
-                        ("nf-instances", None) => api::management::collection(&self, &request),
-                        ("nf-instances", Some(id)) => {
-                            let id = id.to_owned();
-                            api::management::instance(self, request, id).await
-                        }
-                        ("subscriptions", None) => api::subscriptions::collection(self, request).await,
-                        ("subscriptions", Some(id)) => {
-                            let id = id.to_owned();
-                            api::subscriptions::subscription(self, request, id).await
-                        }
-                        _ => unknown(&path),
-                    }
-                }
-                (Some("oauth2"), Some("token"), None, None) => api::access_token::token(&self, &request),
-                (Some("oauth2"), Some("jwks"), None, None) => api::access_token::jwks(&self, &request),
-                (Some("bootstrapping"), None, None, None) => {
-                    api::bootstrapping::bootstrapping(&self, &request)
-                }
-                (Some("nnrf-nfm" | "nnrf-disc"), Some(version), _, _) if version != "v1" => {
-                    Problem::new(Cause::InvalidApi)
-                        .detail(format!("version {version} is not served here; v1 is"))
-                        .into_response()
-                }
-                _ => unknown(&path),
+            (Some("nnrf-nfm"), Some("v1"), Some("nf-instances"), None) => {
+                api::management::collection(&self, &request)
             }
+            (Some("nnrf-nfm"), Some("v1"), Some("nf-instances"), Some(id)) => {
+                let id = id.to_owned();
+                api::management::instance(self, request, id).await
+            }
+            (Some("nnrf-nfm"), Some("v1"), Some("subscriptions"), None) => {
+                api::subscriptions::collection(self, request).await
+            }
+            (Some("nnrf-nfm"), Some("v1"), Some("subscriptions"), Some(id)) => {
+                let id = id.to_owned();
+                api::subscriptions::subscription(self, request, id).await
+            }
+            (Some("oauth2"), Some("token"), None, None) => api::access_token::token(&self, &request),
+            (Some("oauth2"), Some("jwks"), None, None) => api::access_token::jwks(&self, &request),
+            (Some("bootstrapping"), None, None, None) => api::bootstrapping::bootstrapping(&self, &request),
+            (Some("nnrf-nfm" | "nnrf-disc"), Some(version), _, _) if version != "v1" => {
+                Problem::new(Cause::InvalidApi)
+                    .detail(format!("version {version} is not served here; v1 is"))
+                    .into_response()
+            }
+            _ => unknown(&path),
         }
     }
 }

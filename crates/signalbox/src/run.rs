@@ -57,7 +57,7 @@ pub(crate) fn up(file: Option<&Path>, traffic: bool) -> Result<(), Failure> {
     let running = start(ALL, &config)?;
     print(&welcome(&running, traffic));
     let simulated = traffic
-        .then(|| running.nrf.as_ref())
+        .then_some(running.nrf.as_ref())
         .flatten()
         .and_then(|nrf| nrf.addresses().first());
     let simulated = simulated.map(|address| lab::traffic::start(*address));

@@ -50,7 +50,7 @@ pub(super) fn parse(param: Param<'_>) -> Result<Test, ParamFault> {
     let query: ComplexQuery = serde_json::from_str(&renamed)
         .map_err(|error| param.fault(format!("expected a ComplexQuery, cnfUnits or dnfUnits: {error}")))?;
     let conjunctive = !query.c_nf_units.is_empty();
-    if conjunctive == !query.d_nf_units.is_empty() {
+    if conjunctive != query.d_nf_units.is_empty() {
         return Err(param.fault("expected either cnfUnits or dnfUnits, with at least one unit"));
     }
     let units: Vec<Vec<Atom>> = match conjunctive {

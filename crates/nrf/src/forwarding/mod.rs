@@ -111,7 +111,7 @@ impl Forwarder {
             return None;
         }
         if self.settings.roaming && self.is_foreign(question) {
-            let home = question.home_nrf.and_then(|uri| root_of(uri))?;
+            let home = question.home_nrf.and_then(root_of)?;
             return Some(Destination {
                 targets: Arc::new([home]),
                 only_when_empty: false,

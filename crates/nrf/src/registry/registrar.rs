@@ -499,7 +499,7 @@ fn heart_beat(before: &Entry, operations: &[text::Operation<'_>]) -> Option<Entr
                     serde_json::from_str::<u8>(value)
                         .ok()
                         .filter(|load| *load <= 100)?,
-                )
+                );
             }
             "/loadTimeStamp" => {
                 let text: String = serde_json::from_str(value).ok()?;

@@ -39,7 +39,7 @@ pub fn parse(body: &[u8]) -> Result<Request, TokenFault> {
         };
         match (decode(name), decode(value)) {
             (Ok(name), Ok(value)) if !fields.iter().any(|(known, _)| *known == name) => {
-                fields.push((name, value))
+                fields.push((name, value));
             }
             (Ok(name), Ok(_)) => return Err(TokenFault::request(format!("{name} is there twice"))),
             _ => return Err(TokenFault::request("the form is not UTF-8")),

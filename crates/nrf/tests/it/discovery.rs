@@ -80,7 +80,7 @@ fn table() -> Vec<Row> {
             "serving-scope=south".into(),
             false,
         ),
-        (amf.clone(), q("guami", guami.clone()), true),
+        (amf.clone(), q("guami", guami), true),
         (
             amf.clone(),
             q("guami", json!({"plmnId": plmn, "amfId": "cafe01"})),
@@ -88,7 +88,7 @@ fn table() -> Vec<Row> {
         ),
         (amf.clone(), "amf-set-id=3F8&amf-region-id=ca".into(), true),
         (amf.clone(), "amf-set-id=3f9".into(), false),
-        (amf.clone(), q("tai", tai.clone()), true),
+        (amf.clone(), q("tai", tai), true),
         (amf, q("tai", other_tai.clone()), false),
         (smf.clone(), "dnn=Internet".into(), true),
         (smf.clone(), "dnn=internet.mnc001.mcc001.gprs".into(), true),

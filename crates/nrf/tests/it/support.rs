@@ -20,9 +20,12 @@ pub struct Nrf {
 }
 
 pub fn config(directory: &std::path::Path) -> Config {
-    let mut config = Config::default();
-    config.listen = settings::Listen(vec!["127.0.0.1:0".parse().unwrap()]);
-    config.workers = 1;
+    let listen = settings::Listen(vec!["127.0.0.1:0".parse().unwrap()]);
+    let mut config = Config {
+        listen,
+        workers: 1,
+        ..Config::default()
+    };
     config.store.embedded.directory = directory.to_owned();
     config
 }

@@ -1,0 +1,4 @@
+//! The program as people and the lab use it.
+
+mod commands;
+mod crash;
