@@ -16,10 +16,15 @@ use std::time::{Duration, Instant};
 
 use binding::{Binding, mix};
 use clap::Parser;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use hdrhistogram::Histogram;
 use meter::{Meter, disk};
-use settings::{ByteSize, Period};
-use store::{Batch, Condition, Config, Durability, EmbeddedConfig, Receipt, Store, Table, TableDef};
+use settings::{ByteSize, HostPort, Period, Secret};
+use store::{
+    Batch, Condition, Config, Durability, EmbeddedConfig, EngineKind, MariadbConfig, Receipt, Reply, Store,
+    Stored, Table, TableDef,
+};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -30,8 +35,14 @@ struct Arguments {
     #[arg(long, default_value_t = 1_000_000)]
     records: u64,
     /// Where the data goes; removed at the end unless `--keep`.
-    #[arg(long)]
+    #[arg(long, default_value = "store-bench.data")]
     directory: PathBuf,
+    /// Nodes of a database (user, password and database `signalbox`) instead of the embedded engine.
+    #[arg(long, value_delimiter = ',')]
+    mariadb: Vec<HostPort>,
+    /// Connections that write to the database.
+    #[arg(long, default_value_t = 2)]
+    writers: usize,
     /// Inserts in flight at the same time.
     #[arg(long, default_value_t = 512)]
     in_flight: usize,
@@ -82,6 +93,11 @@ async fn main() -> Result<(), store::Error> {
             ..EmbeddedConfig::default()
         },
         ..Config::default()
+    };
+    let config = if arguments.mariadb.is_empty() {
+        config
+    } else {
+        database(&arguments, config)?
     };
     let meter = Meter::start();
     let store = Store::open(&config, &[TableDef::of::<Binding>()]).await?;
@@ -143,6 +159,24 @@ async fn main() -> Result<(), store::Error> {
     Ok(())
 }
 
+/// The same on a database.
+fn database(arguments: &Arguments, config: Config) -> Result<Config, store::Error> {
+    let password = std::env::temp_dir().join(format!("store-bench-{}", std::process::id()));
+    std::fs::write(&password, "signalbox").map_err(|error| store::Error::Open(error.to_string()))?;
+    let mariadb = MariadbConfig {
+        nodes: arguments.mariadb.clone(),
+        password: Some(Secret::File(password)),
+        writers: arguments.writers,
+        ..MariadbConfig::default()
+    };
+    Ok(Config {
+        engine: EngineKind::Mariadb,
+        max_batch_bytes: ByteSize::mib(4),
+        mariadb,
+        ..config
+    })
+}
+
 async fn preload(store: &Store, table: &Table<Binding>, arguments: &Arguments) -> Result<(), store::Error> {
     let mut waiting: VecDeque<Receipt> = VecDeque::with_capacity(arguments.in_flight);
     for number in 0..arguments.records {
@@ -170,42 +204,71 @@ async fn lookups(
 ) -> Result<(), store::Error> {
     // The mix has deleted the first ones.
     let pick = |turn: u64| deleted + mix(turn) % arguments.records.saturating_sub(deleted).max(1);
+    // One after the other where an answer is there at once, many at a time where it takes a while.
+    let at_once = if arguments.mariadb.is_empty() { 1 } else { 64 };
+    let kinds: [(&str, Box<dyn Fn(u64) -> Lookup + '_>); 4] = [
+        (
+            "get by key",
+            Box::new(|turn| Lookup::get(table.get(&Binding::id(pick(turn))), true)),
+        ),
+        (
+            "find by address",
+            Box::new(|turn| Lookup::find(table.find(Binding::IPV4, &Binding::ipv4(pick(turn + 7)), 4))),
+        ),
+        (
+            "find by SUPI (2 each)",
+            Box::new(|turn| {
+                Lookup::find(table.find(Binding::SUPI, Binding::supi(pick(turn + 13)).as_bytes(), 4))
+            }),
+        ),
+        (
+            "get of absent keys",
+            Box::new(|turn| {
+                Lookup::get(
+                    table.get(&Binding::id(arguments.records * 2 + 1_000_000_000 + turn)),
+                    false,
+                )
+            }),
+        ),
+    ];
     let mut missing = 0u64;
-    let meter = Meter::start();
-    for turn in 0..arguments.lookups {
-        missing += u64::from(table.get(&Binding::id(pick(turn))).await?.is_none());
+    for (name, ask) in &kinds {
+        let meter = Meter::start();
+        let mut answers = futures_util::stream::iter(0..arguments.lookups)
+            .map(|turn| ask(turn).right())
+            .buffer_unordered(at_once);
+        while let Some(right) = answers.next().await {
+            missing += u64::from(!right?);
+        }
+        say(meter.report(&format!("{name}, {pass}"), arguments.lookups));
     }
-    say(meter.report(&format!("get by key, {pass}"), arguments.lookups));
-    let meter = Meter::start();
-    for turn in 0..arguments.lookups {
-        let found = table
-            .find(Binding::IPV4, &Binding::ipv4(pick(turn + 7)), 4)
-            .await?;
-        missing += u64::from(found.is_empty());
-    }
-    say(meter.report(&format!("find by address, {pass}"), arguments.lookups));
-    let meter = Meter::start();
-    for turn in 0..arguments.lookups {
-        let found = table
-            .find(Binding::SUPI, Binding::supi(pick(turn + 13)).as_bytes(), 4)
-            .await?;
-        missing += u64::from(found.is_empty());
-    }
-    say(meter.report(&format!("find by SUPI (2 each), {pass}"), arguments.lookups));
-    let meter = Meter::start();
-    for turn in 0..arguments.lookups {
-        missing += u64::from(
-            table
-                .get(&Binding::id(arguments.records * 2 + 1_000_000_000 + turn))
-                .await?
-                .is_some(),
-        );
-    }
-    say(meter.report(&format!("get of absent keys, {pass}"), arguments.lookups));
     if missing > 0 {
         say(format!("WRONG: {missing} lookups had the wrong answer"));
     }
     Ok(())
+}
+
+/// A question and what is expected.
+enum Lookup {
+    Get(Reply<Option<Stored<Binding>>>, bool),
+    Find(Reply<Vec<Stored<Binding>>>),
+}
+
+impl Lookup {
+    fn get(reply: Reply<Option<Stored<Binding>>>, there: bool) -> Lookup {
+        Lookup::Get(reply, there)
+    }
+
+    fn find(reply: Reply<Vec<Stored<Binding>>>) -> Lookup {
+        Lookup::Find(reply)
+    }
+
+    async fn right(self) -> Result<bool, store::Error> {
+        Ok(match self {
+            Lookup::Get(reply, there) => reply.await?.is_some() == there,
+            Lookup::Find(reply) => !reply.await?.is_empty(),
+        })
+    }
 }
 
 /// Creates, finds and deletes sessions at a rate, as a BSF does for each session of the guide's mix.
@@ -221,6 +284,7 @@ async fn mix_of_sessions(
     }
     let mut latency = Histogram::<u64>::new(3).map_err(|error| store::Error::Invalid(error.to_string()))?;
     let mut waiting: VecDeque<(Instant, Receipt)> = VecDeque::new();
+    let mut finds = FuturesUnordered::new();
     let meter = Meter::start();
     let begun = Instant::now();
     let mut created = 0;
@@ -230,14 +294,22 @@ async fn mix_of_sessions(
             let mut create = Batch::default();
             create.insert(table, &Binding::new(arguments.records + turn));
             waiting.push_back((Instant::now(), store.commit(create)));
-            table
+            // The embedded engine has answered already, a database answers later.
+            match table
                 .find(Binding::IPV4, &Binding::ipv4(mix(turn) % arguments.records), 4)
-                .await?;
+                .try_now()
+            {
+                Ok(found) => drop(found?),
+                Err(later) => finds.push(later),
+            }
             let mut delete = Batch::default();
             delete.delete(table, &Binding::id(turn), Condition::Always);
             waiting.push_back((Instant::now(), store.commit(delete)));
         }
         created = due.min(total).max(created);
+        while let Some(Some(found)) = finds.next().now_or_never() {
+            found?;
+        }
         while let Some((asked, mut receipt)) = waiting.pop_front() {
             tokio::select! {
                 biased;
@@ -255,6 +327,9 @@ async fn mix_of_sessions(
     }
     for (_, receipt) in waiting {
         receipt.await?;
+    }
+    while let Some(found) = finds.next().await {
+        found?;
     }
     say(meter.report("mix: create, find, delete", total));
     say(format!(

@@ -1,0 +1,13 @@
+.PHONY: bench-store bench-engines crash-store
+
+BENCH_DIR ?= $(or $(TMPDIR),/tmp)/signalbox-bench
+RECORDS ?= 1000000
+
+bench-store: ## what the embedded store costs: RECORDS=1000000 BENCH_DIR=…
+	$(CARGO) run --release --locked -p store --example store-bench -- --records $(RECORDS) --directory $(BENCH_DIR)
+
+bench-engines: ## the embedded store beside other storage engines
+	$(CARGO) run --release --locked -p store --features bench-engines --example engine-bench -- --records $(RECORDS) --directory $(BENCH_DIR)
+
+crash-store: ## kill -9 under load, a hundred times
+	STORE_CRASH_ROUNDS=100 $(CARGO) test --locked -p store --test it crash:: -- --nocapture
