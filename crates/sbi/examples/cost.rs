@@ -131,6 +131,11 @@ fn free() -> io::Result<SocketAddr> {
 }
 
 fn measure(origin: SocketAddr, relay: SocketAddr, body: &str) -> Result<(), Box<dyn Error>> {
+    for addr in [origin, relay] {
+        while std::net::TcpStream::connect(addr).is_err() {
+            std::thread::yield_now();
+        }
+    }
     println!("| what | thread | user µs | system µs | sum | requests/s |\n|---|---|---|---|---|---|");
     let scenarios = [
         ("warm-up", "relay-0", format!("http://{relay}/"), Some(body)),
