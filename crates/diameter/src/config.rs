@@ -61,6 +61,9 @@ pub struct Limits {
     pub write_stall: Duration,
     /// A message that has begun has to be complete after so long, or the peer is cut off.
     pub read_stall: Duration,
+    /// Under load, a turn of the worker begins at most this often, so that each system call carries several
+    /// messages: less CPU per message for up to so much delay in each direction. Zero for never.
+    pub gather: Duration,
 }
 
 impl Default for Limits {
@@ -77,6 +80,7 @@ impl Default for Limits {
             pending_per_peer: 1 << 17,
             write_stall: Duration::from_secs(20),
             read_stall: Duration::from_secs(20),
+            gather: Duration::from_micros(200),
         }
     }
 }

@@ -65,6 +65,47 @@ pub struct Figures {
     pub writes: Cell<u64>,
 }
 
+/// Figures of all connections of a peer together, those that ended included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Connections that were open, the present one included.
+    pub connections: u64,
+    /// Messages read.
+    pub messages_in: u64,
+    /// Messages queued to be written.
+    pub messages_out: u64,
+    /// Bytes read.
+    pub bytes_in: u64,
+    /// Bytes written.
+    pub bytes_out: u64,
+    /// Requests read.
+    pub requests_in: u64,
+    /// Requests sent.
+    pub requests_out: u64,
+    /// Answers that matched no request of ours.
+    pub answers_unmatched: u64,
+    /// Requests given up at their deadline.
+    pub timeouts: u64,
+    /// Messages not sent because the queue was full.
+    pub queue_full: u64,
+}
+
+impl Totals {
+    /// Adds those of one more connection.
+    pub(crate) fn add(&mut self, figures: &Figures) {
+        self.connections += 1;
+        self.messages_in += figures.messages_in.get();
+        self.messages_out += figures.messages_out.get();
+        self.bytes_in += figures.bytes_in.get();
+        self.bytes_out += figures.bytes_out.get();
+        self.requests_in += figures.requests_in.get();
+        self.requests_out += figures.requests_out.get();
+        self.answers_unmatched += figures.answers_unmatched.get();
+        self.timeouts += figures.timeouts.get();
+        self.queue_full += figures.queue_full.get();
+    }
+}
+
 #[inline]
 pub(crate) fn count(cell: &Cell<u64>, more: u64) {
     cell.set(cell.get() + more);

@@ -186,11 +186,11 @@ impl<A: Application> Io<A> {
     fn deliver(&mut self) -> Result<(), End> {
         let now = self.node.refresh();
         let max = self.node.limits().message;
-        let mut any = false;
+        let mut messages = 0;
         while self.connection.ending.get() == Ending::Open && !self.connection.secure.get() {
             match next_frame(&mut self.buffer, max) {
                 Ok(Some(message)) => {
-                    any = true;
+                    messages += 1;
                     count(&self.connection.figures().messages_in, 1);
                     if let Verdict::Elsewhere(worker, message) = self.node.received(&self.connection, message)
                     {
@@ -214,11 +214,11 @@ impl<A: Application> Io<A> {
                 }
             }
         }
-        if any {
-            self.node.heard(&self.connection, now);
+        if messages > 0 {
+            self.node.heard(&self.connection, now, messages);
         }
         let stalled = (!self.buffer.is_empty()).then_some(());
-        match (stalled, any, self.connection.read_stalled.get()) {
+        match (stalled, messages > 0, self.connection.read_stalled.get()) {
             (None, ..) => self.connection.read_stalled.set(None),
             (Some(()), false, Some(_)) => {}
             (Some(()), ..) => self.connection.read_stalled.set(Some(now)),

@@ -55,7 +55,7 @@ pub use application::{Application, Kept, NodeEvent, PeerUp, Unanswered, Unanswer
 pub use config::{
     DynamicPeers, Limits, ListenConfig, NodeConfig, PeerConfig, Security, TlsConfig, Transport,
 };
-pub use connection::{Connection, ConnectionId};
+pub use connection::{Connection, ConnectionId, Totals};
 pub use diameter_proto as proto;
 pub use directory::{Directory, Seat};
 pub use node::{AddPeerError, Forward, Node, PeerId, PeerStatus, Refused, RefusedReason};

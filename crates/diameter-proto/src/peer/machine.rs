@@ -23,8 +23,8 @@ use crate::message::{Message, MessageMut, MessageRef};
 pub enum Duplicate {
     /// Refuse the new connection, as the RFC's table does, and ask the old one at once whether it lives.
     Reject,
-    /// Let the new connection replace the old one when it comes from the same address: the peer restarted
-    /// and the old connection's end has not reached us. Else as [`Duplicate::Reject`].
+    /// Let the new connection replace the old one when the peer made both, from the same address: it
+    /// restarted, and the old connection's end has not reached us. Else as [`Duplicate::Reject`].
     #[default]
     ReplaceSameAddress,
     /// Let the new connection replace the old one.
@@ -366,7 +366,7 @@ impl Machine {
         }
         let replace = match self.settings.duplicate {
             Duplicate::Reject => false,
-            Duplicate::ReplaceSameAddress => same_address,
+            Duplicate::ReplaceSameAddress => same_address && self.open_side() != Some(Side::Initiator),
             Duplicate::Replace => true,
         };
         if replace && (self.open_side().is_some() || self.state == State::Closing) {

@@ -6,8 +6,10 @@
 //! | `peers` | the peer machines: what they want done, and what they are told |
 //! | `link` | connections: made, accepted, carried over, secured, ended |
 //! | `tick` | deadlines, watchdogs, stalls |
+//! | `pace` | several messages for each system call |
 
 mod link;
+mod pace;
 mod peers;
 mod tick;
 
@@ -59,6 +61,7 @@ pub(crate) struct Inner<A: Application> {
     now: Cell<Instant>,
     next_end_to_end: Cell<u32>,
     random: Cell<u64>,
+    pace: pace::Pace,
     tasks: RefCell<Vec<JoinHandle<()>>>,
     stopping: Cell<bool>,
 }
@@ -160,11 +163,13 @@ impl<A: Application> Node<A> {
             // RFC 6733 §3: the high bits from the time, so that a restart does not repeat identifiers.
             next_end_to_end: Cell::new((seed >> 12) as u32),
             random: Cell::new(seed | 1),
+            pace: pace::Pace::new(config.limits.gather, Instant::now()),
             tasks: RefCell::default(),
             stopping: Cell::new(false),
             config,
         }));
         node.spawn_ticks();
+        node.spawn_pacer();
         if let Some(mailbox) = mailbox {
             node.spawn_mailbox(mailbox);
         }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::{Node, Verdict};
 use crate::application::{Application, NodeEvent, PeerUp, Unanswered, UnansweredReason};
 use crate::config::{PeerConfig, Security};
-use crate::connection::{Connection, ConnectionId, Ending};
+use crate::connection::{Connection, ConnectionId, Ending, Totals};
 
 /// Names a peer of a node. A configured peer keeps its id from `add_peer` to `remove_peer`, whatever happens
 /// to its connections; a dynamic one as long as it is connected.
@@ -40,6 +40,8 @@ pub struct PeerStatus {
     pub connection: Option<ConnectionId>,
     /// Whether it is one of the configured ones.
     pub configured: bool,
+    /// Figures since it became known.
+    pub totals: Totals,
 }
 
 /// Why a peer could not be added.
@@ -80,6 +82,8 @@ pub(crate) struct PeerSlot {
     unsecured: Option<PeerUp>,
     /// To be forgotten when closed.
     removed: bool,
+    /// Figures of connections that ended.
+    totals: Totals,
 }
 
 impl PeerSlot {
@@ -174,6 +178,7 @@ impl<A: Application> Node<A> {
             connecting: None,
             unsecured: None,
             removed: false,
+            totals: Totals::default(),
         });
         peers.by_host.insert(host.to_ascii_lowercase().into(), key);
         key
@@ -242,8 +247,17 @@ impl<A: Application> Node<A> {
             health: slot.machine.health(),
             connection: slot.open,
             configured: slot.config.is_some(),
+            totals: self.totals(slot),
         };
         peers.slots.iter().map(|(_, slot)| status(slot)).collect()
+    }
+
+    fn totals(&self, slot: &PeerSlot) -> Totals {
+        let mut totals = slot.totals;
+        if let Some(connection) = slot.open.and_then(|id| self.connection(id)) {
+            totals.add(connection.figures());
+        }
+        totals
     }
 
     // ---- told -------------------------------------------------------------------------------------------
@@ -291,9 +305,15 @@ impl<A: Application> Node<A> {
         self.0.draining.set(false);
     }
 
-    /// Something was read from a peer: its watchdog may rest. Once per read, not per message.
+    /// So many messages were read from a peer: its watchdog may rest. Once per read, not per message.
     #[inline]
-    pub(crate) fn heard(&self, connection: &Rc<Connection<A::State>>, now: std::time::Instant) {
+    pub(crate) fn heard(
+        &self,
+        connection: &Rc<Connection<A::State>>,
+        now: std::time::Instant,
+        messages: u64,
+    ) {
+        self.0.pace.read(messages);
         let Some((key, _)) = connection.binding.get() else {
             return;
         };
@@ -627,6 +647,13 @@ impl<A: Application> Node<A> {
         if let Some(up) = connection.peer() {
             tracing::info!(peer = up.remote.origin.host, ?reason, "peer is down");
             self.app().peer_down(self, connection, reason);
+        }
+        if let Some(id) = connection.peer().map(|up| up.id) {
+            self.with_slot(id.slot as usize, |slot| {
+                if slot.id == id {
+                    slot.totals.add(connection.figures());
+                }
+            });
         }
         self.give_up_pending(connection);
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use diameter::PeerConfig;
 use diameter::endpoint::{RequestError, SendOptions, To};
 use diameter::proto::known::{self, command, disconnect_cause};
 use diameter::proto::peer::{DownReason, State};
 use diameter::proto::{CommandFlags, ResultCode};
+use diameter::{BoundListener, PeerConfig, Security, Transport};
 use testpeer::diameter::Peer;
 use tokio::net::TcpListener;
 
@@ -342,5 +342,70 @@ fn a_dynamic_peer_that_gets_configured_keeps_its_connection() {
         mme.break_off();
         until(|| server.node().connections().is_empty()).await;
         assert_eq!(server.node().peers().len(), 1, "it is expected back");
+    });
+}
+
+#[test]
+fn ipv4_and_ipv6_come_in_at_one_listener_and_figures_outlive_connections() {
+    run(async {
+        let server = crate::support::endpoint(HOSTS[0]);
+        let any = BoundListener::bind("[::]:0".parse().unwrap(), Transport::Tcp).unwrap();
+        let port = any.address().port();
+        server.node().listen(any, Security::None).unwrap();
+        for address in [format!("127.0.0.1:{port}"), format!("[::1]:{port}")] {
+            let client = client("mme.example");
+            let peer = client
+                .node()
+                .add_peer(PeerConfig::connect(HOSTS[0], [address.parse().unwrap()]))
+                .unwrap();
+            client.available(HOSTS[0]).await;
+            for _ in 0..2 {
+                let message = ulr("mme.example", "1");
+                client
+                    .request(To::Routed, message, SendOptions::default())
+                    .await
+                    .unwrap();
+            }
+            client.node().disconnect(peer, disconnect_cause::REBOOTING);
+            until(|| client.node().connections().is_empty()).await;
+            let totals = client.node().peers()[0].totals;
+            assert_eq!((totals.connections, totals.requests_out), (1, 2));
+            client.node().connect(peer);
+            client.available(HOSTS[0]).await;
+            assert_eq!(client.node().peers()[0].totals.connections, 2);
+            client
+                .node()
+                .stop(Duration::ZERO, disconnect_cause::REBOOTING)
+                .await;
+        }
+    });
+}
+
+#[test]
+fn sctp_is_used_where_the_kernel_has_it_and_refused_by_name_where_not() {
+    run(async {
+        match BoundListener::bind("127.0.0.1:0".parse().unwrap(), Transport::Sctp) {
+            Err(error) => eprintln!("skipped: no SCTP here: {error}"),
+            Ok(listener) => {
+                let server = crate::support::endpoint(HOSTS[0]);
+                let address = listener.address();
+                server.node().listen(listener, Security::None).unwrap();
+                let client = client("mme.example");
+                let peer = PeerConfig::connect(HOSTS[0], [address]);
+                client
+                    .node()
+                    .add_peer(PeerConfig {
+                        transport: Transport::Sctp,
+                        ..peer
+                    })
+                    .unwrap();
+                client.available(HOSTS[0]).await;
+                let message = ulr("mme.example", "1");
+                client
+                    .request(To::Routed, message, SendOptions::default())
+                    .await
+                    .unwrap();
+            }
+        }
     });
 }

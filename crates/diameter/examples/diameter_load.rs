@@ -1,4 +1,4 @@
-//! Load for a relay: `load serve ADDRESS HOST` is an HSS; `load ask RELAY CONNECTIONS WINDOW SECONDS BYTES
+//! Load for a relay: `diameter_load serve ADDRESS HOST` is an HSS; `diameter_load ask RELAY CONNECTIONS WINDOW SECONDS BYTES
 //! [RATE]` is so many MMEs, each keeping WINDOW requests of BYTES under way (or all together sending RATE
 //! requests per second), and prints what was answered in which time.
 
@@ -157,7 +157,7 @@ async fn serve(address: &str, host: &str) -> Result<(), Box<dyn std::error::Erro
 
 async fn ask(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let [relay, connections, window, seconds, bytes, rest @ ..] = arguments else {
-        return Err("usage: load ask RELAY CONNECTIONS WINDOW SECONDS BYTES [RATE]".into());
+        return Err("usage: diameter_load ask RELAY CONNECTIONS WINDOW SECONDS BYTES [RATE]".into());
     };
     let rate: Option<f64> = rest.first().map(|rate| rate.parse()).transpose()?;
     let mut nodes = Vec::new();
@@ -248,7 +248,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["serve", address, host] => serve(address, host).await,
             ["ask", ..] => ask(&arguments[1..]).await,
-            _ => Err("usage: load serve ADDRESS HOST | load ask …".into()),
+            _ => Err("usage: diameter_load serve ADDRESS HOST | diameter_load ask …".into()),
         }
     })
 }

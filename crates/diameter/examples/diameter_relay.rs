@@ -1,4 +1,4 @@
-//! A bare relay on one worker, to measure the driver: `relay LISTEN HOST=ADDRESS…`.
+//! A bare relay on one worker, to measure the driver: `diameter_relay LISTEN HOST=ADDRESS…`.
 //!
 //! Requests from anywhere go to the listed peers in turn; answers go back. Prints its figures when its
 //! standard input ends.
@@ -96,7 +96,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let listen = arguments
         .next()
-        .ok_or("usage: relay LISTEN HOST=ADDRESS…")?
+        .ok_or("usage: diameter_relay LISTEN HOST=ADDRESS…")?
         .parse()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,0 +1,149 @@
+//! Gathering: under load, a turn of the worker begins at most every so often, so that each system call carries
+//! several messages.
+//!
+//! A read or write of the kernel costs some microseconds, whether it moves one message or fifty. Near its
+//! limit a worker finds many messages at each turn anyway; well below, it would pay for each message alone,
+//! and be near its limit sooner. So between 10,000 messages per second and saturation the worker's thread
+//! sleeps for what is left of [`crate::Limits::gather`] since its last turn. A turn that took longer is
+//! followed by the next at once; a lone message, or a peer that waits for one answer at a time, is never
+//! kept waiting.
+//!
+//! The thread sleeps, not a task: what would run meanwhile is what the sleep wants to gather.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::Node;
+use crate::application::Application;
+
+/// Messages per second from which on gathering pays.
+const FROM_RATE: u64 = 10_000;
+/// Requests under way from which on there is something to gather.
+const FROM_PENDING: usize = 2;
+/// How often the rate is looked at.
+const WINDOW: Duration = Duration::from_millis(20);
+
+/// What the pacer knows.
+pub(super) struct Pace {
+    gather: Duration,
+    /// Messages were read since the last turn ended.
+    busy: Cell<bool>,
+    waker: Cell<Option<Waker>>,
+    turn: Cell<Instant>,
+    messages: Cell<u64>,
+    window: Cell<Instant>,
+    engaged: Cell<bool>,
+}
+
+impl Pace {
+    pub(super) const fn new(gather: Duration, now: Instant) -> Self {
+        Self {
+            gather,
+            busy: Cell::new(false),
+            waker: Cell::new(None),
+            turn: Cell::new(now),
+            messages: Cell::new(0),
+            window: Cell::new(now),
+            engaged: Cell::new(false),
+        }
+    }
+
+    /// So many messages were read.
+    #[inline]
+    pub(super) fn read(&self, messages: u64) {
+        self.messages.set(self.messages.get() + messages);
+        if !self.busy.replace(true)
+            && let Some(waker) = self.waker.take()
+        {
+            waker.wake();
+        }
+    }
+
+    fn update(&self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.window.get());
+        if elapsed >= WINDOW {
+            let rate = self.messages.replace(0) * 1000 / (elapsed.as_millis() as u64).max(1);
+            self.engaged.set(rate >= FROM_RATE);
+            self.window.set(now);
+        }
+    }
+
+    /// How long to sleep before the next turn.
+    fn rest(&self, now: Instant, pending: usize) -> Option<Duration> {
+        self.update(now);
+        if !self.engaged.get() || pending < FROM_PENDING {
+            return None;
+        }
+        self.gather
+            .checked_sub(now.saturating_duration_since(self.turn.get()))
+            .filter(|rest| !rest.is_zero())
+    }
+}
+
+impl<A: Application> Node<A> {
+    pub(super) fn spawn_pacer(&self) {
+        if self.0.pace.gather.is_zero() {
+            return;
+        }
+        let weak = Rc::downgrade(&self.0);
+        let task = tokio::task::spawn_local(async move {
+            loop {
+                let busy = std::future::poll_fn(|cx| {
+                    let Some(inner) = weak.upgrade() else {
+                        return Poll::Ready(false);
+                    };
+                    if inner.pace.busy.get() {
+                        return Poll::Ready(true);
+                    }
+                    inner.pace.waker.set(Some(cx.waker().clone()));
+                    Poll::Pending
+                });
+                if !busy.await {
+                    return;
+                }
+                // Whatever was ready with the first reader reads, and whatever they woke writes, first.
+                tokio::task::yield_now().await;
+                tokio::task::yield_now().await;
+                let Some(inner) = weak.upgrade() else { return };
+                let rest = inner.pace.rest(Instant::now(), inner.pending.borrow().len());
+                if let Some(rest) = rest {
+                    std::thread::sleep(rest);
+                }
+                inner.pace.turn.set(Instant::now());
+                inner.pace.busy.set(false);
+            }
+        });
+        self.0.tasks.borrow_mut().push(task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_busy_worker_with_several_requests_rests_and_only_for_what_is_left() {
+        let now = Instant::now();
+        let at = |micros| now + Duration::from_micros(micros);
+        let gather = Duration::from_micros(200);
+        let pace = Pace::new(gather, now);
+        assert_eq!(pace.rest(at(0), 10), None, "nothing is known of the rate yet");
+        pace.read(100);
+        assert_eq!(pace.rest(at(20_000), 10), None, "5,000 a second are no load");
+        pace.read(1000);
+        pace.turn.set(at(40_000));
+        assert_eq!(pace.rest(at(40_050), 10), Some(Duration::from_micros(150)));
+        assert_eq!(
+            pace.rest(at(40_050), 1),
+            None,
+            "one request at a time is not kept waiting"
+        );
+        assert_eq!(
+            pace.rest(at(40_200), 10),
+            None,
+            "a turn that took as long is followed at once"
+        );
+    }
+}
