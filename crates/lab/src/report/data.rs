@@ -287,6 +287,9 @@ pub struct Step {
     pub p99_ms: f64,
     /// Cores in use by the function.
     pub cpu_cores: f64,
+    /// Cores that others took of those the function was kept to.
+    #[serde(default)]
+    pub other_cores: f64,
     /// Share of the generator's busiest thread that was in use.
     pub generator_busy: f64,
     /// Whether it held; if not, why.

@@ -93,18 +93,19 @@ fn render(out: &mut String, report: &Report, series: &Series) -> std::fmt::Resul
     if !series.steps.is_empty() {
         writeln!(
             out,
-            "\n## Search for the knee\n\n| TPS | achieved | success | p99 ms | function cores | generator | |"
+            "\n## Search for the knee\n\n| TPS | achieved | success | p99 ms | function cores | others there | generator | |"
         )?;
-        writeln!(out, "|--:|--:|--:|--:|--:|--:|---|")?;
+        writeln!(out, "|--:|--:|--:|--:|--:|--:|--:|---|")?;
         for step in &series.steps {
             writeln!(
                 out,
-                "| {} | {} | {:.3}% | {} | {:.2} | {:.0}% | {} |",
+                "| {} | {} | {:.3}% | {} | {:.2} | {:.2} | {:.0}% | {} |",
                 figure(step.tps),
                 figure(step.achieved_tps),
                 step.success_ratio * 100.0,
                 figure(step.p99_ms),
                 step.cpu_cores,
+                step.other_cores,
                 step.generator_busy * 100.0,
                 step.failed.as_deref().unwrap_or("held"),
             )?;

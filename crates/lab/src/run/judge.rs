@@ -22,6 +22,8 @@ const BUSY: f64 = 0.9;
 const FULL: f64 = 0.9;
 /// A generator that was later than this did not send when it should have.
 const LATE: Duration = Duration::from_millis(100);
+/// Others that took more than this of the function's cores disturbed the run.
+const DISTURBED: f64 = 0.05;
 /// The least share of the schedule that must be achieved.
 const ACHIEVED: f64 = 0.99;
 
@@ -30,6 +32,8 @@ const ACHIEVED: f64 = 0.99;
 pub(super) struct Mark {
     pub(super) at: Instant,
     pub(super) usage: Option<Usage>,
+    /// What anybody used of the function's cores.
+    pub(super) busy: Option<Duration>,
     pub(super) simulators: Vec<(Stats, Usage)>,
     pub(super) generator_cpu: Vec<Duration>,
     pub(super) generator_bytes: (u64, u64),
@@ -57,6 +61,16 @@ impl Window {
     fn cores(&self) -> f64 {
         let used = |mark: &Mark| mark.usage.map_or(Duration::ZERO, |usage| usage.cpu);
         used(&self.after).saturating_sub(used(&self.before)).as_secs_f64() / self.seconds()
+    }
+
+    /// Cores that others took of those the function is kept to.
+    fn others(&self, place: &Place) -> f64 {
+        match (self.before.busy, self.after.busy) {
+            (Some(before), Some(after)) if !place.function_cpus.is_empty() && self.after.usage.is_some() => {
+                (after.saturating_sub(before).as_secs_f64() / self.seconds() - self.cores()).max(0.0)
+            }
+            _ => 0.0,
+        }
     }
 
     /// The share of its core that the busiest generator thread used.
@@ -93,7 +107,7 @@ pub(super) fn beyond_knee(window: &Window, bounds: &Bounds) -> Option<String> {
 }
 
 /// A step of the search as data.
-pub(super) fn step(window: &Window, failed: Option<String>) -> Step {
+pub(super) fn step(window: &Window, place: &Place, failed: Option<String>) -> Step {
     let total = window.record.total();
     Step {
         tps: window.tps,
@@ -101,6 +115,7 @@ pub(super) fn step(window: &Window, failed: Option<String>) -> Step {
         success_ratio: total.succeeded as f64 / (total.offered as f64).max(1.0),
         p99_ms: total.latency.value_at_quantile(0.99) as f64 / 1000.0,
         cpu_cores: window.cores(),
+        other_cores: window.others(place),
         generator_busy: window.generator_busy(),
         failed,
     }
@@ -108,17 +123,21 @@ pub(super) fn step(window: &Window, failed: Option<String>) -> Step {
 
 /// A step of the search for people.
 pub(super) fn step_in_words(step: &Step) -> String {
-    format!(
-        "{:>9} TPS  {}  p99 {} ms, function {:.2} cores, generator {:.0}% busy{}",
+    let held = if step.failed.is_none() { "held  " } else { "failed" };
+    let mut words = format!(
+        "{:>9} TPS  {held}  p99 {} ms, function {:.2} cores",
         figure(step.tps),
-        if step.failed.is_none() { "held  " } else { "failed" },
         figure(step.p99_ms),
-        step.cpu_cores,
-        step.generator_busy * 100.0,
-        step.failed
-            .as_ref()
-            .map_or(String::new(), |why| format!(" ({why})")),
-    )
+        step.cpu_cores
+    );
+    if step.other_cores > DISTURBED {
+        words += &format!(" (others {:.2})", step.other_cores);
+    }
+    words += &format!(", generator {:.0}% busy", step.generator_busy * 100.0);
+    if let Some(why) = &step.failed {
+        words += &format!(" ({why})");
+    }
+    words
 }
 
 /// What kept the search from a higher rate, judged by the lowest step that failed.
@@ -134,6 +153,12 @@ pub(super) fn limit(steps: &[Step], place: &Place, seen: bool) -> String {
     let cores = place.function_cpus.len() as f64;
     if seen && cores > 0.0 && step.cpu_cores >= cores * FULL {
         return format!("function: its {cores} core(s) are full ({why})");
+    }
+    if seen && cores > 0.0 && step.cpu_cores + step.other_cores >= cores * FULL {
+        return format!(
+            "the machine: others took {:.2} of the function's {cores} core(s), which used {:.2} itself ({why})",
+            step.other_cores, step.cpu_cores
+        );
     }
     if step.generator_busy >= BUSY {
         return format!(
@@ -453,6 +478,13 @@ fn notes(facts: &Facts<'_>) -> Vec<String> {
         notes.push("the function ran already: nothing is known of its processor time".to_owned());
     } else if facts.place.function_cpus.is_empty() {
         notes.push("not pinned: function, generator and simulators shared the cores".to_owned());
+    }
+    let others = facts.window.others(facts.place);
+    if others > DISTURBED {
+        notes.push(format!(
+            "disturbed: other processes took {others:.2} of the function's {} core(s) while it was measured",
+            facts.place.function_cpus.len()
+        ));
     }
     let busy = facts.window.generator_busy();
     if busy >= BUSY {

@@ -208,7 +208,7 @@ impl<'a> Session<'a> {
                 lateness: self.lateness,
             };
             let failed = self.verdict_on(&window);
-            let told = judge::step(&window, failed.clone());
+            let told = judge::step(&window, self.place, failed.clone());
             self.progress.note(&judge::step_in_words(&told));
             steps.push(told);
             ramp.tell(failed.is_none());
@@ -244,6 +244,7 @@ impl<'a> Session<'a> {
         Ok(judge::Mark {
             at: Instant::now(),
             usage,
+            busy: crate::measure::busy(&self.place.function_cpus),
             simulators,
             generator_cpu: self.generator_cpu.clone(),
             generator_bytes: self

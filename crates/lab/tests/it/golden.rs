@@ -126,6 +126,7 @@ fn sample() -> (Report, Series) {
                 success_ratio: 1.0,
                 p99_ms: 152.0,
                 cpu_cores: 0.5,
+                other_cores: 0.1,
                 generator_busy: 0.2,
                 failed: None,
             },
