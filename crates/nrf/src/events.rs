@@ -6,10 +6,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! events {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal;)+) => {
         /// Something that happened.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Event { $($(#[$doc])* $variant,)+ }
+        pub enum Event { $($(#[doc = $doc])+ $variant,)+ }
 
         impl Event {
             /// Every event, in the order of its counters.
@@ -19,6 +19,12 @@ macro_rules! events {
             #[must_use]
             pub fn metric(self) -> &'static str {
                 match self { $(Event::$variant => concat!("signalbox_nrf_", $name, "_total"),)+ }
+            }
+
+            /// What happened, in a sentence.
+            #[must_use]
+            pub fn help(self) -> &'static str {
+                match self { $(Event::$variant => concat!($($doc),+).trim_start(),)+ }
             }
         }
 

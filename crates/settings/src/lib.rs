@@ -138,6 +138,15 @@ pub fn from_str_within<T: DeserializeOwned + JsonSchema + Validate>(
     }
 }
 
+/// The keys at the top of a document, for telling what it is; none when it is not YAML or no mapping.
+#[must_use]
+pub fn top_level_keys(text: &str) -> Vec<String> {
+    match parse::parse(text, Limits::default()) {
+        Ok((tree, _)) => tree.keys().map(str::to_owned).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
 /// The schema of what is read, as JSON.
 #[must_use]
 pub fn schema_of<T: JsonSchema + ?Sized>() -> Value {

@@ -60,6 +60,15 @@ impl Node {
         }
     }
 
+    /// The keys of a mapping; of anything else none.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        let entries = match &self.kind {
+            Kind::Map(entries) => entries.as_slice(),
+            _ => &[],
+        };
+        entries.iter().map(|entry| entry.key.as_str())
+    }
+
     /// The place of what `path` names; when it is not in the text, of the nearest part around it that is.
     /// The flag says whether the whole path was found.
     pub(crate) fn locate(&self, path: &str) -> (Place, bool) {

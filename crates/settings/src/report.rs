@@ -69,7 +69,8 @@ impl Report {
     }
 
     /// A report that a file could not be read at all.
-    pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Self {
+    #[must_use]
+    pub fn unreadable(name: &str, error: &std::io::Error) -> Self {
         Self::new(
             name,
             "",

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! stats {
-    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+    ($($(#[doc = $doc:literal])+ $name:ident),+ $(,)?) => {
         /// Counts of one worker's server. Written by that worker only, so the counters are never contended.
         #[derive(Debug, Default)]
         pub struct ServerStats {
@@ -13,7 +13,21 @@ macro_rules! stats {
         /// [`ServerStats`] at one moment.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct StatsSnapshot {
-            $($(#[$doc])* pub $name: u64,)+
+            $($(#[doc = $doc])+ pub $name: u64,)+
+        }
+
+        impl StatsSnapshot {
+            /// Everything that only grows: name of the metric, what it counts in a sentence, and the count.
+            #[must_use]
+            pub fn counters(&self) -> Vec<(&'static str, &'static str, u64)> {
+                let all = [$((
+                    concat!("signalbox_sbi_server_", stringify!($name), "_total"),
+                    concat!($($doc),+).trim_start(),
+                    self.$name,
+                )),+];
+                let level = "signalbox_sbi_server_connections_open_total";
+                all.into_iter().filter(|(name, _, _)| *name != level).collect()
+            }
         }
 
         impl ServerStats {
