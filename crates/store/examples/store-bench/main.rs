@@ -206,7 +206,7 @@ async fn lookups(
     let pick = |turn: u64| deleted + mix(turn) % arguments.records.saturating_sub(deleted).max(1);
     // One after the other where an answer is there at once, many at a time where it takes a while.
     let at_once = if arguments.mariadb.is_empty() { 1 } else { 64 };
-    let kinds: [(&str, Box<dyn Fn(u64) -> Lookup + '_>); 4] = [
+    let kinds: [(&str, Ask<'_>); 4] = [
         (
             "get by key",
             Box::new(|turn| Lookup::get(table.get(&Binding::id(pick(turn))), true)),
@@ -247,6 +247,9 @@ async fn lookups(
     }
     Ok(())
 }
+
+/// Asks the question of a turn.
+type Ask<'a> = Box<dyn Fn(u64) -> Lookup + 'a>;
 
 /// A question and what is expected.
 enum Lookup {

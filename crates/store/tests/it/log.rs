@@ -20,6 +20,8 @@ pub(crate) fn small_segments(directory: &Path) -> Config {
     };
     config.embedded.segment = ByteSize::kib(64);
     config.embedded.durability = store::Durability::Os;
+    // These tests write one batch after the other.
+    config.embedded.group_interval = settings::Period::from_millis(0);
     config
 }
 
@@ -248,6 +250,79 @@ async fn a_torn_end_is_cut_off() {
         }
     }
     assert_eq!(last, 0);
+}
+
+/// A small file system of its own; gone when dropped.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// `None` where this process may not mount.
+    fn mount() -> Option<SmallDisk> {
+        let disk = SmallDisk(tempfile::tempdir().unwrap());
+        let mounted = disk.run("mount", &["-t", "tmpfs", "-o", "size=2m", "tmpfs"]);
+        if !mounted {
+            eprintln!("skipped: needs to mount a file system, as root can");
+        }
+        mounted.then_some(disk)
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> bool {
+        let mut command = std::process::Command::new(program);
+        command
+            .args(arguments)
+            .arg(self.0.path())
+            .stderr(std::process::Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        self.run("umount", &["--lazy"]);
+    }
+}
+
+/// A full disk refuses writes, loses nothing, and is no reason to restart.
+#[tokio::test]
+async fn a_full_disk_is_told_and_survived() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let config = small_segments(disk.0.path());
+    let (store, sessions) = open(&config).await;
+    let put = async |number: u64| {
+        let mut batch = Batch::default();
+        batch.insert(&sessions, &Session::new(number, "imsi-1").note(&"x".repeat(500)));
+        store.commit(batch).await
+    };
+    let mut kept = 0;
+    let error = loop {
+        match put(kept).await {
+            Ok(_) => kept += 1,
+            Err(error) => break error,
+        }
+        assert!(kept < 10_000, "the disk never fills");
+    };
+    assert!(
+        matches!(&error, Error::Engine(text) if text.contains("o space")),
+        "{error}"
+    );
+    assert!(put(kept).await.is_err());
+    assert!(
+        sessions.get(&id(kept)).await.unwrap().is_none(),
+        "what was refused is not there"
+    );
+    assert!(disk.run("mount", &["-o", "remount,size=4m"]));
+    for number in kept..kept + 100 {
+        put(number).await.unwrap();
+    }
+    drop(sessions);
+    store.close().await;
+    let (_store, sessions) = open(&config).await;
+    for number in 0..kept + 100 {
+        assert!(
+            sessions.get(&id(number)).await.unwrap().is_some(),
+            "{number} is lost"
+        );
+    }
 }
 
 /// Damage before the end is told, with the place, and nothing is thrown away.
