@@ -25,8 +25,9 @@ async fn keeps_the_contract_on_one_server() {
     let (store, sessions) = open(&config).await;
     tables::contract(&store).await;
     let stats = store.stats();
+    // Batches whose condition did not hold took part in a transaction, too.
     assert!(
-        stats.groups < stats.batches,
+        stats.groups < stats.batches + stats.conflicts,
         "batches share transactions: {stats:?}"
     );
     two_processes_share(&store, &config).await;
