@@ -1,70 +1,63 @@
-//! One YAML file, a section per function.
+//! One YAML file, a section per function. The sections come from the table in [`crate::functions`].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use settings::{Faults, Validate};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
 
-/// A function that can be started. Adding one is a line here, a section in [`Config`] and an arm in
-/// [`crate::run`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Function {
-    /// Network repository function.
-    Nrf,
-}
+use serde_json::Value;
+use settings::Faults;
 
-/// Every function there is, in the order in which they start.
-pub(crate) const ALL: &[Function] = &[Function::Nrf];
-
-/// The configuration of a process.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub(crate) struct Config {
-    /// Logs.
-    pub(crate) log: Log,
-    /// The network repository function.
-    pub(crate) nrf: nrf::Config,
-}
-
-/// Logs.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub(crate) struct Log {
-    /// What is logged: a level (`error`, `warn`, `info`, `debug`, `trace`), perhaps by module
-    /// (`info,nrf=debug`). `RUST_LOG` goes before it.
-    pub(crate) filter: String,
-    /// One JSON object per line, for machines.
-    pub(crate) json: bool,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Self {
-            filter: "warn".to_owned(),
-            json: false,
-        }
-    }
-}
-
-impl Validate for Config {
-    fn validate(&self, faults: &mut Faults) {
-        if self.log.filter.parse::<tracing_subscriber::EnvFilter>().is_err() {
-            faults.at("log.filter").say(
-                "is not a log filter",
-                "a level, or levels by module: info,nrf=debug",
-            );
-        }
-        faults.within("nrf", &self.nrf);
-    }
-}
+use crate::failure::Failure;
+use crate::functions::ALL;
+pub(crate) use crate::functions::Config;
 
 impl Config {
-    /// As YAML. JSON is YAML, and this JSON is printed to be read.
-    pub(crate) fn to_yaml(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    /// Reads the configuration; without a file the defaults.
+    pub(crate) fn load(file: Option<&Path>) -> Result<Self, Failure> {
+        match file {
+            None => Ok(Self::default()),
+            Some(file) => settings::from_file(file).map_err(|report| Failure::Mistakes(Box::new(report))),
+        }
     }
-}
 
-/// The reference page.
-pub(crate) fn reference() -> String {
-    settings::reference::<Config>("Configuration")
+    /// As YAML or JSON, passwords in addresses blotted out.
+    pub(crate) fn show(&self, json: bool) -> Result<String, Failure> {
+        let value = settings::redacted(serde_json::to_value(self)?);
+        Ok(if json {
+            serde_json::to_string_pretty(&value)? + "\n"
+        } else {
+            settings::to_yaml(&value)
+        })
+    }
+
+    /// The section of one function and what all share, as a configuration of its own.
+    pub(crate) fn of(&self, function: &str) -> Value {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        if let Value::Object(sections) = &mut value {
+            sections.retain(|name, _| name == function || name == "log");
+        }
+        value
+    }
+
+    /// No two functions can listen at the same place.
+    pub(crate) fn validate_addresses(&self, faults: &mut Faults) {
+        let mut taken: BTreeMap<SocketAddr, String> = BTreeMap::new();
+        for function in ALL {
+            for (key, address) in (function.addresses)(self) {
+                // Port 0 is a port of its own for everyone.
+                if address.port() == 0 {
+                    continue;
+                }
+                let path = format!("{}.{key}", function.name);
+                if let Some(other) = taken.get(&address) {
+                    faults.at(&path).say(
+                        format!("{address} is the address of {other} as well"),
+                        "an address of its own",
+                    );
+                } else {
+                    taken.insert(address, path);
+                }
+            }
+        }
+    }
 }

@@ -1,69 +1,237 @@
-//! Looking inside running functions through their admin endpoints.
+//! `signalbox FUNCTION …`: looking inside a running function through its admin endpoint.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+mod client;
+mod table;
 
-use anyhow::{Context as _, bail};
-use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-use crate::check::print;
-use crate::run::Failure;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::{Value, json};
 
-/// How long an admin endpoint may take.
-const TIMEOUT: Duration = Duration::from_secs(5);
+use crate::config::Config;
+use crate::failure::{FAILED, Failure};
+use crate::functions::{Function, Page};
+use crate::print;
 
-/// The registered NF instances of an NRF.
-pub(crate) fn nrf_instances(admin: SocketAddr, json: bool) -> Result<(), Failure> {
-    let body = fetch(admin, "/nrf/instances")?;
-    if json {
-        print(&format!("{body}\n"));
-        return Ok(());
-    }
-    let list: Vec<Value> = serde_json::from_str(&body)?;
-    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let mut out = format!(
-        "{:<38}{:<8}{:<12}{:>5}  services\n",
-        "instance", "type", "status", "load"
-    );
-    for one in &list {
-        let services: Vec<String> = one["services"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(text)
-            .collect();
-        let load = one["load"]
-            .as_u64()
-            .map_or("-".to_owned(), |load| load.to_string());
-        out.push_str(&format!(
-            "{:<38}{:<8}{:<12}{load:>5}  {}\n",
-            text(&one["nfInstanceId"]),
-            text(&one["nfType"]),
-            text(&one["nfStatus"]),
-            services.join(" ")
-        ));
-    }
-    out.push_str(&format!("{} registered\n", list.len()));
-    print(&out);
-    Ok(())
+/// What every function shows.
+const COMMON: &[Page] = &[
+    Page {
+        name: "status",
+        about: "Whether it is alive and ready, and its active alarms; exit code 1 when it is not ready",
+        path: "/readyz",
+        argument: None,
+        columns: &[],
+    },
+    Page {
+        name: "alarms",
+        about: "Its alarms: those that are active, and with --json those that were cleared",
+        path: "/alarms",
+        argument: None,
+        columns: &[
+            ("severity", "/severity"),
+            ("number", "/number"),
+            ("name", "/name"),
+            ("about", "/instance"),
+            ("since", "/raised"),
+            ("detail", "/detail"),
+        ],
+    },
+    Page {
+        name: "metrics",
+        about: "Its metrics, those whose names hold the text where one is given",
+        path: "/metrics",
+        argument: Some("TEXT"),
+        columns: &[],
+    },
+    Page {
+        name: "config",
+        about: "The configuration in effect",
+        path: "/config",
+        argument: None,
+        columns: &[],
+    },
+    Page {
+        name: "reload",
+        about: "Read the configuration file again, as SIGHUP does",
+        path: "/config/reload",
+        argument: None,
+        columns: &[],
+    },
+    Page {
+        name: "log-level",
+        about: "Show what is logged, or change it: info, or info,nrf=debug",
+        path: "/log-level",
+        argument: Some("FILTER"),
+        columns: &[],
+    },
+];
+
+/// The subcommand of a function.
+pub(crate) fn command(function: &'static Function) -> Command {
+    let pages = COMMON.iter().chain(function.pages).map(|page| {
+        let command = Command::new(page.name).about(page.about);
+        match page.argument {
+            Some(name) => {
+                let needed = page.path.contains("{}");
+                command.arg(Arg::new("argument").value_name(name).required(needed))
+            }
+            None => command,
+        }
+    });
+    Command::new(function.name)
+        .about(format!(
+            "Look inside a running {}: {}",
+            function.name.to_uppercase(),
+            function.about.trim()
+        ))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(pages)
+        .arg(
+            Arg::new("admin")
+                .long("admin")
+                .value_name("ADDRESS")
+                .global(true)
+                .value_parser(value_parser!(SocketAddr))
+                .help("Its admin endpoint; without it that of the configuration"),
+        )
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .global(true)
+                .value_parser(value_parser!(PathBuf))
+                .help("Configuration; without it the defaults"),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .global(true)
+                .action(ArgAction::SetTrue)
+                .help("For machines"),
+        )
 }
 
-/// The body of a page of an admin endpoint. HTTP/1.0 keeps this short: one answer, then the end.
-fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&admin, TIMEOUT).with_context(|| {
-        format!("no admin endpoint at {admin}; is the function running? (--admin ADDRESS)")
-    })?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {admin}\r\n\r\n")?;
-    let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .with_context(|| format!("reading from {admin}"))?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("the answer is not HTTP")?;
-    let status = head.lines().next().unwrap_or_default();
-    if !status.contains(" 200") {
-        bail!("{admin}{path} answered {status}");
+/// Shows what is asked for.
+pub(crate) fn run(function: &'static Function, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let (name, inner) = matches
+        .subcommand()
+        .ok_or_else(|| Failure::Usage("what is to be shown? --help lists it".to_owned()))?;
+    let admin = match inner.get_one::<SocketAddr>("admin") {
+        Some(admin) => *admin,
+        None => (function.admin)(&Config::load(
+            inner.get_one::<PathBuf>("config").map(PathBuf::as_path),
+        )?),
+    };
+    let argument = inner.try_get_one::<String>("argument").ok().flatten();
+    let json = inner.get_flag("json");
+    if name == "status" {
+        return status(admin, json);
     }
-    Ok(body.to_owned())
+    let page = COMMON.iter().chain(function.pages).find(|page| page.name == name);
+    let page = page.ok_or_else(|| Failure::Usage(format!("there is no {name} to show")))?;
+    show(page, admin, argument.map(String::as_str), json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, json: bool) -> Result<(), Failure> {
+    let body = match (page.name, argument) {
+        ("reload", _) => client::post(admin, page.path, "")?,
+        ("log-level", Some(filter)) => client::post(admin, page.path, filter)?,
+        (_, Some(argument)) if page.path.contains("{}") => {
+            client::get(admin, &page.path.replace("{}", &client::segment(argument)))?
+        }
+        _ => client::get(admin, page.path)?,
+    };
+    if page.name == "metrics" {
+        return print(&matching(&body, argument.unwrap_or_default()));
+    }
+    let Ok(value) = serde_json::from_str::<Value>(&body) else {
+        return print(&body);
+    };
+    // Active alarms are a list within the page.
+    let rows = value.get("active").unwrap_or(&value);
+    match rows.as_array() {
+        Some(rows) if !json && !page.columns.is_empty() => print(&table::render(page.columns, rows)),
+        _ if page.name == "config" && !json => print(&settings::to_yaml(&value)),
+        _ => print(&(serde_json::to_string_pretty(&value)? + "\n")),
+    }
+}
+
+/// The lines of a metrics page whose metric's name holds `text`.
+fn matching(page: &str, text: &str) -> String {
+    let name = |line: &str| {
+        let words = line.strip_prefix("# ").map(|comment| comment.split(' ').nth(1));
+        match words {
+            Some(name) => name.unwrap_or_default().to_owned(),
+            None => line.split(['{', ' ']).next().unwrap_or_default().to_owned(),
+        }
+    };
+    page.lines()
+        .filter(|line| text.is_empty() || name(line).contains(text))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+fn status(admin: SocketAddr, json: bool) -> Result<ExitCode, Failure> {
+    let (alive, ready) = (
+        client::ask(admin, "GET", "/livez", "")?,
+        client::ask(admin, "GET", "/readyz", "")?,
+    );
+    let alarms: Value = serde_json::from_str(&client::get(admin, "/alarms")?)?;
+    let active = alarms
+        .get("active")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let well = alive.status == 200 && ready.status == 200;
+    if json {
+        let page = json!({
+            "alive": alive.status == 200,
+            "ready": ready.status == 200,
+            "reasons": format!("{}{}", reasons(&alive), reasons(&ready)).lines().collect::<Vec<_>>(),
+            "alarms": active,
+        });
+        print(&(serde_json::to_string_pretty(&page)? + "\n"))?;
+    } else {
+        let word = |good, yes: &'static str, no: &'static str| if good { yes } else { no };
+        let mut said = format!(
+            "{}, {}\n",
+            word(alive.status == 200, "alive", "NOT ALIVE"),
+            word(ready.status == 200, "ready", "NOT READY")
+        );
+        said.push_str(reasons(&alive));
+        said.push_str(reasons(&ready));
+        if !active.is_empty() {
+            let columns = COMMON
+                .iter()
+                .find(|page| page.name == "alarms")
+                .map_or(&[][..], |page| page.columns);
+            said.push_str(&table::render(columns, active));
+        }
+        print(&said)?;
+    }
+    Ok(if well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}
+
+fn reasons(answer: &client::Answer) -> &str {
+    if answer.status == 200 { "" } else { &answer.body }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_chosen_by_name() {
+        let page = "# HELP signalbox_a_x X.\n# TYPE signalbox_a_x gauge\nsignalbox_a_x{of=\"b\"} 1\nsignalbox_b 2\n# EOF\n";
+        assert_eq!(matching(page, ""), page);
+        assert_eq!(matching(page, "_b"), "signalbox_b 2\n");
+        assert_eq!(matching(page, "a_x").lines().count(), 3);
+    }
 }

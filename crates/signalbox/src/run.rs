@@ -1,151 +1,248 @@
 //! `signalbox up` and `signalbox run`: functions in this process, until a signal ends them.
+//!
+//! Starting: logs → each function (blocks until it is ready) → its admin endpoint. Running: signals. Ending:
+//! not ready any more → admin endpoints → functions, requests in flight first.
 
-use std::fmt;
-use std::path::Path;
+use std::future::pending;
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::Context as _;
+use telemetry::admin::{Serving, serve};
+use telemetry::{Admin, Registry, logging};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::check::print;
-use crate::config::{ALL, Config, Function};
-use crate::{USAGE, admin};
-
-/// Why a command failed.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The configuration: every mistake, told already with its place.
-    Config(Box<settings::Report>),
-    /// Something else.
-    Other(anyhow::Error),
-}
-
-impl Failure {
-    pub(crate) fn code(&self) -> u8 {
-        match self {
-            Self::Config(_) => USAGE,
-            Self::Other(_) => 1,
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(report) => report.fmt(f),
-            Self::Other(error) => write!(f, "{error:#}"),
-        }
-    }
-}
-
-impl<E: Into<anyhow::Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::Other(error.into())
-    }
-}
-
-/// Reads the configuration; without a file the defaults.
-pub(crate) fn load(file: Option<&Path>) -> Result<Config, Failure> {
-    match file {
-        None => Ok(Config::default()),
-        Some(file) => settings::from_file(file).map_err(|report| Failure::Config(Box::new(report))),
-    }
-}
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::functions::{self, Function, Mounted};
+use crate::reload::Reloader;
+use crate::{print, welcome};
 
 /// The whole core, and with it simulated traffic where wanted.
-pub(crate) fn up(file: Option<&Path>, traffic: bool) -> Result<(), Failure> {
-    let config = load(file)?;
-    let running = start(ALL, &config)?;
-    print(&welcome(&running, traffic));
-    let simulated = traffic
-        .then_some(running.nrf.as_ref())
-        .flatten()
-        .and_then(|nrf| nrf.addresses().first());
-    let simulated = simulated.map(|address| lab::traffic::start(*address));
-    wait(&config, running)?;
-    drop(simulated);
-    Ok(())
+pub(crate) fn up(file: Option<PathBuf>, traffic: bool) -> Result<(), Failure> {
+    let all: Vec<&'static Function> = functions::ALL.iter().collect();
+    let mut running = Running::start(&all, file)?;
+    print(&welcome::page(&running, traffic))?;
+    let nrf = running.interface("nrf", "SBI").filter(|_| traffic);
+    let traffic = nrf
+        .map(|address| lab::traffic::start(address).context("starting simulated traffic"))
+        .transpose()?;
+    running.until_signal(traffic.as_ref())?;
+    // Simulated functions deregister while the core still runs.
+    drop(traffic);
+    running.stop()
 }
 
-/// Some functions.
-pub(crate) fn functions(functions: &[Function], file: Option<&Path>) -> Result<(), Failure> {
-    let config = load(file)?;
-    let running = start(functions, &config)?;
-    wait(&config, running)
-}
-
-/// Functions that run in this process.
-#[derive(Default)]
-struct Running {
-    nrf: Option<Arc<nrf::Running>>,
-}
-
-fn start(functions: &[Function], config: &Config) -> Result<Running, Failure> {
-    log_as(config);
-    let mut running = Running::default();
-    for function in functions {
-        match function {
-            Function::Nrf => running.nrf = Some(Arc::new(nrf::start(config.nrf.clone())?)),
+/// Some functions, for production.
+pub(crate) fn functions(wanted: &[&'static Function], file: Option<PathBuf>) -> Result<(), Failure> {
+    let mut running = Running::start(wanted, file)?;
+    let mut said = String::new();
+    for function in &running.functions {
+        for (interface, address) in &function.mounted.interfaces {
+            said.push_str(&format!("{} {interface} {address}\n", function.name));
         }
-    }
-    Ok(running)
-}
-
-fn log_as(config: &Config) {
-    use tracing_subscriber::EnvFilter;
-    // The filter was validated with the configuration.
-    let filter = EnvFilter::try_from_default_env()
-        .or_else(|_| EnvFilter::try_new(&config.log.filter))
-        .unwrap_or_default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    // A second subscriber in one process would be a second start; the first one stays.
-    let _ = match config.log.json {
-        true => subscriber.json().try_init(),
-        false => subscriber.try_init(),
-    };
-}
-
-/// Serves the admin endpoints until a signal, then stops everything in order.
-fn wait(config: &Config, running: Running) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        if let Some(nrf) = &running.nrf {
-            admin::serve(config.nrf.admin, admin::of_nrf(nrf.clone(), config)).await?;
-        }
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        Ok::<(), anyhow::Error>(())
-    })?;
-    // The admin endpoint holds a handle; it goes with its runtime.
-    drop(runtime);
-    if let Some(nrf) = running.nrf
-        && let Ok(nrf) = Arc::try_unwrap(nrf).map_err(|_| ())
-    {
-        nrf.stop()?;
-    }
-    Ok(())
-}
-
-fn welcome(running: &Running, traffic: bool) -> String {
-    let mut out = String::from("\nSignalbox is up. Ctrl-C ends it.\n\n");
-    if let Some(address) = running.nrf.as_ref().and_then(|nrf| nrf.addresses().first()) {
-        out.push_str(&format!(
-            "  NRF    http://{address}   (HTTP/2 with prior knowledge)\n\
-             \n  try:   curl --http2-prior-knowledge http://{address}/nnrf-nfm/v1/nf-instances\n\
-             \x20        curl --http2-prior-knowledge 'http://{address}/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF'\n\
-             \x20        signalbox nrf instances\n\
-             \x20        curl http://127.0.0.1:9010/metrics\n"
+        said.push_str(&format!(
+            "{} admin http://{}\n",
+            function.name,
+            function.admin.address()
         ));
     }
-    if traffic {
-        out.push_str("\n  Simulated network functions register, heart-beat and discover one another.\n");
+    print(&(said + "ready\n"))?;
+    running.until_signal(None)?;
+    running.stop()
+}
+
+/// Functions that run in this process, with their admin endpoints.
+pub(crate) struct Running {
+    pub(crate) functions: Vec<One>,
+    runtime: Runtime,
+    reloader: Arc<Reloader>,
+    signals: Signals,
+}
+
+/// A running function.
+pub(crate) struct One {
+    pub(crate) name: &'static str,
+    pub(crate) mounted: Mounted,
+    pub(crate) admin: Serving,
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
-    out
+
+    async fn end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+impl Running {
+    fn start(wanted: &[&'static Function], file: Option<PathBuf>) -> Result<Self, Failure> {
+        let config = Config::load(file.as_deref())?;
+        logging::init(&config.log);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("admin")
+            .enable_all()
+            .build()?;
+        // From here on a signal ends the start in order, not in the middle.
+        let signals = runtime.block_on(async { Signals::new() })?;
+        let process = Registry::new();
+        telemetry::process::register(&process);
+        let mut mounted = Vec::new();
+        for function in functions::ALL {
+            if wanted.iter().any(|one| one.name == function.name) {
+                mounted.push((function, (function.start)(&config)?));
+            }
+        }
+        let live = mounted
+            .iter_mut()
+            .filter_map(|(function, mounted)| Some((function.name, mounted.live.take()?)))
+            .collect();
+        let reloader = Reloader::new(file, config.clone(), live);
+        let mut running = Vec::new();
+        for (function, mounted) in mounted {
+            let address = (function.admin)(&config);
+            let admin = runtime.block_on(serve(
+                address,
+                admin_pages(function.name, &mounted, &process, &reloader),
+            ))?;
+            running.push(One {
+                name: function.name,
+                mounted,
+                admin,
+            });
+        }
+        Ok(Self {
+            functions: running,
+            runtime,
+            reloader,
+            signals,
+        })
+    }
+
+    /// The first address of an interface.
+    fn interface(&self, function: &str, interface: &str) -> Option<SocketAddr> {
+        let one = self.functions.iter().find(|one| one.name == function)?;
+        let (_, uri) = one
+            .mounted
+            .interfaces
+            .iter()
+            .find(|(name, _)| *name == interface)?;
+        uri.rsplit('/').next()?.parse().ok()
+    }
+
+    /// Waits for the end; SIGHUP reads the configuration again. Tells how simulated traffic fares, on a
+    /// terminal.
+    fn until_signal(&mut self, traffic: Option<&lab::traffic::Running>) -> Result<(), Failure> {
+        let reloader = self.reloader.clone();
+        let traffic = traffic.filter(|_| std::io::stderr().is_terminal());
+        let Signals {
+            terminate,
+            interrupt,
+            hang_up,
+        } = &mut self.signals;
+        self.runtime.block_on(async {
+            let mut second = tokio::time::interval(Duration::from_secs(1));
+            loop {
+                let tell = async {
+                    match traffic {
+                        Some(traffic) => {
+                            second.tick().await;
+                            traffic.counts()
+                        }
+                        None => pending().await,
+                    }
+                };
+                tokio::select! {
+                    _ = terminate.recv() => break,
+                    _ = interrupt.recv() => break,
+                    _ = hang_up.recv() => {
+                        let reloader = reloader.clone();
+                        // What has changed is in the log.
+                        let read = tokio::task::spawn_blocking(move || reloader.reload()).await;
+                        if let Ok(Err(report)) = read {
+                            tracing::error!("configuration not read again, nothing changed:\n{report}");
+                        }
+                    }
+                    (right, wrong) = tell => eprint!("\r  simulated traffic: {right} answered, {wrong} failed "),
+                }
+            }
+        });
+        if traffic.is_some() {
+            eprintln!();
+        }
+        Ok(())
+    }
+
+    /// Ends everything in order. A second signal ends it at once.
+    fn stop(self) -> Result<(), Failure> {
+        let Self {
+            functions,
+            runtime,
+            reloader,
+            mut signals,
+        } = self;
+        for one in &functions {
+            one.mounted.health.stop();
+        }
+        tracing::info!("stopping: requests in flight finish");
+        let mut stops = Vec::new();
+        let outcome = runtime.block_on(async {
+            for one in functions {
+                one.admin.stop().await;
+                stops.push((one.name, one.mounted.stop));
+            }
+            drop(reloader);
+            // Functions block until their workers have ended.
+            let stopped = tokio::task::spawn_blocking(move || {
+                for (name, stop) in stops {
+                    stop().with_context(|| format!("stopping {name}"))?;
+                }
+                anyhow::Ok(())
+            });
+            tokio::select! {
+                stopped = stopped => stopped.context("stopping")?,
+                () = signals.end() => Err(anyhow::anyhow!("a second signal: ended at once")),
+            }
+        });
+        // Whatever still blocks ends with the process.
+        runtime.shutdown_background();
+        Ok(outcome?)
+    }
+}
+
+fn admin_pages(
+    name: &'static str,
+    mounted: &Mounted,
+    process: &Registry,
+    reloader: &Arc<Reloader>,
+) -> axum::Router {
+    let (shown, again) = (reloader.clone(), reloader.clone());
+    Admin::new(name, mounted.registry.clone())
+        .also(process.clone())
+        .health(mounted.health.clone())
+        .alarms(mounted.alarms.clone())
+        .config(move || shown.current(name))
+        .reload(Arc::new(move || again.reload()))
+        .routes(mounted.routes.clone())
+        .router()
 }

@@ -1,17 +1,6 @@
 //! Exit codes and what is printed.
 
-use std::process::{Command, Output};
-
-fn signalbox(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_signalbox"))
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use crate::process::{examples, signalbox, text};
 
 #[test]
 fn check_tells_every_mistake_with_its_place() {
@@ -19,37 +8,88 @@ fn check_tells_every_mistake_with_its_place() {
     let file = folder.path().join("wrong.yaml");
     std::fs::write(
         &file,
-        "nrf:\n  lisen: 127.0.0.1:1\n  heartBeat:\n    min: 2h\n    max: 1h\n  workers: many\n",
+        "nrf:\n  lisen: 127.0.0.1:1\n  heartBeat:\n    min: 2h\n    max: 1h\n  workers: many\nlog: {filter: 'x=y=z'}\n",
     )
     .unwrap();
     let output = signalbox(&["check", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
-    for part in ["wrong.yaml:2:3", "listen", "wrong.yaml:6", "workers"] {
+    for part in [
+        "wrong.yaml:2:3",
+        "did you mean `listen`?",
+        "wrong.yaml:6",
+        "workers",
+        "log.filter",
+        "mistakes",
+    ] {
         assert!(said.contains(part), "{part} is missing:\n{said}");
     }
+
+    let output = signalbox(&["check", "--json", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told[0]["pass"], false);
+    assert_eq!(told[0]["mistakes"][0]["line"], 2);
+
+    let missing = signalbox(&["check", "/nowhere/at-all.yaml"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("/nowhere/at-all.yaml"));
+}
+
+#[test]
+fn check_knows_call_models() {
+    let model = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../callmodels/nrf/5k.yaml");
+    let output = signalbox(&["check", model.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("call model"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("model.yaml");
+    std::fs::write(&wrong, "title: x\nbonds: {}\n").unwrap();
+    let output = signalbox(&["check", wrong.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("did you mean `bounds`?"),
+        "{}",
+        text(&output.stderr)
+    );
+    // Told to be a configuration, it is judged as one.
+    let output = signalbox(&["check", "--as", "config", wrong.to_str().unwrap()]);
+    assert!(text(&output.stderr).contains("unknown key `title`"));
 }
 
 #[test]
 fn what_it_prints_it_reads() {
-    let shown = signalbox(&["config", "show"]);
-    assert!(shown.status.success());
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("shown.yaml");
-    std::fs::write(&file, &shown.stdout).unwrap();
-    let checked = signalbox(&["check", file.to_str().unwrap()]);
-    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    for args in [&["config", "show"][..], &["config", "show", "--json"]] {
+        let shown = signalbox(args);
+        assert!(shown.status.success());
+        let file = folder.path().join("shown.yaml");
+        std::fs::write(&file, &shown.stdout).unwrap();
+        let checked = signalbox(&["check", file.to_str().unwrap()]);
+        assert!(checked.status.success(), "{}", text(&checked.stderr));
+    }
 }
 
 #[test]
-fn the_reference_names_every_section() {
-    let output = signalbox(&["config", "reference"]);
-    let page = text(&output.stdout);
+fn the_references_name_every_section() {
+    let page = text(&signalbox(&["config", "reference"]).stdout);
     for part in [
         "# Configuration",
+        "## `nrf`",
         "heartBeat",
         "staticTargets",
         "maxConcurrentStreams",
+        "`log.filter`",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    let page = text(&signalbox(&["metrics"]).stdout);
+    for part in [
+        "# Metrics",
+        "## NRF",
+        "signalbox_nrf_registrations_total",
+        "signalbox_process_cpu_seconds_total",
     ] {
         assert!(page.contains(part), "{part} is missing");
     }
@@ -66,16 +106,39 @@ fn the_lab_lists_and_shows_its_models() {
 }
 
 #[test]
-fn examples_are_read() {
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut count = 0;
-    for file in std::fs::read_dir(examples).unwrap() {
-        let file = file.unwrap().path();
-        if file.extension().is_some_and(|ending| ending == "yaml") {
-            let output = signalbox(&["check", file.to_str().unwrap()]);
-            assert!(output.status.success(), "{}", text(&output.stderr));
-            count += 1;
-        }
+fn examples_have_no_mistakes() {
+    for file in examples() {
+        let output = signalbox(&["check", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
     }
-    assert!(count > 0);
+}
+
+#[test]
+fn usage_is_2_and_help_is_worth_reading() {
+    for args in [
+        &["run"][..],
+        &["run", "hlr"],
+        &["frobnicate"],
+        &["nrf"],
+        &["nrf", "peers"],
+        &[],
+    ] {
+        assert_eq!(signalbox(args).status.code(), Some(2), "{args:?}");
+    }
+    assert!(text(&signalbox(&["run", "hlr"]).stderr).contains("there are nrf"));
+    let help = signalbox(&["--help"]);
+    assert!(help.status.success());
+    let help = text(&help.stdout);
+    for part in ["up", "run", "check", "lab", "nrf", "Exit codes"] {
+        assert!(help.contains(part), "{part} is missing:\n{help}");
+    }
+    assert!(signalbox(&["--version"]).status.success());
+}
+
+#[test]
+fn nobody_there_is_1() {
+    // Port 1 of loopback: nobody listens there.
+    let output = signalbox(&["nrf", "instances", "--admin", "127.0.0.1:1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("is the function running?"));
 }

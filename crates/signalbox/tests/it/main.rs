@@ -2,3 +2,5 @@
 
 mod commands;
 mod crash;
+mod life;
+mod process;

@@ -1,0 +1,45 @@
+//! Why a command failed, and the exit code that says so.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// A check or run failed.
+pub(crate) const FAILED: u8 = 1;
+/// The command line or a configuration is wrong.
+pub(crate) const USAGE: u8 = 2;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A file: every mistake in it, with its place.
+    Mistakes(Box<settings::Report>),
+    /// The command line asks for what cannot be.
+    Usage(String),
+    /// Something went wrong on the way.
+    Other(anyhow::Error),
+}
+
+impl Failure {
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Mistakes(_) | Self::Usage(_) => USAGE,
+            Self::Other(_) => FAILED,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mistakes(report) => report.fmt(f),
+            Self::Usage(said) => f.write_str(said),
+            Self::Other(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Other(error.into())
+    }
+}

@@ -1,0 +1,205 @@
+//! How an NRF is started and looked at.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use nrf::{Event, Running};
+use serde_json::{Value, json};
+use telemetry::metrics::Kind;
+use telemetry::{Alarms, Declaration, Health, Registry};
+
+use super::{Config, Mounted, Page, listening, sbi};
+
+telemetry::declare! {
+    /// What is told of the registry.
+    REGISTRY;
+    gauge PROFILES = "signalbox_nrf_profiles" ["nf_type"]: "Profiles that are registered, suspended ones included.";
+}
+
+pub(super) const PAGES: &[Page] = &[
+    Page {
+        name: "instances",
+        about: "The registered NF instances",
+        path: "/nrf/instances",
+        argument: None,
+        columns: &[
+            ("instance", "/nfInstanceId"),
+            ("type", "/nfType"),
+            ("status", "/nfStatus"),
+            ("load", "/load"),
+            ("locality", "/locality"),
+            ("services", "/services"),
+        ],
+    },
+    Page {
+        name: "instance",
+        about: "The profile of one NF instance",
+        path: "/nrf/instances/{}",
+        argument: Some("ID"),
+        columns: &[],
+    },
+    Page {
+        name: "types",
+        about: "How many instances of each type are registered",
+        path: "/nrf/types",
+        argument: None,
+        columns: &[("type", "/nfType"), ("registered", "/registered")],
+    },
+];
+
+pub(super) fn admin(config: &Config) -> SocketAddr {
+    config.nrf.admin
+}
+
+pub(super) fn addresses(config: &Config) -> Vec<(String, SocketAddr)> {
+    let mut all = listening("listen", &config.nrf.listen);
+    all.push(("admin".to_owned(), config.nrf.admin));
+    all
+}
+
+pub(super) fn metrics() -> Vec<Declaration> {
+    let events = Event::ALL.iter().map(|event| declaration(*event));
+    REGISTRY.iter().copied().chain(events).collect()
+}
+
+fn declaration(event: Event) -> Declaration {
+    Declaration {
+        name: event.metric(),
+        kind: Kind::Counter,
+        help: event.help(),
+        labels: &[],
+    }
+}
+
+pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
+    let running = Arc::new(nrf::start(config.nrf.clone()).context("starting the NRF")?);
+    let scheme = if config.nrf.tls.is_some() { "https" } else { "http" };
+    let interfaces: Vec<(&str, String)> = running
+        .addresses()
+        .iter()
+        .map(|address| ("SBI", format!("{scheme}://{address}")))
+        .collect();
+    let hints = interfaces.first().map(|(_, uri)| hints(uri)).unwrap_or_default();
+    // Pages and metrics look through a weak handle: they must not keep the function from ending.
+    let seen = Arc::downgrade(&running);
+    let registry = Registry::new();
+    observe(&registry, &seen);
+    Ok(Mounted {
+        interfaces,
+        alarms: Alarms::new(&registry),
+        registry,
+        health: Health::new(),
+        routes: routes(&seen),
+        hints,
+        live: None,
+        stop: Box::new(move || match Arc::into_inner(running) {
+            Some(running) => Ok(running.stop()?),
+            // A page is being made of it at this moment; it ends with the page.
+            None => Ok(()),
+        }),
+    })
+}
+
+fn hints(uri: &str) -> Vec<String> {
+    vec![
+        format!("curl --http2-prior-knowledge '{uri}/nnrf-nfm/v1/nf-instances?limit=10'"),
+        format!(
+            "curl --http2-prior-knowledge '{uri}/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF'"
+        ),
+        "signalbox nrf instances".to_owned(),
+    ]
+}
+
+fn observe(registry: &Registry, seen: &Weak<Running>) {
+    for event in Event::ALL {
+        let seen = seen.clone();
+        registry.observe(&declaration(*event), move || {
+            seen.upgrade().map_or(0, |nrf| nrf.count(*event)) as f64
+        });
+    }
+    let nrf = seen.clone();
+    registry.observe_all(&PROFILES, move || {
+        types(&nrf)
+            .into_iter()
+            .map(|(nf_type, count)| (vec![nf_type], count as f64))
+            .collect()
+    });
+    let nrf = seen.clone();
+    sbi::observe(registry, move || {
+        nrf.upgrade()
+            .map(|nrf| nrf.servers().collect())
+            .unwrap_or_default()
+    });
+}
+
+fn types(nrf: &Weak<Running>) -> Vec<(String, usize)> {
+    let Some(nrf) = nrf.upgrade() else {
+        return Vec::new();
+    };
+    let snapshot = nrf.snapshot();
+    snapshot
+        .types()
+        .map(|(nf_type, table)| (nf_type.to_string(), table.len()))
+        .collect()
+}
+
+fn routes(nrf: &Weak<Running>) -> Router {
+    let (all, one, by_type) = (nrf.clone(), nrf.clone(), nrf.clone());
+    Router::new()
+        .route(
+            "/nrf/instances",
+            get(move || async move { axum::Json(instances(&all)) }),
+        )
+        .route(
+            "/nrf/instances/{id}",
+            get(move |Path(id): Path<String>| async move { instance(&one, &id) }),
+        )
+        .route(
+            "/nrf/types",
+            get(move || async move {
+                let rows = types(&by_type)
+                    .into_iter()
+                    .map(|(nf_type, count)| json!({ "nfType": nf_type, "registered": count }));
+                axum::Json(rows.collect::<Value>())
+            }),
+        )
+}
+
+fn instances(nrf: &Weak<Running>) -> Value {
+    let Some(nrf) = nrf.upgrade() else {
+        return Value::Array(Vec::new());
+    };
+    let snapshot = nrf.snapshot();
+    let each = snapshot.iter().map(|entry| {
+        json!({
+            "nfInstanceId": entry.id.to_string(),
+            "nfType": entry.nf_type().as_str(),
+            "nfStatus": entry.status.as_str(),
+            "load": entry.load,
+            "locality": entry.profile.locality,
+            "heartBeatTimer": entry.heart_beat_timer,
+            "services": entry.profile.services().map(|service| service.service_name.as_str()).collect::<Vec<_>>(),
+        })
+    });
+    each.collect()
+}
+
+fn instance(nrf: &Weak<Running>, id: &str) -> Response {
+    let found = model::NfInstanceId::parse(id)
+        .ok()
+        .and_then(|id| nrf.upgrade()?.snapshot().get(&id).map(|entry| entry.document()));
+    match found {
+        Some(document) => ([("content-type", "application/json")], document).into_response(),
+        None => (
+            StatusCode::NOT_FOUND,
+            format!("no NF instance {id} is registered\n"),
+        )
+            .into_response(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Asking an admin endpoint.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+/// How long an admin endpoint may be silent.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest page that is read.
+const MOST: u64 = 256 << 20;
+
+/// An answer.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: String,
+}
+
+/// The body of a page.
+pub(super) fn get(admin: SocketAddr, path: &str) -> anyhow::Result<String> {
+    successful(admin, path, ask(admin, "GET", path, "")?)
+}
+
+/// What a change answers.
+pub(super) fn post(admin: SocketAddr, path: &str, body: &str) -> anyhow::Result<String> {
+    successful(admin, path, ask(admin, "POST", path, body)?)
+}
+
+fn successful(admin: SocketAddr, path: &str, answer: Answer) -> anyhow::Result<String> {
+    if (200..300).contains(&answer.status) {
+        return Ok(answer.body);
+    }
+    bail!(
+        "http://{admin}{path} answered {}: {}",
+        answer.status,
+        answer.body.trim_end()
+    );
+}
+
+/// One question, one answer. HTTP/1.0 keeps this short: the answer ends with the connection.
+pub(super) fn ask(admin: SocketAddr, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(&admin, TIMEOUT).with_context(|| {
+        format!("no admin endpoint at {admin}; is the function running? (--admin ADDRESS, --config FILE)")
+    })?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.0\r\nHost: {admin}\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(format!("{head}{body}").as_bytes())?;
+    let mut answer = String::new();
+    stream
+        .take(MOST)
+        .read_to_string(&mut answer)
+        .with_context(|| format!("reading from {admin}"))?;
+    parse(&answer).with_context(|| format!("{admin} does not answer as an admin endpoint does"))
+}
+
+fn parse(answer: &str) -> Option<Answer> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.lines().next()?.split(' ').nth(1)?.parse().ok()?;
+    Some(Answer {
+        status,
+        body: body.to_owned(),
+    })
+}
+
+/// A text as one segment of a path.
+pub(super) fn segment(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_taken_apart() {
+        let answer = parse("HTTP/1.0 503 Service Unavailable\r\na: b\r\n\r\nstore: gone\n").unwrap();
+        assert_eq!((answer.status, answer.body.as_str()), (503, "store: gone\n"));
+        for odd in ["", "HTTP/1.0\r\n\r\n", "HTTP/1.0 x\r\n\r\n", "\r\n\r\n"] {
+            assert!(parse(odd).is_none(), "{odd:?}");
+        }
+        assert_eq!(segment("a b/é"), "a%20b%2F%C3%A9");
+    }
+}
