@@ -31,8 +31,9 @@ deny: ## licences and advisories, where cargo-deny is present
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; \
 	else echo "cargo-deny is not installed; skipped (cargo install cargo-deny)"; fi
 
-docs: build ## write the generated pages of the book (configuration reference)
+docs: build ## write the generated pages of the book (references of configuration and metrics)
 	mkdir -p docs/reference
 	./target/release/signalbox config reference > docs/reference/configuration.md
+	./target/release/signalbox metrics > docs/reference/metrics.md
 
 -include mk/*.mk
