@@ -14,8 +14,8 @@ use diameter::proto::{
     AvpFlags, AvpKey, CommandFlags, Message, MessageBuilder, MessageMut, Origin, ResultCode,
 };
 use diameter::{
-    Application, BoundListener, Connection, DynamicPeers, Node, NodeConfig, PeerConfig, PeerUp, Security,
-    Transport, Unanswered,
+    Application, BoundListener, Connection, DynamicPeers, Limits, Node, NodeConfig, PeerConfig, PeerUp,
+    Security, Transport, Unanswered,
 };
 
 #[global_allocator]
@@ -25,7 +25,13 @@ const S6A: [ApplicationId; 1] = [ApplicationId::tgpp(application::S6A)];
 
 fn config(host: &str) -> NodeConfig {
     let local = Capabilities::new(host, "example").with_applications(S6A);
+    // Simulators answer at once: what is measured is the relay.
+    let limits = Limits {
+        gather: Duration::ZERO,
+        ..Limits::default()
+    };
     NodeConfig {
+        limits,
         dynamic: vec![DynamicPeers::default()],
         ..NodeConfig::new(local)
     }

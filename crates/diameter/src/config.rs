@@ -80,7 +80,7 @@ impl Default for Limits {
             pending_per_peer: 1 << 17,
             write_stall: Duration::from_secs(20),
             read_stall: Duration::from_secs(20),
-            gather: Duration::from_micros(200),
+            gather: Duration::from_micros(100),
         }
     }
 }

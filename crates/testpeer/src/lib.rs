@@ -3,5 +3,6 @@
 //! A well-behaved client or server of a library cannot break the rules. These peers put raw frames on the
 //! wire, in any order and any state, and report what came back; a hostile peer is ten lines of a test.
 
+#[cfg(feature = "diameter")]
 pub mod diameter;
 pub mod http2;

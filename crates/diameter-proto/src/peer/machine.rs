@@ -10,153 +10,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::capabilities::Capabilities;
+use super::events::{DownReason, Duplicate, Input, Output, PeerSettings};
 use super::table::{Action, Event, Side, State, row};
-use super::watchdog::{Command, Health, Reopen, Watchdog};
+use super::watchdog::{Command, Health, Watchdog};
 use crate::build::MessageBuilder;
 use crate::fault::{Fault, ResultCode};
-use crate::header::CommandFlags;
 use crate::known::{self, command, disconnect_cause};
-use crate::message::{Message, MessageMut, MessageRef};
-
-/// What to do when a peer that is connected connects again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Duplicate {
-    /// Refuse the new connection, as the RFC's table does, and ask the old one at once whether it lives.
-    Reject,
-    /// Let the new connection replace the old one when the peer made both, from the same address: it
-    /// restarted, and the old connection's end has not reached us. Else as [`Duplicate::Reject`].
-    #[default]
-    ReplaceSameAddress,
-    /// Let the new connection replace the old one.
-    Replace,
-}
-
-/// How to treat a peer.
-#[derive(Clone, Debug)]
-pub struct PeerSettings {
-    /// The name the peer has to give as its Origin-Host, when we know whom we expect.
-    pub host: Option<String>,
-    /// Whether we connect, and connect again.
-    pub initiate: bool,
-    /// Watchdog interval (RFC 3539 `Twinit`).
-    pub watchdog: Duration,
-    /// When a new connection has to prove itself.
-    pub reopen: Reopen,
-    /// How long the peer may take to accept a connection.
-    pub connect_timeout: Duration,
-    /// How long the peer may take to send CEA.
-    pub capabilities_timeout: Duration,
-    /// How long the peer may take to send DPA, or to close after ours.
-    pub disconnect_timeout: Duration,
-    /// Pause before the first new attempt to connect; doubled for each further one …
-    pub reconnect_min: Duration,
-    /// … up to this.
-    pub reconnect_max: Duration,
-    /// What to do when a peer that is connected connects again.
-    pub duplicate: Duplicate,
-}
-
-impl Default for PeerSettings {
-    fn default() -> Self {
-        Self {
-            host: None,
-            initiate: false,
-            watchdog: Duration::from_secs(30),
-            reopen: Reopen::default(),
-            connect_timeout: Duration::from_secs(10),
-            capabilities_timeout: Duration::from_secs(10),
-            disconnect_timeout: Duration::from_secs(5),
-            reconnect_min: Duration::from_secs(1),
-            reconnect_max: Duration::from_secs(30),
-            duplicate: Duplicate::default(),
-        }
-    }
-}
-
-/// What happened.
-#[derive(Debug)]
-pub enum Input<'a> {
-    /// We want a connection now, whatever the back-off says.
-    Start,
-    /// The connection we wanted is there.
-    Connected {
-        /// Our address on it.
-        local: IpAddr,
-    },
-    /// The connection we wanted could not be had.
-    ConnectFailed,
-    /// The peer connected and sent this CER. Answer by [`Output::Accept`] or [`Output::Reject`].
-    ConnectedBy {
-        /// The CER.
-        cer: MessageRef<'a>,
-        /// What it says, as read by [`Capabilities::read`].
-        remote: Capabilities,
-        /// Our address on the new connection.
-        local: IpAddr,
-        /// Whether it comes from the address that the present connection goes to.
-        same_address: bool,
-    },
-    /// A message of the base protocol (CER, DWR, DPR and their answers) came.
-    Received(Side, MessageRef<'a>),
-    /// A connection broke or was closed by the peer.
-    Disconnected(Side),
-    /// Time has come.
-    Timer,
-    /// We want no connection any more; the cause goes into the DPR.
-    Stop(i32),
-}
-
-/// What is to be done. The order matters.
-#[derive(Debug)]
-pub enum Output {
-    /// Open a connection to the peer; report [`Input::Connected`] or [`Input::ConnectFailed`].
-    Connect,
-    /// The connection the CER came on is from now on the responder's.
-    Accept,
-    /// Send this on the connection the CER came on, then close it. It never becomes the responder's.
-    Reject(MessageMut),
-    /// Send this.
-    Send(Side, MessageMut),
-    /// Close this connection (or end the attempt), after what is queued on it was sent. Its end is not to
-    /// be reported.
-    Close(Side),
-    /// The peer is open on this side. When `secure`, both have announced TLS in Inband-Security-Id: the
-    /// handshake comes before anything else (the initiator is its client).
-    Up {
-        /// The connection to use.
-        side: Side,
-        /// What the peer said of itself.
-        remote: Arc<Capabilities>,
-        /// Application ids in common.
-        common: Vec<u32>,
-        /// Whether a TLS handshake has to come first.
-        secure: bool,
-    },
-    /// The peer may be given requests ([`Health::Okay`]) or should not be (any other).
-    Health(Health),
-    /// The peer is not open any more.
-    Down(DownReason),
-}
-
-/// Why a peer is not open any more.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum DownReason {
-    /// The connection broke.
-    Lost,
-    /// The watchdog went unanswered.
-    Silent,
-    /// The peer said so, for this Disconnect-Cause.
-    PeerSaid(i32),
-    /// We said so.
-    WeSaid,
-    /// The peer connected anew.
-    Replaced,
-}
+use crate::message::{Message, MessageRef};
 
 /// One peer.
 #[derive(Debug)]
 pub struct Machine {
-    local: Arc<Capabilities>,
+    pub(super) local: Arc<Capabilities>,
     settings: PeerSettings,
     state: State,
     /// Whether we were started and not stopped since.
@@ -167,19 +32,19 @@ pub struct Machine {
     initiator: bool,
     responder: bool,
     /// Our address on each.
-    addresses: [Option<IpAddr>; 2],
+    pub(super) addresses: [Option<IpAddr>; 2],
     remote: Option<Arc<Capabilities>>,
     common: Vec<u32>,
     /// The CER that still has to be answered.
-    cer: Option<Message>,
+    pub(super) cer: Option<Message>,
     watchdog: Watchdog,
     /// End of the present state, for those that may not last.
     due: Option<Instant>,
     reconnect_at: Option<Instant>,
     pause: Duration,
-    stop_cause: i32,
-    next_id: u32,
-    outputs: VecDeque<Output>,
+    pub(super) stop_cause: i32,
+    pub(super) next_id: u32,
+    pub(super) outputs: VecDeque<Output>,
 }
 
 impl Machine {
@@ -657,102 +522,6 @@ impl Machine {
         if side == Side::Responder {
             self.cer = None;
         }
-    }
-
-    fn request(&mut self, code: u32) -> MessageBuilder {
-        let mut builder = MessageBuilder::request(code, known::application::COMMON);
-        *builder.flags_mut() = CommandFlags::REQUEST;
-        self.next_id = self.next_id.wrapping_add(1);
-        builder.identifiers(self.next_id, self.next_id);
-        builder
-    }
-
-    fn push(&mut self, side: Side, builder: MessageBuilder) {
-        // Base messages are built from our own capabilities and stay far below 24 bits of length.
-        if let Ok(message) = builder.finish() {
-            self.outputs.push_back(Output::Send(side, message));
-        }
-    }
-
-    fn write_capabilities(&self, builder: &mut MessageBuilder, local: Option<IpAddr>) {
-        if self.local.addresses.is_empty() {
-            let mut own = (*self.local).clone();
-            own.addresses.extend(local);
-            own.write(builder);
-        } else {
-            self.local.write(builder);
-        }
-    }
-
-    fn send_cer(&mut self) {
-        let mut builder = self.request(command::CAPABILITIES_EXCHANGE);
-        self.write_capabilities(&mut builder, self.addresses[Side::Initiator as usize]);
-        self.push(Side::Initiator, builder);
-    }
-
-    fn send_cea(&mut self) {
-        if let Some(cer) = self.cer.take() {
-            let local = self.addresses[Side::Responder as usize];
-            let answer = self.capabilities_answer(cer.view(), local, Ok(()));
-            self.outputs.push_back(Output::Send(Side::Responder, answer));
-        }
-    }
-
-    fn capabilities_answer(
-        &self,
-        cer: MessageRef<'_>,
-        local: Option<IpAddr>,
-        outcome: Result<(), &Fault>,
-    ) -> MessageMut {
-        let mut builder = MessageBuilder::answer(&cer);
-        let code = outcome.err().map_or(ResultCode::SUCCESS, |fault| fault.code);
-        if code.is_protocol_error() {
-            *builder.flags_mut() = builder.flags_mut().with(CommandFlags::ERROR);
-        }
-        builder.put(known::RESULT_CODE, code.0);
-        self.write_capabilities(&mut builder, local);
-        if let Err(fault) = outcome {
-            builder.put(known::ERROR_MESSAGE, &fault.reason);
-            if let Some(failed) = &fault.failed_avp {
-                builder.group(known::FAILED_AVP, |group| {
-                    group.append_encoded(failed);
-                });
-            }
-        }
-        builder.finish().unwrap_or_else(|_| {
-            let fault = Fault::new(code, "");
-            MessageBuilder::error_answer_to_header(&cer.header(), &self.local.origin, &fault)
-        })
-    }
-
-    fn send_watchdog(&mut self) {
-        let Some(side) = self.open_side() else { return };
-        let mut builder = self.request(command::DEVICE_WATCHDOG);
-        builder
-            .put(known::ORIGIN_HOST, &self.local.origin.host)
-            .put(known::ORIGIN_REALM, &self.local.origin.realm)
-            .maybe(known::ORIGIN_STATE_ID, self.local.origin_state_id);
-        self.push(side, builder);
-    }
-
-    fn send_dpr(&mut self, side: Side) {
-        let cause = self.stop_cause;
-        let mut builder = self.request(command::DISCONNECT_PEER);
-        builder
-            .put(known::ORIGIN_HOST, &self.local.origin.host)
-            .put(known::ORIGIN_REALM, &self.local.origin.realm)
-            .put(known::DISCONNECT_CAUSE, cause);
-        self.push(side, builder);
-    }
-
-    /// DWA or DPA.
-    fn answer(&mut self, side: Side, request: MessageRef<'_>) {
-        let mut builder = MessageBuilder::answer(&request);
-        builder.result(ResultCode::SUCCESS, &self.local.origin);
-        if request.command() == command::DEVICE_WATCHDOG {
-            builder.maybe(known::ORIGIN_STATE_ID, self.local.origin_state_id);
-        }
-        self.push(side, builder);
     }
 }
 

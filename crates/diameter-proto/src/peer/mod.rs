@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | [`table`] | the state machine, row by row | RFC 6733 §5.6 |
 //! | [`machine`] | what the rows' actions do | RFC 6733 §5.3 to §5.6 |
+//! | [`events`] | what the machine is told, what it says, how it is set | |
 //! | [`watchdog`] | is the peer still there? | RFC 3539 §3.4 |
 //! | [`capabilities`] | CER and CEA as types, the applications in common | RFC 6733 §5.3 |
 //!
@@ -12,11 +13,14 @@
 //! itself and only tells the watchdog that something came ([`Machine::traffic`]).
 
 pub mod capabilities;
+pub mod events;
 pub mod machine;
+mod messages;
 pub mod table;
 pub mod watchdog;
 
 pub use capabilities::{ApplicationId, Capabilities};
-pub use machine::{DownReason, Duplicate, Input, Machine, Output, PeerSettings};
+pub use events::{DownReason, Duplicate, Input, Output, PeerSettings};
+pub use machine::Machine;
 pub use table::{Action, Event, Side, State};
 pub use watchdog::{Health, Reopen};

@@ -3,12 +3,16 @@
 //! | file | what happens there |
 //! |---|---|
 //! | `mod` (this) | the way of a message: in through `received`, out through `forward`, `request`, `answer` |
-//! | `peers` | the peer machines: what they want done, and what they are told |
+//! | `peers` | the peers, and what their machines are told |
+//! | `orders` | what the machines want done |
+//! | `admission` | who may connect, and where they live |
 //! | `link` | connections: made, accepted, carried over, secured, ended |
 //! | `tick` | deadlines, watchdogs, stalls |
 //! | `pace` | several messages for each system call |
 
+mod admission;
 mod link;
+mod orders;
 mod pace;
 mod peers;
 mod tick;

@@ -4,24 +4,22 @@
 use std::rc::Rc;
 
 use ahash::AHashMap;
+use diameter_proto::MessageMut;
 use diameter_proto::known;
-use diameter_proto::peer::{
-    Capabilities, DownReason, Health, Input, Machine, Output, PeerSettings, Side, State,
-};
-use diameter_proto::{CommandFlags, Fault, MessageBuilder, MessageMut, ResultCode, encode_one};
+use diameter_proto::peer::{Health, Input, Machine, Output, PeerSettings, Side, State};
 use slab::Slab;
 use tokio::task::JoinHandle;
 
 use super::{Node, Verdict};
-use crate::application::{Application, NodeEvent, PeerUp, Unanswered, UnansweredReason};
-use crate::config::{PeerConfig, Security};
+use crate::application::{Application, NodeEvent, PeerUp};
+use crate::config::PeerConfig;
 use crate::connection::{Connection, ConnectionId, Ending, Totals};
 
 /// Names a peer of a node. A configured peer keeps its id from `add_peer` to `remove_peer`, whatever happens
 /// to its connections; a dynamic one as long as it is connected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PeerId {
-    slot: u32,
+    pub(super) slot: u32,
     generation: u32,
 }
 
@@ -67,27 +65,27 @@ pub(crate) struct Peers {
 
 #[derive(Debug)]
 pub(crate) struct PeerSlot {
-    id: PeerId,
+    pub(super) id: PeerId,
     host: Box<str>,
     /// None for a dynamic peer.
     pub(super) config: Option<Rc<PeerConfig>>,
     /// The rule that let a dynamic peer in.
-    rule: usize,
+    pub(super) rule: usize,
     pub(super) machine: Machine,
-    initiator: Option<ConnectionId>,
-    responder: Option<ConnectionId>,
-    open: Option<ConnectionId>,
+    pub(super) initiator: Option<ConnectionId>,
+    pub(super) responder: Option<ConnectionId>,
+    pub(super) open: Option<ConnectionId>,
     pub(super) connecting: Option<JoinHandle<()>>,
     /// What is to be announced once TLS is up.
-    unsecured: Option<PeerUp>,
+    pub(super) unsecured: Option<PeerUp>,
     /// To be forgotten when closed.
     removed: bool,
     /// Figures of connections that ended.
-    totals: Totals,
+    pub(super) totals: Totals,
 }
 
 impl PeerSlot {
-    fn side(&mut self, side: Side) -> &mut Option<ConnectionId> {
+    pub(super) fn side(&mut self, side: Side) -> &mut Option<ConnectionId> {
         match side {
             Side::Initiator => &mut self.initiator,
             Side::Responder => &mut self.responder,
@@ -98,10 +96,10 @@ impl PeerSlot {
 /// Something a machine wants done.
 #[derive(Debug)]
 pub(crate) struct Order<S> {
-    key: usize,
-    output: Output,
+    pub(super) key: usize,
+    pub(super) output: Output,
     /// The connection a CER came on, for the outputs that are about it.
-    incoming: Option<Rc<Connection<S>>>,
+    pub(super) incoming: Option<Rc<Connection<S>>>,
 }
 
 impl<A: Application> Node<A> {
@@ -150,7 +148,7 @@ impl<A: Application> Node<A> {
         }
     }
 
-    fn new_slot(
+    pub(super) fn new_slot(
         &self,
         host: &str,
         config: Option<Rc<PeerConfig>>,
@@ -356,145 +354,6 @@ impl<A: Application> Node<A> {
         }
     }
 
-    fn received_cer(&self, from: &Rc<Connection<A::State>>, cer: MessageMut) -> Verdict {
-        let admitted = Capabilities::read(&cer).and_then(|remote| {
-            let key = self.admit(from, &remote)?;
-            Ok((key, remote))
-        });
-        match admitted {
-            Ok((Admission::Here(key), remote)) => {
-                let same_address = self.is_at(key, from);
-                let local = from.local().ip();
-                let input = Input::ConnectedBy {
-                    cer: cer.view(),
-                    remote,
-                    local,
-                    same_address,
-                };
-                self.drive(key, input, Some(from));
-                Verdict::Handled
-            }
-            Ok((Admission::Elsewhere(worker), _)) => Verdict::Elsewhere(worker, cer),
-            Err(fault) => {
-                self.app().event(
-                    self,
-                    NodeEvent::Refused {
-                        remote: from.remote(),
-                        fault: &fault,
-                    },
-                );
-                from.enqueue_base(self.refusal(&cer, &fault));
-                from.end(Ending::AfterFlush);
-                Verdict::Handled
-            }
-        }
-    }
-
-    fn refusal(&self, cer: &MessageMut, fault: &Fault) -> MessageMut {
-        let mut answer = MessageBuilder::error_answer(cer, &self.local().origin, fault);
-        let flags = if fault.code.is_protocol_error() {
-            CommandFlags::ERROR
-        } else {
-            CommandFlags::default()
-        };
-        answer.set_flags(flags);
-        answer
-    }
-
-    fn is_at(&self, key: usize, from: &Connection<A::State>) -> bool {
-        let open = self.0.peers.borrow().slots[key].open;
-        open.and_then(|id| self.connection(id))
-            .is_some_and(|open| open.remote().ip() == from.remote().ip())
-    }
-
-    /// Who is this, may they connect, and where do they live?
-    fn admit(&self, from: &Rc<Connection<A::State>>, remote: &Capabilities) -> Result<Admission, Fault> {
-        let host = &remote.origin.host;
-        let known = Self::by_host(&self.0.peers.borrow().by_host, host);
-        if known.is_none()
-            && let Some((directory, worker)) = &self.0.directory
-        {
-            let home = directory.claim(host, *worker);
-            if home != *worker {
-                return Ok(Admission::Elsewhere(home));
-            }
-        }
-        let outcome = self.admit_here(from, remote, known);
-        if known.is_none() && outcome.is_err() {
-            self.release(host);
-        }
-        outcome.map(Admission::Here)
-    }
-
-    fn admit_here(
-        &self,
-        from: &Rc<Connection<A::State>>,
-        remote: &Capabilities,
-        known: Option<usize>,
-    ) -> Result<usize, Fault> {
-        let host = &remote.origin.host;
-        let tls = self.is_tls(from);
-        self.check_certificate(from, host)?;
-        if self.0.stopping.get() {
-            return Err(Fault::new(ResultCode::TOO_BUSY, "this node is stopping"));
-        }
-        if let Some(key) = known {
-            let peers = self.0.peers.borrow();
-            let wants_tls = peers.slots[key]
-                .config
-                .as_ref()
-                .is_some_and(|config| matches!(config.security, Security::Tls(_)));
-            if wants_tls && !tls {
-                return Err(Fault::new(
-                    ResultCode::NO_COMMON_SECURITY,
-                    format!("{host} has to come over TLS"),
-                ));
-            }
-            return Ok(key);
-        }
-        let unknown = || {
-            Fault::new(
-                ResultCode::UNKNOWN_PEER,
-                format!("{host} is not a peer of this node"),
-            )
-        };
-        let address = from.remote().ip();
-        let (index, rule) = self
-            .0
-            .config
-            .dynamic
-            .iter()
-            .enumerate()
-            .find(|(_, rule)| rule.admits(&remote.origin.realm, address, tls))
-            .ok_or_else(unknown)?;
-        let taken = {
-            let peers = self.0.peers.borrow();
-            peers
-                .slots
-                .iter()
-                .filter(|(_, slot)| slot.config.is_none() && slot.rule == index)
-                .count()
-        };
-        if taken >= rule.max {
-            return Err(Fault::new(
-                ResultCode::TOO_BUSY,
-                format!("{taken} dynamic peers are connected, the most this rule allows"),
-            ));
-        }
-        let settings = PeerSettings {
-            host: Some(host.clone()),
-            initiate: false,
-            ..rule.settings.clone()
-        };
-        Ok(self.new_slot(host, None, index, settings))
-    }
-
-    fn release(&self, host: &str) {
-        if let Some((directory, worker)) = &self.0.directory {
-            directory.release(host, *worker);
-        }
-    }
-
     /// A dynamic or removed peer is forgotten when its machine is closed and has nothing more to do.
     fn forget_if_done(&self, key: usize) {
         let forgotten = {
@@ -511,168 +370,8 @@ impl<A: Application> Node<A> {
         self.release(&forgotten.host);
     }
 
-    // ---- done -------------------------------------------------------------------------------------------
-
-    fn execute(&self, order: Order<A::State>) {
-        let Order {
-            key,
-            output,
-            incoming,
-        } = order;
-        match output {
-            Output::Connect => self.spawn_connect(key),
-            Output::Accept => {
-                if let Some(connection) = incoming {
-                    connection.binding.set(Some((key, Side::Responder)));
-                    self.with_slot(key, |slot| slot.responder = Some(connection.id()));
-                    self.handshake_done();
-                }
-            }
-            Output::Reject(answer) => {
-                if let Some(connection) = incoming {
-                    connection.enqueue_base(answer);
-                    connection.end(Ending::AfterFlush);
-                }
-            }
-            Output::Send(side, message) => {
-                let id = self.with_slot(key, |slot| *slot.side(side)).flatten();
-                if let Some(connection) = id.and_then(|id| self.connection(id)) {
-                    connection.enqueue_base(message);
-                }
-            }
-            Output::Close(side) => self.close(key, side),
-            Output::Up {
-                side,
-                remote,
-                common,
-                secure,
-            } => {
-                let configured = self
-                    .with_slot(key, |slot| slot.config.is_some())
-                    .unwrap_or_default();
-                let id = self.with_slot(key, |slot| *slot.side(side)).flatten();
-                let Some(connection) = id.and_then(|id| self.connection(id)) else {
-                    return;
-                };
-                let tls = self.is_tls(&connection);
-                let Some(id) = self.with_slot(key, |slot| {
-                    slot.open = Some(connection.id());
-                    slot.id
-                }) else {
-                    return;
-                };
-                let up = PeerUp {
-                    id,
-                    remote,
-                    common,
-                    configured,
-                    tls,
-                };
-                if secure && !tls {
-                    self.with_slot(key, |slot| slot.unsecured = Some(up));
-                    connection.secure.set(true);
-                    connection.wake();
-                } else {
-                    self.announce(&connection, up);
-                }
-            }
-            Output::Health(health) => {
-                let id = self.with_slot(key, |slot| slot.open).flatten();
-                if let Some(connection) = id.and_then(|id| self.connection(id)) {
-                    connection.health.set(health);
-                    if connection.is_open() {
-                        self.app().peer_health(self, &connection, health);
-                    }
-                }
-            }
-            Output::Down(reason) => {
-                let id = self.with_slot(key, |slot| {
-                    slot.unsecured = None;
-                    slot.open.take()
-                });
-                if let Some(connection) = id.flatten().and_then(|id| self.connection(id)) {
-                    self.down(&connection, reason);
-                }
-            }
-        }
-    }
-
     pub(super) fn with_slot<T>(&self, key: usize, then: impl FnOnce(&mut PeerSlot) -> T) -> Option<T> {
         self.0.peers.borrow_mut().slots.get_mut(key).map(then)
-    }
-
-    fn announce(&self, connection: &Rc<Connection<A::State>>, up: PeerUp) {
-        tracing::info!(peer = up.remote.origin.host, remote = %connection.remote(), tls = up.tls, "peer is open");
-        let state = self.app().peer_up(self, connection, &up);
-        let route_record = encode_one(known::ROUTE_RECORD, &up.remote.origin.host);
-        connection.establish(up, route_record, state);
-        connection.open.set(true);
-    }
-
-    /// TLS is up on a connection whose peer waited for that to be announced.
-    pub(super) fn announce_secured(&self, connection: &Rc<Connection<A::State>>) {
-        let Some((key, _)) = connection.binding.get() else {
-            return;
-        };
-        let up = self.with_slot(key, |slot| slot.unsecured.take()).flatten();
-        if let Some(up) = up {
-            self.announce(connection, PeerUp { tls: true, ..up });
-            self.app().peer_health(self, connection, connection.health());
-        }
-    }
-
-    fn close(&self, key: usize, side: Side) {
-        let (id, connecting) = self
-            .with_slot(key, |slot| {
-                let connecting = if side == Side::Initiator {
-                    slot.connecting.take()
-                } else {
-                    None
-                };
-                (slot.side(side).take(), connecting)
-            })
-            .unwrap_or_default();
-        if let Some(task) = connecting {
-            task.abort();
-        }
-        if let Some(connection) = id.and_then(|id| self.connection(id)) {
-            connection.binding.set(None);
-            connection.end(Ending::AfterFlush);
-        }
-    }
-
-    fn down(&self, connection: &Rc<Connection<A::State>>, reason: DownReason) {
-        connection.open.set(false);
-        connection.health.set(Health::Down);
-        if let Some(up) = connection.peer() {
-            tracing::info!(peer = up.remote.origin.host, ?reason, "peer is down");
-            self.app().peer_down(self, connection, reason);
-        }
-        if let Some(id) = connection.peer().map(|up| up.id) {
-            self.with_slot(id.slot as usize, |slot| {
-                if slot.id == id {
-                    slot.totals.add(connection.figures());
-                }
-            });
-        }
-        self.give_up_pending(connection);
-    }
-
-    /// Whatever waits for an answer of this connection waits in vain.
-    pub(super) fn give_up_pending(&self, connection: &Rc<Connection<A::State>>) {
-        loop {
-            let waiting = self.0.pending.borrow_mut().take_any(connection.id().slot);
-            let Some(waiting) = waiting else { return };
-            self.app().unanswered(
-                self,
-                Unanswered {
-                    context: waiting.context,
-                    connection: connection.clone(),
-                    why: UnansweredReason::ConnectionLost,
-                    kept: waiting.kept,
-                },
-            );
-        }
     }
 
     /// A connection that belonged to a peer broke.
@@ -693,9 +392,4 @@ impl<A: Application> Node<A> {
             None,
         );
     }
-}
-
-enum Admission {
-    Here(usize),
-    Elsewhere(usize),
 }

@@ -1,0 +1,172 @@
+//! What the peer machines want done, and how it is done: connections opened, given up, closed, messages sent,
+//! the application told.
+
+use std::rc::Rc;
+
+use diameter_proto::peer::{DownReason, Health, Output, Side};
+use diameter_proto::{encode_one, known};
+
+use super::Node;
+use super::peers::Order;
+use crate::application::{Application, PeerUp, Unanswered, UnansweredReason};
+use crate::connection::{Connection, Ending};
+
+impl<A: Application> Node<A> {
+    pub(super) fn execute(&self, order: Order<A::State>) {
+        let Order {
+            key,
+            output,
+            incoming,
+        } = order;
+        match output {
+            Output::Connect => self.spawn_connect(key),
+            Output::Accept => {
+                if let Some(connection) = incoming {
+                    connection.binding.set(Some((key, Side::Responder)));
+                    self.with_slot(key, |slot| slot.responder = Some(connection.id()));
+                    self.handshake_done();
+                }
+            }
+            Output::Reject(answer) => {
+                if let Some(connection) = incoming {
+                    connection.enqueue_base(answer);
+                    connection.end(Ending::AfterFlush);
+                }
+            }
+            Output::Send(side, message) => {
+                let id = self.with_slot(key, |slot| *slot.side(side)).flatten();
+                if let Some(connection) = id.and_then(|id| self.connection(id)) {
+                    connection.enqueue_base(message);
+                }
+            }
+            Output::Close(side) => self.close(key, side),
+            Output::Up {
+                side,
+                remote,
+                common,
+                secure,
+            } => {
+                let configured = self
+                    .with_slot(key, |slot| slot.config.is_some())
+                    .unwrap_or_default();
+                let id = self.with_slot(key, |slot| *slot.side(side)).flatten();
+                let Some(connection) = id.and_then(|id| self.connection(id)) else {
+                    return;
+                };
+                let tls = self.is_tls(&connection);
+                let Some(id) = self.with_slot(key, |slot| {
+                    slot.open = Some(connection.id());
+                    slot.id
+                }) else {
+                    return;
+                };
+                let up = PeerUp {
+                    id,
+                    remote,
+                    common,
+                    configured,
+                    tls,
+                };
+                if secure && !tls {
+                    self.with_slot(key, |slot| slot.unsecured = Some(up));
+                    connection.secure.set(true);
+                    connection.wake();
+                } else {
+                    self.announce(&connection, up);
+                }
+            }
+            Output::Health(health) => {
+                let id = self.with_slot(key, |slot| slot.open).flatten();
+                if let Some(connection) = id.and_then(|id| self.connection(id)) {
+                    connection.health.set(health);
+                    if connection.is_open() {
+                        self.app().peer_health(self, &connection, health);
+                    }
+                }
+            }
+            Output::Down(reason) => {
+                let id = self.with_slot(key, |slot| {
+                    slot.unsecured = None;
+                    slot.open.take()
+                });
+                if let Some(connection) = id.flatten().and_then(|id| self.connection(id)) {
+                    self.down(&connection, reason);
+                }
+            }
+        }
+    }
+
+    fn announce(&self, connection: &Rc<Connection<A::State>>, up: PeerUp) {
+        tracing::info!(peer = up.remote.origin.host, remote = %connection.remote(), tls = up.tls, "peer is open");
+        let state = self.app().peer_up(self, connection, &up);
+        let route_record = encode_one(known::ROUTE_RECORD, &up.remote.origin.host);
+        connection.establish(up, route_record, state);
+        connection.open.set(true);
+    }
+
+    /// TLS is up on a connection whose peer waited for that to be announced.
+    pub(super) fn announce_secured(&self, connection: &Rc<Connection<A::State>>) {
+        let Some((key, _)) = connection.binding.get() else {
+            return;
+        };
+        let up = self.with_slot(key, |slot| slot.unsecured.take()).flatten();
+        if let Some(up) = up {
+            self.announce(connection, PeerUp { tls: true, ..up });
+            self.app().peer_health(self, connection, connection.health());
+        }
+    }
+
+    fn close(&self, key: usize, side: Side) {
+        let (id, connecting) = self
+            .with_slot(key, |slot| {
+                let connecting = if side == Side::Initiator {
+                    slot.connecting.take()
+                } else {
+                    None
+                };
+                (slot.side(side).take(), connecting)
+            })
+            .unwrap_or_default();
+        if let Some(task) = connecting {
+            task.abort();
+        }
+        if let Some(connection) = id.and_then(|id| self.connection(id)) {
+            connection.binding.set(None);
+            connection.end(Ending::AfterFlush);
+        }
+    }
+
+    fn down(&self, connection: &Rc<Connection<A::State>>, reason: DownReason) {
+        connection.open.set(false);
+        connection.health.set(Health::Down);
+        if let Some(up) = connection.peer() {
+            tracing::info!(peer = up.remote.origin.host, ?reason, "peer is down");
+            self.app().peer_down(self, connection, reason);
+        }
+        if let Some(id) = connection.peer().map(|up| up.id) {
+            self.with_slot(id.slot as usize, |slot| {
+                if slot.id == id {
+                    slot.totals.add(connection.figures());
+                }
+            });
+        }
+        self.give_up_pending(connection);
+    }
+
+    /// Whatever waits for an answer of this connection waits in vain.
+    pub(super) fn give_up_pending(&self, connection: &Rc<Connection<A::State>>) {
+        loop {
+            let waiting = self.0.pending.borrow_mut().take_any(connection.id().slot);
+            let Some(waiting) = waiting else { return };
+            self.app().unanswered(
+                self,
+                Unanswered {
+                    context: waiting.context,
+                    connection: connection.clone(),
+                    why: UnansweredReason::ConnectionLost,
+                    kept: waiting.kept,
+                },
+            );
+        }
+    }
+}
