@@ -9,6 +9,8 @@ use std::io::IoSlice;
 use bytes::{Buf, Bytes};
 use smallvec::SmallVec;
 
+use crate::io;
+
 /// A body: zero or more segments of shared bytes. Cloning it shares them.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
@@ -50,6 +52,12 @@ impl Body {
     #[must_use]
     pub fn segments(&self) -> &[Bytes] {
         &self.segments[self.at..]
+    }
+
+    /// Offers the first segments to the writer, which then shares them instead of copying them.
+    pub(crate) fn offer(&self, count: usize) {
+        let segments = self.segments();
+        io::offer(&segments[..segments.len().min(count)]);
     }
 
     /// The bytes in one piece. Copies only when there are several segments.

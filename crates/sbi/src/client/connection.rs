@@ -16,6 +16,7 @@ use tokio_rustls::TlsConnector;
 
 use super::config::ClientConfig;
 use super::error::{SendError, SendErrorKind};
+use super::outgoing::Outgoing;
 use super::pace::Pace;
 use super::pool::Pool;
 use crate::body::Body;
@@ -28,7 +29,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<Response, SendError>>>>;
 /// A connection that requests can be sent on.
 pub(super) struct Connection {
     /// `None` once the connection takes no more requests.
-    sender: RefCell<Option<SendRequest<Body>>>,
+    sender: RefCell<Option<SendRequest<Outgoing>>>,
     in_progress: Cell<u32>,
     streams_max: u32,
     body_max: usize,
@@ -115,7 +116,7 @@ impl Connection {
         if !bodiless {
             // The engine queues what the peer's window does not take yet.
             stream
-                .send_data(body, true)
+                .send_data(Outgoing(body), true)
                 .map_err(|error| NotBegun::Failed(SendError::of_stream(&error)))?;
         }
         self.in_progress.set(self.in_progress.get() + 1);
@@ -244,7 +245,7 @@ where
         .initial_connection_window_size(window(stream_window.max(config.max_arriving.bytes())))
         .max_concurrent_reset_streams(1_000)
         .reset_stream_duration(Duration::from_secs(1));
-    let mut handshake = pin!(engine.handshake::<_, Body>(gather));
+    let mut handshake = pin!(engine.handshake::<_, Outgoing>(gather));
     let (sender, engine) = poll_fn(|cx| {
         let done = handshake.as_mut().poll(cx);
         // An error of the socket shows in the handshake as well.
@@ -280,7 +281,7 @@ where
 
 /// Moves the bytes of a connection until it ends, is idle for too long, or answers no probe.
 async fn drive<T>(
-    mut engine: h2::client::Connection<Gather<T>, Body>,
+    mut engine: h2::client::Connection<Gather<T>, Outgoing>,
     driver: Driver<T>,
     connection: &Rc<Connection>,
     config: &ClientConfig,

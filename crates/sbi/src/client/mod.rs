@@ -14,6 +14,7 @@ mod config;
 mod connection;
 mod error;
 mod origin;
+mod outgoing;
 mod pace;
 mod pool;
 

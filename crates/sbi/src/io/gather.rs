@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_util::io::poll_read_buf;
 
-use super::watch::FrameWatch;
+use super::input::Input;
+use super::offer;
+use super::output::Output;
+use super::watch::{FrameWatch, PREFACE};
 
 /// Sizes of the buffers of a connection, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +34,8 @@ impl Default for IoSizes {
 struct State<T> {
     io: T,
     sizes: IoSizes,
-    input: BytesMut,
-    output: Vec<u8>,
-    output_at: usize,
+    input: Input,
+    output: Output,
     watch: Option<FrameWatch>,
     /// When the peer last took bytes, or when there last were none to take.
     progress: Instant,
@@ -59,9 +59,8 @@ pub(crate) fn pair<T>(
     let state = Rc::new(RefCell::new(State {
         io,
         sizes,
-        input: BytesMut::new(),
-        output: Vec::new(),
-        output_at: 0,
+        input: Input::new(if watch.is_some() { PREFACE } else { 0 }),
+        output: Output::default(),
         watch,
         progress: now,
         bytes_in: 0,
@@ -78,8 +77,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
 
     /// Bytes that wait for the peer.
     pub(crate) fn waiting(&self) -> usize {
-        let state = self.0.borrow();
-        state.output.len() - state.output_at
+        self.0.borrow().output.len()
     }
 
     /// When the peer last took bytes.
@@ -124,35 +122,28 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> State<T> {
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.output_at == self.output.len() {
+        if self.output.len() == 0 {
             return Poll::Ready(Ok(()));
         }
-        while self.output_at < self.output.len() {
-            let wrote = ready!(Pin::new(&mut self.io).poll_write(cx, &self.output[self.output_at..]))?;
+        while self.output.len() > 0 {
+            let wrote = ready!(self.output.poll_write(&mut self.io, cx))?;
             if wrote == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.output_at += wrote;
             self.bytes_out += wrote as u64;
             self.progress = Instant::now();
-        }
-        self.output_at = 0;
-        self.output.clear();
-        // A burst leaves no large buffer behind on a quiet connection.
-        if self.output.capacity() > self.sizes.write {
-            self.output = Vec::new();
         }
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
     /// Makes room for `wanted` more bytes; waits for the socket only when the buffer is full.
     fn make_room(&mut self, wanted: usize, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.output.len() - self.output_at + wanted <= self.sizes.write {
+        if self.output.len() + wanted <= self.sizes.write {
             return Poll::Ready(Ok(()));
         }
         match self.drain(cx)? {
             Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending if self.output.len() - self.output_at < self.sizes.write => Poll::Ready(Ok(())),
+            Poll::Pending if self.output.len() < self.sizes.write => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         }
     }
@@ -161,27 +152,22 @@ impl<T: AsyncRead + AsyncWrite + Unpin> State<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gather<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut state = self.0.borrow_mut();
-        let state = &mut *state;
-        if state.input.is_empty() {
-            state.input.clear();
-            state.input.reserve(state.sizes.read);
-            match poll_read_buf(Pin::new(&mut state.io), cx, &mut state.input) {
-                Poll::Ready(read) => {
-                    state.bytes_in += read? as u64;
-                    if let Some(watch) = &mut state.watch {
-                        watch.feed(&state.input, Instant::now());
-                    }
+        let State {
+            io,
+            sizes,
+            input,
+            watch,
+            bytes_in,
+            ..
+        } = &mut *state;
+        while !input.hand_over(into) {
+            let read = input.poll_fill(io, sizes.read, cx, |bytes| {
+                if let Some(watch) = watch {
+                    watch.feed(bytes, Instant::now());
                 }
-                Poll::Pending => {
-                    // Nothing to read: an idle connection keeps no buffer.
-                    state.input = BytesMut::new();
-                    return Poll::Pending;
-                }
-            }
+            });
+            *bytes_in += ready!(read)? as u64;
         }
-        let taken = state.input.len().min(into.remaining());
-        into.put_slice(&state.input[..taken]);
-        state.input.advance(taken);
         Poll::Ready(Ok(()))
     }
 }
@@ -190,7 +176,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gather<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut state = self.0.borrow_mut();
         ready!(state.make_room(bytes.len(), cx))?;
-        state.output.extend_from_slice(bytes);
+        state.output.push(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -203,8 +189,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gather<T> {
         let len = parts.iter().map(|part| part.len()).sum();
         ready!(state.make_room(len, cx))?;
         for part in parts {
-            state.output.extend_from_slice(part);
+            state.output.push(part);
         }
+        offer::withdraw();
         Poll::Ready(Ok(len))
     }
 

@@ -5,9 +5,13 @@
 //! that all streams have written meanwhile leaves in one system call. Reads fill a large buffer likewise.
 
 mod gather;
+mod input;
+mod offer;
+mod output;
 mod watch;
 
 pub(crate) use gather::{Driver, Gather, IoSizes, pair};
+pub(crate) use offer::offer;
 pub(crate) use watch::{Flood, FrameLimits, FrameWatch};
 
 /// The largest frame we take: a usual body arrives in one piece.

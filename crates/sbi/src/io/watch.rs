@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 /// Length of the client's preface (RFC 9113 §3.4).
-const PREFACE: usize = 24;
+pub(super) const PREFACE: usize = 24;
 const HEAD: usize = 9;
 
 const HEADERS: u8 = 1;

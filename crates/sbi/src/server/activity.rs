@@ -161,6 +161,7 @@ impl Buf for Outgoing {
     }
 
     fn chunks_vectored<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+        self.body.offer(out.len());
         self.body.chunks_vectored(out)
     }
 
