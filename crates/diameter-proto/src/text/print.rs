@@ -119,7 +119,16 @@ impl PrintMessage<'_> {
                 Err(_) => raw(f),
             },
             AvpType::Unsigned64 => match data.try_into() {
-                Ok(bytes) => write!(f, "{}", u64::from_be_bytes(bytes)),
+                Ok(bytes) => {
+                    let number = u64::from_be_bytes(bytes);
+                    match i64::try_from(number)
+                        .ok()
+                        .and_then(|number| definition.value_name(number))
+                    {
+                        Some(name) => f.write_str(name),
+                        None => write!(f, "{number}"),
+                    }
+                }
                 Err(_) => raw(f),
             },
             // Floats as their bits: text would not always give the same bits back.

@@ -3,4 +3,5 @@
 mod exercise;
 mod fuzz;
 mod peers;
+mod vectors;
 mod world;
