@@ -504,6 +504,9 @@ impl Service for Worker {
             (Some("nnrf-disc"), Some("v1"), Some("nf-instances"), None) => {
                 api::discovery::discover(self, request).await
             }
+            (Some("nnrf-disc"), Some("v1"), Some("searches"), Some(search)) => {
+                api::searches::search(&self, &request, search)
+            }
             (Some("nnrf-nfm"), Some("v1"), Some("nf-instances"), None) => {
                 api::management::collection(&self, &request)
             }

@@ -10,33 +10,49 @@
 //! ```
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use ahash::AHashMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use model::NfType;
 use sbi::{Body, Request, Response};
 
-use crate::discovery::{About, Answer, ParamFault, Policy, Query, select};
+use crate::discovery::{About, Answer, Class, Classes, Extent, ParamFault, Policy, Query, select};
 use crate::events::Event;
 use crate::forwarding::{Destination, Question};
+use crate::registry::TypeTable;
 use crate::service::Worker;
 use crate::slf::Resolution;
 
 /// Queries a worker knows, with the answers it has given.
 pub(crate) struct Plans {
-    by_query: RefCell<AHashMap<Box<str>, Rc<Plan>>>,
+    known: RefCell<Generations>,
+    /// Subscriber classes by NF type, as of a state of its profiles.
+    classes: RefCell<AHashMap<NfType, (u64, Rc<Classes>)>>,
+    /// Bytes of the answers kept.
+    kept: Cell<usize>,
     queries_max: usize,
     answers_max: usize,
+    bytes_max: usize,
     policy: Policy,
+}
+
+/// Plans in two generations: when the young one is full it becomes the old one, and the old one goes. What
+/// is asked for now and then stays, what is never asked for again goes, and nothing is ever walked through.
+#[derive(Default)]
+struct Generations {
+    young: AHashMap<Box<str>, Rc<Plan>>,
+    old: AHashMap<Box<str>, Rc<Plan>>,
 }
 
 /// A parsed query and its answers.
 struct Plan {
     query: Query,
+    /// The query as text, without its subscriber.
+    text: Box<str>,
     /// `target-nf-type`, which every parsed query has.
     target: NfType,
     answers: RefCell<Answers>,
@@ -46,33 +62,107 @@ struct Plan {
 #[derive(Default)]
 struct Answers {
     generation: u64,
-    by_group: AHashMap<GroupKey, Rc<Answer>>,
+    classes: Rc<Classes>,
+    by_key: AHashMap<Key, Rc<Answer>>,
 }
 
-/// What an answer depends on beside query and registry.
+/// What an answer depends on beside query and registry: the subscriber's group and class.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum GroupKey {
+struct Key {
+    group: Group,
+    class: Class,
+}
+
+/// What the location function says.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Group {
     /// No subscriber, or nobody could be asked for the group.
     NotAsked,
-    NoGroup,
-    Group(Arc<str>),
+    None,
+    Is(Arc<str>),
+}
+
+impl Group {
+    fn as_about(&self) -> Option<Option<&str>> {
+        match self {
+            Self::NotAsked => None,
+            Self::None => Some(None),
+            Self::Is(group) => Some(Some(group)),
+        }
+    }
 }
 
 impl Plans {
     pub(crate) fn new(settings: &crate::config::Discovery) -> Self {
         Self {
-            by_query: RefCell::default(),
-            queries_max: settings.cached_queries.max(1),
+            known: RefCell::default(),
+            classes: RefCell::default(),
+            kept: Cell::new(0),
+            queries_max: settings.cached_queries.max(2),
             answers_max: settings.cached_answers_per_query.max(1),
+            bytes_max: settings.cached_bytes.as_usize(),
             policy: settings.policy(),
         }
     }
 
     /// The plan of a query string without its subscriber.
     fn of(&self, text: &str) -> Result<Rc<Plan>, ParamFault> {
-        if let Some(plan) = self.by_query.borrow().get(text) {
+        let mut known = self.known.borrow_mut();
+        if let Some(plan) = known.young.get(text) {
             return Ok(plan.clone());
         }
+        let plan = match known.old.remove(text) {
+            Some(plan) => plan,
+            None => Rc::new(Plan::parse(text)?),
+        };
+        if known.young.len() >= self.queries_max / 2 {
+            self.forget_old(&mut known);
+        }
+        known.young.insert(text.into(), plan.clone());
+        Ok(plan)
+    }
+
+    fn forget_old(&self, known: &mut Generations) {
+        known.old = std::mem::take(&mut known.young);
+        // Counted anew: a plan may have been in use, and have got answers, after it was forgotten.
+        let bytes = known.old.values().map(|plan| plan.answers.borrow().bytes());
+        self.kept.set(bytes.sum());
+    }
+
+    fn classes_of(&self, target: &NfType, table: Option<&TypeTable>) -> Rc<Classes> {
+        let Some(table) = table else { return Rc::default() };
+        let mut known = self.classes.borrow_mut();
+        match known.get(target) {
+            Some((generation, classes)) if *generation == table.generation() => classes.clone(),
+            _ => {
+                let classes = Rc::new(Classes::of(table));
+                known.insert(target.clone(), (table.generation(), classes.clone()));
+                classes
+            }
+        }
+    }
+
+    fn keep(&self, plan: &Plan, key: Key, answer: &Rc<Answer>) {
+        if self.kept.get() + answer.body.len() > self.bytes_max {
+            let mut known = self.known.borrow_mut();
+            self.forget_old(&mut known);
+            drop(known);
+            if self.kept.get() + answer.body.len() > self.bytes_max {
+                return;
+            }
+        }
+        let mut answers = plan.answers.borrow_mut();
+        if answers.by_key.len() >= self.answers_max {
+            self.kept.set(self.kept.get().saturating_sub(answers.bytes()));
+            answers.by_key.clear();
+        }
+        self.kept.set(self.kept.get() + answer.body.len());
+        answers.by_key.insert(key, answer.clone());
+    }
+}
+
+impl Plan {
+    fn parse(text: &str) -> Result<Self, ParamFault> {
         let uri = http::Uri::try_from(format!("/?{text}"))
             .map_err(|_| ParamFault::new("query", "expected a URI query"))?;
         let pairs =
@@ -82,17 +172,18 @@ impl Plans {
             .target
             .clone()
             .ok_or_else(|| ParamFault::missing("target-nf-type"))?;
-        let plan = Rc::new(Plan {
+        Ok(Self {
             query,
+            text: text.into(),
             target,
             answers: RefCell::default(),
-        });
-        let mut plans = self.by_query.borrow_mut();
-        if plans.len() >= self.queries_max {
-            plans.clear();
-        }
-        plans.insert(text.into(), plan.clone());
-        Ok(plan)
+        })
+    }
+}
+
+impl Answers {
+    fn bytes(&self) -> usize {
+        self.by_key.values().map(|answer| answer.body.len()).sum()
     }
 }
 
@@ -124,12 +215,12 @@ async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault>
         Some(subscriber) if !plan.query.names_groups && worker.slf().concerns(&plan.target) => {
             let snapshot = worker.snapshot();
             match worker.slf().group_of(&plan.target, subscriber, &snapshot).await {
-                Resolution::Group(group) => GroupKey::Group(group),
-                Resolution::Unknown => GroupKey::NoGroup,
-                Resolution::Unavailable => GroupKey::NotAsked,
+                Resolution::Group(group) => Group::Is(group),
+                Resolution::Unknown => Group::None,
+                Resolution::Unavailable => Group::NotAsked,
             }
         }
-        _ => GroupKey::NotAsked,
+        _ => Group::NotAsked,
     };
     let answer = answer_of(worker, &plan, supi, gpsi, group);
     worker.counters().count(Event::Discovered);
@@ -166,46 +257,75 @@ fn answer_of(
     plan: &Plan,
     supi: Option<Cow<'_, str>>,
     gpsi: Option<Cow<'_, str>>,
-    group: GroupKey,
+    group: Group,
 ) -> Rc<Answer> {
     let snapshot = worker.snapshot();
-    let table = snapshot.of_type(&plan.target);
-    let generation = table.map_or(0, |table| table.generation());
-    {
+    let table = snapshot.of_type(&plan.target).map(|table| &**table);
+    let generation = table.map_or(0, TypeTable::generation);
+    let plans = worker.plans();
+    let class = {
         let mut answers = plan.answers.borrow_mut();
         if answers.generation != generation {
-            answers.generation = generation;
-            answers.by_group.clear();
+            plans.kept.set(plans.kept.get().saturating_sub(answers.bytes()));
+            *answers = Answers {
+                generation,
+                classes: plans.classes_of(&plan.target, table),
+                by_key: AHashMap::new(),
+            };
         }
-        if let Some(answer) = answers.by_group.get(&group) {
-            worker.counters().count(Event::AnswerReused);
-            return answer.clone();
-        }
-    }
-    let located = match &group {
-        GroupKey::NotAsked => None,
-        GroupKey::NoGroup => Some(None),
-        GroupKey::Group(group) => Some(Some(&**group)),
+        answers.classes.class(supi.as_deref(), gpsi.as_deref())
     };
-    let plans = worker.plans();
+    let key = class.map(|class| Key {
+        group: group.clone(),
+        class,
+    });
+    if let Some(key) = &key
+        && let Some(answer) = plan.answers.borrow().by_key.get(key)
+    {
+        worker.counters().count(Event::AnswerReused);
+        return answer.clone();
+    }
     let about = About {
         supi: supi.as_deref(),
         gpsi: gpsi.as_deref(),
-        group: located,
+        group: group.as_about(),
     };
-    let selection = select(&plan.query, about, table.map(|table| &**table), &plans.policy);
-    let answer = Rc::new(selection.answer);
-    if selection.by_group_only {
-        let mut answers = plan.answers.borrow_mut();
-        if answers.by_group.len() >= plans.answers_max {
-            answers.by_group.clear();
-        }
-        answers.by_group.insert(group, answer.clone());
+    // A stored search must not name a subscriber to whoever shares the answer.
+    let shared = (supi.is_none() && gpsi.is_none()) || plan.answers.borrow().classes.is_trivial();
+    let search = shared
+        .then(|| super::searches::id_of(&plan.text, about.group))
+        .flatten();
+    let answer = Rc::new(select(
+        &plan.query,
+        about,
+        table,
+        &plans.policy,
+        &Extent::Page(search),
+    ));
+    if let Some(key) = key {
+        plans.keep(plan, key, &answer);
     }
     answer
 }
 
-fn respond(worker: &Worker, request: &Request, answer: &Answer) -> Response {
+/// The answer of a stored search: the query is asked again, of the registry as it is now.
+pub(super) fn stored(
+    worker: &Worker,
+    text: &str,
+    group: Option<Option<&str>>,
+    extent: &Extent,
+) -> Result<Answer, ParamFault> {
+    let plan = worker.plans().of(text)?;
+    let snapshot = worker.snapshot();
+    let table = snapshot.of_type(&plan.target).map(|table| &**table);
+    let about = About {
+        group,
+        ..About::default()
+    };
+    Ok(select(&plan.query, about, table, &worker.plans().policy, extent))
+}
+
+pub(super) fn respond(worker: &Worker, request: &Request, answer: &Answer) -> Response {
     let headers = request.headers();
     let etag = answer.etag.to_str().unwrap_or_default();
     let mut response = if sbi::etag::none_match_hits(headers, etag) {
@@ -222,10 +342,9 @@ fn respond(worker: &Worker, request: &Request, answer: &Answer) -> Response {
             response
         }
     };
-    let fresh = format!("max-age={}", answer.validity);
-    if let Ok(value) = HeaderValue::from_str(&fresh) {
-        response.headers_mut().insert(CACHE_CONTROL, value);
-    }
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, answer.freshness.clone());
     response.headers_mut().insert(ETAG, answer.etag.clone());
     response
 }

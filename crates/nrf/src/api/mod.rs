@@ -4,6 +4,7 @@ pub(crate) mod access_token;
 pub(crate) mod bootstrapping;
 pub(crate) mod discovery;
 pub(crate) mod management;
+pub(crate) mod searches;
 pub(crate) mod subscriptions;
 
 use http::header::ALLOW;

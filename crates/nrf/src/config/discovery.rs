@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::Period;
+use settings::{ByteSize, Period};
 
 use crate::discovery::{Localities, Policy};
 
@@ -26,8 +26,10 @@ pub struct Discovery {
     pub localities: Localities,
     /// Distinct queries whose parsed form and answers a worker keeps.
     pub cached_queries: usize,
-    /// Answers (one per subscriber group) kept for a query.
+    /// Answers (one per group and class of subscribers) kept for a query.
     pub cached_answers_per_query: usize,
+    /// Bytes of answers that a worker keeps.
+    pub cached_bytes: ByteSize,
 }
 
 impl Default for Discovery {
@@ -41,6 +43,7 @@ impl Default for Discovery {
             localities: Localities::default(),
             cached_queries: 4_096,
             cached_answers_per_query: 256,
+            cached_bytes: ByteSize::mib(64),
         }
     }
 }

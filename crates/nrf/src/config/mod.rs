@@ -33,6 +33,7 @@ pub struct Config {
     /// Addresses of the service-based interface.
     pub listen: Listen,
     /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
+    #[schemars(extend("format" = "socket-address"))]
     pub admin: SocketAddr,
     /// Worker threads, each with listeners and connections of its own. 0: one per core.
     pub workers: usize,

@@ -1,9 +1,23 @@
 //! Answers as bytes: assembled from pieces that were serialised when the profiles were written.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use std::sync::Arc;
 
-use super::select::Chosen;
-use crate::registry::fingerprint;
+use bytes::{BufMut, Bytes, BytesMut};
+use model::{ExtSnssai, PlmnSnssai, Snssai};
+use serde_json::Value;
+
+use super::query::Query;
+use super::select::Extent;
+use crate::registry::{Entry, Visible, fingerprint, text};
+
+/// Feature `Service-Map` (TS 29.510 §6.2.9): services as a map in `nfServiceList`.
+const SERVICE_MAP: usize = 6;
+/// Features of the discovery service this NRF supports (TS 29.510 §6.2.9): Complex-Query, Query-Params-Ext1,
+/// Query-Param-Analytics, MAPDU, Query-Params-Ext2, Service-Map, Query-Params-Ext3, Query-Params-Ext4,
+/// Query-Param-vSmf-Capability, Query-SBIProtoc17.
+const FEATURES: &[usize] = &[1, 2, 3, 4, 5, SERVICE_MAP, 7, 8, 9, 11];
+/// Bytes of an answer that are not profiles, about.
+const FRAME: usize = 64;
 
 /// A `SearchResult` (TS 29.510 §6.2.6.2.2), ready to be sent any number of times.
 #[derive(Clone, Debug)]
@@ -12,50 +26,241 @@ pub struct Answer {
     pub body: Bytes,
     /// Its entity tag, with quotes.
     pub etag: http::HeaderValue,
-    /// `Cache-Control` and `validityPeriod`, in seconds.
-    pub validity: u32,
+    /// `max-age` of `Cache-Control`, the same as `validityPeriod`.
+    pub freshness: http::HeaderValue,
     /// How many profiles it has.
     pub profiles: usize,
 }
 
-/// Renders an answer. `preferred` says whether a preference of the query is what put the first profile
-/// first (`preferredSearch`), by member name.
-#[must_use]
-pub(super) fn render(
-    chosen: &[Chosen],
-    validity: u32,
-    limited: Option<usize>,
-    preferred: &[(&str, bool)],
-) -> Answer {
-    let size: usize = chosen.iter().map(Chosen::size).sum();
-    let mut out = BytesMut::with_capacity(size + 256);
-    out.put_slice(format!("{{\"validityPeriod\":{validity},\"nfInstances\":[").as_bytes());
-    for (i, one) in chosen.iter().enumerate() {
-        if i > 0 {
-            out.put_u8(b',');
+/// Why nothing was found, the most telling last (`NoProfileMatchReason`, TS 29.510 §6.2.6.3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reason {
+    NoMatch,
+    RequesterPlmn,
+    Undiscoverable,
+    Suspended,
+}
+
+impl Reason {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NoMatch => "QUERY_PARAMS_COMBINATION_NO_MATCH",
+            Self::RequesterPlmn => "REQUESTER_PLMN_NOT_ALLOWED",
+            Self::Undiscoverable => "TARGET_NF_UNDISCOVERABLE",
+            Self::Suspended => "TARGET_NF_SUSPENDED",
         }
-        one.write(&mut out);
     }
-    out.put_u8(b']');
-    if let Some(total) = limited {
-        out.put_slice(format!(",\"numNfInstComplete\":{total}").as_bytes());
+}
+
+/// A profile of an answer and which of its services are shown.
+pub(super) struct Chosen {
+    pub(super) entry: Arc<Entry>,
+    /// Bits in the order of the profile's services.
+    pub(super) services: u128,
+}
+
+/// How many of the first profiles an answer of so many bytes has room for.
+pub(super) fn how_many_fit(chosen: &[Chosen], bytes: usize) -> usize {
+    let mut size = FRAME;
+    let fit = chosen.iter().take_while(|one| {
+        size += one.size() + 1;
+        size <= bytes
+    });
+    fit.count()
+}
+
+/// What was found, before it is text.
+pub(super) struct Result<'a> {
+    pub(super) query: &'a Query,
+    pub(super) validity: u32,
+    pub(super) chosen: Vec<Chosen>,
+    /// Profiles that fit, in the answer or not.
+    pub(super) total: usize,
+    pub(super) preferred: Vec<(&'static str, bool)>,
+    /// Why nothing was found, if nothing was.
+    pub(super) reason: Reason,
+}
+
+impl Result<'_> {
+    /// The text, and what goes with it.
+    pub(super) fn render(&self, extent: &Extent) -> Answer {
+        let size: usize = self.chosen.iter().map(Chosen::size).sum();
+        let mut out = BytesMut::with_capacity(size + 512);
+        match extent {
+            Extent::Page(_) => {
+                out.put_slice(format!("{{\"validityPeriod\":{},\"nfInstances\":[", self.validity).as_bytes());
+            }
+            Extent::Stored | Extent::Complete => out.put_slice(b"{\"nfInstances\":["),
+        }
+        for (i, one) in self.chosen.iter().enumerate() {
+            if i > 0 {
+                out.put_u8(b',');
+            }
+            one.write(self.query, &mut out);
+        }
+        out.put_u8(b']');
+        if let Extent::Page(search) = extent {
+            self.write_remarks(search.as_deref(), &mut out);
+        }
+        out.put_u8(b'}');
+        let body = out.freeze();
+        // Hexadecimal digits and quotes, and digits, are always header values.
+        let header = |text: String| {
+            http::HeaderValue::from_str(&text).unwrap_or(http::HeaderValue::from_static("\"0\""))
+        };
+        Answer {
+            etag: header(format!("\"{:016x}\"", fingerprint(&[&body]))),
+            freshness: header(format!("max-age={}", self.validity)),
+            profiles: self.chosen.len(),
+            body,
+        }
     }
-    if !preferred.is_empty() {
-        let members: Vec<String> = preferred
-            .iter()
-            .map(|(name, met)| format!("\"{name}\":{met}"))
+
+    fn write_remarks(&self, search: Option<&str>, out: &mut BytesMut) {
+        if self.chosen.len() < self.total {
+            out.put_slice(format!(",\"numNfInstComplete\":{}", self.total).as_bytes());
+            if let Some(search) = search {
+                out.put_slice(format!(",\"searchId\":{}", Value::from(search)).as_bytes());
+            }
+        }
+        if !self.preferred.is_empty() {
+            let members = self
+                .preferred
+                .iter()
+                .map(|(name, met)| format!("\"{name}\":{met}"));
+            let members = members.collect::<Vec<_>>().join(",");
+            out.put_slice(format!(",\"preferredSearch\":{{{members}}}").as_bytes());
+        }
+        if self.total == 0 {
+            let reason = self.reason.as_str();
+            out.put_slice(format!(",\"noProfileMatchInfo\":{{\"reason\":\"{reason}\"}}").as_bytes());
+        }
+        // Who says which features it knows is told which the NRF knows (TS 29.500 §6.6.2).
+        if !self.query.requester_features.is_empty() {
+            let features = model::SupportedFeatures::of(FEATURES);
+            out.put_slice(format!(",\"nrfSupportedFeatures\":\"{features}\"").as_bytes());
+        }
+    }
+}
+
+impl Chosen {
+    fn shown(&self) -> impl Iterator<Item = (&Visible, &model::NfService)> {
+        let texts = self.entry.visible_services().iter();
+        let services = texts.zip(self.entry.profile.services()).enumerate();
+        services
+            .filter(|(at, _)| self.services >> at & 1 == 1)
+            .map(|(_, service)| service)
+    }
+
+    /// Length of the JSON text, to a few bytes.
+    fn size(&self) -> usize {
+        let services: usize = self.shown().map(|(service, _)| service.text.len() + 1).sum();
+        self.entry.moving().len() + self.entry.visible().text.len() + services + 24
+    }
+
+    /// Writes the `NFProfile` of the answer.
+    fn write(&self, query: &Query, out: &mut BytesMut) {
+        let profile = &self.entry.profile;
+        out.put_u8(b'{');
+        out.put_slice(self.entry.moving());
+        let visible = self.entry.visible();
+        if !visible.text.is_empty() {
+            out.put_u8(b',');
+            narrowed(
+                visible,
+                &profile.snssais,
+                &profile.per_plmn_snssai_list,
+                query,
+                out,
+            );
+        }
+        if self.services != 0 {
+            let map = query.requester_features.has(SERVICE_MAP);
+            out.put_slice(if map {
+                b",\"nfServiceList\":{"
+            } else {
+                b",\"nfServices\":["
+            });
+            for (i, (text, service)) in self.shown().enumerate() {
+                if i > 0 {
+                    out.put_u8(b',');
+                }
+                if map {
+                    out.put_slice(Value::from(&*service.service_instance_id).to_string().as_bytes());
+                    out.put_u8(b':');
+                }
+                narrowed(text, &service.snssais, &service.per_plmn_snssai_list, query, out);
+            }
+            out.put_u8(if map { b'}' } else { b']' });
+        }
+        out.put_u8(b'}');
+    }
+}
+
+/// Writes a text with the slices it names narrowed to those asked for: the answer has the intersection
+/// (TS 29.510 table 6.2.3.2.3.1, `snssais` and `plmn-specific-snssai-list`).
+fn narrowed(
+    visible: &Visible,
+    slices: &[ExtSnssai],
+    per_plmn: &[PlmnSnssai],
+    query: &Query,
+    out: &mut BytesMut,
+) {
+    if query.slices.is_empty() && query.plmn_slices.is_empty() {
+        out.put_slice(&visible.text);
+        return;
+    }
+    // Text was made of a string, and is cut where JSON values begin and end.
+    let text = std::str::from_utf8(&visible.text).unwrap_or_default();
+    let mut cuts: Vec<(std::ops::Range<usize>, String)> = Vec::with_capacity(2);
+    if let Some(span) = visible.snssais.clone().filter(|_| !query.slices.is_empty()) {
+        let kept: Vec<&str> = text::items(text, span.clone())
+            .zip(slices)
+            .filter(|(_, family)| any_in(family, &query.slices))
+            .map(|(item, _)| &text[item.value])
             .collect();
-        out.put_slice(format!(",\"preferredSearch\":{{{}}}", members.join(",")).as_bytes());
+        // Slices per PLMN may be what made the profile fit; then the general ones stay as they are.
+        if !kept.is_empty() {
+            cuts.push((span, format!("[{}]", kept.join(","))));
+        }
     }
-    out.put_u8(b'}');
-    let body = out.freeze();
-    // Hexadecimal digits and quotes are always a header value.
-    let etag = http::HeaderValue::from_str(&format!("\"{:016x}\"", fingerprint(&[&body])))
-        .unwrap_or(http::HeaderValue::from_static("\"0\""));
-    Answer {
-        body,
-        etag,
-        validity,
-        profiles: chosen.len(),
+    if let Some(span) = visible.per_plmn.clone() {
+        let kept: Vec<String> = per_plmn
+            .iter()
+            .filter_map(|one| narrow_plmn(one, query))
+            .collect();
+        if !kept.is_empty() {
+            cuts.push((span, format!("[{}]", kept.join(","))));
+        }
     }
+    cuts.sort_by_key(|(span, _)| span.start);
+    let mut at = 0;
+    for (span, paste) in cuts {
+        out.put_slice(&visible.text[at..span.start]);
+        out.put_slice(paste.as_bytes());
+        at = span.end;
+    }
+    out.put_slice(&visible.text[at..]);
+}
+
+fn any_in(family: &ExtSnssai, slices: &[Snssai]) -> bool {
+    slices.iter().any(|slice| family.contains(slice))
+}
+
+fn narrow_plmn(one: &PlmnSnssai, query: &Query) -> Option<String> {
+    let asked = query
+        .plmn_slices
+        .iter()
+        .find(|asked| asked.network() == one.network());
+    if !query.plmn_slices.is_empty() && asked.is_none() {
+        return None;
+    }
+    let mut kept = one.clone();
+    kept.snssais.retain(|family| {
+        (query.slices.is_empty() || any_in(family, &query.slices))
+            && asked.is_none_or(|asked| asked.snssais.iter().any(|slice| slice.overlaps(family)))
+    });
+    // Serialising numbers and texts cannot fail.
+    let text = serde_json::to_string(&kept).ok()?;
+    (!kept.snssais.is_empty()).then_some(text)
 }

@@ -5,19 +5,23 @@
 //! location function says of the subscriber comes in as an argument.
 
 mod answer;
+mod classes;
 mod complex;
 mod fault;
 mod locality;
 mod order;
 mod params;
+mod preferences;
 mod query;
 mod requester;
 mod select;
 mod test;
 
 pub use answer::Answer;
+pub use classes::{Class, Classes};
 pub use fault::ParamFault;
 pub use locality::{Localities, PreferredLocation};
-pub use query::Query;
+pub use preferences::VersionWish;
+pub use query::{Query, ServiceInstance};
 pub use requester::Requester;
-pub use select::{About, Policy, Selection, select};
+pub use select::{About, Extent, Policy, select};

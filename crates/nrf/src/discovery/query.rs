@@ -2,18 +2,26 @@
 
 use std::borrow::Cow;
 
-use model::{NfInstanceId, NfService, NfType, PlmnId, ServiceName, SupportedFeatures, Tai};
-use serde_json::{Map, Value};
+use model::{
+    Guami, NfInstanceId, NfService, NfType, PlmnId, PlmnSnssai, ServiceName, Snssai, SupportedFeatures, Tai,
+};
+use serde::Deserialize;
 
 use super::complex;
 use super::fault::ParamFault;
 use super::params;
+use super::preferences::{VendorFeatures, VersionWish};
 use super::requester::Requester;
 use super::test::{Param, Test};
 
+/// Largest `max-payload-size`, in kilo octets.
+const MAX_PAYLOAD_KILOBYTES: usize = 2_000;
+/// What holds without `max-payload-size`, in kilo octets.
+const DEFAULT_PAYLOAD_KILOBYTES: usize = 124;
+
 /// A query, ready to be matched against profiles. `supi` and `gpsi` are not in it: they come with each
 /// question as [`super::About`], so that a query is parsed once for all subscribers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Query {
     /// `target-nf-type`.
     pub target: Option<NfType>,
@@ -30,7 +38,15 @@ pub struct Query {
     /// `limit`: profiles at most.
     pub limit: Option<usize>,
     /// `max-payload-size` or `max-payload-size-ext`, in bytes.
-    pub max_payload: Option<usize>,
+    pub max_payload: usize,
+    /// `snssais`: the slices asked for, to which those of the answer are narrowed.
+    pub slices: Vec<Snssai>,
+    /// `plmn-specific-snssai-list`, likewise.
+    pub plmn_slices: Vec<PlmnSnssai>,
+    /// `guami`: its AMF, or who stands in for it.
+    pub guami: Option<Guami>,
+    /// `dnn` and `dnai-list`, which must be offered together, and in one of the slices.
+    session: params::Session,
     /// What the profiles must fit.
     pub tests: Vec<Test>,
     /// What services must fit to be shown.
@@ -50,10 +66,34 @@ pub struct ServiceFilter {
     pub required: Vec<SupportedFeatures>,
     /// `target-nf-service-set-id`.
     pub service_set: Option<String>,
-    /// `exclude-nfservinst-list`, as instance and service instance.
-    pub excluded: Vec<(NfInstanceId, String)>,
+    /// `exclude-nfservinst-list`.
+    pub excluded: Vec<ServiceInstance>,
     /// `exclude-nfserviceset-list`.
     pub excluded_sets: Vec<String>,
+}
+
+/// A service instance, by the instance or by a service set it belongs to (TS 29.510 §6.2.6.2.7).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceInstance {
+    service_instance_id: Option<String>,
+    nf_instance_id: Option<NfInstanceId>,
+    nf_service_set_id: Option<String>,
+}
+
+impl ServiceInstance {
+    /// Whether it names this service of this instance.
+    #[must_use]
+    pub fn names(&self, instance: &NfInstanceId, service: &NfService) -> bool {
+        let id = self.service_instance_id.as_ref();
+        let sets = &service.nf_service_set_id_list;
+        id.is_none_or(|id| *id == service.service_instance_id)
+            && self.nf_instance_id.is_none_or(|own| own == *instance)
+            && self
+                .nf_service_set_id
+                .as_ref()
+                .is_none_or(|set| sets.contains(set))
+    }
 }
 
 /// What is preferred, not demanded.
@@ -69,14 +109,16 @@ pub struct Preferences {
     pub pgw: Option<bool>,
     /// `preferred-full-plmn`.
     pub full_plmn: Option<bool>,
-    /// `preferred-api-versions`: operators and versions by service name.
-    pub api_versions: Map<String, Value>,
+    /// `preferred-api-versions`, by service name.
+    pub api_versions: std::collections::BTreeMap<ServiceName, VersionWish>,
     /// `preferred-collocated-nf-types`.
     pub collocated: Vec<model::CollocatedNfType>,
     /// `preferred-vendor-specific-features`, by service name.
-    pub vendor_features: Map<String, Value>,
+    pub vendor_features: std::collections::BTreeMap<ServiceName, VendorFeatures>,
     /// `preferred-vendor-specific-nf-features`.
-    pub vendor_nf_features: Map<String, Value>,
+    pub vendor_nf_features: VendorFeatures,
+    /// `preferred-analytics-delays`: seconds by analytics event.
+    pub analytics_delays: std::collections::BTreeMap<String, u32>,
     /// `preferences-precedence`: names of the above, most important first.
     pub precedence: Vec<String>,
 }
@@ -87,17 +129,19 @@ impl Query {
     /// # Errors
     /// The first parameter that is missing or cannot be used.
     pub fn parse(pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> Result<Self, ParamFault> {
-        let mut query = Self::default();
-        let mut seen: Vec<&str> = Vec::with_capacity(pairs.len());
-        for (name, value) in pairs {
-            if seen.contains(&&**name) {
-                return Err(ParamFault::new(
-                    name,
-                    "expected once; lists are separated by commas",
-                ));
+        let mut query = Self::empty();
+        for (at, (name, value)) in pairs.iter().enumerate() {
+            // Saying the same twice is harmless, and done; saying two things is not.
+            match pairs[..at].iter().find(|(earlier, _)| earlier == name) {
+                Some((_, earlier)) if earlier == value => continue,
+                Some(_) => {
+                    return Err(ParamFault::new(
+                        name,
+                        "expected once; lists are separated by commas",
+                    ));
+                }
+                None => query.take(Param { name, value })?,
             }
-            seen.push(name);
-            query.take(Param { name, value })?;
         }
         if query.target.is_none() {
             return Err(ParamFault::missing("target-nf-type"));
@@ -105,7 +149,39 @@ impl Query {
         if query.requester.nf_type.is_none() {
             return Err(ParamFault::missing("requester-nf-type"));
         }
+        let (required, named) = (query.service.required.len(), query.services.len());
+        if required > 0 && required != named {
+            let expected = format!("expected as many entries as service-names has, which is {named}");
+            return Err(ParamFault::new("required-features", expected));
+        }
+        // Features of one service are meant; with more names nobody knows of which (table 6.2.3.2.3.1 note 4).
+        if named != 1 {
+            query.service.supported = None;
+        }
+        let session = std::mem::take(&mut query.session);
+        query.tests.extend(session.into_test(&query.slices));
         Ok(query)
+    }
+
+    fn empty() -> Self {
+        Self {
+            target: None,
+            requester: Requester::default(),
+            services: Vec::new(),
+            names_groups: false,
+            target_plmns: Vec::new(),
+            home_nrf: None,
+            limit: None,
+            max_payload: DEFAULT_PAYLOAD_KILOBYTES * 1_000,
+            slices: Vec::new(),
+            plmn_slices: Vec::new(),
+            guami: None,
+            session: params::Session::default(),
+            tests: Vec::new(),
+            service: ServiceFilter::default(),
+            preferences: Preferences::default(),
+            requester_features: SupportedFeatures::default(),
+        }
     }
 
     fn take(&mut self, param: Param<'_>) -> Result<(), ParamFault> {
@@ -132,16 +208,23 @@ impl Query {
             }
             "limit" => {
                 let limit: usize = param.number("expected a number of at least 1")?;
-                self.limit = Some(if limit == 0 {
-                    return Err(param.fault("expected at least 1"));
-                } else {
-                    limit
-                });
+                if limit == 0 {
+                    return Err(param.fault("expected a number of at least 1"));
+                }
+                self.limit = Some(limit);
             }
             "max-payload-size" | "max-payload-size-ext" => {
-                let kilobytes: usize = param.number("expected a number of kilobytes")?;
-                self.max_payload = Some(kilobytes.saturating_mul(1_000));
+                let kilobytes: usize = param.number("expected a number of kilo octets")?;
+                if param.name == "max-payload-size" && kilobytes > MAX_PAYLOAD_KILOBYTES {
+                    let expected =
+                        format!("expected at most {MAX_PAYLOAD_KILOBYTES}; max-payload-size-ext takes more");
+                    return Err(param.fault(expected));
+                }
+                self.max_payload = kilobytes.saturating_mul(1_000);
             }
+            "dnn" => self.session.dnn = Some(param.text()?),
+            "dnai-list" => self.session.dnais = param.list()?,
+            "guami" => self.guami = Some(param.json()?),
             "supported-features" => self.service.supported = Some(param.parsed(SupportedFeatures::parse)?),
             "required-features" => {
                 let masks: Result<_, _> = param
@@ -159,7 +242,9 @@ impl Query {
                     "target-plmn-list" => self.target_plmns = param.json_list()?,
                     "target-nf-service-set-id" => self.service.service_set = Some(param.text()?),
                     "exclude-nfserviceset-list" => self.service.excluded_sets = param.list()?,
-                    "exclude-nfservinst-list" => self.service.exclude(param)?,
+                    "exclude-nfservinst-list" => self.service.excluded = service_instances(param)?,
+                    "snssais" => self.slices = param.json_list()?,
+                    "plmn-specific-snssai-list" => self.plmn_slices = param.json_list()?,
                     _ => {}
                 }
                 self.tests.extend(params::test_of(param)?);
@@ -169,20 +254,19 @@ impl Query {
     }
 }
 
-impl ServiceFilter {
-    fn exclude(&mut self, param: Param<'_>) -> Result<(), ParamFault> {
-        let list: Vec<Map<String, Value>> = param.json_list()?;
-        for item in &list {
-            let text = |name: &str| item.get(name).and_then(Value::as_str);
-            let (Some(instance), Some(service)) = (text("nfInstId"), text("nfServiceInstId")) else {
-                return Err(param.fault("expected objects with nfInstId and nfServiceInstId"));
-            };
-            let instance = NfInstanceId::parse(instance).map_err(|expected| param.fault(expected))?;
-            self.excluded.push((instance, service.to_owned()));
-        }
-        Ok(())
+/// The value of `exclude-nfservinst-list`.
+pub(super) fn service_instances(param: Param<'_>) -> Result<Vec<ServiceInstance>, ParamFault> {
+    let list: Vec<ServiceInstance> = param.json_list()?;
+    if list
+        .iter()
+        .all(|one| one.nf_instance_id.is_some() != one.nf_service_set_id.is_some())
+    {
+        return Ok(list);
     }
+    Err(param.fault("expected either nfInstanceId or nfServiceSetId in each item"))
+}
 
+impl ServiceFilter {
     /// Whether a service of an instance may be shown; `asked` are the names asked for.
     #[must_use]
     pub fn admits(&self, instance: &NfInstanceId, service: &NfService, asked: &[ServiceName]) -> bool {
@@ -203,10 +287,7 @@ impl ServiceFilter {
             && supported_fits
             && self.service_set.as_ref().is_none_or(|set| sets.contains(set))
             && !sets.iter().any(|set| self.excluded_sets.contains(set))
-            && !self
-                .excluded
-                .iter()
-                .any(|(nf, id)| nf == instance && *id == service.service_instance_id)
+            && !self.excluded.iter().any(|one| one.names(instance, service))
     }
 }
 
@@ -238,10 +319,13 @@ impl Preferences {
             }
             "preferred-vendor-specific-features" => self.vendor_features = param.json()?,
             "preferred-vendor-specific-nf-features" => self.vendor_nf_features = param.json()?,
-            "preferred-analytics-delays" => {
-                let _: Map<String, Value> = param.json()?;
+            "preferred-analytics-delays" => self.analytics_delays = param.json()?,
+            "preferences-precedence" => {
+                self.precedence = param.list()?;
+                if self.precedence.len() < 2 {
+                    return Err(param.fault("expected at least two parameter names"));
+                }
             }
-            "preferences-precedence" => self.precedence = param.list()?,
             _ => {}
         }
         Ok(())

@@ -35,18 +35,24 @@ impl Requester {
                 .nf_type
                 .as_ref()
                 .is_some_and(|own| allowed.nf_types.contains(own));
+        let domain_fits = allowed.nf_domains.is_empty()
+            || self
+                .fqdn
+                .as_ref()
+                .is_none_or(|own| allowed.nf_domains.iter().any(|domain| domain.matches(own)));
+        type_fits && self.plmn_may_use(allowed) && domain_fits && self.slice_fits(&allowed.nssais)
+    }
+
+    /// Whether the lists of networks alone let the requester in.
+    #[must_use]
+    pub fn plmn_may_use(&self, allowed: &Allowed) -> bool {
         let plmn_fits = allowed.plmns.is_empty()
             || self.plmns.is_empty()
             || self.plmns.iter().any(|own| allowed.plmns.contains(own));
         let snpn_fits = allowed.snpns.is_empty()
             || self.snpns.is_empty()
             || self.snpns.iter().any(|own| allowed.snpns.contains(own));
-        let domain_fits = allowed.nf_domains.is_empty()
-            || self
-                .fqdn
-                .as_ref()
-                .is_none_or(|own| allowed.nf_domains.iter().any(|domain| domain.matches(own)));
-        type_fits && plmn_fits && snpn_fits && domain_fits && self.slice_fits(&allowed.nssais)
+        plmn_fits && snpn_fits
     }
 
     fn slice_fits(&self, allowed: &[ExtSnssai]) -> bool {

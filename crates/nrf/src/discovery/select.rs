@@ -1,14 +1,16 @@
 //! From a query and a table of profiles to the profiles of the answer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::{BufMut, BytesMut};
-use model::{NfServiceStatus, NfStatus};
+use model::nf_profile::AmfInfo;
+use model::{Guami, NfProfile, NfService, NfServiceStatus, NfStatus};
 
-use super::answer::{self, Answer};
+use super::answer::{self, Answer, Chosen, Reason, Result as Found};
 use super::locality::Localities;
 use super::order::Rank;
 use super::params;
+use super::preferences::preferred_search;
 use super::query::Query;
 use crate::registry::{Entry, TypeTable};
 
@@ -17,22 +19,16 @@ use crate::registry::{Entry, TypeTable};
 pub struct Policy {
     /// Profiles at most, when the query does not ask for fewer.
     pub max_profiles: usize,
-    /// Seconds an answer is valid, by NF type; the default under no type.
-    pub validity: std::collections::BTreeMap<String, u32>,
+    /// Seconds an answer is valid, by NF type.
+    pub validity: BTreeMap<String, u32>,
     /// Seconds an answer is valid for other types.
     pub default_validity: u32,
     /// Seconds an empty answer is valid, by NF type.
-    pub empty_validity: std::collections::BTreeMap<String, u32>,
-    /// Whether suspended profiles are answered when no other fits, by NF type.
+    pub empty_validity: BTreeMap<String, u32>,
+    /// NF types whose suspended profiles are answered when no other fits.
     pub suspended_for: Vec<String>,
     /// The operator's map of localities.
     pub localities: Localities,
-}
-
-/// A profile of an answer and which of its services are shown.
-pub(super) struct Chosen {
-    entry: Arc<Entry>,
-    services: u128,
 }
 
 /// Whom a question is about.
@@ -46,103 +42,126 @@ pub struct About<'a> {
     pub group: Option<Option<&'a str>>,
 }
 
-/// An answer, and whether it would be the same for every subscriber of the same group.
-#[derive(Debug)]
-pub struct Selection {
-    /// The answer.
-    pub answer: Answer,
-    /// Whether only the group of the subscriber mattered, not the SUPI or GPSI itself.
-    pub by_group_only: bool,
+/// How much of what fits is answered.
+#[derive(Clone, Debug)]
+pub enum Extent {
+    /// As much as limits allow; a search id, if given, names the rest.
+    Page(Option<String>),
+    /// What the page of a search had, as a stored search.
+    Stored,
+    /// Everything, as a stored search.
+    Complete,
 }
 
 /// Answers a query from the profiles of its target type.
 #[must_use]
-pub fn select(query: &Query, about: About<'_>, table: Option<&TypeTable>, policy: &Policy) -> Selection {
+pub fn select(
+    query: &Query,
+    about: About<'_>,
+    table: Option<&TypeTable>,
+    policy: &Policy,
+    extent: &Extent,
+) -> Answer {
     let target = query.target.as_ref().map_or("", |target| target.as_str());
-    let mut by_group_only = true;
-    let mut found: Vec<(Chosen, bool)> = Vec::new();
+    let mut sieve = Sieve::default();
     for entry in table.into_iter().flat_map(TypeTable::iter) {
-        let usable = match entry.status {
-            NfStatus::Registered => true,
-            NfStatus::Suspended => false,
-            // Canary releases and others are found only by who names the instance (TS 29.510 §6.1.6.3.7).
-            _ => continue,
-        };
-        if !query.tests.iter().all(|test| test.holds(&entry.profile)) {
-            continue;
-        }
-        if !query.requester.may_use(&entry.profile.allowed) {
-            continue;
-        }
-        if about.supi.is_some() || about.gpsi.is_some() {
-            by_group_only &= !params::has_ranges(&entry.profile);
-            let supi = about
-                .supi
-                .is_none_or(|supi| params::fits_supi(&entry.profile, supi, about.group));
-            let gpsi = about
-                .gpsi
-                .is_none_or(|gpsi| params::fits_gpsi(&entry.profile, gpsi, about.group));
-            if !supi || !gpsi {
-                continue;
-            }
-        }
-        let services = services_of(query, entry);
-        let needs_service = !query.services.is_empty()
-            || query.service.service_set.is_some()
-            || query
-                .service
-                .supported
-                .as_ref()
-                .is_some_and(|mask| !mask.is_empty());
-        if services == 0 && needs_service {
-            continue;
-        }
-        found.push((
-            Chosen {
-                entry: entry.clone(),
-                services,
-            },
-            usable,
-        ));
+        sieve.take(query, about, entry);
     }
-    let any_usable = found.iter().any(|(_, usable)| *usable);
-    let suspended_too = !any_usable && policy.suspended_for.iter().any(|one| one == target);
-    found.retain(|(_, usable)| *usable || suspended_too);
-
-    let mut ranked: Vec<(Rank, Chosen)> = found
+    let (mut fitting, mut suspended) = (sieve.registered, sieve.suspended);
+    if let Some(guami) = &query.guami {
+        suspended.retain(|one| amf_has(one, guami, |block| &block.guami_list));
+        fitting = amfs_for(guami, fitting, !suspended.is_empty());
+    }
+    if fitting.is_empty() && policy.suspended_for.iter().any(|one| one == target) {
+        fitting = suspended;
+    }
+    let mut ranked: Vec<(Rank, Chosen)> = fitting
         .into_iter()
-        .map(|(chosen, _)| (Rank::of(&chosen.entry, query, &policy.localities), chosen))
+        .map(|chosen| (Rank::of(&chosen.entry, query, &policy.localities), chosen))
         .collect();
     ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.entry.id.cmp(&b.1.entry.id)));
     let mut chosen: Vec<Chosen> = ranked.into_iter().map(|(_, chosen)| chosen).collect();
     let total = chosen.len();
-    chosen.truncate(
-        query
-            .limit
-            .unwrap_or(policy.max_profiles)
-            .min(policy.max_profiles),
-    );
-    if let Some(max) = query.max_payload {
-        let mut size = 64;
-        let fit = chosen.iter().take_while(|one| {
-            size += one.size() + 1;
-            size <= max
-        });
-        let fit = fit.count();
-        chosen.truncate(fit);
+    if !matches!(extent, Extent::Complete) {
+        chosen.truncate(query.limit.unwrap_or(usize::MAX).min(policy.max_profiles));
+        chosen.truncate(answer::how_many_fit(&chosen, query.max_payload));
     }
-    let validity = if chosen.is_empty() {
+    let by_type = if total == 0 {
         &policy.empty_validity
     } else {
         &policy.validity
     };
-    let validity = validity.get(target).copied().unwrap_or(policy.default_validity);
-    let limited = (chosen.len() < total).then_some(total);
-    let preferred = preferred_search(query, &chosen, &policy.localities);
-    Selection {
-        answer: answer::render(&chosen, validity, limited, &preferred),
-        by_group_only,
+    let profiles = chosen.iter().map(|one| &*one.entry.profile);
+    let preferred = preferred_search(query, &policy.localities, profiles);
+    Found {
+        query,
+        validity: by_type.get(target).copied().unwrap_or(policy.default_validity),
+        total,
+        preferred,
+        reason: sieve.reason.unwrap_or(Reason::NoMatch),
+        chosen,
     }
+    .render(extent)
+}
+
+/// What is left of a table, and why the rest is not.
+#[derive(Default)]
+struct Sieve {
+    registered: Vec<Chosen>,
+    suspended: Vec<Chosen>,
+    /// Why the last profile that came closest was not taken; the most telling reason stays.
+    reason: Option<Reason>,
+}
+
+impl Sieve {
+    fn take(&mut self, query: &Query, about: About<'_>, entry: &Arc<Entry>) {
+        let profile = &entry.profile;
+        if !query.tests.iter().all(|test| test.holds(profile)) || !fits_subscriber(profile, about) {
+            return;
+        }
+        if !query.requester.may_use(&profile.allowed) {
+            if !query.requester.plmn_may_use(&profile.allowed) {
+                self.because(Reason::RequesterPlmn);
+            }
+            return;
+        }
+        let services = services_of(query, entry);
+        if services == 0 && needs_a_service(query, profile) {
+            return;
+        }
+        let chosen = Chosen {
+            entry: entry.clone(),
+            services,
+        };
+        match entry.status {
+            NfStatus::Registered => self.registered.push(chosen),
+            NfStatus::Suspended => {
+                self.because(Reason::Suspended);
+                self.suspended.push(chosen);
+            }
+            // UNDISCOVERABLE, and what later releases may add: not for discoverers (TS 29.510 §6.1.6.3.7).
+            _ => self.because(Reason::Undiscoverable),
+        }
+    }
+
+    fn because(&mut self, reason: Reason) {
+        self.reason = self.reason.max(Some(reason));
+    }
+}
+
+fn fits_subscriber(profile: &NfProfile, about: About<'_>) -> bool {
+    let supi = about
+        .supi
+        .is_none_or(|supi| params::fits_supi(profile, supi, about.group));
+    supi && about
+        .gpsi
+        .is_none_or(|gpsi| params::fits_gpsi(profile, gpsi, about.group))
+}
+
+/// Whether a profile none of whose services may be shown is of no use: when a service was asked for, and
+/// when it has services that this requester may not see.
+fn needs_a_service(query: &Query, profile: &NfProfile) -> bool {
+    !query.services.is_empty() || query.service.service_set.is_some() || profile.services().next().is_some()
 }
 
 /// Which services are shown, as bits in the order of the profile.
@@ -152,13 +171,14 @@ fn services_of(query: &Query, entry: &Entry) -> u128 {
             && query.service.admits(&entry.id, service, &query.services)
             && query.requester.may_use(&service.allowed)
             && operations_allow(query, service)
+            && serves_slices(query, service)
     });
     // A profile has at most 128 services (`MAX_SERVICES`).
     shown.fold(0, |mask, (at, _)| mask | 1 << at)
 }
 
 /// `allowedOperationsPerNfType` leaves a type out that may do nothing (TS 29.510 §6.1.6.2.3).
-fn operations_allow(query: &Query, service: &model::NfService) -> bool {
+fn operations_allow(query: &Query, service: &NfService) -> bool {
     let of_type = query
         .requester
         .nf_type
@@ -167,70 +187,33 @@ fn operations_allow(query: &Query, service: &model::NfService) -> bool {
     of_type.is_none_or(|operations| !operations.is_empty())
 }
 
-/// Whether the answer fits the preferences (`preferredSearch`, TS 29.510 §6.2.6.2.6).
-fn preferred_search(query: &Query, chosen: &[Chosen], localities: &Localities) -> Vec<(&'static str, bool)> {
-    let mut met = Vec::new();
-    if let Some(tai) = &query.preferences.tai {
-        met.push((
-            "preferredTaiMatchInd",
-            chosen.iter().any(|one| tai.holds(&one.entry.profile)),
-        ));
-    }
-    if query.preferences.full_plmn == Some(true) {
-        met.push(("preferredFullPlmnMatchInd", !chosen.is_empty()));
-    }
-    if let Some(pgw) = query.preferences.pgw {
-        let fits = |one: &Chosen| {
-            one.entry
-                .profile
-                .smf_infos()
-                .any(model::nf_profile::SmfInfo::is_pgw)
-                == pgw
-        };
-        met.push(("preferredPgwMatchInd", chosen.iter().any(fits)));
-    }
-    if let Some(locality) = &query.preferences.locality {
-        let other = !chosen
+/// A service with slices of its own serves only those.
+fn serves_slices(query: &Query, service: &NfService) -> bool {
+    query.slices.is_empty()
+        || service.snssais.is_empty()
+        || service
+            .snssais
             .iter()
-            .any(|one| localities.rank(locality, &one.entry.profile) == 0);
-        met.push(("otherLocalityInd", other));
-    }
-    met
+            .any(|own| query.slices.iter().any(|slice| own.contains(slice)))
 }
 
-impl Chosen {
-    fn shown(&self) -> impl Iterator<Item = &crate::registry::Visible> {
-        let services = self.entry.visible_services().iter().enumerate();
-        services
-            .filter(|(at, _)| self.services >> at & 1 == 1)
-            .map(|(_, service)| service)
+/// The AMFs of a GUAMI; if there is none any more, those that stand in for it: for a failure when the AMF is
+/// still known but silent, for either when it is gone (TS 29.510 table 6.2.3.2.3.1 note 1, §6.1.6.2.11).
+fn amfs_for(guami: &Guami, candidates: Vec<Chosen>, failed: bool) -> Vec<Chosen> {
+    let own = |one: &Chosen| amf_has(one, guami, |block| &block.guami_list);
+    if candidates.iter().any(own) {
+        return candidates.into_iter().filter(own).collect();
     }
+    let stands_in = |one: &Chosen| {
+        amf_has(one, guami, |block| &block.backup_info_amf_failure)
+            || (!failed && amf_has(one, guami, |block| &block.backup_info_amf_removal))
+    };
+    candidates.into_iter().filter(stands_in).collect()
+}
 
-    /// Length of the JSON text, to a few bytes.
-    pub(super) fn size(&self) -> usize {
-        let services: usize = self.shown().map(|service| service.text.len() + 1).sum();
-        self.entry.moving().len() + self.entry.visible().text.len() + services + 24
-    }
-
-    /// Writes the `NFProfile` of the answer.
-    pub(super) fn write(&self, out: &mut BytesMut) {
-        out.put_u8(b'{');
-        out.put_slice(self.entry.moving());
-        let visible = &self.entry.visible().text;
-        if !visible.is_empty() {
-            out.put_u8(b',');
-            out.put_slice(visible);
-        }
-        if self.services != 0 {
-            out.put_slice(b",\"nfServices\":[");
-            for (i, service) in self.shown().enumerate() {
-                if i > 0 {
-                    out.put_u8(b',');
-                }
-                out.put_slice(&service.text);
-            }
-            out.put_u8(b']');
-        }
-        out.put_u8(b'}');
-    }
+fn amf_has(one: &Chosen, guami: &Guami, list: fn(&AmfInfo) -> &Vec<Guami>) -> bool {
+    one.entry
+        .profile
+        .amf_infos()
+        .any(|block| list(block).contains(guami))
 }

@@ -52,10 +52,14 @@ struct Still {
     hash: u64,
 }
 
-/// A piece of JSON that a discoverer may see.
+/// A piece of JSON that a discoverer may see, and where in it the slices are, which an answer may narrow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visible {
     pub(crate) text: Bytes,
+    /// The value of `sNssais`.
+    pub(crate) snssais: Option<Range<usize>>,
+    /// The value of `perPlmnSnssaiList`.
+    pub(crate) per_plmn: Option<Range<usize>>,
 }
 
 /// Why a text is not a profile.
@@ -310,6 +314,7 @@ impl Still {
             String::with_capacity(body.len()),
             String::with_capacity(body.len()),
         );
+        let (mut snssais, mut per_plmn) = (None, None);
         let (mut id, mut nf_type) = ("", "");
         for item in text::items(body, whole.clone()) {
             let key = &body[item.key.clone()];
@@ -332,6 +337,12 @@ impl Still {
                 continue;
             }
             push_joined(&mut visible, &body[item.whole.clone()]);
+            let value = visible.len() - item.value.len()..visible.len();
+            match key {
+                "sNssais" => snssais = Some(value),
+                "perPlmnSnssaiList" => per_plmn = Some(value),
+                _ => {}
+            }
         }
         let head = format!("\"nfInstanceId\":{id},\"nfType\":{nf_type}");
         let services = Self::services(body, whole, profile);
@@ -339,7 +350,11 @@ impl Still {
         Ok(Self {
             head,
             rest: rest.into(),
-            visible: Visible { text: visible.into() },
+            visible: Visible {
+                text: visible.into(),
+                snssais,
+                per_plmn,
+            },
             services,
             hash,
         })
@@ -378,6 +393,7 @@ impl Visible {
     /// A service without what a discoverer must not see.
     fn service(text: &str) -> Self {
         let mut out = String::with_capacity(text.len());
+        let (mut snssais, mut per_plmn) = (None, None);
         out.push('{');
         for item in text::items(text, text::root(text)) {
             let key = &text[item.key.clone()];
@@ -388,9 +404,19 @@ impl Visible {
                 out.push(',');
             }
             out.push_str(&text[item.whole.clone()]);
+            let value = out.len() - item.value.len()..out.len();
+            match key {
+                "sNssais" => snssais = Some(value),
+                "perPlmnSnssaiList" => per_plmn = Some(value),
+                _ => {}
+            }
         }
         out.push('}');
-        Self { text: out.into() }
+        Self {
+            text: out.into(),
+            snssais,
+            per_plmn,
+        }
     }
 }
 

@@ -15,7 +15,8 @@ use model::NfProfile;
 use super::fault::ParamFault;
 use super::test::{Param, Test};
 
-pub(super) use subscriber::{fits_gpsi, fits_supi, has_ranges};
+pub(super) use session::Session;
+pub(super) use subscriber::{fits_gpsi, fits_supi, gpsi_ranges, supi_ranges};
 
 /// The test that a parameter stands for; `None` for parameters that test nothing or are not known.
 ///
@@ -34,6 +35,11 @@ pub fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
     }
     Ok(None)
+}
+
+/// Whether everything wanted is among what is offered; who names no offer offers everything.
+fn all_or(offered: &[String], wanted: &[String]) -> bool {
+    offered.is_empty() || wanted.iter().all(|one| offered.contains(one))
 }
 
 /// Whether one of `items` fits; no items at all fit everything.

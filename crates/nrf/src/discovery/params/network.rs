@@ -1,18 +1,10 @@
 //! Which network, instance, set or service: names and places of network functions.
 
 use model::{ExtSnssai, NfInstanceId, NfProfile, PlmnId, PlmnIdNid, PlmnSnssai, Snssai};
-use serde::Deserialize;
 
 use super::super::fault::ParamFault;
 use super::super::test::{Param, Test};
 use super::{must, open_or};
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ServiceInstance {
-    nf_inst_id: NfInstanceId,
-    nf_service_inst_id: String,
-}
 
 pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {
@@ -109,13 +101,10 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             })
         }
         "exclude-nfservinst-list" => {
-            let instances: Vec<ServiceInstance> = param.json_list()?;
+            let instances = super::super::query::service_instances(param)?;
             must(move |p| {
-                let excluded = |s: &model::NfService| {
-                    instances.iter().any(|one| {
-                        one.nf_inst_id == p.nf_instance_id && one.nf_service_inst_id == s.service_instance_id
-                    })
-                };
+                let excluded =
+                    |s: &model::NfService| instances.iter().any(|one| one.names(&p.nf_instance_id, s));
                 p.services().count() == 0 || !p.services().all(excluded)
             })
         }
@@ -130,6 +119,7 @@ fn serves_slices(profile: &NfProfile, slices: &[Snssai]) -> bool {
         .iter()
         .chain(profile.per_plmn_snssai_list.iter().flat_map(|one| &one.snssais));
     open_or(own, |known| slices.iter().any(|slice| known.contains(slice)))
+        && super::session::offers_slices(profile, slices)
 }
 
 fn has_domain(profile: &NfProfile, domain: &str) -> bool {

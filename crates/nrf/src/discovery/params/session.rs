@@ -4,12 +4,12 @@ use std::net::Ipv4Addr;
 
 use model::address::IpAddrChoice;
 use model::nf_profile::{AtsssCapability, EndpointInfo, ProSeCapability, SliceDnnItem, V2xCapability};
-use model::{Ipv6Prefix, NfProfile, PlmnId};
+use model::{Ipv6Prefix, NfProfile, PlmnId, Snssai};
 use serde_json::Value;
 
 use super::super::fault::ParamFault;
 use super::super::test::{Param, Test};
-use super::{block_or, capability, exactly, must, open_or};
+use super::{all_or, block_or, capability, exactly, must, open_or};
 
 /// Every list of slices and data networks a profile may have.
 fn offers(profile: &NfProfile) -> impl Iterator<Item = &SliceDnnItem> {
@@ -37,44 +37,90 @@ fn offers(profile: &NfProfile) -> impl Iterator<Item = &SliceDnnItem> {
         .chain(untrusted)
 }
 
-/// Whether the data network is served: in an offer of slices, or in the lists of PCF, BSF and P-CSCF.
-fn serves_dnn(profile: &NfProfile, dnn: &str) -> bool {
-    let listed = |list: &[String]| open_or(list, |known| model::nf_profile::dnn_matches(known, dnn));
+/// Whether one of the slices is in an offer; a profile without offers restricts nothing.
+pub(super) fn offers_slices(profile: &NfProfile, slices: &[Snssai]) -> bool {
     open_or(offers(profile), |item| {
-        open_or(&item.dnns, |_| item.dnn(dnn).next().is_some())
-    }) && block_or(profile.pcf_infos(), |b| listed(&b.dnn_list))
+        slices.iter().any(|slice| item.serves_slice(slice))
+    })
+}
+
+/// What a session needs from one and the same offer: a data network, at an access point, in a slice.
+#[derive(Debug, Default)]
+pub(in super::super) struct Session {
+    /// `dnn`.
+    pub(in super::super) dnn: Option<String>,
+    /// `dnai-list`.
+    pub(in super::super) dnais: Vec<String>,
+}
+
+impl Session {
+    /// The test that these parameters stand for together, with the slices of `snssais`.
+    pub(in super::super) fn into_test(self, slices: &[Snssai]) -> Option<Test> {
+        if self.dnn.is_none() && self.dnais.is_empty() {
+            return None;
+        }
+        let slices = slices.to_vec();
+        Some(Test::new(move |profile| {
+            self.dnn.as_deref().is_none_or(|dnn| lists_dnn(profile, dnn))
+                && self.is_offered(profile, &slices)
+                && (self.dnais.is_empty()
+                    || open_or(&profile.nef_info, |b| any_or(&b.dnai_list, &self.dnais)))
+        }))
+    }
+
+    fn is_offered(&self, profile: &NfProfile, slices: &[Snssai]) -> bool {
+        open_or(offers(profile), |item| {
+            let in_slice = slices.is_empty() || slices.iter().any(|slice| item.serves_slice(slice));
+            in_slice
+                && match &self.dnn {
+                    Some(dnn) => item.dnn(dnn).any(|entry| any_or(&entry.dnai_list, &self.dnais)),
+                    None => open_or(&item.dnns, |entry| any_or(&entry.dnai_list, &self.dnais)),
+                }
+        })
+    }
+}
+
+/// Whether one of what is wanted is offered, the wildcard offering all; who names no offer offers everything.
+fn any_or(offered: &[String], wanted: &[String]) -> bool {
+    wanted.is_empty() || open_or(offered, |one| one == "*" || wanted.contains(one))
+}
+
+/// Whether the data network is in the lists of PCF, BSF and P-CSCF.
+fn lists_dnn(profile: &NfProfile, dnn: &str) -> bool {
+    let listed = |list: &[String]| open_or(list, |known| model::nf_profile::dnn_matches(known, dnn));
+    block_or(profile.pcf_infos(), |b| listed(&b.dnn_list))
         && block_or(profile.bsf_infos(), |b| listed(&b.dnn_list))
         && open_or(profile.pcscf_info_list.values(), |b| listed(&b.dnn_list))
 }
 
 pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {
+        // In a query these belong together, see `Session`; alone they are atoms of complex queries.
         "dnn" => {
-            let dnn = param.text()?;
-            must(move |p| serves_dnn(p, &dnn))
+            let dnn = Some(param.text()?);
+            Ok(Session {
+                dnn,
+                ..Session::default()
+            }
+            .into_test(&[]))
+        }
+        "dnai-list" => {
+            let dnais = param.list()?;
+            Ok(Session {
+                dnais,
+                ..Session::default()
+            }
+            .into_test(&[]))
         }
         "ipv4-index" => index(param, |item| &item.ipv4_index_list),
         "ipv6-index" => index(param, |item| &item.ipv6_index_list),
-        "dnai-list" => {
-            let wanted = param.list()?;
-            must(move |p| {
-                let named = offers(p)
-                    .flat_map(|item| &item.dnns)
-                    .flat_map(|dnn| &dnn.dnai_list);
-                open_or(
-                    named.chain(p.nef_info.iter().flat_map(|b| &b.dnai_list)),
-                    |dnai| wanted.contains(dnai),
-                )
-            })
-        }
         "pdu-session-types" => {
             let wanted = param.list()?;
             must(move |p| {
-                let own = p.upf_infos().flat_map(|b| &b.pdu_session_types);
-                let by_dnn = offers(p)
-                    .flat_map(|item| &item.dnns)
-                    .flat_map(|dnn| &dnn.pdu_session_types);
-                open_or(own.chain(by_dnn), |known| wanted.contains(known))
+                block_or(p.upf_infos(), |b| all_or(&b.pdu_session_types, &wanted))
+                    && open_or(offers(p).flat_map(|item| &item.dnns), |dnn| {
+                        all_or(&dnn.pdu_session_types, &wanted)
+                    })
             })
         }
         "redundant-transport" => capability(param, |p| {

@@ -7,25 +7,17 @@ use model::{Ipv6Prefix, NfProfile, NfType, PlmnId, PlmnIdNid};
 
 use super::super::fault::ParamFault;
 use super::super::test::{Param, Test};
-use super::{block_or, capability, exactly, must, open_or};
+use super::{all_or, block_or, capability, exactly, must, open_or};
 
 pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {
         "event-id-list" => {
             let wanted = param.list()?;
-            must(move |p| {
-                block_or(p.nwdaf_infos(), |b| {
-                    open_or(&b.event_ids, |known| wanted.contains(known))
-                })
-            })
+            must(move |p| block_or(p.nwdaf_infos(), |b| all_or(&b.event_ids, &wanted)))
         }
         "nwdaf-event-list" => {
             let wanted = param.list()?;
-            must(move |p| {
-                block_or(p.nwdaf_infos(), |b| {
-                    open_or(&b.nwdaf_events, |known| wanted.contains(known))
-                })
-            })
+            must(move |p| block_or(p.nwdaf_infos(), |b| all_or(&b.nwdaf_events, &wanted)))
         }
         "analytics-aggregation-ind" => exactly(param, |p| {
             p.nwdaf_infos().any(|b| b.nwdaf_capability.analytics_aggregation)
@@ -189,6 +181,9 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
                 p.scp_info
                     .as_ref()
                     .is_some_and(|b| b.remote_snpn_list.contains(&snpn))
+                    || p.sepp_info
+                        .as_ref()
+                        .is_some_and(|b| b.remote_snpn_list.contains(&snpn))
             })
         }
         "realm-id" => {

@@ -2,6 +2,7 @@
 
 use model::NfProfile;
 use model::identity::{Digits, IdentityRange};
+use model::nf_profile::SuciInfo;
 use smallvec::SmallVec;
 
 use super::super::fault::ParamFault;
@@ -72,11 +73,14 @@ fn served(profile: &NfProfile) -> SmallVec<[Served<'_>; 2]> {
     blocks
 }
 
-/// Whether any subscriber may make a difference for this profile beyond the group.
-pub(in super::super) fn has_ranges(profile: &NfProfile) -> bool {
-    served(profile)
-        .iter()
-        .any(|block| !block.supi.is_empty() || !block.gpsi.is_empty())
+/// Calls `each` with every range of SUPIs of the profile.
+pub(in super::super) fn supi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a IdentityRange)) {
+    served(profile).iter().flat_map(|block| block.supi).for_each(each);
+}
+
+/// Calls `each` with every range of GPSIs of the profile.
+pub(in super::super) fn gpsi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a IdentityRange)) {
+    served(profile).iter().flat_map(|block| block.gpsi).for_each(each);
 }
 
 /// Whether the profile serves this SUPI; `group` is what a location function says of the subscriber:
@@ -115,17 +119,17 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {
         "group-id-list" => {
             let wanted = param.list()?;
-            must(move |p| {
-                let mut groups = p.group_ids().peekable();
-                groups.peek().is_none() || groups.any(|group| wanted.iter().any(|w| w == group))
-            })
+            must(move |p| p.group_ids().any(|group| wanted.iter().any(|one| one == group)))
         }
         "routing-indicator" => {
             let value = digits(param, 1..=4)?;
             must(move |p| {
                 let fits = |list: &[String]| open_or(list, |indicator| *indicator == value);
-                block_or(p.udm_infos(), |b| fits(&b.routing_indicators))
-                    && block_or(p.ausf_infos(), |b| fits(&b.routing_indicators))
+                let serves = |indicators: &[String], sucis: &[SuciInfo]| {
+                    fits(indicators) && open_or(sucis, |suci| fits(&suci.routing_inds))
+                };
+                block_or(p.udm_infos(), |b| serves(&b.routing_indicators, &b.suci_infos))
+                    && block_or(p.ausf_infos(), |b| serves(&b.routing_indicators, &b.suci_infos))
                     && open_or(p.aanf_info_list.values(), |b| fits(&b.routing_indicators))
             })
         }
@@ -181,13 +185,28 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "data-set" => {
             let wanted = model::DataSetId::from(param.text()?);
+            let whole = whole_of(&wanted);
             must(move |p| {
                 block_or(p.udr_infos(), |b| {
-                    open_or(&b.supported_data_sets, |set| *set == wanted)
+                    open_or(&b.supported_data_sets, |set| {
+                        *set == wanted || Some(set) == whole.as_ref()
+                    })
                 })
             })
         }
         _ => Ok(None),
+    }
+}
+
+/// The data set that a subset belongs to (TS 29.510 §6.1.6.3.8): a UDR of the whole set has the subset.
+fn whole_of(subset: &model::DataSetId) -> Option<model::DataSetId> {
+    let text = subset.as_str();
+    if text.starts_with("A_") {
+        Some(model::DataSetId::Application)
+    } else if text.starts_with("P_") {
+        Some(model::DataSetId::Policy)
+    } else {
+        None
     }
 }
 

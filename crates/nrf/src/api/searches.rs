@@ -1,0 +1,62 @@
+//! Stored searches of Nnrf_NFDiscovery (TS 29.510 §6.2.3.3, §6.2.3.4).
+//!
+//! A search id *is* the search: the query and what the location function said, encoded. So an id that one
+//! worker gave out is good at every worker, at the other NRFs of the set and after a restart, and nothing is
+//! kept for searches that nobody retrieves. What is retrieved is the registry as it is then; a search whose
+//! profiles have changed since shows the change.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::Method;
+use sbi::problem::{Cause, Problem};
+use sbi::{Request, Response};
+
+use crate::discovery::Extent;
+use crate::service::Worker;
+
+/// Longest query that gets an id; ids are part of URIs, which have bounds of their own.
+const QUERY_MAX: usize = 2_048;
+
+/// The id of a search; none for a query too long to be one.
+pub(super) fn id_of(query: &str, group: Option<Option<&str>>) -> Option<String> {
+    let group = match group {
+        None => String::new(),
+        Some(None) => "-".to_owned(),
+        Some(Some(group)) => format!("+{group}"),
+    };
+    (query.len() + group.len() <= QUERY_MAX).then(|| URL_SAFE_NO_PAD.encode(format!("{group}\n{query}")))
+}
+
+/// `/searches/{searchId}` and `/searches/{searchId}/complete`.
+pub(crate) fn search(worker: &Worker, request: &Request, path: &str) -> Response {
+    if *request.method() != Method::GET {
+        return super::method_not_allowed(request.method(), "GET");
+    }
+    let (id, extent) = match path.strip_suffix("/complete") {
+        Some(id) => (id, Extent::Complete),
+        None => (path, Extent::Stored),
+    };
+    let not_found = || {
+        Problem::new(Cause::ResourceNotFound)
+            .detail("there is no such search")
+            .into_response()
+    };
+    let decoded = URL_SAFE_NO_PAD
+        .decode(id)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some(text) = decoded.filter(|text| text.len() <= QUERY_MAX + 1) else {
+        return not_found();
+    };
+    let Some((group, query)) = text.split_once('\n') else {
+        return not_found();
+    };
+    let group = match group.strip_prefix('+') {
+        Some(group) => Some(Some(group)),
+        None => (group == "-").then_some(None),
+    };
+    match super::discovery::stored(worker, query, group, &extent) {
+        Ok(answer) => super::discovery::respond(worker, request, &answer),
+        Err(_) => not_found(),
+    }
+}
