@@ -63,6 +63,11 @@ impl Window {
         used(&self.after).saturating_sub(used(&self.before)).as_secs_f64() / self.seconds()
     }
 
+    /// Whether others took so much of the function's cores that a failure says nothing of the function.
+    pub(super) fn is_disturbed(&self, place: &Place) -> bool {
+        self.others(place) > DISTURBED
+    }
+
     /// Cores that others took of those the function is kept to.
     fn others(&self, place: &Place) -> f64 {
         match (self.before.busy, self.after.busy) {

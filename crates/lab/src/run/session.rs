@@ -19,6 +19,10 @@ const DRAIN: Duration = Duration::from_secs(6);
 /// A step of the search: first not looked at, then looked at.
 const SETTLE: Duration = Duration::from_millis(1500);
 const LOOK: Duration = Duration::from_secs(3);
+/// How often less is tried when a rate does not hold for long.
+const TRIES: u32 = 5;
+/// How often a part that failed is repeated when others took the function's cores meanwhile.
+const REPEATS: u32 = 2;
 /// Part of a run that requests count for: warming up and all that is not looked at.
 const WARMUP: u32 = 0;
 
@@ -115,16 +119,26 @@ impl<'a> Session<'a> {
             }
         };
         let mut tps = tps;
-        let mut tries = 0;
+        let (mut tries, mut repeats) = (0, 0);
         loop {
             let started = OffsetDateTime::now_utc();
             let window = self.measure(tps)?;
-            // What held for three seconds need not hold for long: then a little less is the knee.
-            if limited_by.is_some() && tries < 4 && self.verdict_on(&window).is_some() {
-                self.progress
-                    .note(&format!("{} TPS did not hold for long; trying less", figure(tps)));
-                tps *= 0.95;
-                tries += 1;
+            // What held for three seconds need not hold for long: then a little less is the knee. Where others
+            // took the function's cores, nothing is learnt: the same again.
+            if limited_by.is_some() && tries < TRIES && self.verdict_on(&window).is_some() {
+                let disturbed = window.is_disturbed(self.place) && repeats < REPEATS;
+                let words = if disturbed {
+                    "was disturbed by other processes; again"
+                } else {
+                    "did not hold for long; trying less"
+                };
+                self.progress.note(&format!("{} TPS {words}", figure(tps)));
+                if disturbed {
+                    repeats += 1;
+                } else {
+                    tps *= 0.95;
+                    tries += 1;
+                }
                 continue;
             }
             return self.finish(started, window, steps, limited_by);
@@ -177,6 +191,7 @@ impl<'a> Session<'a> {
     fn search(&mut self) -> Result<(f64, Vec<Step>, String), RunError> {
         let mut ramp = Ramp::new(search_start(self.found.model.ingress_tps()));
         let mut steps: Vec<Step> = Vec::new();
+        let mut repeats = 0;
         while let Some(tps) = ramp.next() {
             self.step_to(tps, WARMUP);
             self.pass(SETTLE, &format!("searching: {} TPS", figure(tps)))?;
@@ -211,10 +226,15 @@ impl<'a> Session<'a> {
             let told = judge::step(&window, self.place, failed.clone());
             self.progress.note(&judge::step_in_words(&told));
             steps.push(told);
-            ramp.tell(failed.is_none());
             if failed.is_some() {
                 self.drain()?;
+                if window.is_disturbed(self.place) && repeats < REPEATS {
+                    repeats += 1;
+                    continue;
+                }
             }
+            repeats = 0;
+            ramp.tell(failed.is_none());
         }
         let limited_by = judge::limit(&steps, self.place, self.rig.function.is_some());
         match ramp.best() {
