@@ -20,7 +20,8 @@ pub const MERGE_PATCH: &str = "application/merge-patch+json";
 /// Parses a body; what is wrong is told with its JSON pointer and what was expected.
 ///
 /// # Errors
-/// `INVALID_MSG_FORMAT` when the body is not JSON or not of the type.
+/// `INVALID_MSG_FORMAT` when the body is not JSON or not of the type, `MANDATORY_IE_MISSING` when a member is
+/// missing.
 pub fn parse<T: DeserializeOwned>(body: &Body) -> Result<T, Problem> {
     parse_slice(&body.to_bytes())
 }
@@ -40,15 +41,32 @@ pub fn parse_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 fn invalid(pointer: &str, error: &serde_json::Error) -> Problem {
-    let problem = Problem::new(Cause::InvalidMsgFormat);
+    let text = error.to_string();
     if error.is_syntax() || error.is_eof() {
-        return problem
-            .detail(format!("the body is not JSON: {error}"))
-            .invalid_param(pointer, error.to_string());
+        return Problem::new(Cause::InvalidMsgFormat)
+            .detail(format!("the body is not JSON: {text}"))
+            .invalid_param(pointer, text);
     }
-    problem
-        .detail("a member of the body cannot be used")
-        .invalid_param(pointer, error.to_string())
+    // serde has no other way to say which member is missing than this text.
+    let missing = text
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.split('`').next());
+    match missing {
+        Some(member) => Problem::new(Cause::MandatoryIeMissing)
+            .detail(format!("the body has no `{member}`"))
+            .invalid_param(
+                format!("{pointer}/{}", escape(member)),
+                "is mandatory and missing",
+            ),
+        None => Problem::new(Cause::InvalidMsgFormat)
+            .detail("a member of the body cannot be used")
+            .invalid_param(pointer, text),
+    }
+}
+
+/// A member's name as a part of a JSON pointer.
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// The JSON pointer (RFC 6901) of a place in a document.
@@ -58,7 +76,7 @@ fn pointer_of(path: &serde_path_to_error::Path) -> String {
     for segment in path {
         let token = match segment {
             Segment::Seq { index } => index.to_string(),
-            Segment::Map { key } => key.replace('~', "~0").replace('/', "~1"),
+            Segment::Map { key } => escape(key),
             // Variants and unknown parts are not members of the document.
             Segment::Enum { .. } | Segment::Unknown => continue,
         };
@@ -166,7 +184,11 @@ mod tests {
         let (place, expected) = first_fault(r#"{"list": [{"nfType": "UDM"}, {"nfType": 7}]}"#);
         assert_eq!(place, "/list/1/nfType");
         assert!(expected.contains("expected a string"), "{expected}");
-        assert_eq!(first_fault(r#"{"list": [{}]}"#).0, "/list/0");
+        let (place, expected) = first_fault(r#"{"list": [{}]}"#);
+        assert_eq!(
+            (&*place, &*expected),
+            ("/list/0/nfType", "is mandatory and missing")
+        );
         assert_eq!(first_fault(r#"{"list": ["#).0, "/list");
         assert_eq!(first_fault(r#"{"list": []} x"#).0, "");
     }

@@ -6,7 +6,14 @@
 //! * [`server`]: HTTP/2 with prior knowledge or over TLS, one listener per worker, every limit a setting.
 //! * [`client`]: a pool of connections per origin; errors say whether another try is safe.
 //! * [`problem`]: problem details with the causes of TS 29.500, made in one place.
-//! * [`query`], [`tls`]: what handlers and wiring need besides.
+//! * [`headers`]: the `3gpp-Sbi-*` headers as types, by the ABNF of TS 29.500.
+//! * [`json`], [`coding`], [`etag`], [`query`]: bodies parsed with the place of every mistake and patched,
+//!   gzip, entity tags, query strings.
+//! * [`tls`], [`oauth`]: who the peer is, and what its token allows.
+//!
+//! The way of bytes: `io` reads large pieces, counts what frames come (floods), and hands whole frames to the
+//! HTTP/2 engine; what all streams of a connection write while it is polled leaves in one system call, large
+//! segments of bodies without a copy.
 //!
 //! The HTTP/2 engine is the `h2` crate behind a gathering IO layer (`io`): no type of it is public, so that
 //! a faster one can take its place.

@@ -319,3 +319,12 @@ impl Pool {
         }
     }
 }
+
+impl Drop for Pool {
+    /// The client is gone: what is in progress finishes, then its connections close.
+    fn drop(&mut self) {
+        for connection in self.connections.take() {
+            connection.retire();
+        }
+    }
+}

@@ -25,7 +25,9 @@ pub(crate) struct IoSizes {
 impl Default for IoSizes {
     fn default() -> Self {
         Self {
-            read: 64 * 1024,
+            // Measured with a relay of 4 KB messages, 256 at a time: 64 KiB cost 7.9 µs of CPU per request,
+            // 128 KiB 6.9 µs, 256 KiB 6.7 µs.
+            read: 128 * 1024,
             write: 256 * 1024,
         }
     }

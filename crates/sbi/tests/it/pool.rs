@@ -6,11 +6,12 @@ use std::time::Duration;
 use http::{Method, Request};
 use sbi::Body;
 use sbi::client::{Client, ClientConfig, Origin, Processed, SendError, SendErrorKind, SendOptions};
+use sbi::server::ServerConfig;
 use settings::{ByteSize, Period};
 use testpeer::http2::frame::{self, flag, kind, setting};
 use testpeer::http2::{Listener, Peer};
 
-use crate::support::{client, local};
+use crate::support::{client, local, start};
 
 fn config() -> ClientConfig {
     ClientConfig {
@@ -337,5 +338,61 @@ fn a_peer_that_says_nothing_or_nonsense_is_no_connection() {
             matches!(error.kind, SendErrorKind::Reset(_) | SendErrorKind::Broken(_)),
             "{error}"
         );
+    });
+}
+
+#[test]
+fn a_consumer_that_leaves_a_relay_is_no_burst_of_resets_to_the_producer() {
+    local(async {
+        let (listener, origin) = scripted().await;
+        let onward = client(config());
+        let relay = start(ServerConfig::default(), move |request| {
+            let (client, origin) = (onward.clone(), origin.clone());
+            async move {
+                let request = http::Request::from_parts(request.head, request.body);
+                client.send(&origin, request, within(10_000)).await.unwrap()
+            }
+        });
+        let mut leaving = Peer::client(relay.addr).await.unwrap();
+        for i in 0..400 {
+            leaving.send(&frame::get(2 * i + 1, "/")).await.unwrap();
+        }
+        let mut producer = listener.accept(&[]).await.unwrap();
+        let mut streams = Vec::new();
+        while streams.len() < 400 {
+            streams.push(request(&mut producer).await);
+        }
+        drop(leaving);
+        let mut staying = Peer::client(relay.addr).await.unwrap();
+        staying.send(&frame::get(1, "/")).await.unwrap();
+        let mut resets = 0;
+        let asked = loop {
+            let found = producer.next().await.unwrap().unwrap();
+            resets += u32::from(found.kind == kind::RST_STREAM);
+            if found.kind == kind::HEADERS {
+                break found.stream;
+            }
+        };
+        for stream in streams {
+            producer.send(&frame::status(stream, 200, true)).await.unwrap();
+        }
+        producer.send(&frame::status(asked, 204, true)).await.unwrap();
+        assert_eq!(staying.status(1).await.unwrap(), 204);
+        assert_eq!(resets, 0);
+    });
+}
+
+#[test]
+fn a_client_that_is_dropped_closes_its_connections() {
+    local(async {
+        let (listener, origin) = scripted().await;
+        let client = client(config());
+        let sent = sending(&client, &origin, within(5_000));
+        let mut peer = listener.accept(&[]).await.unwrap();
+        let stream = request(&mut peer).await;
+        peer.send(&frame::status(stream, 200, true)).await.unwrap();
+        sent.await.unwrap().unwrap();
+        drop(client);
+        assert_eq!(peer.goodbye().await, Some(0));
     });
 }
