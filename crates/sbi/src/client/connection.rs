@@ -247,6 +247,7 @@ where
         .reset_stream_duration(Duration::from_secs(1));
     let mut handshake = pin!(engine.handshake::<_, Outgoing>(gather));
     let (sender, engine) = poll_fn(|cx| {
+        driver.turn();
         let done = handshake.as_mut().poll(cx);
         // An error of the socket shows in the handshake as well.
         let _ = driver.flush(cx);
@@ -294,6 +295,7 @@ async fn drive<T>(
     let period = check_period(config);
     let mut check = pin!(tokio::time::sleep(period));
     poll_fn(|cx| {
+        driver.turn();
         let ended = Pin::new(&mut engine).poll(cx).is_ready();
         let broken = matches!(driver.flush(cx), Poll::Ready(Err(_)));
         if ended || broken {

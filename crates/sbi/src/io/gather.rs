@@ -16,7 +16,8 @@ use super::watch::{FrameWatch, PREFACE};
 /// Sizes of the buffers of a connection, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IoSizes {
-    /// What one system call reads at most; allocated while there is something to read.
+    /// What one system call reads at most, and a connection before others have their turn; allocated while
+    /// there is something to read.
     pub(crate) read: usize,
     /// What is gathered before the engine has to wait for the socket.
     pub(crate) write: usize,
@@ -39,6 +40,8 @@ struct State<T> {
     input: Input,
     output: Output,
     watch: Option<FrameWatch>,
+    /// Bytes read since the driver's turn began.
+    read_this_turn: usize,
     /// When the peer last took bytes, or when there last were none to take.
     progress: Instant,
     bytes_in: u64,
@@ -64,6 +67,7 @@ pub(crate) fn pair<T>(
         input: Input::new(if watch.is_some() { PREFACE } else { 0 }),
         output: Output::default(),
         watch,
+        read_this_turn: 0,
         progress: now,
         bytes_in: 0,
         bytes_out: 0,
@@ -72,6 +76,12 @@ pub(crate) fn pair<T>(
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
+    /// A new turn: as much may be read as one turn allows. The engine reads as long as there is something to
+    /// read, so that a peer who sends fast enough would keep the worker from everybody else.
+    pub(crate) fn turn(&self) {
+        self.0.borrow_mut().read_this_turn = 0;
+    }
+
     /// Hands what was gathered to the kernel; ready when nothing is left.
     pub(crate) fn flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.borrow_mut().drain(cx)
@@ -159,16 +169,23 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gather<T> {
             sizes,
             input,
             watch,
+            read_this_turn,
             bytes_in,
             ..
         } = &mut *state;
         while !input.hand_over(into) {
+            if *read_this_turn >= sizes.read {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let read = input.poll_fill(io, sizes.read, cx, |bytes| {
                 if let Some(watch) = watch {
                     watch.feed(bytes, Instant::now());
                 }
             });
-            *bytes_in += ready!(read)? as u64;
+            let read = ready!(read)?;
+            *read_this_turn += read;
+            *bytes_in += read as u64;
         }
         Poll::Ready(Ok(()))
     }
@@ -210,5 +227,61 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gather<T> {
         let mut state = self.0.borrow_mut();
         ready!(state.drain(cx))?;
         Pin::new(&mut state.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Always has more to read.
+    struct Endless;
+
+    impl AsyncRead for Endless {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            into: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let len = into.remaining();
+            into.put_slice(&vec![0; len]);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Endless {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn others_have_their_turn() {
+        let sizes = IoSizes::default();
+        let (mut gather, driver) = pair(Endless, sizes, None, Instant::now());
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        for turn in 1..4 {
+            driver.turn();
+            let mut storage = vec![0; 4_096];
+            loop {
+                let mut buffer = ReadBuf::new(&mut storage);
+                if Pin::new(&mut gather).poll_read(&mut cx, &mut buffer).is_pending() {
+                    break;
+                }
+            }
+            let read = driver.bytes().0;
+            assert!(
+                read <= turn * 2 * sizes.read as u64,
+                "{read} bytes in {turn} turns"
+            );
+        }
     }
 }

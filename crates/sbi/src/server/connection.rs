@@ -133,6 +133,7 @@ where
         .reset_stream_duration(Duration::from_secs(1));
     let mut handshake = pin!(engine.handshake::<_, Outgoing>(gather));
     let both = poll_fn(|cx| {
+        driver.turn();
         let done = handshake.as_mut().poll(cx);
         // An error of the socket shows in the handshake as well.
         let _ = driver.flush(cx);
@@ -183,6 +184,7 @@ where
         if self.ending.is_none() && shutdown.poll(cx).is_ready() {
             self.end(End::Drained);
         }
+        self.driver.turn();
         let mut over = self.serve(cx);
         let flood = self.driver.watch(FrameWatch::flood).flatten();
         if let (None, None | Some(End::Drained | End::Idle), Some(flood)) = (over, self.ending, flood) {
