@@ -88,6 +88,7 @@ impl<'s> Page<'s> {
             Some(Value::Object(_)) => "see below".to_owned(),
             Some(Value::Array(items)) if items.iter().any(Value::is_object) => "see below".to_owned(),
             Some(value @ Value::Array(_)) => format!("`{value}`").replace('"', ""),
+            Some(Value::String(text)) if text.is_empty() => "`\"\"`".to_owned(),
             Some(value) => format!("`{}`", describe::plain(value)),
         };
         self.groups(path, schema, default_value, &meaning);
@@ -141,10 +142,8 @@ impl<'s> Page<'s> {
         let Some(properties) = Schema::properties(schema).filter(|properties| !properties.is_empty()) else {
             return;
         };
-        if let (true, Some((key, only))) = (
-            properties.len() == 1 && default.is_none(),
-            properties.iter().next(),
-        ) && description(only).is_none()
+        if let (true, Some((key, only))) = (is_variant(schema) && default.is_none(), properties.iter().next())
+            && description(only).is_none()
         {
             // `{file: …}`: a variant of one key; its content may be a group.
             return self.groups(&join_key(path, key), only, None, meaning);
@@ -195,7 +194,7 @@ impl<'s> Page<'s> {
                 schema.get("additionalProperties").filter(|rest| rest.is_object()),
             ) {
                 (None, Some(rest)) => format!("mapping of names to {}", self.kind(rest)),
-                (Some(properties), _) if properties.len() == 1 => {
+                (Some(properties), _) if is_variant(schema) => {
                     let keys: Vec<String> = properties.keys().map(|key| format!("`{{{key}: …}}`")).collect();
                     keys.join(" ")
                 }
@@ -221,6 +220,12 @@ impl<'s> Page<'s> {
             })
             .collect()
     }
+}
+
+/// Whether an object is a variant of an enumeration, told by its only key: `{file: …}`.
+fn is_variant(schema: &Value) -> bool {
+    let mut keys = Schema::properties(schema).into_iter().flatten();
+    matches!((keys.next(), keys.next()), (Some((key, _)), None) if required(schema, key))
 }
 
 fn required(schema: &Value, key: &str) -> bool {

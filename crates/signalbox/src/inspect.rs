@@ -81,8 +81,9 @@ pub(crate) fn command(function: &'static Function) -> Command {
         }
     });
     Command::new(function.name)
-        .about(format!(
-            "Look inside a running {}: {}",
+        .about(format!("Look inside a running {}", function.name.to_uppercase()))
+        .long_about(format!(
+            "Look inside a running {}.\n\n{}",
             function.name.to_uppercase(),
             function.about.trim()
         ))
