@@ -483,8 +483,37 @@ impl Worker {
 }
 
 impl Service for Worker {
-    /// The way of a request: may it be worked on now, may its sender ask this, who answers it.
     async fn call(self: Rc<Self>, request: Request) -> Response {
+        let parent = request.headers().get(telemetry::trace::TRACEPARENT);
+        let parent = parent.and_then(|value| value.to_str().ok());
+        let span = telemetry::trace::begin("nrf", operation(&request), parent);
+        let response = self.answer(request).await;
+        if let Some(mut span) = span {
+            span.status(response.status().as_u16());
+        }
+        response
+    }
+}
+
+/// The service and method of a request, as traces call them.
+fn operation(request: &Request) -> &'static str {
+    let path = request.uri().path();
+    let service = |prefix| path.starts_with(prefix);
+    match request.method().as_str() {
+        "GET" if service("/nnrf-disc/") => "Nnrf_NFDiscovery GET",
+        "POST" if service("/oauth2/") => "Nnrf_AccessToken POST",
+        "GET" if service("/nnrf-nfm/") => "Nnrf_NFManagement GET",
+        "PUT" if service("/nnrf-nfm/") => "Nnrf_NFManagement PUT",
+        "PATCH" if service("/nnrf-nfm/") => "Nnrf_NFManagement PATCH",
+        "POST" if service("/nnrf-nfm/") => "Nnrf_NFManagement POST",
+        "DELETE" if service("/nnrf-nfm/") => "Nnrf_NFManagement DELETE",
+        _ => "other",
+    }
+}
+
+impl Worker {
+    /// The way of a request: may it be worked on now, may its sender ask this, who answers it.
+    async fn answer(self: Rc<Self>, request: Request) -> Response {
         // The path outlives the request, which the handlers take apart.
         let path = request.uri().path().to_owned();
         let mut segments = path.trim_start_matches('/').splitn(4, '/');

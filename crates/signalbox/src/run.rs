@@ -107,6 +107,7 @@ impl Running {
         let signals = runtime.block_on(async { Signals::new() })?;
         let process = Registry::new();
         telemetry::process::register(&process);
+        telemetry::trace::init(&config.traces, &process)?;
         let mut mounted = Vec::new();
         for function in functions::ALL {
             if wanted.iter().any(|one| one.name == function.name) {

@@ -7,12 +7,13 @@
 //! - [`admin`]: the HTTP endpoint of each function: `/livez`, `/readyz`, `/metrics`, `/config`, `/alarms` and the
 //!   function's own pages.
 //! - [`logging`]: `tracing` for people or machines, its level changeable while running.
-//! - [`trace`]: W3C trace context.
+//! - [`trace`]: W3C trace context, and spans of sampled requests by OTLP.
 //! - [`process`]: CPU, memory and descriptors of this process.
 
 pub mod admin;
 pub mod alarms;
 pub mod health;
+pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod process;

@@ -6,3 +6,5 @@
 #[cfg(feature = "diameter")]
 pub mod diameter;
 pub mod http2;
+#[cfg(feature = "openapi")]
+pub mod openapi;

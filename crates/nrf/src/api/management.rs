@@ -217,7 +217,10 @@ fn list(worker: &Worker, request: &Request) -> Result<Response, Problem> {
         .iter()
         .map(|id| json!({"href": worker.instance_uri(id)}))
         .collect();
-    links["item"] = Value::Array(items);
+    // An array of links has at least one (TS 29.571 §5.2.4.7, LinksValueSchema).
+    if !items.is_empty() {
+        links["item"] = Value::Array(items);
+    }
     let mut response =
         sbi::json::response(StatusCode::OK, &json!({"_links": links, "totalItemCount": total}));
     response.headers_mut().insert(

@@ -25,6 +25,8 @@ pub(crate) async fn collection(worker: Rc<Worker>, request: Request) -> Response
         Ok(body) => {
             worker
                 .write(What::Subscribe {
+                    // A hyphen would set off a PLMN (TS 29.510 §6.1.6.2.16, subscriptionId).
+                    id: uuid::Uuid::new_v4().simple().to_string(),
                     body: body.into_bytes(),
                 })
                 .await

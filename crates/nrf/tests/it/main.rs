@@ -2,9 +2,11 @@
 
 mod bad_input;
 mod discovery;
+mod judge;
 mod located;
 mod management;
 mod notifications;
+mod parameters;
 mod support;
 mod survival;
 mod tokens;

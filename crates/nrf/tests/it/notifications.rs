@@ -11,6 +11,7 @@ use sbi::server::{self, ServerConfig, ServerStats};
 use sbi::{Request, Response, Service};
 use serde_json::{Value, json};
 
+use crate::judge;
 use crate::support::{Nrf, UDM, local, profile, start};
 
 /// A subscriber that keeps what it is told and may fail first.
@@ -31,9 +32,9 @@ impl Service for Sink {
             *failures -= 1;
             StatusCode::SERVICE_UNAVAILABLE
         } else {
-            self.told
-                .borrow_mut()
-                .push(serde_json::from_slice(&request.body.to_bytes()).unwrap());
+            let told: Value = serde_json::from_slice(&request.body.to_bytes()).unwrap();
+            judge::notification(&told);
+            self.told.borrow_mut().push(told);
             StatusCode::NO_CONTENT
         };
         std::future::ready(response)

@@ -9,6 +9,8 @@ use sbi::client::{Client, ClientConfig, Origin, SendOptions};
 use sbi::{Body, Response};
 use serde_json::{Value, json};
 
+use crate::judge;
+
 pub const UDM: &str = "4947a69a-f61b-4bc1-b9da-47c9c5d14b64";
 
 /// An NRF and somebody who asks it.
@@ -87,11 +89,21 @@ fn got(response: Response) -> Got {
 
 impl Nrf {
     pub async fn send(&self, request: http::Request<Body>) -> Got {
-        got(self
-            .client
-            .send(&self.origin, request, SendOptions::default())
-            .await
-            .unwrap())
+        let (method, path) = (request.method().clone(), request.uri().to_string());
+        let sent = self.client.send(&self.origin, request, SendOptions::default());
+        let got = got(sent.await.unwrap());
+        let content_type = got
+            .headers
+            .get("content-type")
+            .and_then(|value| value.to_str().ok());
+        judge::answer(
+            &method,
+            &path,
+            got.status,
+            content_type.unwrap_or_default(),
+            &got.json,
+        );
+        got
     }
 
     pub async fn ask(&self, method: Method, path: &str, content_type: &str, body: impl Into<Body>) -> Got {

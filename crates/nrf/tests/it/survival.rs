@@ -57,3 +57,56 @@ fn registrations_and_subscriptions_survive_a_restart() {
         assert_eq!(gone.status, StatusCode::NO_CONTENT);
     });
 }
+
+/// Changes of one instance take effect in the order they came in, while others' go on beside them.
+#[test]
+fn changes_of_one_instance_keep_their_order() {
+    local(async {
+        let mut nrf = start(|_| {});
+        nrf.put(&profile(&id(1), "UDM", "nudm-sdm", &json!({}))).await;
+        let one = async {
+            let instance = id(1);
+            let patches = (1..=50).map(|priority| {
+                nrf.patch(
+                    &instance,
+                    json!([{"op": "add", "path": "/priority", "value": priority}]),
+                )
+            });
+            futures_util::future::join_all(patches).await
+        };
+        let others = async {
+            let profiles: Vec<_> = (2..40)
+                .map(|number| profile(&id(number), "UDM", "nudm-sdm", &json!({})))
+                .collect();
+            futures_util::future::join_all(profiles.iter().map(|profile| nrf.put(profile))).await
+        };
+        let (patched, registered) = tokio::join!(one, others);
+        for got in &patched {
+            assert_eq!(got.status, StatusCode::OK, "{}", got.json);
+        }
+        assert!(registered.iter().all(|got| got.status == StatusCode::CREATED));
+        let got = nrf.get(&format!("/nnrf-nfm/v1/nf-instances/{}", id(1))).await;
+        assert_eq!(got.json["priority"], 50);
+        nrf.stop();
+    });
+}
+
+/// The limit of profiles holds for registrations that arrive together.
+#[test]
+fn the_limit_of_profiles_counts_those_on_their_way() {
+    local(async {
+        let mut nrf = start(|config| config.max_profiles = 5);
+        let profiles: Vec<_> = (0..20)
+            .map(|number| profile(&id(number), "UDM", "nudm-sdm", &json!({})))
+            .collect();
+        let got = futures_util::future::join_all(profiles.iter().map(|profile| nrf.put(profile))).await;
+        let made = got.iter().filter(|got| got.status == StatusCode::CREATED).count();
+        assert_eq!(made, 5);
+        assert!(
+            got.iter()
+                .filter(|got| !got.status.is_success())
+                .all(|got| got.cause() == "INSUFFICIENT_RESOURCES")
+        );
+        nrf.stop();
+    });
+}

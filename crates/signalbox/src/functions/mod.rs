@@ -10,7 +10,7 @@ use axum::Router;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
-use telemetry::{Alarms, Declaration, Health, Registry, logging};
+use telemetry::{Alarms, Declaration, Health, Registry, logging, trace};
 
 /// A network function as the command line knows it.
 #[derive(Debug)]
@@ -86,12 +86,15 @@ macro_rules! table {
         pub(crate) struct Config {
             /// Logs.
             pub(crate) log: logging::Config,
+            /// Traces of requests, for a collector.
+            pub(crate) traces: trace::Config,
             $($(#[doc = $about])+ pub(crate) $name: $config,)+
         }
 
         impl Validate for Config {
             fn validate(&self, faults: &mut Faults) {
                 faults.within("log", &self.log);
+                faults.within("traces", &self.traces);
                 $(faults.within(stringify!($name), &self.$name);)+
                 self.validate_addresses(faults);
             }
@@ -142,9 +145,19 @@ fn listening(key: &str, listen: &settings::Listen) -> Vec<(String, SocketAddr)> 
         .collect()
 }
 
+/// What every process tells of itself.
+fn common_metrics() -> Vec<Declaration> {
+    [
+        telemetry::process::METRICS,
+        telemetry::alarms::METRICS,
+        trace::METRICS,
+    ]
+    .concat()
+}
+
 /// The reference page of every metric.
 pub(crate) fn metrics_page() -> String {
-    let common = [telemetry::process::METRICS, telemetry::alarms::METRICS].concat();
+    let common = common_metrics();
     let mut page = String::from(
         "# Metrics\n\nEach function shows its metrics at `/metrics` of its admin endpoint, as OpenMetrics text.\n\n",
     );
@@ -187,7 +200,7 @@ mod tests {
 
     #[test]
     fn metric_names_follow_the_rules_and_no_two_are_the_same() {
-        let mut all = [telemetry::process::METRICS, telemetry::alarms::METRICS].concat();
+        let mut all = common_metrics();
         all.extend(sbi::declarations());
         for function in ALL {
             let own = (function.metrics)();

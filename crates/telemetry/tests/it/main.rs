@@ -1,5 +1,7 @@
 //! The admin endpoint over real sockets.
 
+mod traces;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -165,7 +167,11 @@ async fn stopping_ends_idle_connections() {
 
 #[test]
 fn the_names_of_our_own_metrics_follow_the_rules() {
-    for declarations in [telemetry::alarms::METRICS, telemetry::process::METRICS] {
+    for declarations in [
+        telemetry::alarms::METRICS,
+        telemetry::process::METRICS,
+        telemetry::trace::METRICS,
+    ] {
         assert_eq!(telemetry::metrics::lint(declarations), Vec::<String>::new());
     }
 }

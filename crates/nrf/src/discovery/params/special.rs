@@ -188,7 +188,11 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
         }
         "realm-id" => {
             let realm = param.text()?;
-            must(move |p| p.udsf_infos().any(|b| b.storage_id_ranges.contains_key(&realm)))
+            must(move |p| {
+                block_or(p.udsf_infos(), |b| {
+                    open_or(b.storage_id_ranges.keys(), |known| *known == realm)
+                })
+            })
         }
         "storage-id" => {
             let id = param.text()?;
@@ -221,9 +225,10 @@ fn notifies(
     own.iter().chain(services).any(fits)
 }
 
+/// A SEPP that names no networks reaches all (TS 29.510 §6.1.6.2.72), an SCP that names none reaches none.
 fn sepp(profile: &NfProfile, plmn: &PlmnId) -> bool {
     profile
         .sepp_info
         .as_ref()
-        .is_some_and(|b| b.remote_plmn_list.contains(plmn))
+        .is_some_and(|b| open_or(&b.remote_plmn_list, |known| known == plmn))
 }

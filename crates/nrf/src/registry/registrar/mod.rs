@@ -1,30 +1,44 @@
-//! The writer: one task that changes the registry and the subscriptions, one change after the other.
+//! The writer: one task that changes the registry and the subscriptions.
 //!
 //! The order of a change, and what a crash leaves at each moment: it is checked; made durable (a crash before
 //! leaves nothing, a crash after leaves the change); published to readers; told to subscribers; acknowledged.
 //! So an acknowledged change is kept, and a reader never sees one that a crash could take back. Heart-beats
 //! that bring only load and time are not made durable: the next one comes in seconds.
+//!
+//! Changes of one instance or one subscription follow each other; those of others go on meanwhile, so that the
+//! store can make many durable at once and a slow disk delays everybody by one write, not by as many as wait.
 
-use std::collections::BTreeMap;
+mod faults;
+mod profiles;
+mod subscriptions;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use model::{NfInstanceId, NfProfile, NfStatus};
-use sbi::problem::{Cause, Problem};
-use store::{Batch, Condition, Scan, Store, Table};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use model::{NfInstanceId, NfProfile};
+use sbi::problem::Problem;
+use store::{Receipt, Scan, Store, Table};
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+pub(crate) use self::faults::not_found;
+use self::faults::store_failed;
+use self::profiles::ProfileEffect;
+use self::subscriptions::{SubscriptionEffect, parse_stored};
 use super::record::{ProfileRecord, SubscriptionRecord};
-use super::{ChangeKind, Entry, ProfileChange, ProfileFault, Snapshot, text};
+use super::{ChangeKind, Entry, Snapshot};
 use crate::config::Config;
-use crate::events::{Counters, Event};
+use crate::events::Counters;
 use crate::screening::Screening;
-use crate::subscriptions::{Book, Notification, Subscription, Telling};
+use crate::subscriptions::{Book, Notification, Subscription};
 
 /// A change that somebody wants.
 #[derive(Debug)]
@@ -50,8 +64,8 @@ pub(crate) enum What {
     },
     /// Deregister.
     Delete { id: NfInstanceId },
-    /// Subscribe.
-    Subscribe { body: Bytes },
+    /// Subscribe; the identity is new.
+    Subscribe { id: String, body: Bytes },
     /// Change a subscription.
     PatchSubscription { id: String, body: Bytes },
     /// Unsubscribe.
@@ -70,6 +84,52 @@ pub(crate) enum Done {
     SubscriptionChanged(Arc<Subscription>),
 }
 
+/// Whose changes follow each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Nf(NfInstanceId),
+    Subscription(String),
+}
+
+/// How far a change has come.
+enum Step {
+    /// It is done, or refused.
+    Done(Result<Done, Problem>),
+    /// It waits for the disk; then it takes effect.
+    Commit(Receipt, Effect),
+}
+
+/// What a change does once it is durable.
+#[derive(Debug)]
+enum Effect {
+    Profile(ProfileEffect),
+    Subscription(SubscriptionEffect),
+}
+
+type Reply = Option<oneshot::Sender<Result<Done, Problem>>>;
+
+/// A change on its way to the disk.
+struct Commit {
+    key: Key,
+    effect: Effect,
+    reply: Reply,
+}
+
+/// Ready, with its change, when the disk has answered.
+struct InFlight {
+    receipt: Receipt,
+    commit: Option<Commit>,
+}
+
+impl Future for InFlight {
+    type Output = (Result<(), store::Error>, Option<Commit>);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = ready!(Pin::new(&mut self.receipt).poll(cx));
+        Poll::Ready((outcome.map(drop), self.commit.take()))
+    }
+}
+
 /// The writer.
 pub(crate) struct Registrar {
     config: Arc<Config>,
@@ -84,6 +144,14 @@ pub(crate) struct Registrar {
     notify: mpsc::Sender<Notification>,
     counters: Arc<Counters>,
     root: String,
+    /// Who is changing, and who waits behind.
+    busy: AHashMap<Key, VecDeque<Write>>,
+    /// How many wait behind others.
+    behind: usize,
+    commits: FuturesUnordered<InFlight>,
+    /// Instances and subscriptions that the disk is making new.
+    registering: usize,
+    subscribing: usize,
 }
 
 impl Registrar {
@@ -112,6 +180,11 @@ impl Registrar {
             notify,
             counters,
             root,
+            busy: AHashMap::new(),
+            behind: 0,
+            commits: FuturesUnordered::new(),
+            registering: 0,
+            subscribing: 0,
         };
         registrar.recover().await?;
         Ok(registrar)
@@ -151,416 +224,118 @@ impl Registrar {
         Ok(())
     }
 
-    /// Works until every sender of writes is gone.
+    /// Works until every sender of writes is gone and what they asked for is done.
     pub(crate) async fn run(mut self, mut writes: mpsc::Receiver<Write>) {
         let mut audit = tokio::time::interval(self.config.heart_beat.audit_interval.duration());
         audit.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
+        let most = self.config.max_waiting_writes.max(1);
+        let mut open = true;
+        while open || !self.commits.is_empty() {
+            let room = self.commits.len() + self.behind < most;
             tokio::select! {
-                write = writes.recv() => match write {
-                    Some(write) => {
-                        let outcome = self.write(write.what).await;
-                        // Who asked may have gone; what was done is done.
-                        let _ = write.reply.send(outcome);
-                    }
-                    None => break,
+                Some((outcome, Some(commit))) = self.commits.next() => self.committed(outcome, commit),
+                write = writes.recv(), if open && room => match write {
+                    Some(write) => self.begin(write),
+                    None => open = false,
                 },
-                _ = audit.tick() => self.audit(Instant::now(), OffsetDateTime::now_utc()).await,
+                _ = audit.tick(), if open => self.audit(Instant::now(), OffsetDateTime::now_utc()),
             }
         }
         self.store.clone().close().await;
     }
 
-    async fn write(&mut self, what: What) -> Result<Done, Problem> {
-        match what {
-            What::Put { id, body, if_match } => self.put(id, &body, if_match.as_deref()).await,
-            What::Patch { id, body, if_match } => self.patch(id, &body, if_match.as_deref()).await,
-            What::Delete { id } => self
-                .remove(id, ChangeKind::Deregistered)
-                .await
-                .map(|()| Done::Removed),
-            What::Subscribe { body } => self.subscribe(&body).await,
-            What::PatchSubscription { id, body } => self.patch_subscription(&id, &body).await,
-            What::Unsubscribe { id } => self.unsubscribe(&id).await.map(|()| Done::Removed),
-        }
-    }
-
-    async fn put(&mut self, id: NfInstanceId, body: &[u8], if_match: Option<&str>) -> Result<Done, Problem> {
-        let before = self.published.load().get(&id).cloned();
-        check_match(before.as_ref(), if_match)?;
-        if before.is_none() && self.published.load().len() >= self.config.max_profiles {
-            return Err(Problem::new(Cause::InsufficientResources)
-                .detail("as many NFs are registered as this NRF takes (maxProfiles)"));
-        }
-        let entry = self.parse(body)?;
-        if entry.id != id {
-            return Err(Problem::new(Cause::MandatoryIeIncorrect)
-                .detail("the profile is of another instance than the URI")
-                .invalid_param("/nfInstanceId", format!("expected {id}")));
-        }
-        let entry = Arc::new(entry);
-        self.keep(&entry).await?;
-        self.heard(&entry);
-        let kind = if before.is_some() {
-            ChangeKind::Updated
-        } else {
-            ChangeKind::Registered
+    fn begin(&mut self, write: Write) {
+        let key = match &write.what {
+            What::Put { id, .. } | What::Patch { id, .. } | What::Delete { id } => Key::Nf(*id),
+            What::Subscribe { id, .. } | What::PatchSubscription { id, .. } | What::Unsubscribe { id } => {
+                Key::Subscription(id.clone())
+            }
         };
-        self.counters.count(if before.is_some() {
-            Event::Updated
-        } else {
-            Event::Registered
-        });
-        let created = before.is_none();
-        self.publish(kind, before, Some(entry.clone()));
-        Ok(if created {
-            Done::Created(entry)
-        } else {
-            Done::Replaced(entry)
-        })
+        if let Some(line) = self.busy.get_mut(&key) {
+            line.push_back(write);
+            self.behind += 1;
+            return;
+        }
+        if self.go(&key, write) {
+            self.busy.insert(key, VecDeque::new());
+        }
     }
 
-    async fn patch(
-        &mut self,
-        id: NfInstanceId,
-        body: &[u8],
-        if_match: Option<&str>,
-    ) -> Result<Done, Problem> {
-        let before = self
-            .published
-            .load()
-            .get(&id)
-            .cloned()
-            .ok_or_else(|| not_found(id))?;
-        check_match(Some(&before), if_match)?;
-        let operations: Vec<text::Operation<'_>> = serde_json::from_slice(body).map_err(|error| {
-            Problem::new(Cause::InvalidMsgFormat)
-                .detail(format!("expected a JSON Patch: {error}"))
-                .invalid_param("", error.to_string())
-        })?;
-        if operations.is_empty() {
-            return Err(Problem::new(Cause::InvalidMsgFormat).detail("expected at least one operation"));
-        }
-        if let Some(after) = heart_beat(&before, &operations) {
-            let after = Arc::new(after);
-            self.heard(&after);
-            self.counters.count(Event::HeartBeat);
-            let kind = match before.status {
-                NfStatus::Suspended => ChangeKind::Resumed,
-                _ => ChangeKind::HeartBeat,
-            };
-            // A status survives a restart, a load need not.
-            if before.status != after.status {
-                self.keep(&after).await?;
-            }
-            if after.fingerprint() != before.fingerprint() {
-                self.publish(kind, Some(before), Some(after.clone()));
-            }
-            return Ok(Done::HeartBeat(after));
-        }
-        // The text is UTF-8: it was parsed as JSON.
-        let document = String::from_utf8_lossy(&before.document()).into_owned();
-        let patched = text::apply(&document, &operations).map_err(|fault| {
-            let cause = if fault.conflict {
-                Cause::MandatoryIeIncorrect
-            } else {
-                Cause::InvalidMsgFormat
-            };
-            let place = format!("/{}/{}", fault.index, fault.member);
-            Problem::new(cause)
-                .detail(fault.to_string())
-                .invalid_param(place, fault.expected)
-        })?;
-        let entry = self.parse(patched.as_bytes())?;
-        if entry.id != id || entry.nf_type() != before.nf_type() {
-            return Err(Problem::new(Cause::ModificationNotAllowed)
-                .detail("nfInstanceId and nfType of a registered NF cannot be changed"));
-        }
-        let entry = Arc::new(entry);
-        self.keep(&entry).await?;
-        self.heard(&entry);
-        self.counters.count(Event::Updated);
-        self.publish(ChangeKind::Updated, Some(before), Some(entry.clone()));
-        Ok(Done::Replaced(entry))
-    }
-
-    fn parse(&self, body: &[u8]) -> Result<Entry, Problem> {
-        let timer = |profile: &NfProfile| self.config.heart_beat.assign(profile.heart_beat_timer);
-        let entry = Entry::parse(body, timer).map_err(problem_of)?;
-        if let Err((place, reason)) = self.screening.check(&entry.profile) {
-            self.counters.count(Event::ScreenedOut);
-            let problem = Problem::new(Cause::Forbidden);
-            return Err(problem
-                .detail(format!("screened out: {reason}"))
-                .invalid_param(place, reason));
-        }
-        Ok(entry)
-    }
-
-    async fn remove(&mut self, id: NfInstanceId, kind: ChangeKind) -> Result<(), Problem> {
-        let before = self
-            .published
-            .load()
-            .get(&id)
-            .cloned()
-            .ok_or_else(|| not_found(id))?;
-        let mut batch = Batch::default();
-        batch.delete(&self.profiles, id.0.as_bytes(), Condition::Always);
-        self.store.commit(batch).await.map_err(store_failed)?;
-        self.last_heard.remove(&id);
-        self.suspended.remove(&id);
-        self.counters.count(match kind {
-            ChangeKind::Expired => Event::Expired,
-            _ => Event::Deregistered,
-        });
-        self.publish(kind, Some(before), None);
-        Ok(())
-    }
-
-    async fn keep(&self, entry: &Entry) -> Result<(), Problem> {
-        let mut batch = Batch::default();
-        let record = ProfileRecord {
-            id: entry.id.0,
-            document: entry.document(),
+    /// The first step of a change; whether it waits for the disk now.
+    fn go(&mut self, key: &Key, write: Write) -> bool {
+        let step = match write.what {
+            What::Put { id, body, if_match } => self.put(id, &body, if_match.as_deref()),
+            What::Patch { id, body, if_match } => self.patch(id, &body, if_match.as_deref()),
+            What::Delete { id } => self.remove(id, ChangeKind::Deregistered),
+            What::Subscribe { id, body } => self.subscribe(&id, &body),
+            What::PatchSubscription { id, body } => self.patch_subscription(&id, &body),
+            What::Unsubscribe { id } => self.unsubscribe(id),
         };
-        batch.put(&self.profiles, &record, Condition::Always);
-        self.store.commit(batch).await.map(drop).map_err(store_failed)
+        self.advance(key.clone(), step, Some(write.reply))
     }
 
-    fn heard(&mut self, entry: &Entry) {
-        self.last_heard.insert(entry.id, Instant::now());
-        self.suspended.remove(&entry.id);
+    /// A change that nobody asked for and nobody waits for; not made while another is under way.
+    fn order(&mut self, key: Key, change: impl FnOnce(&mut Self) -> Result<Step, Problem>) {
+        if self.is_busy(&key) {
+            return;
+        }
+        let step = change(self);
+        if self.advance(key.clone(), step, None) {
+            self.busy.insert(key, VecDeque::new());
+        }
     }
 
-    /// Shows a change to readers, then tells subscribers.
-    fn publish(&mut self, kind: ChangeKind, before: Option<Arc<Entry>>, after: Option<Arc<Entry>>) {
-        let current = self.published.load_full();
-        let next = match (&after, &before) {
-            (Some(entry), _) => current.with(entry.clone()),
-            (None, Some(entry)) => current.without(&entry.id),
-            (None, None) => return,
+    fn is_busy(&self, key: &Key) -> bool {
+        self.busy.contains_key(key)
+    }
+
+    fn advance(&mut self, key: Key, step: Result<Step, Problem>, reply: Reply) -> bool {
+        match step.unwrap_or_else(|problem| Step::Done(Err(problem))) {
+            Step::Done(outcome) => {
+                answer(reply, outcome);
+                false
+            }
+            Step::Commit(receipt, effect) => {
+                let commit = Commit { key, effect, reply };
+                self.commits.push(InFlight {
+                    receipt,
+                    commit: Some(commit),
+                });
+                true
+            }
+        }
+    }
+
+    /// A change is durable, or cannot be; whoever waits behind it goes on.
+    fn committed(&mut self, outcome: Result<(), store::Error>, commit: Commit) {
+        let Commit { key, effect, reply } = commit;
+        let outcome = match (outcome, effect) {
+            (Ok(()), Effect::Profile(effect)) => Ok(self.profile_kept(effect)),
+            (Ok(()), Effect::Subscription(effect)) => Ok(self.subscription_kept(effect)),
+            (Err(error), Effect::Profile(effect)) => {
+                self.profile_unkept(&effect);
+                Err(store_failed(error))
+            }
+            (Err(error), Effect::Subscription(effect)) => {
+                self.subscription_unkept(&effect);
+                Err(store_failed(error))
+            }
         };
-        self.published.store(Arc::new(next));
-        let change = ProfileChange { kind, before, after };
-        let settings = &self.config.subscriptions;
-        let telling = Telling {
-            load_threshold: settings.load_threshold,
-            as_changes: settings.notify_changes,
-        };
-        for notification in self
-            .book
-            .tell(&change, telling, &self.root, OffsetDateTime::now_utc())
-        {
-            if self.notify.try_send(notification).is_err() {
-                self.counters.count(Event::NotificationDropped);
+        answer(reply, outcome);
+        let mut line = self.busy.remove(&key).unwrap_or_default();
+        while let Some(write) = line.pop_front() {
+            self.behind -= 1;
+            if self.go(&key, write) {
+                self.busy.insert(key, line);
+                return;
             }
         }
     }
-
-    /// Suspends who has not been heard of, removes who has been suspended for too long, ends subscriptions.
-    pub(crate) async fn audit(&mut self, now: Instant, wall: OffsetDateTime) {
-        let snapshot = self.published.load_full();
-        let settings = self.config.heart_beat.clone();
-        let silent = |entry: &Entry, heard: Instant| {
-            let allowed = u64::from(entry.heart_beat_timer) * u64::from(settings.missed.max(1));
-            now.saturating_duration_since(heard) > Duration::from_secs(allowed)
-        };
-        let overdue: Vec<Arc<Entry>> = self
-            .last_heard
-            .iter()
-            .filter(|(id, _)| !self.suspended.contains_key(id))
-            .filter_map(|(id, heard)| snapshot.get(id).filter(|entry| silent(entry, *heard)).cloned())
-            .collect();
-        for before in overdue {
-            tracing::warn!(id = %before.id, nf_type = %before.nf_type(), "heart-beats missed, suspended");
-            self.suspended.insert(before.id, now);
-            self.counters.count(Event::Suspended);
-            let stamp = before.load_time_stamp.clone();
-            let after = Arc::new(before.moved(NfStatus::Suspended, before.load, stamp));
-            self.publish(ChangeKind::Suspended, Some(before), Some(after));
-        }
-        let remove_after = settings.remove_after.duration();
-        let gone = self
-            .suspended
-            .iter()
-            .filter(|(_, since)| now.saturating_duration_since(**since) > remove_after);
-        for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
-            if let Err(problem) = self.remove(id, ChangeKind::Expired).await {
-                tracing::warn!(%id, status = %problem.status(), "a silent NF could not be removed");
-            }
-        }
-        for id in self.book.expired(wall) {
-            // It has ended whether or not the store can forget it now.
-            let _ = self.unsubscribe(&id).await;
-        }
-    }
-
-    async fn subscribe(&mut self, body: &[u8]) -> Result<Done, Problem> {
-        if self.book.len() >= self.config.subscriptions.max {
-            return Err(Problem::new(Cause::InsufficientResources)
-                .detail("as many subscriptions exist as this NRF takes (subscriptions.max)"));
-        }
-        let document: serde_json::Value = sbi::json::parse_slice(body)?;
-        let wanted = validity_of(&document)?;
-        let until = self.bounded(wanted);
-        let id = uuid::Uuid::new_v4().to_string();
-        let subscription = Arc::new(Subscription::parse(document, &id, until)?);
-        self.keep_subscription(&subscription).await?;
-        self.book.put(subscription.clone());
-        self.counters.count(Event::Subscribed);
-        Ok(Done::Subscribed(subscription))
-    }
-
-    async fn patch_subscription(&mut self, id: &str, body: &[u8]) -> Result<Done, Problem> {
-        let before = self.book.get(id).cloned().ok_or_else(|| no_subscription(id))?;
-        let mut document = serde_json::Value::Object(before.document.clone());
-        sbi::json::apply_patch(&mut document, body)?;
-        let until = self.bounded(validity_of(&document)?);
-        let subscription = Arc::new(Subscription::parse(document, id, until)?);
-        self.keep_subscription(&subscription).await?;
-        self.book.put(subscription.clone());
-        Ok(Done::SubscriptionChanged(subscription))
-    }
-
-    async fn unsubscribe(&mut self, id: &str) -> Result<(), Problem> {
-        if self.book.get(id).is_none() {
-            return Err(no_subscription(id));
-        }
-        let mut batch = Batch::default();
-        batch.delete(&self.subscriptions, id.as_bytes(), Condition::Always);
-        self.store.commit(batch).await.map_err(store_failed)?;
-        self.book.remove(id);
-        self.counters.count(Event::Unsubscribed);
-        Ok(())
-    }
-
-    async fn keep_subscription(&self, subscription: &Subscription) -> Result<(), Problem> {
-        let document = serde_json::to_vec(&subscription.document)
-            .unwrap_or_default()
-            .into();
-        let record = SubscriptionRecord {
-            id: subscription.id.clone(),
-            document,
-        };
-        let mut batch = Batch::default();
-        batch.put(&self.subscriptions, &record, Condition::Always);
-        self.store.commit(batch).await.map(drop).map_err(store_failed)
-    }
-
-    fn bounded(&self, wanted: Option<OffsetDateTime>) -> OffsetDateTime {
-        let now = OffsetDateTime::now_utc();
-        let longest = now + self.config.subscriptions.max_validity.duration();
-        // A time that has passed is no wish: the NRF assigns one of its own (TS 29.510 §5.2.2.5.2).
-        wanted
-            .filter(|wanted| *wanted > now)
-            .map_or(longest, |wanted| wanted.min(longest))
-    }
 }
 
-fn parse_stored(id: &str, document: &[u8]) -> Option<Subscription> {
-    let document: serde_json::Value = serde_json::from_slice(document).ok()?;
-    let until = validity_of(&document).ok()??;
-    Subscription::parse(document, id, until).ok()
-}
-
-fn validity_of(document: &serde_json::Value) -> Result<Option<OffsetDateTime>, Problem> {
-    let Some(value) = document.get("validityTime").filter(|value| !value.is_null()) else {
-        return Ok(None);
-    };
-    let parsed = value
-        .as_str()
-        .and_then(|text| OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).ok());
-    parsed.map(Some).ok_or_else(|| {
-        Problem::new(Cause::OptionalIeIncorrect)
-            .invalid_param("/validityTime", "expected a date and time as in RFC 3339")
-    })
-}
-
-/// A patch of nothing but status, load and time stamp: a heart-beat (TS 29.510 §5.2.2.3.2).
-fn heart_beat(before: &Entry, operations: &[text::Operation<'_>]) -> Option<Entry> {
-    let mut status = before.status.clone();
-    if status == NfStatus::Suspended {
-        // A heart-beat brings a suspended NF back even when it says no status.
-        status = before.profile.nf_status.clone();
-    }
-    let (mut load, mut stamp) = (before.load, before.load_time_stamp.clone());
-    for operation in operations {
-        if !matches!(operation.op.as_ref(), "replace" | "add") {
-            return None;
-        }
-        let value = operation.value()?;
-        match operation.path.as_ref() {
-            "/nfStatus" => {
-                let text: String = serde_json::from_str(value).ok()?;
-                status = NfStatus::from(text);
-            }
-            "/load" => {
-                load = Some(
-                    serde_json::from_str::<u8>(value)
-                        .ok()
-                        .filter(|load| *load <= 100)?,
-                );
-            }
-            "/loadTimeStamp" => {
-                let text: String = serde_json::from_str(value).ok()?;
-                stamp = Some(text.into());
-            }
-            _ => return None,
-        }
-    }
-    Some(before.moved(status, load, stamp))
-}
-
-fn check_match(before: Option<&Arc<Entry>>, if_match: Option<&str>) -> Result<(), Problem> {
-    let Some(wanted) = if_match else { return Ok(()) };
-    let etag = before.map(|entry| entry.etag());
-    let holds = etag.is_some_and(|etag| {
-        wanted
-            .split(',')
-            .map(str::trim)
-            .any(|one| one == "*" || one == etag)
-    });
-    if holds {
-        return Ok(());
-    }
-    Err(Problem::new(Cause::PreconditionFailed).detail("the profile is not the one that If-Match names"))
-}
-
-/// The problem that a profile's faults are.
-fn problem_of(fault: ProfileFault) -> Problem {
-    match fault {
-        ProfileFault::Syntax { .. } => Problem::new(Cause::InvalidMsgFormat)
-            .detail(format!("the body is not JSON: {fault}"))
-            .invalid_param("", fault.to_string()),
-        ProfileFault::Shape(faults) => {
-            let missing = faults.iter().any(|fault| fault.missing);
-            let cause = if missing {
-                Cause::MandatoryIeMissing
-            } else {
-                Cause::MandatoryIeIncorrect
-            };
-            let problem = Problem::new(cause).detail("the NF profile cannot be used");
-            // A page of faults helps; ten pages hide the first.
-            let listed = faults.into_iter().take(32);
-            listed.fold(problem, |problem, fault| {
-                problem.invalid_param(fault.pointer, fault.expected.into_owned())
-            })
-        }
-    }
-}
-
-pub(crate) fn not_found(id: NfInstanceId) -> Problem {
-    Problem::new(Cause::ResourceNotFound).detail(format!("no NF instance {id} is registered"))
-}
-
-fn no_subscription(id: &str) -> Problem {
-    Problem::new(Cause::SubscriptionNotFound).detail(format!("there is no subscription {id}"))
-}
-
-fn store_failed(error: store::Error) -> Problem {
-    tracing::error!(%error, "a change could not be made durable");
-    match error {
-        store::Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many changes wait"),
-        _ => Problem::new(Cause::InsufficientResources).detail("the change could not be made durable"),
+fn answer(reply: Reply, outcome: Result<Done, Problem>) {
+    if let Some(reply) = reply {
+        // Who asked may have gone; what was done is done.
+        let _ = reply.send(outcome);
     }
 }

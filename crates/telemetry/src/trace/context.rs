@@ -1,4 +1,4 @@
-//! W3C trace context (`traceparent`, `tracestate`), carried through SBI requests.
+//! W3C trace context: where a request stands in a trace, as its headers say.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,0 +1,63 @@
+//! What a writer answers when a change cannot be made.
+
+use std::sync::Arc;
+
+use model::NfInstanceId;
+use sbi::problem::{Cause, Problem};
+
+use crate::registry::{Entry, ProfileFault};
+
+/// Whether the profile is the one that `If-Match` names.
+pub(super) fn check_match(before: Option<&Arc<Entry>>, if_match: Option<&str>) -> Result<(), Problem> {
+    let Some(wanted) = if_match else { return Ok(()) };
+    let etag = before.map(|entry| entry.etag());
+    let holds = etag.is_some_and(|etag| {
+        wanted
+            .split(',')
+            .map(str::trim)
+            .any(|one| one == "*" || one == etag)
+    });
+    if holds {
+        return Ok(());
+    }
+    Err(Problem::new(Cause::PreconditionFailed).detail("the profile is not the one that If-Match names"))
+}
+
+/// The problem that a profile's faults are.
+pub(super) fn problem_of(fault: ProfileFault) -> Problem {
+    match fault {
+        ProfileFault::Syntax { .. } => Problem::new(Cause::InvalidMsgFormat)
+            .detail(format!("the body is not JSON: {fault}"))
+            .invalid_param("", fault.to_string()),
+        ProfileFault::Shape(faults) => {
+            let missing = faults.iter().any(|fault| fault.missing);
+            let cause = if missing {
+                Cause::MandatoryIeMissing
+            } else {
+                Cause::MandatoryIeIncorrect
+            };
+            let problem = Problem::new(cause).detail("the NF profile cannot be used");
+            // A page of faults helps; ten pages hide the first.
+            let listed = faults.into_iter().take(32);
+            listed.fold(problem, |problem, fault| {
+                problem.invalid_param(fault.pointer, fault.expected.into_owned())
+            })
+        }
+    }
+}
+
+pub(crate) fn not_found(id: NfInstanceId) -> Problem {
+    Problem::new(Cause::ResourceNotFound).detail(format!("no NF instance {id} is registered"))
+}
+
+pub(super) fn no_subscription(id: &str) -> Problem {
+    Problem::new(Cause::SubscriptionNotFound).detail(format!("there is no subscription {id}"))
+}
+
+pub(super) fn store_failed(error: store::Error) -> Problem {
+    tracing::error!(%error, "a change could not be made durable");
+    match error {
+        store::Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many changes wait"),
+        _ => Problem::new(Cause::InsufficientResources).detail("the change could not be made durable"),
+    }
+}

@@ -1,0 +1,299 @@
+//! Changes of profiles: what is checked before, and what becomes of them once they are durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{NfInstanceId, NfProfile, NfStatus};
+use sbi::problem::{Cause, Problem};
+use store::{Batch, Condition, Receipt};
+use time::OffsetDateTime;
+use tokio::time::Instant;
+
+use super::faults::{check_match, not_found, problem_of};
+use super::{Done, Effect, Key, Registrar, Step};
+use crate::events::Event;
+use crate::registry::{ChangeKind, Entry, ProfileChange, ProfileRecord, text};
+use crate::subscriptions::Telling;
+
+/// A change of a profile that is on its way to the disk.
+#[derive(Debug)]
+pub(super) struct ProfileEffect {
+    kind: ChangeKind,
+    before: Option<Arc<Entry>>,
+    after: Option<Arc<Entry>>,
+    event: Event,
+}
+
+impl Registrar {
+    pub(super) fn put(
+        &mut self,
+        id: NfInstanceId,
+        body: &[u8],
+        if_match: Option<&str>,
+    ) -> Result<Step, Problem> {
+        let before = self.published.load().get(&id).cloned();
+        check_match(before.as_ref(), if_match)?;
+        if before.is_none() && self.published.load().len() + self.registering >= self.config.max_profiles {
+            return Err(Problem::new(Cause::InsufficientResources)
+                .detail("as many NFs are registered as this NRF takes (maxProfiles)"));
+        }
+        let entry = self.parse(body)?;
+        if entry.id != id {
+            return Err(Problem::new(Cause::MandatoryIeIncorrect)
+                .detail("the profile is of another instance than the URI")
+                .invalid_param("/nfInstanceId", format!("expected {id}")));
+        }
+        let (kind, event) = match before {
+            Some(_) => (ChangeKind::Updated, Event::Updated),
+            None => (ChangeKind::Registered, Event::Registered),
+        };
+        self.registering += usize::from(before.is_none());
+        Ok(self.keep(kind, event, before, entry))
+    }
+
+    pub(super) fn patch(
+        &mut self,
+        id: NfInstanceId,
+        body: &[u8],
+        if_match: Option<&str>,
+    ) -> Result<Step, Problem> {
+        let known = self.published.load().get(&id).cloned();
+        let before = known.ok_or_else(|| not_found(id))?;
+        check_match(Some(&before), if_match)?;
+        let operations: Vec<text::Operation<'_>> = serde_json::from_slice(body).map_err(|error| {
+            Problem::new(Cause::InvalidMsgFormat)
+                .detail(format!("expected a JSON Patch: {error}"))
+                .invalid_param("", error.to_string())
+        })?;
+        if operations.is_empty() {
+            return Err(Problem::new(Cause::InvalidMsgFormat).detail("expected at least one operation"));
+        }
+        if let Some(after) = heart_beat(&before, &operations) {
+            return Ok(self.beat(before, after));
+        }
+        // The text is UTF-8: it was parsed as JSON.
+        let document = String::from_utf8_lossy(&before.document()).into_owned();
+        let patched = text::apply(&document, &operations).map_err(|fault| {
+            let cause = if fault.conflict {
+                Cause::MandatoryIeIncorrect
+            } else {
+                Cause::InvalidMsgFormat
+            };
+            let place = format!("/{}/{}", fault.index, fault.member);
+            Problem::new(cause)
+                .detail(fault.to_string())
+                .invalid_param(place, fault.expected)
+        })?;
+        let entry = self.parse(patched.as_bytes())?;
+        if entry.id != id || entry.nf_type() != before.nf_type() {
+            return Err(Problem::new(Cause::ModificationNotAllowed)
+                .detail("nfInstanceId and nfType of a registered NF cannot be changed"));
+        }
+        Ok(self.keep(ChangeKind::Updated, Event::Updated, Some(before), entry))
+    }
+
+    /// A heart-beat: only a changed status is worth the disk, a load need not survive a restart.
+    fn beat(&mut self, before: Arc<Entry>, after: Entry) -> Step {
+        let kind = match before.status {
+            NfStatus::Suspended => ChangeKind::Resumed,
+            _ => ChangeKind::HeartBeat,
+        };
+        if before.status != after.status {
+            return self.keep(kind, Event::HeartBeat, Some(before), after);
+        }
+        let after = Arc::new(after);
+        self.heard(&after);
+        self.counters.count(Event::HeartBeat);
+        if after.fingerprint() != before.fingerprint() {
+            self.publish(kind, Some(before), Some(after.clone()));
+        }
+        Step::Done(Ok(Done::HeartBeat(after)))
+    }
+
+    pub(super) fn remove(&mut self, id: NfInstanceId, kind: ChangeKind) -> Result<Step, Problem> {
+        let known = self.published.load().get(&id).cloned();
+        let before = known.ok_or_else(|| not_found(id))?;
+        let event = match kind {
+            ChangeKind::Expired => Event::Expired,
+            _ => Event::Deregistered,
+        };
+        let mut batch = Batch::default();
+        batch.delete(&self.profiles, id.0.as_bytes(), Condition::Always);
+        let effect = ProfileEffect {
+            kind,
+            before: Some(before),
+            after: None,
+            event,
+        };
+        Ok(Step::Commit(self.store.commit(batch), Effect::Profile(effect)))
+    }
+
+    fn parse(&self, body: &[u8]) -> Result<Entry, Problem> {
+        let timer = |profile: &NfProfile| self.config.heart_beat.assign(profile.heart_beat_timer);
+        let entry = Entry::parse(body, timer).map_err(problem_of)?;
+        if let Err((place, reason)) = self.screening.check(&entry.profile) {
+            self.counters.count(Event::ScreenedOut);
+            let problem = Problem::new(Cause::Forbidden);
+            return Err(problem
+                .detail(format!("screened out: {reason}"))
+                .invalid_param(place, reason));
+        }
+        Ok(entry)
+    }
+
+    fn keep(&self, kind: ChangeKind, event: Event, before: Option<Arc<Entry>>, after: Entry) -> Step {
+        let record = ProfileRecord {
+            id: after.id.0,
+            document: after.document(),
+        };
+        let mut batch = Batch::default();
+        batch.put(&self.profiles, &record, Condition::Always);
+        let receipt: Receipt = self.store.commit(batch);
+        let after = Some(Arc::new(after));
+        Step::Commit(
+            receipt,
+            Effect::Profile(ProfileEffect {
+                kind,
+                before,
+                after,
+                event,
+            }),
+        )
+    }
+
+    /// A change could not be made durable: it has not happened.
+    pub(super) fn profile_unkept(&mut self, effect: &ProfileEffect) {
+        self.registering -= usize::from(matches!(effect.kind, ChangeKind::Registered));
+    }
+
+    /// A change is durable.
+    pub(super) fn profile_kept(&mut self, effect: ProfileEffect) -> Done {
+        self.profile_unkept(&effect);
+        let ProfileEffect {
+            kind,
+            before,
+            after,
+            event,
+        } = effect;
+        self.counters.count(event);
+        let done = match (&after, &before, event) {
+            (Some(entry), _, Event::HeartBeat) => Done::HeartBeat(entry.clone()),
+            (Some(entry), None, _) => Done::Created(entry.clone()),
+            (Some(entry), Some(_), _) => Done::Replaced(entry.clone()),
+            (None, ..) => Done::Removed,
+        };
+        match (&after, &before) {
+            (Some(entry), _) => self.heard(entry),
+            (None, Some(entry)) => {
+                self.last_heard.remove(&entry.id);
+                self.suspended.remove(&entry.id);
+            }
+            (None, None) => {}
+        }
+        self.publish(kind, before, after);
+        done
+    }
+
+    fn heard(&mut self, entry: &Entry) {
+        self.last_heard.insert(entry.id, Instant::now());
+        self.suspended.remove(&entry.id);
+    }
+
+    /// Shows a change to readers, then tells subscribers.
+    fn publish(&mut self, kind: ChangeKind, before: Option<Arc<Entry>>, after: Option<Arc<Entry>>) {
+        let current = self.published.load_full();
+        let next = match (&after, &before) {
+            (Some(entry), _) => current.with(entry.clone()),
+            (None, Some(entry)) => current.without(&entry.id),
+            (None, None) => return,
+        };
+        self.published.store(Arc::new(next));
+        let change = ProfileChange { kind, before, after };
+        let settings = &self.config.subscriptions;
+        let telling = Telling {
+            load_threshold: settings.load_threshold,
+            as_changes: settings.notify_changes,
+        };
+        for notification in self
+            .book
+            .tell(&change, telling, &self.root, OffsetDateTime::now_utc())
+        {
+            if self.notify.try_send(notification).is_err() {
+                self.counters.count(Event::NotificationDropped);
+            }
+        }
+    }
+
+    /// Suspends who has not been heard of, removes who has been suspended for too long, ends subscriptions.
+    pub(super) fn audit(&mut self, now: Instant, wall: OffsetDateTime) {
+        let snapshot = self.published.load_full();
+        let settings = self.config.heart_beat.clone();
+        let silent = |entry: &Entry, heard: Instant| {
+            let allowed = u64::from(entry.heart_beat_timer) * u64::from(settings.missed.max(1));
+            now.saturating_duration_since(heard) > Duration::from_secs(allowed)
+        };
+        let overdue: Vec<Arc<Entry>> = self
+            .last_heard
+            .iter()
+            // One that is changing just now has been heard of.
+            .filter(|(id, _)| !self.suspended.contains_key(id) && !self.is_busy(&Key::Nf(**id)))
+            .filter_map(|(id, heard)| snapshot.get(id).filter(|entry| silent(entry, *heard)).cloned())
+            .collect();
+        for before in overdue {
+            tracing::warn!(id = %before.id, nf_type = %before.nf_type(), "heart-beats missed, suspended");
+            self.suspended.insert(before.id, now);
+            self.counters.count(Event::Suspended);
+            let stamp = before.load_time_stamp.clone();
+            let after = Arc::new(before.moved(NfStatus::Suspended, before.load, stamp));
+            self.publish(ChangeKind::Suspended, Some(before), Some(after));
+        }
+        let remove_after = settings.remove_after.duration();
+        let gone = self
+            .suspended
+            .iter()
+            .filter(|(_, since)| now.saturating_duration_since(**since) > remove_after);
+        for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.order(Key::Nf(id), |registrar| registrar.remove(id, ChangeKind::Expired));
+        }
+        for id in self.book.expired(wall) {
+            self.order(Key::Subscription(id.clone()), |registrar| {
+                registrar.unsubscribe(id)
+            });
+        }
+    }
+}
+
+/// A patch of nothing but status, load and time stamp: a heart-beat (TS 29.510 §5.2.2.3.2).
+fn heart_beat(before: &Entry, operations: &[text::Operation<'_>]) -> Option<Entry> {
+    let mut status = before.status.clone();
+    if status == NfStatus::Suspended {
+        // A heart-beat brings a suspended NF back even when it says no status.
+        status = before.profile.nf_status.clone();
+    }
+    let (mut load, mut stamp) = (before.load, before.load_time_stamp.clone());
+    for operation in operations {
+        if !matches!(operation.op.as_ref(), "replace" | "add") {
+            return None;
+        }
+        let value = operation.value()?;
+        match operation.path.as_ref() {
+            "/nfStatus" => {
+                let text: String = serde_json::from_str(value).ok()?;
+                status = NfStatus::from(text);
+            }
+            "/load" => {
+                load = Some(
+                    serde_json::from_str::<u8>(value)
+                        .ok()
+                        .filter(|load| *load <= 100)?,
+                );
+            }
+            "/loadTimeStamp" => {
+                let text: String = serde_json::from_str(value).ok()?;
+                stamp = Some(text.into());
+            }
+            _ => return None,
+        }
+    }
+    Some(before.moved(status, load, stamp))
+}

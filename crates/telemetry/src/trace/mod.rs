@@ -1,0 +1,113 @@
+//! Traces of sampled requests: W3C trace context in, spans out by OTLP.
+//!
+//! ```text
+//! traceparent ─► begin ─ not sampled ─► None: the request costs nothing more
+//!                  └ sampled ─► Span ─ dropped ─► bounded queue ─► thread `traces` ─► collector, OTLP/HTTP JSON
+//! ```
+//!
+//! A process has one tracer, as it has one log. Until [`init`] nothing is sampled. The exporter writes the JSON
+//! of OTLP itself: it is one page, where the SDK is forty crates.
+
+mod context;
+mod otlp;
+mod span;
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, HostPort, Percent, Period, Validate};
+
+use crate::metrics::{Counter, Registry};
+
+pub use context::{NotTraceContext, TRACEPARENT, TRACESTATE, TraceContext};
+pub use span::{Span, begin};
+
+crate::declare! {
+    /// What is counted of traces.
+    pub METRICS;
+    counter EXPORTED = "signalbox_trace_spans_total" []: "Spans that a collector has taken.";
+    counter DROPPED = "signalbox_trace_spans_dropped_total" []: "Spans that were dropped: too many waited, or no collector took them.";
+}
+
+/// Traces of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Config {
+    /// Collector that takes spans by OTLP over HTTP without TLS, such as `127.0.0.1:4318`; absent: no traces.
+    pub collector: Option<HostPort>,
+    /// Share of the requests without a trace of their sender's that begin one here.
+    pub share: Percent,
+    /// Whether requests are traced when their sender traces them.
+    pub follow: bool,
+    /// Spans that may wait for the collector; more are dropped and counted.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub queue: usize,
+    /// How long spans are gathered before they are sent together.
+    pub interval: Period,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            collector: None,
+            share: Percent::new(0.1),
+            follow: true,
+            queue: 4096,
+            interval: Period::from_secs(1),
+        }
+    }
+}
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        if self.interval.is_zero() {
+            faults
+                .at("interval")
+                .say("is no time at all", "more than 0s, such as 1s");
+        }
+    }
+}
+
+/// The tracer of this process.
+struct Tracer {
+    share: f64,
+    follow: bool,
+    queue: SyncSender<span::Finished>,
+    dropped: Counter,
+}
+
+static TRACER: OnceLock<Tracer> = OnceLock::new();
+
+/// Starts tracing, if the configuration names a collector; the first call of a process counts.
+///
+/// # Errors
+/// When the system refuses the thread that sends spans.
+pub fn init(config: &Config, registry: &Registry) -> io::Result<()> {
+    let (exported, dropped) = (registry.counter(&EXPORTED), registry.counter(&DROPPED));
+    let Some(collector) = config.collector.clone() else {
+        return Ok(());
+    };
+    let (queue, spans) = sync_channel(config.queue.max(1));
+    let tracer = Tracer {
+        share: config.share.fraction(),
+        follow: config.follow,
+        queue,
+        dropped: dropped.clone(),
+    };
+    if TRACER.set(tracer).is_err() {
+        return Ok(());
+    }
+    let exporter = otlp::Exporter {
+        collector,
+        interval: config.interval.duration(),
+        exported,
+        dropped,
+    };
+    std::thread::Builder::new()
+        .name("traces".to_owned())
+        .spawn(move || exporter.run(&spans))
+        .map(drop)
+}

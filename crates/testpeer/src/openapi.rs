@@ -1,0 +1,195 @@
+//! A judge of JSON by 3GPP's OpenAPI files.
+//!
+//! The files are not part of the project: tests that need them look with [`OpenApi::find`] and skip when they
+//! are not there. A data type becomes one JSON Schema (OpenAPI 3.0 is close to its draft 4) that holds every
+//! data type it reaches, in whatever file.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use saphyr::{LoadableYamlNode, Scalar, Yaml};
+use serde_json::{Map, Value, json};
+
+/// The folder of OpenAPI files, and what has been read of it.
+pub struct OpenApi {
+    folder: PathBuf,
+    files: RefCell<BTreeMap<String, Rc<Value>>>,
+}
+
+/// A data type, ready to judge values.
+pub struct DataType {
+    name: String,
+    validator: jsonschema::Validator,
+}
+
+impl OpenApi {
+    /// The folder that `SIGNALBOX_SPECS` names, or `shared/specs/openapi` beside or above `manifest`, which is
+    /// the caller's `CARGO_MANIFEST_DIR`.
+    #[must_use]
+    pub fn find(manifest: &str) -> Option<Self> {
+        let folder = match std::env::var_os("SIGNALBOX_SPECS") {
+            Some(named) => PathBuf::from(named),
+            None => Path::new(manifest)
+                .ancestors()
+                .map(|above| above.join("shared/specs/openapi"))
+                .find(|folder| folder.is_dir())?,
+        };
+        Some(Self {
+            folder,
+            files: RefCell::default(),
+        })
+    }
+
+    /// Where the files are.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A data type by file and name: `("TS29510_Nnrf_NFDiscovery.yaml", "SearchResult")`.
+    ///
+    /// # Panics
+    /// When a file or a data type is missing, or is no schema.
+    #[must_use]
+    pub fn data_type(&self, file: &str, name: &str) -> DataType {
+        let mut definitions = Map::new();
+        let mut wanted = vec![(file.to_owned(), format!("/components/schemas/{name}"))];
+        let mut seen = BTreeSet::new();
+        while let Some(next) = wanted.pop() {
+            if !seen.insert(next.clone()) {
+                continue;
+            }
+            let (file, pointer) = next;
+            let document = self.file(&file);
+            let schema = document
+                .pointer(&pointer)
+                .unwrap_or_else(|| panic!("{file} has no {pointer}"));
+            let schema = translated(schema, &file, &mut wanted);
+            definitions.insert(key(&file, &pointer), schema);
+        }
+        let root = key(file, &format!("/components/schemas/{name}"));
+        let schema = json!({"$ref": format!("#/definitions/{root}"), "definitions": definitions});
+        let validator = jsonschema::options()
+            .with_draft(jsonschema::Draft::Draft4)
+            .should_validate_formats(true)
+            .build(&schema)
+            .unwrap_or_else(|error| panic!("{name} of {file} is no schema: {error}"));
+        DataType {
+            name: name.to_owned(),
+            validator,
+        }
+    }
+
+    fn file(&self, name: &str) -> Rc<Value> {
+        let mut files = self.files.borrow_mut();
+        let file = files.entry(name.to_owned()).or_insert_with(|| {
+            let path = self.folder.join(name);
+            let text =
+                std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let documents = Yaml::load_from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            Rc::new(documents.first().map_or(Value::Null, to_json))
+        });
+        file.clone()
+    }
+}
+
+impl DataType {
+    /// What is wrong with a value, each with its place; nothing if it is one of the type.
+    #[must_use]
+    pub fn faults(&self, value: &Value) -> Vec<String> {
+        let told = |error: jsonschema::ValidationError<'_>| format!("{}: {error}", error.instance_path);
+        self.validator.iter_errors(value).map(told).collect()
+    }
+
+    /// Passes if the value is one of the type.
+    ///
+    /// # Panics
+    /// With every fault if it is not.
+    pub fn assert(&self, value: &Value) {
+        let faults = self.faults(value);
+        assert!(faults.is_empty(), "not a {}: {faults:#?}\n{value:#}", self.name);
+    }
+}
+
+/// A name for a schema that needs no escaping in a JSON pointer.
+fn key(file: &str, pointer: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("{file}{pointer}").chars().map(plain).collect()
+}
+
+/// A schema of OpenAPI 3.0 as one of JSON Schema; what it refers to is added to `wanted`.
+fn translated(schema: &Value, file: &str, wanted: &mut Vec<(String, String)>) -> Value {
+    match schema {
+        Value::Array(items) => items.iter().map(|item| translated(item, file, wanted)).collect(),
+        Value::Object(members) => {
+            if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+                let (other, pointer) = reference.split_once('#').unwrap_or((reference, ""));
+                let other = if other.is_empty() { file } else { other };
+                wanted.push((other.to_owned(), pointer.to_owned()));
+                return json!({"$ref": format!("#/definitions/{}", key(other, pointer))});
+            }
+            let kept = members
+                .iter()
+                // Words about a schema, which are no part of it; `example` may hold anything.
+                .filter(|(name, _)| {
+                    !matches!(
+                        name.as_str(),
+                        "nullable" | "example" | "discriminator" | "deprecated"
+                    )
+                })
+                .map(|(name, value)| (name.clone(), translated(value, file, wanted)));
+            let schema: Map<String, Value> = kept.collect();
+            match members.get("nullable") {
+                Some(Value::Bool(true)) => json!({"anyOf": [schema, {"type": "null"}]}),
+                _ => Value::Object(schema),
+            }
+        }
+        other => other.clone(),
+    }
+}
+
+fn to_json(yaml: &Yaml<'_>) -> Value {
+    match yaml {
+        Yaml::Value(Scalar::Boolean(value)) => (*value).into(),
+        Yaml::Value(Scalar::Integer(value)) => (*value).into(),
+        Yaml::Value(Scalar::FloatingPoint(value)) => value.into_inner().into(),
+        Yaml::Value(Scalar::String(value)) => value.as_ref().into(),
+        Yaml::Sequence(items) => items.iter().map(to_json).collect(),
+        Yaml::Mapping(members) => {
+            let text = |key: &Yaml<'_>| match to_json(key) {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            members
+                .iter()
+                .map(|(key, value)| (text(key), to_json(value)))
+                .collect()
+        }
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn judges_by_the_files() {
+        let Some(api) = OpenApi::find(env!("CARGO_MANIFEST_DIR")) else {
+            eprintln!("skipped: no OpenAPI files (SIGNALBOX_SPECS)");
+            return;
+        };
+        let snssai = api.data_type("TS29571_CommonData.yaml", "Snssai");
+        snssai.assert(&json!({"sst": 1, "sd": "0000aa"}));
+        assert_eq!(snssai.faults(&json!({"sst": 256, "sd": "x"})).len(), 2);
+        let result = api.data_type("TS29510_Nnrf_NFDiscovery.yaml", "SearchResult");
+        result.assert(&json!({"nfInstances": []}));
+        assert!(
+            !result
+                .faults(&json!({"nfInstances": [{"nfType": "UDM"}]}))
+                .is_empty()
+        );
+    }
+}
