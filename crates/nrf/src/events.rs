@@ -67,6 +67,10 @@ events! {
     Forwarded = "forwarded";
     /// No other NRF answered.
     ForwardFailed = "forward_failures";
+    /// The state of another NRF set was retrieved, or found unchanged.
+    GrowthRetrieved = "growth_retrievals";
+    /// No NRF of another set answered; what is known of the set stays.
+    GrowthFailed = "growth_failures";
     /// A subscription was made.
     Subscribed = "subscriptions_created";
     /// A subscription ended.

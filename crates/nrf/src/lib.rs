@@ -9,6 +9,7 @@
 //! * [`subscriptions`] and [`notify`]: who wants to be told of a [`registry::ProfileChange`], and the telling.
 //! * [`tokens`]: access tokens for consumers (TS 29.510 §6.3).
 //! * [`slf`]: which group a subscriber belongs to, asked of a UDR. [`forwarding`]: questions for other NRFs.
+//! * `growth`: the state of other NRF sets, for which this one answers as well.
 //! * [`screening`]: who may register at all.
 //! * [`config`]: every setting, documented where it is defined.
 
@@ -17,6 +18,8 @@ pub mod discovery;
 pub mod error;
 pub mod events;
 pub mod forwarding;
+mod growth;
+mod live;
 pub mod notify;
 mod overload;
 pub mod registry;
@@ -31,4 +34,5 @@ pub mod service;
 pub use config::Config;
 pub use error::StartError;
 pub use events::Event;
+pub use live::KEYS;
 pub use service::{Running, start};

@@ -2,28 +2,44 @@
 
 use http::header::{CACHE_CONTROL, PRAGMA};
 use http::{HeaderValue, Method, StatusCode};
+use model::ServiceName;
 use sbi::{Request, Response};
 use serde_json::json;
 
+use crate::config::ForwardedOperation;
 use crate::events::Event;
+use crate::forwarding::{Destination, Question};
 use crate::service::Worker;
 use crate::tokens::{self, TokenFault};
 
 /// `/oauth2/token`.
-pub(crate) fn token(worker: &Worker, request: &Request) -> Response {
+pub(crate) async fn token(worker: &Worker, request: &Request) -> Response {
     if *request.method() != Method::POST {
         return super::method_not_allowed(request.method(), "POST");
     }
-    let outcome = match sbi::json::is_type(request.headers(), "application/x-www-form-urlencoded") {
+    let wanted = match sbi::json::is_type(request.headers(), "application/x-www-form-urlencoded") {
         true => tokens::parse(&request.body.to_bytes()),
         false => Err(TokenFault::request("expected application/x-www-form-urlencoded")),
+    };
+    let destination = wanted
+        .as_ref()
+        .ok()
+        .and_then(|wanted| forwards_to(worker, wanted, request));
+    if let Some(destination) = destination.as_ref().filter(|one| !one.only_when_empty) {
+        return worker.forwarder().ask(destination, request).await;
     }
-    .and_then(|wanted| {
+    let outcome = wanted.and_then(|wanted| {
         let (token, seconds) = worker.issuer().issue(&wanted, &worker.snapshot(), tokens::unix_now())?;
         Ok(json!({
             "access_token": token, "token_type": "Bearer", "expires_in": seconds, "scope": wanted.scopes.join(" ")
         }))
     });
+    // Nobody here offers it, or the consumer is not known here: another NRF may know.
+    if let (Some(destination), Err(fault)) = (&destination, &outcome)
+        && matches!(fault.error, "invalid_scope" | "invalid_client")
+    {
+        return worker.forwarder().ask(destination, request).await;
+    }
     let mut response = match outcome {
         Ok(body) => {
             worker.counters().count(Event::TokenIssued);
@@ -43,6 +59,25 @@ pub(crate) fn token(worker: &Worker, request: &Request) -> Response {
         .headers_mut()
         .insert(PRAGMA, HeaderValue::from_static("no-cache"));
     response
+}
+
+fn forwards_to(worker: &Worker, wanted: &tokens::Request, request: &Request) -> Option<Destination> {
+    if !worker.forwarder().concerns(ForwardedOperation::AccessToken) {
+        return None;
+    }
+    let services: Vec<ServiceName> = wanted
+        .scopes
+        .iter()
+        .map(|scope| ServiceName::from(scope.split(':').next().unwrap_or(scope)))
+        .collect();
+    let question = Question {
+        operation: ForwardedOperation::AccessToken,
+        target: wanted.target_nf_type.as_ref(),
+        services: &services,
+        home_nrf: None,
+        target_plmns: wanted.target_plmn.as_slice(),
+    };
+    worker.forwarder().destination(&question, request.headers())
 }
 
 /// `/oauth2/jwks`: the public keys (RFC 7517).

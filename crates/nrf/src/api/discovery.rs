@@ -20,6 +20,7 @@ use http::{Method, StatusCode};
 use model::NfType;
 use sbi::{Body, Request, Response};
 
+use crate::config::ForwardedOperation;
 use crate::discovery::{About, Answer, Class, Classes, Extent, ParamFault, Policy, Query, select};
 use crate::events::Event;
 use crate::forwarding::{Destination, Question};
@@ -208,7 +209,7 @@ async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault>
     let plan = worker.plans().of(&text)?;
     let destination = forwards_to(worker, &plan, request);
     if let Some(destination) = destination.as_ref().filter(|one| !one.only_when_empty) {
-        return Ok(forward(worker, destination, request).await);
+        return Ok(worker.forwarder().ask(destination, request).await);
     }
     let subscriber = supi.as_deref().or(gpsi.as_deref());
     let group = match subscriber {
@@ -227,7 +228,7 @@ async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault>
     if answer.profiles == 0 {
         worker.counters().count(Event::FoundNothing);
         if let Some(destination) = &destination {
-            return Ok(forward(worker, destination, request).await);
+            return Ok(worker.forwarder().ask(destination, request).await);
         }
     }
     Ok(respond(worker, request, &answer))
@@ -236,20 +237,13 @@ async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault>
 fn forwards_to(worker: &Worker, plan: &Plan, request: &Request) -> Option<Destination> {
     let query = &plan.query;
     let question = Question {
-        target: &plan.target,
+        operation: ForwardedOperation::Discovery,
+        target: Some(&plan.target),
         services: &query.services,
         home_nrf: query.home_nrf.as_deref(),
         target_plmns: &query.target_plmns,
     };
     worker.forwarder().destination(&question, request.headers())
-}
-
-async fn forward(worker: &Worker, destination: &Destination, request: &Request) -> Response {
-    let path = request
-        .uri()
-        .path_and_query()
-        .map_or("/", http::uri::PathAndQuery::as_str);
-    worker.forwarder().ask(destination, path, request.headers()).await
 }
 
 fn answer_of(

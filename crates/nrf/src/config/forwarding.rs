@@ -21,17 +21,44 @@ pub struct Forwarding {
 }
 
 /// One rule.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ForwardingRule {
     /// Target NF types; empty: all.
     pub nf_types: Vec<String>,
     /// Service names, one of which the query must name; empty: all.
     pub services: Vec<String>,
+    /// Operations the rule is for.
+    pub operations: Vec<ForwardedOperation>,
     /// API roots of the other NRFs, in order of preference.
     pub targets: Vec<String>,
-    /// Ask only when nothing is found here.
+    /// Ask only when nothing is found here: no profile to discover, to issue a token for, or of the type that
+    /// a subscription is about.
     pub when_empty: bool,
+}
+
+/// What can be forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ForwardedOperation {
+    /// Nnrf_NFDiscovery (TS 29.510 §5.3.2.2.3).
+    Discovery,
+    /// Nnrf_AccessToken (TS 29.510 §5.4.2.2.3).
+    AccessToken,
+    /// Nnrf_NFManagement_NFStatusSubscribe (TS 29.510 §5.2.2.5.4); the subscription is the other NRF's.
+    Subscription,
+}
+
+impl Default for ForwardingRule {
+    fn default() -> Self {
+        Self {
+            nf_types: Vec::new(),
+            services: Vec::new(),
+            operations: vec![ForwardedOperation::Discovery],
+            targets: Vec::new(),
+            when_empty: false,
+        }
+    }
 }
 
 impl Default for Forwarding {

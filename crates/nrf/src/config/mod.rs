@@ -2,6 +2,7 @@
 
 mod discovery;
 mod forwarding;
+mod growth;
 mod heartbeat;
 mod overload;
 mod screening;
@@ -10,7 +11,8 @@ mod subscriptions;
 mod tokens;
 
 pub use discovery::Discovery;
-pub use forwarding::{Forwarding, ForwardingRule};
+pub use forwarding::{ForwardedOperation, Forwarding, ForwardingRule};
+pub use growth::{Growth, GrowthSet};
 pub use heartbeat::HeartBeat;
 pub use overload::{Overload, OverloadLevel};
 pub use screening::Screening;
@@ -74,6 +76,8 @@ pub struct Config {
     pub slf: Slf,
     /// Other NRFs.
     pub forwarding: Forwarding,
+    /// Other NRF sets.
+    pub growth: Growth,
     /// Who may register.
     pub screening: Screening,
 }
@@ -107,6 +111,7 @@ impl Default for Config {
             tokens: Tokens::default(),
             slf: Slf::default(),
             forwarding: Forwarding::default(),
+            growth: Growth::default(),
             screening: Screening::default(),
         }
     }
@@ -149,6 +154,7 @@ impl Validate for Config {
         faults.within("heartBeat", &self.heart_beat);
         faults.within("slf", &self.slf);
         faults.within("forwarding", &self.forwarding);
+        faults.within("growth", &self.growth);
         faults.within("tokens", &self.tokens);
         faults.within("overload", &self.overload);
     }

@@ -15,6 +15,13 @@ pub struct Slf {
     pub static_targets: Vec<String>,
     /// API roots of SCPs to go through, in order of preference; empty: directly.
     pub scps: Vec<String>,
+    /// Path at an SCP whose answer tells that it is well (N050); an SCP that does not answer, or with 5xx, is
+    /// passed over until it does. Empty: they are not looked at.
+    pub scp_health_path: String,
+    /// How often the SCPs are looked at.
+    pub scp_health_interval: Period,
+    /// Whether questions name the subscriber in `3gpp-Sbi-Correlation-Info` (TS 29.500 §5.2.3.3.10).
+    pub correlation_info: bool,
     /// Location functions asked for one discovery at most.
     pub max_attempts: usize,
     /// How long one of them may take.
@@ -33,6 +40,9 @@ impl Default for Slf {
             target_types: Vec::new(),
             static_targets: Vec::new(),
             scps: Vec::new(),
+            scp_health_path: String::new(),
+            scp_health_interval: Period::from_secs(2),
+            correlation_info: true,
             max_attempts: 2,
             attempt_timeout: Period::from_millis(1_000),
             use_access_token: false,
@@ -53,6 +63,14 @@ impl Validate for Slf {
                         .say(format!("`{root}` is not an API root"), "http://host:port");
                 }
             }
+        }
+        if !self.scp_health_path.is_empty() && !self.scp_health_path.starts_with('/') {
+            faults
+                .at("scpHealthPath")
+                .say("is not a path", "a path such as /health, or nothing");
+        }
+        if self.scp_health_interval.is_zero() {
+            faults.at("scpHealthInterval").say("is 0", "a period such as 2s");
         }
         if self.max_attempts == 0 {
             faults.at("maxAttempts").say("is 0", "at least 1");

@@ -13,6 +13,9 @@ pub struct Tokens {
     /// Private keys in PEM (PKCS#8; EC P-256 or RSA); the first signs, the others only verify while they are
     /// rotated out. Empty: a key is made and kept in the store's directory.
     pub signing_keys: Vec<PathBuf>,
+    /// Age at which a key that the NRF made itself is followed by another; the old one verifies until then
+    /// next. At least the life of a token; 0: never.
+    pub rotate_every: Period,
     /// Life of a token; at most 24 hours.
     pub validity: Period,
     /// Who may get tokens for whom; the first rule that fits decides. No rule fits: allowed.
@@ -41,6 +44,7 @@ impl Default for Tokens {
     fn default() -> Self {
         Self {
             signing_keys: Vec::new(),
+            rotate_every: Period::from_secs(0),
             validity: Period::from_secs(3_600),
             auth_rules: Vec::new(),
             require_registration: true,
@@ -54,6 +58,10 @@ impl Validate for Tokens {
         let seconds = self.validity.as_secs();
         if !(1..=86_400).contains(&seconds) {
             faults.at("validity").say("is out of range", "1s to 24h");
+        }
+        if !self.rotate_every.is_zero() && self.rotate_every.as_secs() < seconds {
+            let reason = "tokens would outlive the keys that verify them";
+            faults.at("rotateEvery").say(reason, "at least `validity`, or 0");
         }
     }
 }

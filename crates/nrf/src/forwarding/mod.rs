@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT, ETAG, VIA};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, LOCATION, PRAGMA, VIA};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use model::{NfType, PlmnId, ServiceName};
 use sbi::client::{Client, SendOptions};
 use sbi::headers::{SbiHeader, TargetApiRoot};
 use sbi::problem::{Cause, Problem};
-use sbi::{Body, Response};
+use sbi::{Body, Request, Response};
 
-use crate::config;
+use crate::config::{self, ForwardedOperation};
 use crate::events::{Counters, Event};
 
 /// The asker: one per worker, as it holds a client.
@@ -26,6 +26,7 @@ pub struct Forwarder {
 }
 
 struct Rule {
+    operations: Vec<ForwardedOperation>,
     nf_types: Vec<NfType>,
     services: Vec<ServiceName>,
     targets: Arc<[TargetApiRoot]>,
@@ -44,13 +45,15 @@ pub struct Destination {
 /// What of a question decides where it goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// `target-nf-type`.
-    pub target: &'a NfType,
-    /// `service-names`.
+    /// What is asked for.
+    pub operation: ForwardedOperation,
+    /// The NF type it is about, if it names one.
+    pub target: Option<&'a NfType>,
+    /// The services it is about.
     pub services: &'a [ServiceName],
     /// `hnrf-uri`: another network's NRF, named by the consumer.
     pub home_nrf: Option<&'a str>,
-    /// `target-plmn-list`.
+    /// The networks it is about.
     pub target_plmns: &'a [PlmnId],
 }
 
@@ -63,6 +66,7 @@ impl Forwarder {
         instance: &str,
     ) -> Self {
         let rules = settings.rules.iter().map(|rule| Rule {
+            operations: rule.operations.clone(),
             nf_types: rule
                 .nf_types
                 .iter()
@@ -92,6 +96,12 @@ impl Forwarder {
             counters,
             name: format!("NRF-{instance}"),
         }
+    }
+
+    /// Whether any rule is for an operation.
+    #[must_use]
+    pub fn concerns(&self, operation: ForwardedOperation) -> bool {
+        self.rules.iter().any(|rule| rule.operations.contains(&operation))
     }
 
     /// Where the question goes; `None`: it is answered here. The path it has come decides as well: an NRF that
@@ -134,16 +144,11 @@ impl Forwarder {
                     .any(|plmn| self.own_plmns.contains(plmn)))
     }
 
-    /// Asks the others one after the other; the first that answers counts.
-    pub async fn ask(
-        &self,
-        destination: &Destination,
-        path_and_query: &str,
-        headers: &HeaderMap,
-    ) -> Response {
+    /// Asks the others one after the other what somebody has asked here; the first that answers counts.
+    pub async fn ask(&self, destination: &Destination, asked: &Request) -> Response {
         self.counters.count(Event::Forwarded);
         for target in destination.targets.iter() {
-            let Some(request) = self.request(target, path_and_query, headers) else {
+            let Some(request) = self.request(target, asked) else {
                 continue;
             };
             let options = SendOptions {
@@ -162,15 +167,17 @@ impl Forwarder {
             .into_response()
     }
 
-    fn request(
-        &self,
-        target: &TargetApiRoot,
-        path_and_query: &str,
-        headers: &HeaderMap,
-    ) -> Option<http::Request<Body>> {
-        let mut request = http::Request::get(format!("{}{path_and_query}", target.prefix))
-            .body(Body::empty())
+    fn request(&self, target: &TargetApiRoot, asked: &Request) -> Option<http::Request<Body>> {
+        let path = asked
+            .uri()
+            .path_and_query()
+            .map_or("/", http::uri::PathAndQuery::as_str);
+        let mut request = http::Request::builder()
+            .method(asked.method())
+            .uri(format!("{}{path}", target.prefix))
+            .body(asked.body.clone())
             .ok()?;
+        let headers = asked.headers();
         let onward = request.headers_mut();
         onward.insert(
             ACCEPT,
@@ -180,6 +187,11 @@ impl Forwarder {
             onward.append(VIA, via.clone());
         }
         onward.append(VIA, HeaderValue::from_str(&format!("2.0 {}", self.name)).ok()?);
+        for name in [CONTENT_TYPE, CONTENT_ENCODING] {
+            if let Some(value) = headers.get(&name) {
+                onward.insert(name, value.clone());
+            }
+        }
         for (name, value) in headers {
             if name.as_str().starts_with("3gpp-sbi-") {
                 onward.append(name.clone(), value.clone());
@@ -191,7 +203,11 @@ impl Forwarder {
 
 impl Rule {
     fn fits(&self, question: &Question<'_>) -> bool {
-        (self.nf_types.is_empty() || self.nf_types.contains(question.target))
+        self.operations.contains(&question.operation)
+            && (self.nf_types.is_empty()
+                || question
+                    .target
+                    .is_some_and(|target| self.nf_types.contains(target)))
             && (self.services.is_empty() || question.services.iter().any(|name| self.services.contains(name)))
     }
 }
@@ -211,7 +227,14 @@ fn passed_on(response: Response) -> Response {
         // A redirection was for us, not for the consumer.
         false => StatusCode::GATEWAY_TIMEOUT,
     };
-    for name in [http::header::CONTENT_TYPE, http::header::CACHE_CONTROL, ETAG] {
+    for name in [
+        CONTENT_TYPE,
+        CONTENT_ENCODING,
+        CACHE_CONTROL,
+        PRAGMA,
+        ETAG,
+        LOCATION,
+    ] {
         if let Some(value) = head.headers.get(&name) {
             onward.headers_mut().insert(name, value.clone());
         }

@@ -32,6 +32,8 @@ pub struct Entry {
     pub load_time_stamp: Option<Arc<str>>,
     /// Seconds between heart-beats, as assigned.
     pub heart_beat_timer: u32,
+    /// The other NRF set that it is registered with; `None`: with this one.
+    pub set: Option<Arc<str>>,
     /// Members that come first: identity, type and what moves.
     moving: Bytes,
     still: Arc<Still>,
@@ -196,6 +198,7 @@ impl Entry {
             load,
             load_time_stamp,
             heart_beat_timer,
+            set: None,
             moving: moving.into(),
             etag,
             profile,
@@ -214,6 +217,21 @@ impl Entry {
             self.profile.clone(),
             self.still.clone(),
         )
+    }
+
+    /// This profile as one of another NRF set.
+    #[must_use]
+    pub fn of_set(self, set: Arc<str>) -> Self {
+        Self {
+            set: Some(set),
+            ..self
+        }
+    }
+
+    /// Whether it is registered with this NRF set.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.set.is_none()
     }
 
     /// Its type.

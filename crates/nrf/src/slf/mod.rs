@@ -40,6 +40,8 @@ pub struct Slf {
     settings: config::Slf,
     static_targets: Vec<TargetApiRoot>,
     scps: Vec<TargetApiRoot>,
+    /// Which of them have answered when last looked at.
+    scps_up: Vec<Cell<bool>>,
     client: Client,
     counters: Arc<Counters>,
     issuer: Arc<Issuer>,
@@ -70,6 +72,7 @@ impl Slf {
         };
         Self {
             static_targets: roots(&settings.static_targets),
+            scps_up: settings.scps.iter().map(|_| Cell::new(true)).collect(),
             scps: roots(&settings.scps),
             settings,
             client,
@@ -139,7 +142,7 @@ impl Slf {
         let first = self.turn.get();
         for attempt in 0..self.settings.max_attempts {
             let chosen = &targets[(first + attempt) % targets.len()];
-            match self.ask_one(chosen, &path, target).await {
+            match self.ask_one(chosen, &path, target, subscriber).await {
                 Some(resolution) => return resolution,
                 None => self.turn.set((first + attempt + 1) % targets.len()),
             }
@@ -148,7 +151,13 @@ impl Slf {
     }
 
     /// `None`: this one did not help, another may.
-    async fn ask_one(&self, target: &TargetApiRoot, path: &str, nf_type: &NfType) -> Option<Resolution> {
+    async fn ask_one(
+        &self,
+        target: &TargetApiRoot,
+        path: &str,
+        nf_type: &NfType,
+        subscriber: &str,
+    ) -> Option<Resolution> {
         let mut request = http::Request::get(format!("{}{path}", target.prefix))
             .body(Body::empty())
             .ok()?;
@@ -157,8 +166,14 @@ impl Slf {
         if let Some(token) = self.access_token() {
             headers.insert(AUTHORIZATION, token);
         }
-        let turn = self.turn.get();
-        let origin = match self.scps.get(turn % self.scps.len().max(1)) {
+        // `imsi-…` and `msisdn-…` are written alike in the header (TS 29.500 §5.2.3.3.10).
+        if self.settings.correlation_info
+            && (subscriber.starts_with("imsi-") || subscriber.starts_with("msisdn-"))
+            && let Ok(value) = HeaderValue::from_str(subscriber)
+        {
+            headers.insert(names::CORRELATION_INFO, value);
+        }
+        let origin = match self.scp() {
             None => &target.origin,
             Some(scp) => {
                 headers.insert(names::TARGET_API_ROOT, target.to_value()?);
@@ -178,6 +193,41 @@ impl Slf {
             }
             StatusCode::NOT_FOUND => Some(Resolution::Unknown),
             _ => None,
+        }
+    }
+
+    /// The SCP to go through: the next one that is well; if none is, one that may have recovered.
+    fn scp(&self) -> Option<&TargetApiRoot> {
+        let turn = self.turn.get();
+        let in_turn = || (0..self.scps.len()).map(|step| (turn + step) % self.scps.len());
+        let chosen = in_turn()
+            .find(|at| self.scps_up[*at].get())
+            .or_else(|| in_turn().next())?;
+        self.scps.get(chosen)
+    }
+
+    /// How often the SCPs are to be looked at; `None`: not at all.
+    pub(crate) fn scp_interval(&self) -> Option<std::time::Duration> {
+        let wanted = !self.scps.is_empty() && !self.settings.scp_health_path.is_empty();
+        wanted.then(|| self.settings.scp_health_interval.duration())
+    }
+
+    /// Looks whether the SCPs are well.
+    pub(crate) async fn look_at_scps(&self) {
+        for (scp, up) in self.scps.iter().zip(&self.scps_up) {
+            let path = format!("{}{}", scp.prefix, self.settings.scp_health_path);
+            let Ok(request) = http::Request::get(path).body(Body::empty()) else {
+                continue;
+            };
+            let options = SendOptions {
+                deadline: self.settings.attempt_timeout.duration(),
+                priority: 0,
+            };
+            let answer = self.client.send(&scp.origin, request, options).await;
+            let well = answer.is_ok_and(|response| !response.status().is_server_error());
+            if up.replace(well) != well {
+                tracing::warn!(%scp, well, "an SCP for location queries has changed");
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! Who gets which token.
 
-use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
 use model::{NfProfile, NfStatus, NfType, ServiceName};
 use sbi::oauth::{AccessTokenClaims, Audience, Keys, PlmnClaim, SigningKey, SnssaiClaim};
 use serde_json::{Value, json};
 
+use super::keys::{self, Ring};
 use super::request::Request;
 use crate::config;
 use crate::registry::Snapshot;
@@ -44,36 +45,15 @@ impl TokenFault {
     }
 }
 
-/// Name of the key file that is made when none is configured.
-const KEY_FILE: &str = "token-key.der";
-
 impl Issuer {
     /// Reads the keys, or makes one in `directory` and keeps it there for the next start.
     ///
     /// # Errors
     /// The file that cannot be used.
     pub fn open(settings: &config::Tokens, instance: &str, directory: &Path) -> Result<Self, String> {
-        let mut jwks = Vec::new();
-        let mut signer = None;
-        for path in &settings.signing_keys {
-            let shown = path.display();
-            let pem = fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
-            let id = key_id(&pem);
-            let key = SigningKey::from_pem(&id, &pem).map_err(|error| format!("{shown}: {error}"))?;
-            if let Some(der) = der_of(&pem)
-                && let Ok(jwk) = SigningKey::ec_jwk(&id, &der)
-            {
-                jwks.push(jwk);
-            }
-            signer.get_or_insert(key);
-        }
-        let signer = match signer {
-            Some(signer) => signer,
-            None => {
-                let (key, jwk) = Self::own_key(directory)?;
-                jwks.push(jwk);
-                key
-            }
+        let Ring { signer, jwks } = match settings.signing_keys.is_empty() {
+            true => keys::own(directory, settings.rotate_every.duration(), SystemTime::now())?,
+            false => keys::configured(&settings.signing_keys)?,
         };
         Ok(Self {
             instance: instance.to_owned(),
@@ -81,24 +61,6 @@ impl Issuer {
             jwks: json!({ "keys": jwks }),
             settings: settings.clone(),
         })
-    }
-
-    fn own_key(directory: &Path) -> Result<(SigningKey, Value), String> {
-        let path = directory.join(KEY_FILE);
-        let fault = |error: std::io::Error| format!("{}: {error}", path.display());
-        let der = match fs::read(&path) {
-            Ok(der) => der,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let (_, der) = SigningKey::generate("new").map_err(|error| error.to_string())?;
-                fs::create_dir_all(directory).map_err(fault)?;
-                write_private(&path, &der).map_err(fault)?;
-                der
-            }
-            Err(error) => return Err(fault(error)),
-        };
-        let id = key_id(&der);
-        let jwk = SigningKey::ec_jwk(&id, &der).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok((SigningKey::from_ec_der(&id, &der), jwk))
     }
 
     /// The public keys as a JSON Web Key Set.
@@ -308,33 +270,4 @@ fn offers(profile: &NfProfile, scope: &str, requester: &crate::discovery::Reques
     profile
         .services()
         .any(|service| service.service_name == ServiceName::from(name) && requester.may_use(&service.allowed))
-}
-
-fn key_id(key: &[u8]) -> String {
-    format!("{:016x}", crate::registry::fingerprint(&[key]))
-}
-
-/// The DER inside a PEM text.
-fn der_of(pem: &[u8]) -> Option<Vec<u8>> {
-    use base64::Engine as _;
-    let text = std::str::from_utf8(pem).ok()?;
-    let inside: String = text
-        .lines()
-        .filter(|line| !line.starts_with("-----"))
-        .map(str::trim)
-        .collect();
-    base64::engine::general_purpose::STANDARD.decode(inside).ok()
-}
-
-/// Writes a file that only its owner may read.
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }

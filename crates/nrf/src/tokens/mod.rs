@@ -4,9 +4,11 @@
 //! of the operator must not refuse it. Only then is a token signed, and its scope is only what was granted.
 
 mod issuer;
+mod keys;
 mod request;
 
 pub use issuer::{Issuer, TokenFault};
+pub(crate) use keys::is_due;
 pub use request::{Request, parse};
 
 /// Seconds since 1970.

@@ -150,3 +150,100 @@ fn what_is_not_here_is_asked_of_another_nrf_but_not_in_circles() {
         );
     });
 }
+
+#[test]
+fn location_queries_name_the_subscriber_and_pass_over_a_sick_scp() {
+    local(async {
+        let (sick, sick_asked) =
+            peer(|_| sbi::problem::Problem::new(sbi::problem::Cause::NfCongestion).into_response());
+        let (well, well_asked) = peer(|request| {
+            if request.uri().path() == "/health" {
+                return Response::default();
+            }
+            assert_eq!(request.headers()["3gpp-sbi-correlation-info"], "imsi-1");
+            assert_eq!(
+                request.headers()["3gpp-sbi-target-apiroot"],
+                "http://udr.example:80"
+            );
+            sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"}))
+        });
+        let nrf = start(|config| {
+            config.slf.target_types = vec!["UDM".into()];
+            config.slf.static_targets = vec!["http://udr.example:80".into()];
+            config.slf.scps = vec![format!("http://{sick}"), format!("http://{well}")];
+            config.slf.scp_health_path = "/health".into();
+            config.slf.scp_health_interval = settings::Period::from_millis(20);
+            config.slf.max_attempts = 1;
+        });
+        let more = json!({"udmInfo": {"groupId": "g1"}});
+        nrf.put(&profile(&id(1), "UDM", "nudm-sdm", &more)).await;
+        while well_asked.borrow().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        for _ in 0..5 {
+            let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
+            assert_eq!(nrf.found(query).await, [id(1)]);
+        }
+        assert!(
+            sick_asked.borrow().iter().all(|path| path.ends_with("/health")),
+            "{sick_asked:?}"
+        );
+    });
+}
+
+#[test]
+fn tokens_and_subscriptions_are_forwarded_by_rule() {
+    use nrf::config::ForwardedOperation::{AccessToken, Subscription};
+    local(async {
+        let far = start(|_| {});
+        far.put(&profile(&id(5), "UDM", "nudm-sdm", &json!({}))).await;
+        far.put(&profile(&id(6), "AMF", "namf-comm", &json!({}))).await;
+        let near = start(|config| {
+            config.forwarding.rules = vec![nrf::config::ForwardingRule {
+                nf_types: vec!["UDM".into()],
+                operations: vec![AccessToken, Subscription],
+                targets: vec![far.origin.to_string()],
+                when_empty: true,
+                ..Default::default()
+            }];
+        });
+        let form = format!(
+            "grant_type=client_credentials&nfInstanceId={}&nfType=AMF&targetNfType=UDM&scope=nudm-sdm",
+            id(6)
+        );
+        let ask = |body: String| {
+            near.ask(
+                http::Method::POST,
+                "/oauth2/token",
+                "application/x-www-form-urlencoded",
+                body,
+            )
+        };
+        let token = ask(form.clone()).await;
+        assert_eq!(token.status, StatusCode::OK, "{}", token.json);
+        assert!(token.json["access_token"].is_string());
+        let refused = ask(form.replace("UDM", "SMF")).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+
+        let wanted = |nf_type: &str| {
+            json!({"nfStatusNotificationUri": "http://127.0.0.1:9/x", "subscrCond": {"nfType": nf_type}})
+                .to_string()
+        };
+        let path = "/nnrf-nfm/v1/subscriptions";
+        let there = near
+            .ask(http::Method::POST, path, "application/json", wanted("UDM"))
+            .await;
+        assert_eq!(there.status, StatusCode::CREATED, "{}", there.json);
+        let location = there.headers["location"].to_str().unwrap();
+        assert!(location.starts_with(&far.origin.to_string()), "{location}");
+        let here = near
+            .ask(http::Method::POST, path, "application/json", wanted("SMF"))
+            .await;
+        assert!(
+            here.headers["location"]
+                .to_str()
+                .unwrap()
+                .starts_with(&near.origin.to_string())
+        );
+    });
+}

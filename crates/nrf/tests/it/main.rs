@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod discovery;
+mod growth;
 mod judge;
+mod live;
 mod located;
 mod management;
 mod notifications;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use telemetry::metrics::Kind;
 use telemetry::{Alarms, Declaration, Health, Registry};
 
-use super::{Config, Mounted, Page, listening, sbi};
+use super::{Config, Live, Mounted, Page, listening, sbi};
 
 telemetry::declare! {
     /// What is told of the registry.
@@ -32,6 +32,7 @@ pub(super) const PAGES: &[Page] = &[
             ("instance", "/nfInstanceId"),
             ("type", "/nfType"),
             ("status", "/nfStatus"),
+            ("set", "/set"),
             ("load", "/load"),
             ("locality", "/locality"),
             ("services", "/services"),
@@ -88,6 +89,7 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
     let hints = interfaces.first().map(|(_, uri)| hints(uri)).unwrap_or_default();
     // Pages and metrics look through a weak handle: they must not keep the function from ending.
     let seen = Arc::downgrade(&running);
+    let changed = seen.clone();
     let registry = Registry::new();
     observe(&registry, &seen);
     Ok(Mounted {
@@ -97,7 +99,13 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
         health: Health::new(),
         routes: routes(&seen),
         hints,
-        live: None,
+        live: Some(Live {
+            keys: nrf::KEYS,
+            apply: Box::new(move |config| match changed.upgrade() {
+                Some(running) => running.reconfigure(&config.nrf),
+                None => Err("the NRF is stopping".to_owned()),
+            }),
+        }),
         stop: Box::new(move || match Arc::into_inner(running) {
             Some(running) => Ok(running.stop()?),
             // A page is being made of it at this moment; it ends with the page.
@@ -181,6 +189,7 @@ fn instances(nrf: &Weak<Running>) -> Value {
             "nfInstanceId": entry.id.to_string(),
             "nfType": entry.nf_type().as_str(),
             "nfStatus": entry.status.as_str(),
+            "set": entry.set,
             "load": entry.load,
             "locality": entry.profile.locality,
             "heartBeatTimer": entry.heart_beat_timer,

@@ -37,6 +37,8 @@ use super::record::{ProfileRecord, SubscriptionRecord};
 use super::{ChangeKind, Entry, Snapshot};
 use crate::config::Config;
 use crate::events::Counters;
+use crate::growth::Retrieved;
+use crate::live::Live;
 use crate::screening::Screening;
 use crate::subscriptions::{Book, Notification, Subscription};
 
@@ -133,7 +135,7 @@ impl Future for InFlight {
 /// The writer.
 pub(crate) struct Registrar {
     config: Arc<Config>,
-    screening: Screening,
+    screening: Arc<Screening>,
     published: Arc<ArcSwap<Snapshot>>,
     book: Book,
     last_heard: AHashMap<NfInstanceId, Instant>,
@@ -159,7 +161,7 @@ impl Registrar {
     /// the NRF was away.
     pub(crate) async fn open(
         config: Arc<Config>,
-        screening: Screening,
+        screening: Arc<Screening>,
         store: Store,
         published: Arc<ArcSwap<Snapshot>>,
         notify: mpsc::Sender<Notification>,
@@ -225,7 +227,13 @@ impl Registrar {
     }
 
     /// Works until every sender of writes is gone and what they asked for is done.
-    pub(crate) async fn run(mut self, mut writes: mpsc::Receiver<Write>) {
+    pub(crate) async fn run(
+        mut self,
+        mut writes: mpsc::Receiver<Write>,
+        mut retrieved: mpsc::Receiver<Retrieved>,
+        live: Arc<ArcSwap<Live>>,
+    ) {
+        let mut live = arc_swap::Cache::new(live);
         let mut audit = tokio::time::interval(self.config.heart_beat.audit_interval.duration());
         audit.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let most = self.config.max_waiting_writes.max(1);
@@ -235,13 +243,28 @@ impl Registrar {
             tokio::select! {
                 Some((outcome, Some(commit))) = self.commits.next() => self.committed(outcome, commit),
                 write = writes.recv(), if open && room => match write {
-                    Some(write) => self.begin(write),
+                    Some(write) => {
+                        self.follow(live.load());
+                        self.begin(write);
+                    }
                     None => open = false,
                 },
-                _ = audit.tick(), if open => self.audit(Instant::now(), OffsetDateTime::now_utc()),
+                Some(state) = retrieved.recv() => self.other_set(state),
+                _ = audit.tick(), if open => {
+                    self.follow(live.load());
+                    self.audit(Instant::now(), OffsetDateTime::now_utc());
+                }
             }
         }
         self.store.clone().close().await;
+    }
+
+    /// Takes changed settings.
+    fn follow(&mut self, live: &Live) {
+        if !Arc::ptr_eq(&self.config, &live.config) {
+            self.config = live.config.clone();
+            self.screening = live.screening.clone();
+        }
     }
 
     fn begin(&mut self, write: Write) {

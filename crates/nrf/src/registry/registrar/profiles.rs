@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::faults::{check_match, not_found, problem_of};
 use super::{Done, Effect, Key, Registrar, Step};
 use crate::events::Event;
+use crate::growth::Retrieved;
 use crate::registry::{ChangeKind, Entry, ProfileChange, ProfileRecord, text};
 use crate::subscriptions::Telling;
 
@@ -31,7 +32,9 @@ impl Registrar {
         body: &[u8],
         if_match: Option<&str>,
     ) -> Result<Step, Problem> {
-        let before = self.published.load().get(&id).cloned();
+        // One that was registered with another set registers anew.
+        let known = self.published.load().get(&id).cloned();
+        let before = known.filter(|entry| entry.is_ours());
         check_match(before.as_ref(), if_match)?;
         if before.is_none() && self.published.load().len() + self.registering >= self.config.max_profiles {
             return Err(Problem::new(Cause::InsufficientResources)
@@ -58,7 +61,9 @@ impl Registrar {
         if_match: Option<&str>,
     ) -> Result<Step, Problem> {
         let known = self.published.load().get(&id).cloned();
-        let before = known.ok_or_else(|| not_found(id))?;
+        let before = known
+            .filter(|entry| entry.is_ours())
+            .ok_or_else(|| not_found(id))?;
         check_match(Some(&before), if_match)?;
         let operations: Vec<text::Operation<'_>> = serde_json::from_slice(body).map_err(|error| {
             Problem::new(Cause::InvalidMsgFormat)
@@ -112,7 +117,9 @@ impl Registrar {
 
     pub(super) fn remove(&mut self, id: NfInstanceId, kind: ChangeKind) -> Result<Step, Problem> {
         let known = self.published.load().get(&id).cloned();
-        let before = known.ok_or_else(|| not_found(id))?;
+        let before = known
+            .filter(|entry| entry.is_ours())
+            .ok_or_else(|| not_found(id))?;
         let event = match kind {
             ChangeKind::Expired => Event::Expired,
             _ => Event::Deregistered,
@@ -221,6 +228,38 @@ impl Registrar {
             if self.notify.try_send(notification).is_err() {
                 self.counters.count(Event::NotificationDropped);
             }
+        }
+    }
+
+    /// Takes what is registered with another set. What is registered here, or with a third set, stays.
+    pub(super) fn other_set(&mut self, state: Retrieved) {
+        let snapshot = self.published.load_full();
+        let mut named = ahash::AHashSet::with_capacity(state.entries.len());
+        for entry in state.entries {
+            named.insert(entry.id);
+            let before = snapshot.get(&entry.id).cloned();
+            let theirs = before
+                .as_ref()
+                .is_none_or(|known| known.set.as_ref() == Some(&state.set));
+            let same = before
+                .as_ref()
+                .is_some_and(|known| known.fingerprint() == entry.fingerprint());
+            if theirs && !same && !self.is_busy(&Key::Nf(entry.id)) {
+                let kind = match before {
+                    Some(_) => ChangeKind::Updated,
+                    None => ChangeKind::Registered,
+                };
+                self.publish(kind, before, Some(Arc::new(entry)));
+            }
+        }
+        let gone: Vec<Arc<Entry>> = snapshot
+            .iter()
+            .filter(|known| known.set.as_ref() == Some(&state.set) && !named.contains(&known.id))
+            .filter(|known| !self.is_busy(&Key::Nf(known.id)))
+            .cloned()
+            .collect();
+        for before in gone {
+            self.publish(ChangeKind::Deregistered, Some(before), None);
         }
     }
 

@@ -1,0 +1,167 @@
+//! Asking another set.
+
+use std::sync::Arc;
+
+use http::header::{ETAG, IF_NONE_MATCH};
+use http::{HeaderValue, StatusCode};
+use sbi::Body;
+use sbi::client::{Client, SendOptions};
+use sbi::headers::{SbiHeader, TargetApiRoot};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::API;
+use crate::config::{Growth, GrowthSet};
+use crate::events::{Counters, Event};
+use crate::registry::Entry;
+
+/// Everything that is registered with another set.
+#[derive(Debug)]
+pub(crate) struct Retrieved {
+    pub(crate) set: Arc<str>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    nf_instances: Vec<&'a RawValue>,
+    next: Option<usize>,
+}
+
+/// Follows the state of another set until nobody listens any more.
+pub(crate) async fn follow(
+    settings: Growth,
+    set: GrowthSet,
+    client: Client,
+    counters: Arc<Counters>,
+    retrieved: mpsc::Sender<Retrieved>,
+) {
+    let name: Arc<str> = set.name.as_str().into();
+    let nrfs: Vec<TargetApiRoot> = set
+        .nrfs
+        .iter()
+        .filter_map(|root| TargetApiRoot::parse(root).ok())
+        .collect();
+    let mut known = None;
+    let mut turn = 0;
+    let mut was_there = true;
+    let mut tick = tokio::time::interval(settings.interval.duration());
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = retrieved.closed() => return,
+        }
+        let mut there = false;
+        for _ in 0..nrfs.len() {
+            let nrf = &nrfs[turn % nrfs.len()];
+            match retrieve(&client, nrf, &settings, known.as_ref()).await {
+                Ok(Some((tag, entries))) => {
+                    known = tag;
+                    there = true;
+                    let entries = entries
+                        .into_iter()
+                        .map(|entry| entry.of_set(name.clone()))
+                        .collect();
+                    if retrieved
+                        .send(Retrieved {
+                            set: name.clone(),
+                            entries,
+                        })
+                        .await
+                        .is_err()
+                    {
+                        return;
+                    }
+                }
+                Ok(None) => there = true,
+                Err(reason) => {
+                    tracing::debug!(set = %name, %nrf, reason, "the state of another set was not retrieved");
+                    // The tags of another NRF mean something else.
+                    (turn, known) = (turn + 1, None);
+                }
+            }
+            if there {
+                break;
+            }
+        }
+        counters.count(match there {
+            true => Event::GrowthRetrieved,
+            false => Event::GrowthFailed,
+        });
+        if there != was_there {
+            was_there = there;
+            tracing::warn!(set = %name, there, "another set is there, or is not any more");
+        }
+    }
+}
+
+type State = (Option<HeaderValue>, Vec<Entry>);
+
+/// The state of a set as one of its NRFs tells it; `None`: as known.
+async fn retrieve(
+    client: &Client,
+    nrf: &TargetApiRoot,
+    settings: &Growth,
+    known: Option<&HeaderValue>,
+) -> Result<Option<State>, String> {
+    let mut entries = Vec::new();
+    let (mut first_tag, mut from) = (None, 0);
+    loop {
+        let path = format!("{}/{API}/v1/profiles?from={from}", nrf.prefix);
+        let mut request = http::Request::get(path)
+            .body(Body::empty())
+            .map_err(|error| error.to_string())?;
+        if let (0, Some(known)) = (from, known) {
+            request.headers_mut().insert(IF_NONE_MATCH, known.clone());
+        }
+        let options = SendOptions {
+            deadline: settings.timeout.duration(),
+            priority: 8,
+        };
+        let answer = client.send(&nrf.origin, request, options).await;
+        let response = answer.map_err(|error| error.to_string())?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_MODIFIED => return Ok(None),
+            status => return Err(format!("answered {status}")),
+        }
+        let tag = response.headers().get(ETAG).cloned();
+        if from == 0 {
+            first_tag = tag;
+        } else if !same_state(first_tag.as_ref(), tag.as_ref()) {
+            return Err("the state changed between two pages".to_owned());
+        }
+        let body = response.into_body().into_bytes();
+        let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        for document in page.nf_instances {
+            // One that this version cannot read must not keep the others away.
+            match Entry::parse(document.get().as_bytes(), |profile| {
+                profile.heart_beat_timer.unwrap_or_default()
+            }) {
+                Ok(entry) => entries.push(entry),
+                Err(fault) => tracing::warn!(%nrf, %fault, "a profile of another set cannot be read"),
+            }
+            if entries.len() > settings.max_profiles {
+                return Err("more profiles than growth.maxProfiles".to_owned());
+            }
+        }
+        match page.next {
+            Some(next) if next > from => from = next,
+            Some(_) => return Err("the pages go round in circles".to_owned()),
+            None => return Ok(Some((first_tag, entries))),
+        }
+    }
+}
+
+/// Whether two pages are of one state: their tags differ in the number of the first profile only.
+fn same_state(first: Option<&HeaderValue>, other: Option<&HeaderValue>) -> bool {
+    let state = |tag: Option<&HeaderValue>| {
+        let text = tag.and_then(|tag| tag.to_str().ok()).unwrap_or_default();
+        text.split('-').next().unwrap_or_default().to_owned()
+    };
+    state(first) == state(other)
+}

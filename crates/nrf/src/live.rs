@@ -1,0 +1,47 @@
+//! What can change while the NRF runs. Whoever uses it looks whether it has changed before each piece of work.
+
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::screening::Screening;
+use crate::tokens::Issuer;
+
+/// Settings in effect, and what is made of them. Immutable: a change makes another.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub(crate) config: Arc<Config>,
+    pub(crate) screening: Arc<Screening>,
+    pub(crate) issuer: Arc<Issuer>,
+}
+
+/// The keys of [`Config`] that take effect while running, each with all below it.
+pub const KEYS: &[&str] = &[
+    "discovery",
+    "forwarding",
+    "heartBeat.default",
+    "heartBeat.min",
+    "heartBeat.max",
+    "heartBeat.missed",
+    "heartBeat.removeAfter",
+    "maxProfileSize",
+    "maxProfiles",
+    "overload",
+    "screening",
+    "slf",
+    "subscriptions.loadThreshold",
+    "subscriptions.max",
+    "subscriptions.maxValidity",
+    "subscriptions.notifyChanges",
+    "tokens",
+];
+
+impl Live {
+    pub(crate) fn new(config: Arc<Config>) -> Result<Self, String> {
+        let directory = &config.store.embedded.directory;
+        Ok(Self {
+            screening: Arc::new(Screening::new(&config.screening)?),
+            issuer: Arc::new(Issuer::open(&config.tokens, &config.nf_instance_id, directory)?),
+            config,
+        })
+    }
+}

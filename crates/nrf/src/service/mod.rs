@@ -1,0 +1,250 @@
+//! Wires the function together: workers, the control thread, and what goes between them.
+
+mod running;
+mod worker;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ::worker::{Pinning, Shutdown, WorkerContext};
+use arc_swap::ArcSwap;
+use sbi::client::Client;
+use sbi::server::{self, ServerStats};
+use store::{Store, TableDef};
+use tokio::sync::mpsc;
+
+use self::worker::{Front, Parts};
+use crate::config::Config;
+use crate::error::StartError;
+use crate::events::Counters;
+use crate::live::Live;
+use crate::registry::registrar::{Registrar, Write};
+use crate::registry::{ProfileRecord, Snapshot, SubscriptionRecord};
+
+pub use running::Running;
+pub(crate) use worker::Worker;
+
+/// Starts an NRF: binds, reads what the store has, and serves. Blocks until it is ready.
+///
+/// # Errors
+/// When a setting, an address, a file or the store cannot be used; nothing is left running then.
+pub fn start(config: Config) -> Result<Running, StartError> {
+    let tls = |error: sbi::tls::TlsError| StartError::Config(error.to_string());
+    let server_tls = config
+        .tls
+        .as_ref()
+        .map(sbi::tls::server)
+        .transpose()
+        .map_err(tls)?;
+    let client_tls = config
+        .client_tls
+        .as_ref()
+        .map(sbi::tls::client)
+        .transpose()
+        .map_err(tls)?;
+
+    let count = match config.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    };
+    let (listeners, addresses) = bind(&config, count)?;
+    let shutdown = Shutdown::new();
+    let published: Arc<ArcSwap<Snapshot>> = Arc::default();
+    let counters: Vec<Arc<Counters>> = (0..=count).map(|_| Arc::default()).collect();
+    let servers: Vec<Arc<ServerStats>> = (0..count).map(|_| Arc::default()).collect();
+
+    // The URIs the NRF hands out name the port it really has.
+    let mut resolved = config;
+    if resolved.api_root.is_empty() {
+        let scheme = if resolved.tls.is_some() { "https" } else { "http" };
+        resolved.api_root = addresses
+            .first()
+            .map(|a| format!("{scheme}://{a}"))
+            .unwrap_or_default();
+    }
+    let config = Arc::new(resolved);
+    let live = Live::new(config.clone()).map_err(StartError::Config)?;
+    let live = Arc::new(ArcSwap::from_pointee(live));
+
+    let (writes, control) = control(
+        live.clone(),
+        published.clone(),
+        counters[count].clone(),
+        client_tls.clone(),
+    )?;
+    let listeners = Arc::new(parking_lot::Mutex::new(listeners));
+    let pinning = match config.cores.is_empty() {
+        true => Pinning::Free,
+        false => Pinning::Cores(config.cores.clone()),
+    };
+    let shared = Parts {
+        live: live.clone(),
+        published: published.clone(),
+        writes,
+        client_tls,
+    };
+    let (worker_counters, worker_servers) = (counters.clone(), servers.clone());
+    let workers = ::worker::spawn(
+        count,
+        "nrf",
+        &pinning,
+        &shutdown,
+        move |context: WorkerContext| {
+            let mine = std::mem::take(&mut listeners.lock()[context.index]);
+            let (counters, stats) = (
+                worker_counters[context.index].clone(),
+                worker_servers[context.index].clone(),
+            );
+            let (shared, tls) = (shared.clone(), server_tls.clone());
+            async move {
+                let limits = Arc::new(shared.live.load().config.server.clone());
+                let service = Rc::new(Front::new(shared, counters));
+                tokio::task::spawn_local(service.clone().watch_load());
+                tokio::task::spawn_local(service.clone().watch_scps());
+                let serving = mine.into_iter().map(|listener| {
+                    let (service, limits, tls) = (service.clone(), limits.clone(), tls.clone());
+                    server::serve(
+                        listener,
+                        service,
+                        limits,
+                        tls,
+                        stats.clone(),
+                        context.shutdown.clone(),
+                    )
+                });
+                futures_util::future::try_join_all(serving).await.map(drop)
+            }
+        },
+    )
+    .map_err(StartError::io("starting the workers"))?;
+    Ok(Running {
+        addresses,
+        published,
+        counters,
+        servers,
+        live,
+        shutdown,
+        workers: Some(workers),
+        control: Some(control),
+    })
+}
+
+/// One listener per worker and address.
+type Listeners = Vec<Vec<std::net::TcpListener>>;
+
+fn bind(config: &Config, workers: usize) -> Result<(Listeners, Vec<SocketAddr>), StartError> {
+    let mut listeners: Listeners = (0..workers).map(|_| Vec::new()).collect();
+    let mut addresses = Vec::new();
+    for wanted in config.listen.iter() {
+        let mut address = wanted;
+        for mine in &mut listeners {
+            let listener =
+                server::bind(address).map_err(StartError::io(format!("listening at {address}")))?;
+            // With port 0 the first worker's port is everybody's.
+            address = listener
+                .local_addr()
+                .map_err(StartError::io(format!("listening at {address}")))?;
+            mine.push(listener);
+        }
+        addresses.push(address);
+    }
+    Ok((listeners, addresses))
+}
+
+/// Starts the control thread: the registrar and the delivery of notifications.
+fn control(
+    live: Arc<ArcSwap<Live>>,
+    published: Arc<ArcSwap<Snapshot>>,
+    counters: Arc<Counters>,
+    client_tls: Option<Arc<rustls::ClientConfig>>,
+) -> Result<(mpsc::Sender<Write>, JoinHandle<()>), StartError> {
+    let Live {
+        config, screening, ..
+    } = (**live.load()).clone();
+    let (writes, incoming) = mpsc::channel(config.max_waiting_writes.max(1));
+    // Of the standard library: whoever starts an NRF may do so from inside a runtime.
+    let (ready, opened) = std::sync::mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new()
+        .name("nrf-control".to_owned())
+        .spawn(move || {
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(source) => {
+                    let what = "starting the control runtime".to_owned();
+                    let _ = ready.send(Err(StartError::Io { what, source }));
+                    return;
+                }
+            };
+            tokio::task::LocalSet::new().block_on(&runtime, async move {
+                let (notify, notifications) = mpsc::channel(config.subscriptions.queue_total.max(1));
+                let tables = [
+                    TableDef::of::<ProfileRecord>(),
+                    TableDef::of::<SubscriptionRecord>(),
+                ];
+                let opened = async {
+                    let store = Store::open(&config.store, &tables).await?;
+                    Registrar::open(
+                        config.clone(),
+                        screening,
+                        store,
+                        published,
+                        notify,
+                        counters.clone(),
+                    )
+                    .await
+                };
+                let registrar = match opened.await {
+                    Ok(registrar) => registrar,
+                    Err(error) => {
+                        let _ = ready.send(Err(error.into()));
+                        return;
+                    }
+                };
+                let client = Client::new(Arc::new(config.client.clone()), client_tls);
+                let (states, retrieved) = mpsc::channel(1);
+                for set in &config.growth.sets {
+                    let (settings, set) = (config.growth.clone(), set.clone());
+                    let (client, counters, states) = (client.clone(), counters.clone(), states.clone());
+                    tokio::task::spawn_local(crate::growth::follow(settings, set, client, counters, states));
+                }
+                drop(states);
+                tokio::task::spawn_local(rotate_keys(live.clone()));
+                let delivery =
+                    crate::notify::deliver(notifications, client, config.subscriptions.clone(), counters);
+                tokio::task::spawn_local(delivery);
+                if ready.send(Ok(())).is_ok() {
+                    registrar.run(incoming, retrieved, live).await;
+                }
+            });
+        })
+        .map_err(StartError::io("starting the control thread"))?;
+    let gone = || StartError::Config("the control thread ended before it was ready".to_owned());
+    opened.recv().map_err(|_| gone())??;
+    Ok((writes, thread))
+}
+
+/// Makes this NRF's own key anew when it is old enough.
+async fn rotate_keys(live: Arc<ArcSwap<Live>>) {
+    /// How often it is looked at; a key is weeks old.
+    const INTERVAL: Duration = Duration::from_secs(60);
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let config = live.load().config.clone();
+        let directory = &config.store.embedded.directory;
+        let every = config.tokens.rotate_every.duration();
+        if config.tokens.signing_keys.is_empty()
+            && crate::tokens::is_due(directory, every, std::time::SystemTime::now())
+        {
+            match Live::new(config) {
+                Ok(renewed) => {
+                    live.store(Arc::new(renewed));
+                    tracing::info!("another key signs tokens from now on");
+                }
+                Err(error) => tracing::error!(error, "the key that signs tokens could not be made anew"),
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! An NRF that runs: what can be asked of it and done to it from outside.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwap;
+use sbi::server::ServerStats;
+use worker::{Shutdown, Workers};
+
+use crate::config::Config;
+use crate::events::{Counters, Event};
+use crate::live::Live;
+use crate::registry::Snapshot;
+
+/// A running NRF. Dropping it stops it as [`Running::stop`] does, without waiting.
+#[derive(Debug)]
+pub struct Running {
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) published: Arc<ArcSwap<Snapshot>>,
+    pub(super) counters: Vec<Arc<Counters>>,
+    pub(super) servers: Vec<Arc<ServerStats>>,
+    pub(super) live: Arc<ArcSwap<Live>>,
+    pub(super) shutdown: Shutdown,
+    pub(super) workers: Option<Workers>,
+    pub(super) control: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The registry as of now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.published.load_full()
+    }
+
+    /// How often something has happened, over all threads.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.counters.iter().map(|counters| counters.get(event)).sum()
+    }
+
+    /// Counts of the servers, one per worker.
+    pub fn servers(&self) -> impl Iterator<Item = sbi::server::StatsSnapshot> {
+        self.servers.iter().map(|stats| stats.snapshot())
+    }
+
+    /// Metrics in the text format of Prometheus.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        use std::fmt::Write as _;
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        for event in Event::ALL {
+            let _ = writeln!(
+                out,
+                "# TYPE {0} counter\n{0} {1}",
+                event.metric(),
+                self.count(*event)
+            );
+        }
+        let name = "signalbox_nrf_profiles";
+        let _ = writeln!(out, "# TYPE {name} gauge");
+        for (nf_type, table) in self.snapshot().types() {
+            let _ = writeln!(out, "{name}{{nf_type=\"{nf_type}\"}} {}", table.len());
+        }
+        for (metric, value) in [
+            (
+                "signalbox_nrf_connections",
+                self.servers().map(|s| s.connections_open).sum::<u64>(),
+            ),
+            (
+                "signalbox_nrf_requests_total",
+                self.servers().map(|s| s.requests).sum(),
+            ),
+            (
+                "signalbox_nrf_bytes_received_total",
+                self.servers().map(|s| s.bytes_in).sum(),
+            ),
+            (
+                "signalbox_nrf_bytes_sent_total",
+                self.servers().map(|s| s.bytes_out).sum(),
+            ),
+        ] {
+            let kind = if metric.ends_with("_total") {
+                "counter"
+            } else {
+                "gauge"
+            };
+            let _ = writeln!(out, "# TYPE {metric} {kind}\n{metric} {value}");
+        }
+        out
+    }
+
+    /// Takes the settings of [`KEYS`](crate::KEYS) from another configuration; the rest stays. Requests in
+    /// progress end as they began.
+    ///
+    /// # Errors
+    /// What cannot be used; nothing has changed then.
+    pub fn reconfigure(&self, wanted: &Config) -> Result<(), String> {
+        let now = self.live.load();
+        let mut config = (*now.config).clone();
+        config.discovery = wanted.discovery.clone();
+        config.forwarding = wanted.forwarding.clone();
+        config.heart_beat = crate::config::HeartBeat {
+            audit_interval: config.heart_beat.audit_interval,
+            ..wanted.heart_beat.clone()
+        };
+        config.max_profile_size = wanted.max_profile_size;
+        config.max_profiles = wanted.max_profiles;
+        config.overload = wanted.overload.clone();
+        config.screening = wanted.screening.clone();
+        config.slf = wanted.slf.clone();
+        let subscriptions = &mut config.subscriptions;
+        subscriptions.load_threshold = wanted.subscriptions.load_threshold;
+        subscriptions.max = wanted.subscriptions.max;
+        subscriptions.max_validity = wanted.subscriptions.max_validity;
+        subscriptions.notify_changes = wanted.subscriptions.notify_changes;
+        config.tokens = wanted.tokens.clone();
+        self.live.store(Arc::new(Live::new(Arc::new(config))?));
+        Ok(())
+    }
+
+    /// Finishes the requests in progress and stops. Blocks.
+    ///
+    /// # Errors
+    /// The first error a worker ended with.
+    pub fn stop(mut self) -> std::io::Result<()> {
+        self.shutdown.fire();
+        let ended = self.workers.take().map_or(Ok(()), Workers::join);
+        // The last sender of writes is gone with the workers, so the control thread ends, too.
+        if let Some(control) = self.control.take()
+            && control.join().is_err()
+        {
+            return Err(std::io::Error::other("the control thread panicked; see the log"));
+        }
+        ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.fire();
+    }
+}

@@ -1,0 +1,146 @@
+//! The keys that sign tokens: configured ones, or one of this NRF's own that is made anew from time to time.
+//!
+//! A key that is followed by another still verifies until the last token it signed has ended, so that a
+//! rotation is noticed by nobody.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use sbi::oauth::SigningKey;
+use serde_json::Value;
+
+/// The key that signs, and the public keys that verify.
+pub(super) struct Ring {
+    pub(super) signer: SigningKey,
+    pub(super) jwks: Vec<Value>,
+}
+
+/// The key of this NRF's own.
+const CURRENT: &str = "token-key.der";
+/// The one before it.
+const PREVIOUS: &str = "token-key.previous.der";
+
+/// Reads keys from PEM files; the first signs.
+pub(super) fn configured(files: &[PathBuf]) -> Result<Ring, String> {
+    let mut jwks = Vec::new();
+    let mut signer = None;
+    for path in files {
+        let shown = path.display();
+        let pem = fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
+        let id = key_id(&pem);
+        let key = SigningKey::from_pem(&id, &pem).map_err(|error| format!("{shown}: {error}"))?;
+        if let Some(der) = der_of(&pem)
+            && let Ok(jwk) = SigningKey::ec_jwk(&id, &der)
+        {
+            jwks.push(jwk);
+        }
+        signer.get_or_insert(key);
+    }
+    let signer = signer.ok_or("no signing key is configured")?;
+    Ok(Ring { signer, jwks })
+}
+
+/// The key kept in `directory`, made when there is none or when it is `rotate_every` old (0: never).
+pub(super) fn own(directory: &Path, rotate_every: Duration, now: SystemTime) -> Result<Ring, String> {
+    let (current, previous) = (directory.join(CURRENT), directory.join(PREVIOUS));
+    if is_due(directory, rotate_every, now) {
+        fs::rename(&current, &previous).map_err(fault(&current))?;
+    }
+    let der = match read(&current)? {
+        Some(der) => der,
+        None => {
+            let (_, der) = SigningKey::generate("new").map_err(|error| error.to_string())?;
+            fs::create_dir_all(directory).map_err(fault(directory))?;
+            write_private(&current, &der).map_err(fault(&current))?;
+            der
+        }
+    };
+    let jwk = |der: &[u8], path: &Path| {
+        SigningKey::ec_jwk(&key_id(der), der).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let mut jwks = vec![jwk(&der, &current)?];
+    if let Some(before) = read(&previous)? {
+        jwks.push(jwk(&before, &previous)?);
+    }
+    let signer = SigningKey::from_ec_der(&key_id(&der), &der);
+    Ok(Ring { signer, jwks })
+}
+
+/// Whether the key of this NRF's own is so old that another must follow.
+pub(crate) fn is_due(directory: &Path, rotate_every: Duration, now: SystemTime) -> bool {
+    let made = fs::metadata(directory.join(CURRENT)).and_then(|file| file.modified());
+    let age = made.ok().and_then(|made| now.duration_since(made).ok());
+    !rotate_every.is_zero() && age.is_some_and(|age| age >= rotate_every)
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    match fs::read(path) {
+        Ok(der) => Ok(Some(der)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(fault(path)(error)),
+    }
+}
+
+fn fault(path: &Path) -> impl FnOnce(io::Error) -> String + '_ {
+    move |error| format!("{}: {error}", path.display())
+}
+
+fn key_id(key: &[u8]) -> String {
+    format!("{:016x}", crate::registry::fingerprint(&[key]))
+}
+
+/// The DER inside a PEM text.
+fn der_of(pem: &[u8]) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    let text = std::str::from_utf8(pem).ok()?;
+    let inside: String = text
+        .lines()
+        .filter(|line| !line.starts_with("-----"))
+        .map(str::trim)
+        .collect();
+    base64::engine::general_purpose::STANDARD.decode(inside).ok()
+}
+
+/// Writes a file that only its owner may read.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_key_is_followed_and_still_verifies() {
+        let folder = tempfile::tempdir().unwrap();
+        let (day, now) = (Duration::from_secs(86_400), SystemTime::now());
+        let kids =
+            |ring: &Ring| -> Vec<String> { ring.jwks.iter().map(|jwk| jwk["kid"].to_string()).collect() };
+        let first = kids(&own(folder.path(), day, now).unwrap());
+        assert_eq!(first.len(), 1);
+        assert_eq!(
+            kids(&own(folder.path(), day, now).unwrap()),
+            first,
+            "kept for the next start"
+        );
+        let second = kids(&own(folder.path(), day, now + day + day).unwrap());
+        assert_eq!(second.len(), 2);
+        assert_eq!(second[1], first[0]);
+        assert_ne!(second[0], first[0]);
+        assert_eq!(
+            kids(&own(folder.path(), Duration::ZERO, now + day + day).unwrap()),
+            second,
+            "0: never"
+        );
+    }
+}

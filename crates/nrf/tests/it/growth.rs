@@ -1,0 +1,147 @@
+//! Two NRF sets that share their state.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use nrf::config::GrowthSet;
+use serde_json::{Value, json};
+
+use crate::support::{Nrf, id, local, profile, start};
+
+fn joined(other: &Nrf) -> Nrf {
+    let root = other.origin.to_string();
+    start(|config| {
+        config.growth.interval = settings::Period::from_millis(20);
+        config.growth.sets = vec![GrowthSet {
+            name: "east".into(),
+            nrfs: vec![root],
+        }];
+    })
+}
+
+async fn until(nrf: &Nrf, query: &str, expected: &[String]) {
+    for _ in 0..500 {
+        let mut found = nrf.found(query).await;
+        found.sort();
+        if found == expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{query}: {:?} instead of {expected:?}", nrf.found(query).await);
+}
+
+const UDMS: &str = "target-nf-type=UDM&requester-nf-type=AMF";
+
+#[test]
+fn what_is_registered_there_is_found_here_and_follows_its_changes() {
+    local(async {
+        let mut east = start(|_| {});
+        east.put(&profile(&id(1), "UDM", "nudm-sdm", &json!({}))).await;
+        let mut west = joined(&east);
+        until(&west, UDMS, &[id(1)]).await;
+        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(1));
+        assert_eq!(west.get(&path).await.status, StatusCode::OK);
+        // It is changed where it is registered.
+        let beat = json!([{"op": "replace", "path": "/nfStatus", "value": "REGISTERED"}]);
+        assert_eq!(west.patch(&id(1), beat).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(
+            west.ask(Method::DELETE, &path, "", "").await.status,
+            StatusCode::NOT_FOUND
+        );
+
+        let load = json!([{"op": "add", "path": "/load", "value": 77}]);
+        east.patch(&id(1), load).await;
+        for number in 2..40 {
+            // Larger than a page together.
+            let more = json!({"vendorText": "x".repeat(12_000)});
+            east.put(&profile(&id(number), "SMF", "nsmf-pdusession", &more))
+                .await;
+        }
+        let smfs = "target-nf-type=SMF&requester-nf-type=AMF";
+        let mut found = 0;
+        for _ in 0..500 {
+            let json: Value = west.discover(&format!("{smfs}&limit=100")).await.json;
+            found = json["numNfInstComplete"].as_u64().unwrap_or_default();
+            if found == 38 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(found, 38);
+        assert_eq!(west.get(&path).await.json["load"], 77);
+
+        // One that registers here as well is this set's from now on.
+        let put = west
+            .put(&profile(&id(1), "UDM", "nudm-sdm", &json!({"priority": 9})))
+            .await;
+        assert_eq!(put.status, StatusCode::CREATED);
+        east.ask(Method::DELETE, &path, "", "").await;
+        east.ask(
+            Method::DELETE,
+            &format!("/nnrf-nfm/v1/nf-instances/{}", id(2)),
+            "",
+            "",
+        )
+        .await;
+        for _ in 0..500 {
+            let gone = west.get(&format!("/nnrf-nfm/v1/nf-instances/{}", id(2))).await;
+            if gone.status == StatusCode::NOT_FOUND {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(west.get(&path).await.json["priority"], 9);
+        assert_eq!(
+            west.get(&format!("/nnrf-nfm/v1/nf-instances/{}", id(2)))
+                .await
+                .status,
+            StatusCode::NOT_FOUND
+        );
+        // What the other set had stays known while it is away.
+        east.stop();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let other = west.get(&format!("/nnrf-nfm/v1/nf-instances/{}", id(3))).await;
+        assert_eq!(other.status, StatusCode::OK);
+        west.stop();
+    });
+}
+
+#[test]
+fn two_sets_that_follow_each_other_do_not_echo() {
+    local(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let mut east = start(|config| {
+            config.listen = settings::Listen(vec![address]);
+            config.growth.interval = settings::Period::from_millis(20);
+        });
+        let mut west = joined(&east);
+        east.stop();
+        let root = west.origin.to_string();
+        let east = start(|config| {
+            config.listen = settings::Listen(vec![address]);
+            config.growth.interval = settings::Period::from_millis(20);
+            config.growth.sets = vec![GrowthSet {
+                name: "west".into(),
+                nrfs: vec![root],
+            }];
+        });
+        east.put(&profile(&id(1), "UDM", "nudm-sdm", &json!({}))).await;
+        west.put(&profile(&id(2), "UDM", "nudm-sdm", &json!({}))).await;
+        until(&west, UDMS, &[id(1), id(2)]).await;
+        until(&east, UDMS, &[id(1), id(2)]).await;
+        // A profile that is gone there goes here, although each has told the other of it.
+        west.ask(
+            Method::DELETE,
+            &format!("/nnrf-nfm/v1/nf-instances/{}", id(2)),
+            "",
+            "",
+        )
+        .await;
+        until(&east, UDMS, &[id(1)]).await;
+        until(&west, UDMS, &[id(1)]).await;
+        west.stop();
+    });
+}
