@@ -3,7 +3,7 @@
 //! A tour, from the wire inwards:
 //! * [`service`] wires everything into a runnable; the way of a request is on one screen there.
 //! * `api` has one file per 3GPP service: parse, call, answer.
-//! * [`registry`]: which NFs there are. Writers go one by one through the control thread and the store;
+//! * [`registry`]: which NFs there are. Writers go through the control thread and the store, those of one NF one by one;
 //!   readers look at an immutable [`registry::Snapshot`] and never wait.
 //! * [`discovery`]: which of them fit a question, in which order, and the answer as bytes.
 //! * [`subscriptions`] and [`notify`]: who wants to be told of a [`registry::ProfileChange`], and the telling.
