@@ -43,7 +43,7 @@ pub struct Routing<'a> {
     subscription_id: Option<Avps<'a>>,
     /// How many Route-Records there are.
     pub route_records: u32,
-    /// Whether one of the Route-Records is the name given to [`Routing::scan`].
+    /// Whether one of the Route-Records is our name, as given to [`Routing::scan`].
     pub loops: bool,
     /// Whether there is an OC-Supported-Features (RFC 7683).
     pub supports_overload: bool,
@@ -57,6 +57,17 @@ impl<'a> Routing<'a> {
     /// # Errors
     /// At the first AVP that is framed wrong.
     pub fn scan<B: AsRef<[u8]>>(message: &'a Message<B>, own_host: &[u8]) -> Result<Self, WalkError<'a>> {
+        Self::scan_as(message, |name| name.eq_ignore_ascii_case(own_host))
+    }
+
+    /// As [`Routing::scan`], for a node of several names: `is_own` says whether a Route-Record is ours.
+    ///
+    /// # Errors
+    /// At the first AVP that is framed wrong.
+    pub fn scan_as<B: AsRef<[u8]>>(
+        message: &'a Message<B>,
+        is_own: impl Fn(&[u8]) -> bool,
+    ) -> Result<Self, WalkError<'a>> {
         let mut found = Self::default();
         let mut walk = message.avps();
         loop {
@@ -64,7 +75,7 @@ impl<'a> Routing<'a> {
             let Some(avp) = walk.next() else { return Ok(found) };
             let avp = avp?;
             match avp.vendor {
-                0 => found.ietf(&avp, here, own_host),
+                0 => found.ietf(&avp, here, &is_own),
                 known::VENDOR_3GPP => found.tgpp(&avp),
                 _ => {}
             }
@@ -72,7 +83,7 @@ impl<'a> Routing<'a> {
     }
 
     #[inline]
-    fn ietf(&mut self, avp: &Avp<'a>, here: Avps<'a>, own_host: &[u8]) {
+    fn ietf(&mut self, avp: &Avp<'a>, here: Avps<'a>, is_own: impl Fn(&[u8]) -> bool) {
         match avp.code {
             263 => keep(&mut self.session_id, avp),
             264 => keep(&mut self.origin_host, avp),
@@ -86,7 +97,7 @@ impl<'a> Routing<'a> {
             297 => keep(&mut self.experimental_result, avp),
             282 => {
                 self.route_records += 1;
-                self.loops |= avp.data.eq_ignore_ascii_case(own_host);
+                self.loops |= is_own(avp.data);
             }
             301 if self.priority.is_none() => {
                 // A value that cannot be is as good as none (RFC 7944 §9.1 gives 0 to 15).

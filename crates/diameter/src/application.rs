@@ -56,6 +56,21 @@ pub trait Application: Sized + 'static {
         message: MessageMut,
     );
 
+    /// As [`Application::answer`], with the request if it was sent with [`crate::Forward::keep`]: for those who
+    /// send it elsewhere when they do not like the answer.
+    #[inline]
+    fn answer_to(
+        &self,
+        node: &Node<Self>,
+        from: &Rc<Connection<Self::State>>,
+        context: Self::Context,
+        kept: Option<Kept>,
+        message: MessageMut,
+    ) {
+        drop(kept);
+        self.answer(node, from, context, message);
+    }
+
     /// No answer came, and none will be delivered any more.
     fn unanswered(&self, node: &Node<Self>, lost: Unanswered<Self::Context, Self::State>);
 
@@ -163,6 +178,16 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// A request to be sent by [`Node::forward_kept`], with encoded AVPs to append. Its length field counts
+    /// the message alone; whatever is appended is counted when it is sent.
+    #[must_use]
+    pub fn new(message: Message, appended: Bytes) -> Self {
+        Self {
+            message,
+            appended: (!appended.is_empty()).then_some(appended),
+        }
+    }
+
     /// The request without what was appended; its length field may count that too.
     #[must_use]
     pub const fn message(&self) -> &Message {

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "diameter")]
 pub mod diameter;
+#[cfg(feature = "diameter")]
+pub mod freediameter;
 pub mod http2;
 #[cfg(feature = "openapi")]
 pub mod openapi;

@@ -206,9 +206,9 @@ impl<A: Application> Node<A> {
         self.0.now.get()
     }
 
-    /// Asks the clock.
+    /// Asks the clock: for those who do something after a pause that no read or tick has ended.
     #[inline]
-    pub(crate) fn refresh(&self) -> Instant {
+    pub fn refresh(&self) -> Instant {
         let now = tokio::time::Instant::now().into_std();
         self.0.now.set(now);
         now
@@ -278,7 +278,10 @@ impl<A: Application> Node<A> {
                 .borrow_mut()
                 .take(from.id().slot, message.hop_by_hop());
             match waiting {
-                Some(waiting) => self.0.app.answer(self, from, waiting.context, message),
+                Some(waiting) => self
+                    .0
+                    .app
+                    .answer_to(self, from, waiting.context, waiting.kept, message),
                 None => count(&from.figures().answers_unmatched, 1),
             }
         }
@@ -354,12 +357,33 @@ impl<A: Application> Node<A> {
         deadline: Instant,
         context: A::Context,
     ) -> Result<(), (RefusedReason, Kept, A::Context)> {
+        self.forward_kept(to, kept, deadline, CommandFlags::RETRANSMITTED, context)
+    }
+
+    /// Sends a kept request with these flags added to its own: the T flag, or none where the first receiver
+    /// answered that it did nothing. The AVPs are those that were kept; only the header is new.
+    ///
+    /// # Errors
+    /// When it cannot be sent there.
+    pub fn forward_kept(
+        &self,
+        to: &Connection<A::State>,
+        kept: Kept,
+        deadline: Instant,
+        more: CommandFlags,
+        context: A::Context,
+    ) -> Result<(), (RefusedReason, Kept, A::Context)> {
         let appended = kept.appended.as_ref().map_or(0, Bytes::len);
-        if let Err(why) = self.may_send(to, kept.message.as_bytes().len() + appended) {
+        let length = kept.message.as_bytes().len() + appended;
+        if length > diameter_proto::header::MAX_LENGTH {
+            return Err((RefusedReason::TooLong, kept, context));
+        }
+        if let Err(why) = self.may_send(to, length) {
             return Err((why, kept, context));
         }
         let (mut header, rest) = kept.message.split();
-        header.flags = header.flags.with(CommandFlags::RETRANSMITTED);
+        header.flags = header.flags.with(more);
+        header.length = length as u32;
         let slot = to.id().slot;
         let tail = kept.appended.clone();
         let id = self.0.pending.borrow_mut().insert_with(slot, deadline, |id| {
@@ -419,6 +443,25 @@ impl<A: Application> Node<A> {
         }
         message.set_hop_by_hop(hop_by_hop);
         to.enqueue([], message.into_bytes().freeze());
+        true
+    }
+
+    /// As [`Node::answer`], with encoded AVPs appended, such as an overload report. Nothing is sent when the
+    /// length would exceed 24 bits.
+    #[inline]
+    pub fn answer_with(
+        &self,
+        to: &Connection<A::State>,
+        mut message: MessageMut,
+        hop_by_hop: u32,
+        append: Bytes,
+    ) -> bool {
+        let length = message.as_bytes().len() + append.len();
+        if !to.is_open() || to.is_full(length) || !message.announce_appended(append.len()) {
+            return false;
+        }
+        message.set_hop_by_hop(hop_by_hop);
+        to.enqueue([message.into_bytes().freeze()], append);
         true
     }
 

@@ -1,6 +1,7 @@
 //! The table of network functions. To add one: a line in [`table`], and a file beside this one that says how
 //! it is started ([`Mounted`]) and what can be looked at ([`Page`]).
 
+mod dsr;
 mod nrf;
 mod sbi;
 
@@ -116,6 +117,8 @@ macro_rules! table {
 table! {
     /// Network repository function (TS 29.510): who is there, and who may ask whom.
     nrf: ::nrf::Config;
+    /// Diameter signaling router (RFC 6733): who gets which request.
+    dsr: ::dsr::Config;
 }
 
 /// The function of this name.

@@ -1,0 +1,139 @@
+//! Every setting of a router; a file per topic.
+
+mod nodes;
+mod peers;
+mod routing;
+
+pub use nodes::{LocalNode, NodeLimits, TlsFiles};
+pub use peers::{DuplicatePolicy, DynamicPeers, Peer, Timers};
+pub use routing::{
+    Action, Answer, AnswerRule, Conditions, Exception, Exceptions, Group, Member, Reroute, RouteList,
+    Routing, Rule, Table, TextCondition, Transaction,
+};
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
+
+/// Settings of a Diameter signaling router. Defaults run: a relay for peers of this machine.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Config {
+    /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
+    #[schemars(extend("format" = "socket-address"))]
+    pub admin: SocketAddr,
+    /// Message processors (DA-MPs): worker threads, each with connections of its own. 0: one per core.
+    pub workers: usize,
+    /// Cores the workers are pinned to; empty: not pinned.
+    pub cores: Vec<usize>,
+    /// Who the router is to its peers. The first one is used where none is named.
+    pub local_nodes: Vec<LocalNode>,
+    /// Bounds of one message processor.
+    pub limits: NodeLimits,
+    /// Peers that are known by name.
+    pub peers: Vec<Peer>,
+    /// Peers that may connect without being configured one by one.
+    pub dynamic_peers: Vec<DynamicPeers>,
+    /// Where requests go.
+    pub routing: Routing,
+    /// How long requests in flight may take to finish when the router stops.
+    pub drain: Period,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            admin: SocketAddr::from(([127, 0, 0, 1], 9050)),
+            workers: 0,
+            cores: Vec::new(),
+            local_nodes: vec![LocalNode::default()],
+            limits: NodeLimits::default(),
+            peers: Vec::new(),
+            dynamic_peers: vec![DynamicPeers::default()],
+            routing: Routing::default(),
+            drain: Period::from_secs(2),
+        }
+    }
+}
+
+impl Config {
+    /// Position of the local node of this name; without a name the first.
+    pub(crate) fn local_node(&self, name: &str) -> Option<usize> {
+        self.local_nodes.iter().position(|node| node.name == name)
+    }
+
+    fn validate_peers(&self, faults: &mut Faults) {
+        let mut hosts = BTreeSet::new();
+        for (index, peer) in self.peers.iter().enumerate() {
+            let at = format!("peers[{index}]");
+            faults.within(&at, peer);
+            if !hosts.insert(peer.host.to_ascii_lowercase()) {
+                faults
+                    .at(format!("{at}.host"))
+                    .say("is the name of another peer as well", "one entry per peer");
+            }
+            if self
+                .local_nodes
+                .iter()
+                .any(|node| node.host.eq_ignore_ascii_case(&peer.host))
+            {
+                faults
+                    .at(format!("{at}.host"))
+                    .say("is the router's own name", "the name of another node");
+            }
+            for (number, name) in peer.local_nodes.iter().enumerate() {
+                if self.local_node(name).is_none() {
+                    faults.at(format!("{at}.localNodes[{number}]")).say(
+                        format!("there is no local node `{name}`"),
+                        "a name from localNodes",
+                    );
+                }
+            }
+            for (key, name, tables) in [(
+                "peerRouteTable",
+                &peer.peer_route_table,
+                &self.routing.peer_route_tables,
+            )] {
+                if !name.is_empty() && !tables.iter().any(|table| table.name == *name) {
+                    faults
+                        .at(format!("{at}.{key}"))
+                        .say(format!("there is no table `{name}`"), "the name of a table");
+                }
+            }
+        }
+    }
+}
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        if self.local_nodes.is_empty() {
+            faults.at("localNodes").say("is empty", "at least one local node");
+        }
+        let mut names = BTreeSet::new();
+        let mut hosts = BTreeSet::new();
+        for (index, node) in self.local_nodes.iter().enumerate() {
+            faults.within(format!("localNodes[{index}]"), node);
+            if !names.insert(&node.name) {
+                faults
+                    .at(format!("localNodes[{index}].name"))
+                    .say("is the name of another local node as well", "a name of its own");
+            }
+            if !hosts.insert(node.host.to_ascii_lowercase()) {
+                faults
+                    .at(format!("localNodes[{index}].host"))
+                    .say("is the host of another local node as well", "a host of its own");
+            }
+        }
+        faults.within("limits", &self.limits);
+        self.validate_peers(faults);
+        let peers: BTreeSet<String> = self
+            .peers
+            .iter()
+            .map(|peer| peer.host.to_ascii_lowercase())
+            .collect();
+        self.routing.validate_within(&peers, faults);
+    }
+}

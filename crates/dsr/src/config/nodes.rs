@@ -1,0 +1,193 @@
+//! Who the router is, and what one message processor may hold.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Listen, Period, Validate};
+
+/// An identity of the router.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct LocalNode {
+    /// Name by which peers refer to it in this file.
+    pub name: String,
+    /// Its DiameterIdentity, the Origin-Host of CER and CEA.
+    pub host: String,
+    /// Its realm.
+    pub realm: String,
+    /// Where it accepts connections; empty: it only connects.
+    pub listen: Listen,
+    /// Host-IP-Address in CER and CEA; empty: the address of each connection.
+    pub addresses: Vec<IpAddr>,
+    /// Application ids to announce; empty: the relay application (RFC 6733 §2.4), which stands for all.
+    pub applications: Vec<u32>,
+    /// Product-Name in CER and CEA.
+    pub product: String,
+    /// TLS from the first byte on accepted connections (RFC 6733 §13.1); absent: in the clear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsFiles>,
+}
+
+impl Default for LocalNode {
+    fn default() -> Self {
+        Self {
+            name: "dsr".to_owned(),
+            host: "dsr.signalbox.example".to_owned(),
+            realm: "signalbox.example".to_owned(),
+            listen: Listen::local(3868),
+            addresses: Vec::new(),
+            applications: Vec::new(),
+            product: "Signalbox DSR".to_owned(),
+            tls: None,
+        }
+    }
+}
+
+/// Whether this may be a DiameterIdentity: a name of letters, digits, dots, hyphens and underscores.
+pub(crate) fn is_identity(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 255
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+}
+
+impl Validate for LocalNode {
+    fn validate(&self, faults: &mut Faults) {
+        for (key, value) in [("host", &self.host), ("realm", &self.realm)] {
+            if !is_identity(value) {
+                faults.at(key).say(
+                    format!("`{value}` is no DiameterIdentity"),
+                    "a name such as dsr1.epc.example.org",
+                );
+            }
+        }
+    }
+}
+
+/// Keys and trust, as PEM files.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TlsFiles {
+    /// The certificate, followed by those up to (not including) the root.
+    pub certificates: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+    /// The roots that peers' certificates have to lead to.
+    pub trust: PathBuf,
+    /// Whether clients have to show a certificate too.
+    #[serde(default = "yes")]
+    pub mutual: bool,
+    /// Whether a client's certificate has to be about the Origin-Host it gives.
+    #[serde(default = "yes")]
+    pub match_identity: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl TlsFiles {
+    /// Reads the files.
+    pub(crate) fn load(&self) -> Result<diameter::TlsConfig, String> {
+        let files = diameter::tls::TlsFiles {
+            certificates: self.certificates.clone(),
+            key: self.key.clone(),
+            trust: self.trust.clone(),
+            mutual: self.mutual,
+            match_identity: self.match_identity,
+        };
+        files.load().map_err(|error| error.to_string())
+    }
+}
+
+/// Bounds of one message processor. Each that is met is counted.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct NodeLimits {
+    /// The longest message taken; a longer one ends its connection.
+    pub message: ByteSize,
+    /// Bytes queued for one peer that reads slowly; beyond, its requests go elsewhere.
+    pub queue: ByteSize,
+    /// Connections of one local node.
+    pub connections: usize,
+    /// Connections that have not yet shown a right CER.
+    pub handshakes: usize,
+    /// Of which from one address.
+    pub handshakes_per_address: usize,
+    /// How long a new connection may take to complete TLS and CER.
+    pub handshake: Period,
+    /// Requests that wait for answers, all peers together.
+    pub pending: usize,
+    /// Of which with one peer.
+    pub pending_per_peer: usize,
+    /// A peer that takes nothing for so long while something is queued is cut off.
+    pub write_stall: Period,
+    /// A message that has begun has to be complete after so long, or its peer is cut off.
+    pub read_stall: Period,
+    /// Under load, how often a processor looks at its sockets at most, so that each system call carries
+    /// several messages. 0s: as often as it can.
+    pub gather: Period,
+    /// Messages on their way from one processor to another; beyond, requests are answered
+    /// DIAMETER_TOO_BUSY and answers are lost.
+    pub handover: usize,
+}
+
+impl Default for NodeLimits {
+    fn default() -> Self {
+        let driver = diameter::Limits::default();
+        Self {
+            message: ByteSize(driver.message as u64),
+            queue: ByteSize(driver.queue as u64),
+            connections: driver.connections,
+            handshakes: driver.handshakes,
+            handshakes_per_address: driver.handshakes_per_address,
+            handshake: Period(driver.handshake),
+            pending: driver.pending,
+            pending_per_peer: driver.pending_per_peer,
+            write_stall: Period(driver.write_stall),
+            read_stall: Period(driver.read_stall),
+            gather: Period(driver.gather),
+            handover: 65_536,
+        }
+    }
+}
+
+impl NodeLimits {
+    pub(crate) fn driver(&self) -> diameter::Limits {
+        diameter::Limits {
+            message: self.message.as_usize(),
+            queue: self.queue.as_usize(),
+            connections: self.connections,
+            handshakes: self.handshakes,
+            handshakes_per_address: self.handshakes_per_address,
+            handshake: self.handshake.duration(),
+            pending: self.pending,
+            pending_per_peer: self.pending_per_peer,
+            write_stall: self.write_stall.duration(),
+            read_stall: self.read_stall.duration(),
+            gather: self.gather.duration(),
+            ..diameter::Limits::default()
+        }
+    }
+}
+
+impl Validate for NodeLimits {
+    fn validate(&self, faults: &mut Faults) {
+        let counts = [
+            ("connections", self.connections),
+            ("handshakes", self.handshakes),
+            ("handshakesPerAddress", self.handshakes_per_address),
+            ("pending", self.pending),
+            ("pendingPerPeer", self.pending_per_peer),
+            ("handover", self.handover),
+        ];
+        for (key, value) in counts {
+            if value == 0 {
+                faults.at(key).say("lets nothing through", "at least 1");
+            }
+        }
+    }
+}

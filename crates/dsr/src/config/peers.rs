@@ -1,0 +1,194 @@
+//! Whom the router talks to.
+
+use std::net::{IpAddr, SocketAddr};
+
+use diameter::proto::peer::{Duplicate, PeerSettings};
+use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
+
+use super::TlsFiles;
+use super::nodes::is_identity;
+
+/// A peer that is known by name.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Peer {
+    /// Its DiameterIdentity; what it has to give as Origin-Host.
+    pub host: String,
+    /// Where to connect, tried in turn; empty: it connects to us.
+    #[schemars(with = "Vec<String>")]
+    pub addresses: Vec<SocketAddr>,
+    /// Our address when connecting; absent: the system's choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bind: Option<IpAddr>,
+    /// Names of the local nodes that have a connection with it, one each; empty: the first local node.
+    pub local_nodes: Vec<String>,
+    /// The message processor on which its connections live; absent: spread evenly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<usize>,
+    /// TLS when connecting; absent: in the clear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsFiles>,
+    /// Timers and policy of its connections.
+    pub timers: Timers,
+    /// Table of peer route rules for its requests; empty: that of the application, else the default table.
+    pub peer_route_table: String,
+    /// How long it may take to answer; absent: `routing.transaction.answer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_timeout: Option<Period>,
+}
+
+impl PartialEq for TlsFiles {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |files: &Self| {
+            let paths = [&files.certificates, &files.key, &files.trust].map(Clone::clone);
+            (paths, files.mutual, files.match_identity)
+        };
+        key(self) == key(other)
+    }
+}
+
+impl Validate for Peer {
+    fn validate(&self, faults: &mut Faults) {
+        if !is_identity(&self.host) {
+            faults.at("host").say(
+                format!("`{}` is no DiameterIdentity", self.host),
+                "a name such as hss1.epc.example.org",
+            );
+        }
+        faults.within("timers", &self.timers);
+    }
+}
+
+/// Peers that may connect without being configured one by one. The first rule that fits counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct DynamicPeers {
+    /// Origin-Realms that are welcome: exactly, or with a leading dot all realms below. Empty: any.
+    pub realms: Vec<String>,
+    /// Networks they may come from. Empty: any.
+    #[schemars(with = "Vec<String>")]
+    pub networks: Vec<IpNet>,
+    /// Whether only over TLS.
+    pub tls_only: bool,
+    /// How many at once with one message processor.
+    pub max: usize,
+    /// Timers and policy of their connections.
+    pub timers: Timers,
+}
+
+impl Default for DynamicPeers {
+    /// Whoever is on this machine.
+    fn default() -> Self {
+        let loopback = |ip: IpAddr, bits| IpNet::new(ip, bits).ok();
+        Self {
+            realms: Vec::new(),
+            networks: [
+                loopback(IpAddr::from([127, 0, 0, 0]), 8),
+                loopback(std::net::Ipv6Addr::LOCALHOST.into(), 128),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            tls_only: false,
+            max: 1024,
+            timers: Timers::default(),
+        }
+    }
+}
+
+impl DynamicPeers {
+    pub(crate) fn driver(&self) -> diameter::DynamicPeers {
+        diameter::DynamicPeers {
+            realms: self.realms.clone(),
+            networks: self.networks.clone(),
+            tls_only: self.tls_only,
+            max: self.max,
+            settings: self.timers.driver(),
+        }
+    }
+}
+
+/// Timers and policy of a connection (RFC 6733 §5, RFC 3539).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Timers {
+    /// Watchdog interval (RFC 3539 `Twinit`).
+    pub watchdog: Period,
+    /// How long the peer may take to accept a connection.
+    pub connect: Period,
+    /// How long the peer may take to send CEA.
+    pub capabilities: Period,
+    /// How long the peer may take to send DPA.
+    pub disconnect: Period,
+    /// Pause before the first new attempt to connect; doubled for each further one …
+    pub reconnect_min: Period,
+    /// … up to this.
+    pub reconnect_max: Period,
+    /// What to do when a peer that is connected connects again.
+    pub duplicate: DuplicatePolicy,
+}
+
+/// What to do when a peer that is connected connects again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DuplicatePolicy {
+    /// Refuse the new connection (RFC 6733 §5.6) and ask the old one whether it lives.
+    Reject,
+    /// Replace the old connection when both come from one address, else refuse.
+    #[default]
+    ReplaceSameAddress,
+    /// Replace the old connection.
+    Replace,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        let driver = PeerSettings::default();
+        Self {
+            watchdog: Period(driver.watchdog),
+            connect: Period(driver.connect_timeout),
+            capabilities: Period(driver.capabilities_timeout),
+            disconnect: Period(driver.disconnect_timeout),
+            reconnect_min: Period(driver.reconnect_min),
+            reconnect_max: Period(driver.reconnect_max),
+            duplicate: DuplicatePolicy::default(),
+        }
+    }
+}
+
+impl Timers {
+    pub(crate) fn driver(&self) -> PeerSettings {
+        PeerSettings {
+            watchdog: self.watchdog.duration(),
+            connect_timeout: self.connect.duration(),
+            capabilities_timeout: self.capabilities.duration(),
+            disconnect_timeout: self.disconnect.duration(),
+            reconnect_min: self.reconnect_min.duration(),
+            reconnect_max: self.reconnect_max.duration(),
+            duplicate: match self.duplicate {
+                DuplicatePolicy::Reject => Duplicate::Reject,
+                DuplicatePolicy::ReplaceSameAddress => Duplicate::ReplaceSameAddress,
+                DuplicatePolicy::Replace => Duplicate::Replace,
+            },
+            ..PeerSettings::default()
+        }
+    }
+}
+
+impl Validate for Timers {
+    fn validate(&self, faults: &mut Faults) {
+        if self.watchdog.is_zero() {
+            faults
+                .at("watchdog")
+                .say("is no time at all", "a period such as 30s");
+        }
+        if self.reconnect_max < self.reconnect_min {
+            faults
+                .at("reconnectMax")
+                .say("is shorter than reconnectMin", "at least reconnectMin");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The Diameter signaling router (RFC 6733 §2.8: relay, proxy and redirect handling in one).
+//!
+//! A tour, from the wire inwards:
+//! * [`service`] wires everything into a runnable: workers (message processors), their nodes, the way a
+//!   configuration reaches them.
+//! * [`router`] is the way of a message, one screen per direction: a request comes in, is looked at, routed and
+//!   sent on, perhaps by another worker; its answer goes back, or the request goes elsewhere.
+//! * [`routing`]: tables of rules, route lists, groups, subscriber identities, as pure code.
+//! * [`snapshot`]: a configuration compiled into what workers read. It is swapped as a whole while they run.
+//! * [`registry`]: which neighbours there are and how they stand.
+//! * [`events`]: what can happen, each with its counter; [`metrics`] and [`pages`]: how to look inside.
+//! * [`config`]: every setting, documented where it is defined.
+//!
+//! The sockets, peer machines, watchdogs and pending requests are crate `diameter`'s.
+
+pub mod config;
+pub mod error;
+pub mod events;
+pub mod metrics;
+pub mod pages;
+pub mod registry;
+pub mod router;
+pub mod routing;
+pub mod service;
+pub mod snapshot;
+
+pub use config::Config;
+pub use error::StartError;
+pub use events::Event;
+pub use pages::{PeerRow, RouteRow};
+pub use service::{Running, start};

@@ -1,0 +1,445 @@
+//! Wires the router together: workers, their nodes, and the way a configuration reaches them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use arc_swap::ArcSwap;
+use diameter::proto::known::disconnect_cause;
+use diameter::proto::peer::{ApplicationId, Capabilities};
+use diameter::{BoundListener, Directory, Node, NodeConfig, PeerConfig, PeerId, Seat, Security, Transport};
+use parking_lot::Mutex;
+use telemetry::{Alarms, Health};
+use tokio::sync::watch;
+use worker::{Pinning, Shutdown, WorkerContext, Workers};
+
+use crate::config::{Config, Peer};
+use crate::error::StartError;
+use crate::events::{Counters, Event};
+use crate::metrics;
+use crate::pages::{self, PeerRow, RouteRow};
+use crate::registry::{ByHost, HopState, Registry};
+use crate::router::{Core, Mailbox, Post, Router, posts};
+use crate::snapshot::{Snapshot, nodes_of};
+
+/// A running router. Dropping it stops it as [`Running::stop`] does, without waiting.
+#[derive(Debug)]
+pub struct Running {
+    addresses: Vec<SocketAddr>,
+    shared: Arc<Shared>,
+    metrics: telemetry::Registry,
+    alarms: Alarms,
+    health: Health,
+    shutdown: Shutdown,
+    workers: Option<Workers>,
+}
+
+/// What workers and control share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
+    pub(crate) counters: Vec<Arc<Counters>>,
+    pub(crate) reports: Vec<ArcSwap<Vec<PeerRow>>>,
+    workers: usize,
+}
+
+impl Shared {
+    /// How often something has happened, over all workers.
+    pub(crate) fn count(&self, event: Event) -> u64 {
+        self.counters.iter().map(|counters| counters.get(event)).sum()
+    }
+}
+
+/// Starts a router: binds, and connects to its peers. Blocks until it listens.
+///
+/// # Errors
+/// When a setting, an address or a file cannot be used; nothing is left running then.
+pub fn start(config: Config) -> Result<Running, StartError> {
+    let config = Arc::new(config);
+    let count = match config.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    };
+    // TLS files are read once here so that mistakes in them keep the router from starting.
+    let parts = Parts::load(&config).map_err(StartError::Config)?;
+    let (listeners, addresses) = bind(&config, &parts, count)?;
+    let registry = Arc::<Registry>::default();
+    let snapshot = Arc::new(Snapshot::compile(config.clone(), 1, &registry, count));
+    let shared = Arc::new(Shared {
+        registry,
+        snapshot: watch::Sender::new(snapshot),
+        counters: (0..count).map(|_| Arc::default()).collect(),
+        reports: (0..count).map(|_| ArcSwap::default()).collect(),
+        workers: count,
+    });
+    let mut seats: Vec<Vec<Seat>> = (0..count).map(|_| Vec::new()).collect();
+    for _ in &config.local_nodes {
+        for (seats, seat) in seats.iter_mut().zip(Directory::seats(count)) {
+            seats.push(seat);
+        }
+    }
+    let places: Vec<Option<Place>> = posts(count, config.limits.handover)
+        .into_iter()
+        .zip(seats.into_iter().zip(listeners))
+        .map(|((post, mailbox), (seats, listeners))| {
+            Some(Place {
+                post,
+                mailbox,
+                seats,
+                listeners,
+            })
+        })
+        .collect();
+    let places = Arc::new(Mutex::new(places));
+    let pinning = match config.cores.is_empty() {
+        true => Pinning::Free,
+        false => Pinning::Cores(config.cores.clone()),
+    };
+    let shutdown = Shutdown::new();
+    let for_workers = shared.clone();
+    let workers = worker::spawn(
+        count,
+        "dsr",
+        &pinning,
+        &shutdown,
+        move |context: WorkerContext| {
+            let place = places.lock()[context.index].take();
+            let (shared, parts) = (for_workers.clone(), parts.clone());
+            async move {
+                let place = place.ok_or_else(|| std::io::Error::other("a worker was started twice"))?;
+                run(context, shared, parts, place).await
+            }
+        },
+    )
+    .map_err(StartError::io("starting the workers"))?;
+    let registry = metrics::register(&Arc::downgrade(&shared));
+    Ok(Running {
+        addresses,
+        alarms: Alarms::new(&registry),
+        metrics: registry,
+        health: Health::new(),
+        shared,
+        shutdown,
+        workers: Some(workers),
+    })
+}
+
+/// What one worker owns.
+struct Place {
+    post: Post,
+    mailbox: Mailbox,
+    seats: Vec<Seat>,
+    /// Per local node.
+    listeners: Vec<Vec<BoundListener>>,
+}
+
+/// TLS and identities, ready for use.
+#[derive(Clone, Debug)]
+struct Parts {
+    nodes: Vec<(NodeConfig, Security)>,
+}
+
+impl Parts {
+    fn load(config: &Config) -> Result<Self, String> {
+        let nodes = config.local_nodes.iter().map(|local| {
+            let applications: Vec<ApplicationId> = match local.applications.is_empty() {
+                true => vec![ApplicationId::RELAY],
+                false => local.applications.iter().map(|id| announced(*id)).collect(),
+            };
+            let mut capabilities =
+                Capabilities::new(&local.host, &local.realm).with_applications(applications);
+            capabilities.addresses.clone_from(&local.addresses);
+            capabilities.product.clone_from(&local.product);
+            let node = NodeConfig {
+                limits: config.limits.driver(),
+                dynamic: config.dynamic_peers.iter().map(|rule| rule.driver()).collect(),
+                ..NodeConfig::new(capabilities)
+            };
+            let security = match &local.tls {
+                Some(files) => Security::Tls(files.load()?),
+                None => Security::None,
+            };
+            Ok((node, security))
+        });
+        Ok(Self {
+            nodes: nodes.collect::<Result<_, String>>()?,
+        })
+    }
+}
+
+/// Applications of 3GPP have ids from here on and are announced with its vendor id.
+const VENDOR_SPECIFIC: u32 = 16_777_216;
+
+fn announced(id: u32) -> ApplicationId {
+    match id {
+        u32::MAX => ApplicationId::RELAY,
+        VENDOR_SPECIFIC.. => ApplicationId::tgpp(id),
+        _ => ApplicationId::auth(id),
+    }
+}
+
+/// Per worker, per local node, its listeners.
+type Listeners = Vec<Vec<Vec<BoundListener>>>;
+
+fn bind(config: &Config, parts: &Parts, workers: usize) -> Result<(Listeners, Vec<SocketAddr>), StartError> {
+    let nodes = parts.nodes.len();
+    let mut listeners: Listeners = (0..workers)
+        .map(|_| (0..nodes).map(|_| Vec::new()).collect())
+        .collect();
+    let mut addresses = Vec::new();
+    for (node, local) in config.local_nodes.iter().enumerate() {
+        for wanted in local.listen.iter() {
+            let mut address = wanted;
+            for mine in &mut listeners {
+                let listener = BoundListener::bind(address, Transport::Tcp)
+                    .map_err(StartError::io(format!("listening at {address}")))?;
+                // With port 0 the first worker's port is everybody's.
+                address = listener.address();
+                mine[node].push(listener);
+            }
+            addresses.push(address);
+        }
+    }
+    Ok((listeners, addresses))
+}
+
+/// The life of a worker.
+async fn run(context: WorkerContext, shared: Arc<Shared>, parts: Parts, place: Place) -> std::io::Result<()> {
+    let mut snapshots = shared.snapshot.subscribe();
+    let first = snapshots.borrow_and_update().clone();
+    let drain = first.config.drain.duration();
+    let seed = seed() ^ (context.index as u64) << 48;
+    let core = Core::new(
+        context.index,
+        first.clone(),
+        shared.registry.clone(),
+        place.post,
+        shared.counters[context.index].clone(),
+        seed,
+    );
+    let nodes: Vec<Node<Router>> = parts
+        .nodes
+        .iter()
+        .zip(place.seats)
+        .enumerate()
+        .map(|(index, ((config, _), seat))| {
+            Node::new(
+                config.clone(),
+                core.router(index),
+                Some(seat),
+                seed.wrapping_add(index as u64),
+            )
+        })
+        .collect();
+    core.adopt(nodes.clone());
+    for (node, (listeners, (_, security))) in nodes.iter().zip(place.listeners.into_iter().zip(&parts.nodes))
+    {
+        for listener in listeners {
+            node.listen(listener, security.clone())?;
+        }
+    }
+    let tasks = [
+        tokio::task::spawn_local(core.clone().deliver_post()),
+        tokio::task::spawn_local(core.clone().take_post(place.mailbox)),
+        tokio::task::spawn_local(pages::report(core.clone(), shared.clone(), context.index)),
+    ];
+    let mut known = Known::default();
+    known.follow(&first, &nodes, &shared.registry, context.index);
+    loop {
+        tokio::select! {
+            () = context.shutdown.fired() => break,
+            changed = snapshots.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+                let next = snapshots.borrow_and_update().clone();
+                known.follow(&next, &nodes, &shared.registry, context.index);
+                core.reconfigure(next);
+            }
+        }
+    }
+    for node in &nodes {
+        node.stop(drain, disconnect_cause::REBOOTING).await;
+    }
+    for task in tasks {
+        task.abort();
+    }
+    core.disband();
+    Ok(())
+}
+
+/// RFC 6733 §3: identifiers of two runs should differ.
+fn seed() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(1, |since| since.as_nanos() as u64)
+}
+
+/// The configured peers that a worker has added to its nodes.
+#[derive(Debug, Default)]
+struct Known(AHashMap<(usize, String), (PeerId, Peer)>);
+
+impl Known {
+    /// Adds, changes and removes peers so that the nodes have those of the configuration that live here.
+    fn follow(&mut self, snapshot: &Snapshot, nodes: &[Node<Router>], registry: &Registry, worker: usize) {
+        let config = &snapshot.config;
+        let mut wanted: AHashMap<(usize, String), &Peer> = AHashMap::new();
+        let hops = registry.by_host();
+        for peer in &config.peers {
+            let host = peer.host.to_ascii_lowercase();
+            for node in nodes_of(config, peer) {
+                let here = hops.get(host.as_bytes()).is_some_and(|hops| {
+                    hops.iter()
+                        .any(|hop| usize::from(hop.node) == node && hop.home() == worker)
+                });
+                if here {
+                    wanted.insert((node, host.clone()), peer);
+                }
+            }
+        }
+        self.0.retain(|(node, host), (id, known)| {
+            let keep = wanted
+                .get(&(*node, host.clone()))
+                .is_some_and(|peer| same_connection(known, peer));
+            if !keep && let Some(driver) = nodes.get(*node) {
+                driver.remove_peer(*id, disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU);
+                let hop = hops
+                    .get(host.as_bytes())
+                    .and_then(|hops| hops.iter().find(|hop| usize::from(hop.node) == *node));
+                if let Some(hop) = hop
+                    && !wanted.contains_key(&(*node, host.clone()))
+                {
+                    hop.unconfigure();
+                    if hop.state() == HopState::Down {
+                        registry.release(hop);
+                    }
+                }
+            }
+            keep
+        });
+        for (key, peer) in wanted {
+            if let Some((_, known)) = self.0.get_mut(&key) {
+                known.clone_from(peer);
+                continue;
+            }
+            let Some(node) = nodes.get(key.0) else { continue };
+            let made =
+                peer_config(peer).and_then(|made| node.add_peer(made).map_err(|error| error.to_string()));
+            match made {
+                Ok(id) => {
+                    self.0.insert(key, (id, peer.clone()));
+                }
+                Err(reason) => tracing::error!(peer = peer.host, reason, "peer cannot be added"),
+            }
+        }
+    }
+}
+
+/// Whether a changed peer can keep its connection.
+fn same_connection(old: &Peer, new: &Peer) -> bool {
+    old.addresses == new.addresses && old.bind == new.bind && old.tls == new.tls && old.timers == new.timers
+}
+
+fn peer_config(peer: &Peer) -> Result<PeerConfig, String> {
+    let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
+    made.bind = peer.bind;
+    made.settings = peer.timers.driver();
+    if let Some(files) = &peer.tls {
+        made.security = Security::Tls(files.load()?);
+    }
+    Ok(made)
+}
+
+impl Running {
+    /// Where it listens, in the order of the configuration.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Its metrics.
+    #[must_use]
+    pub fn metrics(&self) -> &telemetry::Registry {
+        &self.metrics
+    }
+
+    /// Its alarms.
+    #[must_use]
+    pub fn alarms(&self) -> &Alarms {
+        &self.alarms
+    }
+
+    /// Whether it is well.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// How often something has happened, over all workers.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.shared.count(event)
+    }
+
+    /// How the peers stood at most half a second ago.
+    #[must_use]
+    pub fn peers(&self) -> Vec<PeerRow> {
+        pages::peers(&self.shared)
+    }
+
+    /// Every hop by the name of its peer in lower case.
+    #[must_use]
+    pub fn hops(&self) -> Arc<ByHost> {
+        self.shared.registry.by_host()
+    }
+
+    /// The members of every route list, and how they stand.
+    #[must_use]
+    pub fn routes(&self) -> Vec<RouteRow> {
+        pages::routes(&self.snapshot())
+    }
+
+    /// The configuration in effect.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.shared.snapshot.borrow().clone()
+    }
+
+    /// Changes what can be changed while it runs: peers and routing. The rest of `config` is not looked at.
+    ///
+    /// # Errors
+    /// When a file that it names cannot be used; nothing is changed then.
+    pub fn reload(&self, config: &Config) -> Result<(), String> {
+        let now = self.snapshot();
+        let mut next = Config::clone(&now.config);
+        next.peers.clone_from(&config.peers);
+        next.routing.clone_from(&config.routing);
+        for peer in &next.peers {
+            peer_config(peer).map_err(|reason| format!("peer {}: {reason}", peer.host))?;
+        }
+        let version = now.version.wrapping_add(1);
+        let snapshot = Snapshot::compile(
+            Arc::new(next),
+            version,
+            &self.shared.registry,
+            self.shared.workers,
+        );
+        self.shared.snapshot.send_replace(Arc::new(snapshot));
+        Ok(())
+    }
+
+    /// Finishes the requests under way, says goodbye to the peers and stops. Blocks.
+    ///
+    /// # Errors
+    /// The first error a worker ended with.
+    pub fn stop(mut self) -> std::io::Result<()> {
+        self.shutdown.fire();
+        self.workers.take().map_or(Ok(()), Workers::join)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.fire();
+    }
+}

@@ -1,0 +1,221 @@
+//! Rules, lists, alternates, failures, at the wire.
+
+use diameter::proto::known::{self, command};
+use diameter::proto::{CommandFlags, ResultCode};
+use dsr::Event;
+use testpeer::diameter::Peer;
+
+use crate::support::{
+    MME, available, client, config, counted, one_list, routing, run, ulr, ulr_to, ulr_with, until, world,
+};
+
+const HSS: [&str; 2] = ["hss1.example", "hss2.example"];
+
+async fn answered(mme: &mut Peer, server: &mut Peer) {
+    let request = server.expect(command::UPDATE_LOCATION).await;
+    server.answer(&request, ResultCode::SUCCESS).await;
+    mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+        .await;
+}
+
+#[test]
+fn rules_decide_and_change_while_running() {
+    run(async {
+        let rules = "  peerRouteTables:
+    - name: default
+      rules:
+        - {priority: 10, when: {imsi: {startsWith: ['00102']}}, action: {routeList: second}}
+        - {priority: 20, when: {destinationRealm: {equals: [EPC.example]}}, action: {routeList: first}}
+        - {priority: 5, when: {commands: [321]}, action: {answer: {resultCode: 3001, message: not here}}}
+        - {priority: 6, when: {commands: [318]}, action: abandon}
+  routeLists:
+    - {name: first, groups: [first]}
+    - {name: second, groups: [second]}
+  routeGroups:
+    - {name: first, peers: [{host: hss1.example}]}
+    - {name: second, peers: [{host: hss2.example}]}
+";
+        let (dsr, _servers, mut peers) = world(config(), HSS, rules).await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("001010000000001").as_bytes()).await;
+        answered(&mut mme, &mut peers[0]).await;
+        mme.send(ulr("001020000000001").as_bytes()).await;
+        answered(&mut mme, &mut peers[1]).await;
+        mme.send_text("PUR app=16777251 { Session-Id = \"x\" }").await;
+        let answer = mme.expect_result(321, ResultCode::COMMAND_UNSUPPORTED).await;
+        assert_eq!(answer.require(known::ERROR_MESSAGE).unwrap(), "not here");
+        mme.send_text("AIR app=16777251 { Session-Id = \"x\" }").await;
+        counted(&dsr, Event::Abandoned, 1).await;
+
+        let mut next = dsr.snapshot().config.as_ref().clone();
+        routing(&mut next, &rules.replace("'00102'", "'00101'"));
+        dsr.reload(&next).unwrap();
+        // Workers take a configuration between two messages.
+        let (first, second) = peers.split_at_mut(1);
+        loop {
+            mme.send(ulr("001010000000001").as_bytes()).await;
+            let moved = tokio::select! {
+                request = first[0].expect(command::UPDATE_LOCATION) => {
+                    first[0].answer(&request, ResultCode::SUCCESS).await;
+                    false
+                }
+                request = second[0].expect(command::UPDATE_LOCATION) => {
+                    second[0].answer(&request, ResultCode::SUCCESS).await;
+                    true
+                }
+            };
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+            if moved {
+                break;
+            }
+        }
+        // A peer that is not configured any more is left; its place in the list is empty.
+        next.peers.retain(|peer| peer.host != HSS[1]);
+        routing(
+            &mut next,
+            &rules
+                .replace("'00102'", "'00101'")
+                .replace("[{host: hss2.example}]", "[]"),
+        );
+        dsr.reload(&next).unwrap();
+        let goodbye = peers[1].expect(command::DISCONNECT_PEER).await;
+        peers[1].answer(&goodbye, ResultCode::SUCCESS).await;
+        until(|| !dsr.hops().contains_key(HSS[1].as_bytes())).await;
+        mme.send(ulr("001010000000001").as_bytes()).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+    });
+}
+
+#[test]
+fn a_lost_peer_leaves_nobody_hanging() {
+    run(async {
+        let (dsr, servers, mut peers) = world(config(), HSS, &one_list(&HSS)).await;
+        let mut mme = client(&dsr, MME).await;
+        let mut first = peers.remove(0);
+        for n in 0..100 {
+            mme.send(ulr(&n.to_string()).as_bytes()).await;
+        }
+        for n in 0..100 {
+            let request = first.expect(command::UPDATE_LOCATION).await;
+            if n < 40 {
+                first.answer(&request, ResultCode::SUCCESS).await;
+            }
+        }
+        for _ in 0..40 {
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+        }
+        first.break_off();
+        for _ in 0..60 {
+            let again = peers[0].expect(command::UPDATE_LOCATION).await;
+            assert!(again.flags().contains(CommandFlags::RETRANSMITTED));
+            let records = again
+                .avps()
+                .filter(|avp| avp.as_ref().is_ok_and(|avp| avp.is(known::ROUTE_RECORD)));
+            assert_eq!(records.count(), 1, "the Route-Record is appended once");
+            peers[0].answer(&again, ResultCode::SUCCESS).await;
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+        }
+        assert_eq!(dsr.count(Event::Rerouted), 60);
+        assert_eq!(
+            dsr.count(Event::Message),
+            100 + 60 + 100,
+            "a re-route counts as a message"
+        );
+        // It is connected to again, and used again.
+        let mut back = servers[0].connected(&dsr).await;
+        mme.send(ulr("1").as_bytes()).await;
+        answered(&mut mme, &mut back).await;
+    });
+}
+
+#[test]
+fn nothing_left_is_answered() {
+    run(async {
+        let mut config = config();
+        config.routing.transaction.answer = settings::Period::from_millis(100);
+        let (dsr, _servers, mut peers) = world(config, HSS, "").await;
+        let mut next = dsr.snapshot().config.as_ref().clone();
+        routing(
+            &mut next,
+            &format!(
+                "{}  transaction: {{answer: 100ms, lifetime: 10s, attempts: 2}}\n",
+                one_list(&HSS)
+            ),
+        );
+        dsr.reload(&next).unwrap();
+        let mut mme = client(&dsr, MME).await;
+        // Nobody answers: twice sent, then given up.
+        mme.send(ulr("1").as_bytes()).await;
+        let first = peers[0].expect(command::UPDATE_LOCATION).await;
+        assert!(!first.flags().contains(CommandFlags::RETRANSMITTED));
+        let second = peers[1].expect(command::UPDATE_LOCATION).await;
+        assert!(second.flags().contains(CommandFlags::RETRANSMITTED));
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        // A late answer meets nobody.
+        peers[0].answer(&first, ResultCode::SUCCESS).await;
+        // Lost, and nothing else to try.
+        mme.send(ulr_to(HSS[1]).as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        drop(request);
+        peers.remove(0).break_off();
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        drop(request);
+        peers.remove(0).break_off();
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        assert_eq!(
+            (dsr.count(Event::Timeout), dsr.count(Event::ConnectionLost)),
+            (1, 1)
+        );
+    });
+}
+
+#[test]
+fn answers_that_say_so_lead_elsewhere() {
+    run(async {
+        let rules = format!(
+            "{}  reroute:\n    - {{applications: [16777251], resultCodes: [3004], experimentalCodes: [5420]}}\n",
+            one_list(&HSS)
+        );
+        let (dsr, _servers, mut peers) = world(config(), HSS, &rules).await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("1").as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0].answer(&request, ResultCode::TOO_BUSY).await;
+        let again = peers[1].expect(command::UPDATE_LOCATION).await;
+        assert!(
+            !again.flags().contains(CommandFlags::RETRANSMITTED),
+            "the first did not do it"
+        );
+        peers[1].answer(&again, ResultCode::TOO_BUSY).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::TOO_BUSY)
+            .await;
+        mme.send(ulr("1").as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0]
+            .send_text(&format!(
+                "ULA app=16777251 flags=P hbh={} {{ Session-Id = \"x\" Experimental-Result = {{ Vendor-Id = 10415 \
+                 Experimental-Result-Code = 5420 }} }}",
+                request.hop_by_hop()
+            ))
+            .await;
+        answered(&mut mme, &mut peers[1]).await;
+        mme.send(
+            ulr_with("1", |b| {
+                b.put(known::DRMP, 0);
+            })
+            .as_bytes(),
+        )
+        .await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0].answer(&request, ResultCode(5001)).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode(5001))
+            .await;
+        available(&dsr, HSS[0]).await;
+    });
+}

@@ -1,0 +1,199 @@
+//! A router to test, and the peers around it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use diameter::proto::known::{self, application, command};
+use diameter::proto::peer::ApplicationId;
+use diameter::proto::{MessageBuilder, MessageMut};
+use dsr::config::{DynamicPeers, LocalNode, Peer as PeerConfig};
+use dsr::{Config, Event, Running};
+use testpeer::diameter::Peer;
+use tokio::net::TcpListener;
+
+pub(crate) const DSR: &str = "dsr.example";
+pub(crate) const REALM: &str = "epc.example";
+pub(crate) const MME: &str = "mme.example";
+pub(crate) const APPLICATIONS: &[ApplicationId] = &[
+    ApplicationId::tgpp(application::S6A),
+    ApplicationId::tgpp(application::RX),
+];
+
+/// Runs a test on a runtime of its own, within two minutes.
+pub(crate) fn run<F: Future<Output = ()>>(test: F) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        tokio::time::timeout(Duration::from_secs(120), test)
+            .await
+            .expect("the test takes too long");
+    });
+}
+
+/// A configuration with one worker that listens at a port of the system's choice.
+pub(crate) fn config() -> Config {
+    Config {
+        workers: 1,
+        local_nodes: vec![LocalNode {
+            host: DSR.to_owned(),
+            realm: REALM.to_owned(),
+            listen: "127.0.0.1:0".parse::<SocketAddr>().unwrap().into(),
+            ..LocalNode::default()
+        }],
+        dynamic_peers: vec![DynamicPeers::default()],
+        drain: settings::Period::from_millis(100),
+        ..Config::default()
+    }
+}
+
+/// The configuration with this section of routing, as YAML.
+pub(crate) fn routing(config: &mut Config, yaml: &str) {
+    let text = format!("routing:\n{yaml}");
+    let read: OnlyRouting = settings::from_str(&text, "routing").unwrap_or_else(|report| panic!("{report}"));
+    config.routing = read.routing;
+    let mut faults = settings::Faults::default();
+    settings::Validate::validate(config, &mut faults);
+    assert!(faults.is_empty(), "{:?}", faults.into_vec());
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct OnlyRouting {
+    routing: dsr::config::Routing,
+}
+
+impl settings::Validate for OnlyRouting {}
+
+/// A server that waits to be connected to.
+pub(crate) struct Waiting {
+    pub(crate) host: String,
+    listener: TcpListener,
+}
+
+impl Waiting {
+    pub(crate) async fn new(host: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        }
+    }
+
+    /// How the router is told of it.
+    pub(crate) fn peer(&self) -> PeerConfig {
+        PeerConfig {
+            host: self.host.clone(),
+            addresses: vec![self.listener.local_addr().unwrap()],
+            timers: dsr::config::Timers {
+                reconnect_min: settings::Period::from_millis(50),
+                ..dsr::config::Timers::default()
+            },
+            ..PeerConfig::default()
+        }
+    }
+
+    /// The connection, once the router has made it and counts on it.
+    pub(crate) async fn connected(&self, dsr: &Running) -> Peer {
+        let mut peer = Peer::accept(&self.listener).await;
+        peer.answer_capabilities(&self.host, APPLICATIONS).await;
+        available(dsr, &self.host).await;
+        peer
+    }
+}
+
+/// Waits until the router counts on this peer.
+pub(crate) async fn available(dsr: &Running, host: &str) {
+    let key = host.to_ascii_lowercase().into_bytes();
+    until(|| {
+        dsr.hops().get(&key[..]).is_some_and(|hops| {
+            hops.iter()
+                .any(|hop| hop.state() == dsr::registry::HopState::Available)
+        })
+    })
+    .await;
+}
+
+/// A client that has introduced itself.
+pub(crate) async fn client(dsr: &Running, host: &str) -> Peer {
+    let mut peer = Peer::connect(dsr.addresses()[0]).await;
+    peer.capabilities(host, APPLICATIONS).await;
+    available(dsr, host).await;
+    peer
+}
+
+/// Servers of these names, a router that knows them, the connections.
+pub(crate) async fn world<const N: usize>(
+    mut config: Config,
+    hosts: [&str; N],
+    routing_yaml: &str,
+) -> (Running, Vec<Waiting>, Vec<Peer>) {
+    let mut servers = Vec::new();
+    for host in hosts {
+        let server = Waiting::new(host).await;
+        config.peers.push(server.peer());
+        servers.push(server);
+    }
+    if !routing_yaml.is_empty() {
+        routing(&mut config, routing_yaml);
+    }
+    let dsr = dsr::start(config).unwrap();
+    let mut peers = Vec::new();
+    for server in &servers {
+        peers.push(server.connected(&dsr).await);
+    }
+    (dsr, servers, peers)
+}
+
+/// Every request to one list of one group with these peers, in this order.
+pub(crate) fn one_list(hosts: &[&str]) -> String {
+    let groups: String = hosts
+        .iter()
+        .map(|host| format!("    - {{name: {host}, peers: [{{host: {host}}}]}}\n"))
+        .collect();
+    let names = hosts.join(", ");
+    format!(
+        "  peerRouteTables:\n    - {{name: default, rules: [{{action: {{routeList: all}}}}]}}\n  \
+         routeLists:\n    - {{name: all, groups: [{names}]}}\n  routeGroups:\n{groups}"
+    )
+}
+
+/// Waits until `done`; the test's own deadline bounds the wait.
+pub(crate) async fn until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Waits until something has happened so often.
+pub(crate) async fn counted(dsr: &Running, event: Event, count: u64) {
+    until(|| dsr.count(event) >= count).await;
+}
+
+/// An Update-Location-Request for this subscriber, to be completed.
+pub(crate) fn ulr_with(user: &str, fill: impl FnOnce(&mut MessageBuilder)) -> MessageMut {
+    let mut builder = MessageBuilder::request(command::UPDATE_LOCATION, application::S6A);
+    builder
+        .put(known::SESSION_ID, &format!("{MME};1;{user}"))
+        .put(known::AUTH_SESSION_STATE, 1)
+        .put(known::ORIGIN_HOST, MME)
+        .put(known::ORIGIN_REALM, REALM)
+        .put(known::DESTINATION_REALM, REALM)
+        .put(known::USER_NAME, user)
+        .put(known::RAT_TYPE, 1004)
+        .put(known::ULR_FLAGS, 34)
+        .put(known::VISITED_PLMN_ID, &[0x00, 0xf1, 0x10]);
+    fill(&mut builder);
+    builder.finish().unwrap()
+}
+
+/// An Update-Location-Request for this subscriber.
+pub(crate) fn ulr(user: &str) -> MessageMut {
+    ulr_with(user, |_| ())
+}
+
+/// An Update-Location-Request for this host.
+pub(crate) fn ulr_to(host: &str) -> MessageMut {
+    ulr_with("001010000000001", |b| {
+        b.put(known::DESTINATION_HOST, host);
+    })
+}

@@ -1,0 +1,155 @@
+//! Real freeDiameter processes as peers (Debian: `freediameterd`, `freediameter-extensions`). Where the program
+//! is missing, [`FreeDiameter::start`] says so and gives none: the test then passes.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// The shortest watchdog interval it takes.
+pub const WATCHDOG: Duration = Duration::from_secs(6);
+
+/// A running freeDiameter.
+#[derive(Debug)]
+pub struct FreeDiameter {
+    child: Child,
+    address: SocketAddr,
+    folder: TempDir,
+}
+
+/// How it is set up.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// Its DiameterIdentity, which ends in `.example`.
+    pub identity: &'a str,
+    /// Its realm.
+    pub realm: &'a str,
+    /// Where it listens; 0: a free port.
+    pub port: u16,
+    /// Whom it connects to.
+    pub peers: &'a [(&'a str, SocketAddr)],
+}
+
+/// A port nobody uses at this moment.
+///
+/// # Panics
+/// When the machine has none left.
+#[must_use]
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .expect("there is a free port")
+        .local_addr()
+        .expect("it has an address")
+        .port()
+}
+
+impl FreeDiameter {
+    /// Starts one that lets every `*.example` in without TLS. None when it is not installed.
+    ///
+    /// # Panics
+    /// When it is installed and does not start; with what it said.
+    pub async fn start(setup: Setup<'_>) -> Option<Self> {
+        let version = Command::new("freeDiameterd")
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status();
+        if version.is_err() {
+            eprintln!("skipped: freeDiameterd is not installed");
+            return None;
+        }
+        let port = if setup.port == 0 { free_port() } else { setup.port };
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        write_files(folder.path(), &setup, port).expect("its files can be written");
+        let log = std::fs::File::create(folder.path().join("log")).expect("its log can be made");
+        let child = Command::new("freeDiameterd")
+            .arg("-c")
+            .arg(folder.path().join("fd.conf"))
+            .stdout(log.try_clone().expect("the log can be shared"))
+            .stderr(log)
+            .spawn()
+            .expect("it can be started");
+        let mut running = Self {
+            child,
+            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            folder,
+        };
+        while tokio::net::TcpStream::connect(running.address).await.is_err() {
+            if let Ok(Some(status)) = running.child.try_wait() {
+                panic!("freeDiameterd ended with {status}:\n{}", running.log());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Some(running)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has said.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Asks it to leave in order.
+    ///
+    /// # Panics
+    /// When the signal cannot be sent.
+    pub fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(
+            sent.is_ok_and(|status| status.success()),
+            "the signal cannot be sent"
+        );
+    }
+}
+
+impl Drop for FreeDiameter {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn write_files(folder: &Path, setup: &Setup<'_>, port: u16) -> std::io::Result<()> {
+    let file = |name: &str| folder.join(name);
+    let certificate = rcgen::generate_simple_self_signed(vec![setup.identity.to_owned()])
+        .expect("a certificate can be made");
+    std::fs::write(file("cert.pem"), certificate.cert.pem())?;
+    std::fs::write(file("key.pem"), certificate.signing_key.serialize_pem())?;
+    // TLS material is wanted though nobody uses it, and the parameters in the old form only.
+    let dh = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/ffdhe2048.pem");
+    std::fs::write(file("acl.conf"), "ALLOW_IPSEC *.example\n")?;
+    let mut conf = format!(
+        "Identity = \"{}\";\nRealm = \"{}\";\nPort = {port};\nSecPort = {};\nNo_SCTP;\n\
+         ListenOn = \"127.0.0.1\";\nTwTimer = {};\nTcTimer = 1;\n\
+         TLS_Cred = \"{}\", \"{}\";\nTLS_CA = \"{}\";\nTLS_DH_File = \"{}\";\n\
+         LoadExtension = \"acl_wl.fdx\" : \"{}\";\nLoadExtension = \"dict_nasreq.fdx\";\n\
+         LoadExtension = \"dict_dcca.fdx\";\nLoadExtension = \"dict_dcca_3gpp.fdx\";\n",
+        setup.identity,
+        setup.realm,
+        free_port(),
+        WATCHDOG.as_secs(),
+        file("cert.pem").display(),
+        file("key.pem").display(),
+        file("cert.pem").display(),
+        dh.display(),
+        file("acl.conf").display(),
+    );
+    for (host, address) in setup.peers {
+        let _ = writeln!(
+            conf,
+            "ConnectPeer = \"{host}\" {{ ConnectTo = \"{}\"; Port = {}; No_TLS; No_SCTP; }};",
+            address.ip(),
+            address.port()
+        );
+    }
+    std::fs::write(file("fd.conf"), conf)
+}
