@@ -50,13 +50,18 @@ pub struct Router {
     node: u8,
 }
 
+/// The configuration as one worker holds it. All workers share the inner count; a worker that touched it with
+/// every message would have the others wait for the cache line, so each counts its own holders.
+#[allow(clippy::redundant_allocation)]
+type Held = Rc<Arc<Snapshot>>;
+
 /// What the nodes of one worker share.
 pub struct Core {
     /// Position of the worker.
     worker: usize,
     nodes: RefCell<Vec<Node<Router>>>,
     names: Vec<Names>,
-    snapshot: RefCell<Rc<Arc<Snapshot>>>,
+    snapshot: RefCell<Held>,
     registry: Arc<Registry>,
     hops: RefCell<links::ByHostCache>,
     links: RefCell<links::Links>,
@@ -153,7 +158,7 @@ impl Core {
 
     /// The configuration. Counted on this thread alone: no other sees the count.
     #[inline]
-    fn snapshot(&self) -> Rc<Arc<Snapshot>> {
+    fn snapshot(&self) -> Held {
         self.snapshot.borrow().clone()
     }
 

@@ -52,7 +52,11 @@ impl Check<'_> {
                 let merged = merge(&base, only);
                 self.value(node, &merged, path)
             }
-            several if several.iter().all(|one| is_names(one)) => self.enumeration(node, schema, path),
+            several if several.iter().all(|one| is_names(one)) => {
+                // Alternatives that are no names may stand beside them: a name is judged by the names alone.
+                let names = serde_json::json!({ "oneOf": several });
+                self.enumeration(node, &names, path)
+            }
             several => {
                 let mut best: Option<Check<'_>> = None;
                 for alternative in several {
