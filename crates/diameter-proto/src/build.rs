@@ -189,7 +189,13 @@ impl MessageBuilder {
     /// A message with this header, whose version and length need not be right yet.
     #[must_use]
     pub fn new(header: Header) -> Self {
-        let mut avps = AvpWriter::with_capacity(512);
+        Self::with_capacity(header, 512)
+    }
+
+    /// As [`MessageBuilder::new`], with room for so many bytes.
+    #[must_use]
+    pub fn with_capacity(header: Header, bytes: usize) -> Self {
+        let mut avps = AvpWriter::with_capacity(bytes.max(HEADER_LEN));
         avps.out.put_bytes(0, HEADER_LEN);
         Self { header, avps }
     }

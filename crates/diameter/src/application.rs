@@ -74,6 +74,12 @@ pub trait Application: Sized + 'static {
     /// No answer came, and none will be delivered any more.
     fn unanswered(&self, node: &Node<Self>, lost: Unanswered<Self::Context, Self::State>);
 
+    /// A peer that lives nowhere yet has connected: the worker it should live on. None for this one.
+    fn place(&self, node: &Node<Self>, host: &str) -> Option<usize> {
+        let _ = (node, host);
+        None
+    }
+
     /// Something happened that is worth a count, a log line or an alarm.
     fn event(&self, node: &Node<Self>, event: NodeEvent<'_>) {
         let _ = node;
@@ -192,6 +198,12 @@ impl Kept {
     #[must_use]
     pub const fn message(&self) -> &Message {
         &self.message
+    }
+
+    /// The encoded AVPs that are appended to it.
+    #[must_use]
+    pub fn appended(&self) -> &[u8] {
+        self.appended.as_deref().unwrap_or_default()
     }
 
     /// Moves the request out of the buffer it was read into, which may be far larger, so that keeping the

@@ -72,14 +72,27 @@ impl Directory {
 
     /// The worker where this peer lives. If it lives nowhere, it lives on `worker` from now on.
     pub(crate) fn claim(&self, host: &str, worker: usize) -> usize {
+        self.claim_for(host, worker, worker)
+    }
+
+    /// As [`Directory::claim`], but a peer that lives nowhere lives on `preferred` from now on: claimed by
+    /// that worker once it gets the connection.
+    pub(crate) fn claim_for(&self, host: &str, worker: usize, preferred: usize) -> usize {
+        let preferred = preferred.min(self.mailboxes.len().saturating_sub(1));
         let mut homes = self.homes.lock();
         let home = homes
             .entry(host.to_ascii_lowercase().into())
-            .or_insert((worker, 0));
+            .or_insert((preferred, 0));
         if home.0 == worker {
             home.1 += 1;
         }
         home.0
+    }
+
+    /// Forgets peers that nobody has claimed: a connection did not reach the worker it was meant for. Others
+    /// on their way meanwhile live where they arrive.
+    pub(crate) fn forget_unclaimed(&self) {
+        self.homes.lock().retain(|_, home| home.1 > 0);
     }
 
     /// Takes back one claim.
@@ -164,5 +177,11 @@ mod tests {
         assert_eq!(directory.claim("mme.example", 0), 1);
         directory.release("mme.EXAMPLE", 1);
         assert_eq!(directory.claim("mme.example", 0), 0);
+        assert_eq!(directory.claim_for("pgw.example", 0, 1), 1);
+        directory.forget_unclaimed();
+        assert_eq!(directory.claim_for("pgw.example", 0, 7), 1, "the last worker there is");
+        assert_eq!(directory.claim("pgw.example", 1), 1);
+        directory.forget_unclaimed();
+        assert_eq!(directory.claim("pgw.example", 0), 1);
     }
 }

@@ -68,6 +68,36 @@ events! {
     AnswerFollowed = "followed_answers";
     /// An answer found its peer gone.
     AnswerLost = "lost_answers";
+    /// A request was discarded because its message processor has too much to do: alarm 22215.
+    OverloadDiscarded = "overload_discards";
+    /// A request came beyond its connection's maximum rate.
+    IngressDiscarded = "ingress_discards";
+    /// A request was yellow: beyond its connection's reserved rate.
+    Yellow = "yellow_requests";
+    /// A request was not sent to a peer whose throttle group has its fill.
+    Throttled = "throttled_requests";
+    /// A request was copied.
+    Copied = "copies";
+    /// The answer to a copy came.
+    CopyAnswered = "copy_answers";
+    /// A redirect was followed.
+    Redirected = "redirects_followed";
+    /// A request met address resolution.
+    Resolved = "resolutions";
+    /// Address resolution found a destination for a request.
+    ResolvedTo = "resolutions_found";
+    /// A message had names hidden or found again.
+    Hidden = "hidden_messages";
+    /// An overload report was put into an answer.
+    OverloadReported = "overload_reports";
+    /// A message was traced.
+    Traced = "traced_messages";
+    /// A message should have been traced, but too many wait to be written.
+    TraceLost = "untraced_messages";
+    /// A connection was placed on another message processor than the one that accepted it.
+    Placed = "placed_connections";
+    /// Bytes of messages that were read, those of peer control left out.
+    Bytes = "received_bytes";
     /// A peer became open.
     PeerUp = "peers_up";
     /// A peer was lost or left.
@@ -90,9 +120,18 @@ impl Counters {
     /// Counts an event. Only the thread that owns the counters calls this.
     #[inline]
     pub fn count(&self, event: Event) {
+        self.add(event, 1);
+    }
+
+    /// Counts several at once.
+    #[inline]
+    pub fn add(&self, event: Event, more: u64) {
         let counter = &self.0[event as usize];
         // A load and a store cost a tenth of an atomic addition, and nobody else writes.
-        counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        counter.store(
+            counter.load(Ordering::Relaxed).wrapping_add(more),
+            Ordering::Relaxed,
+        );
     }
 
     /// How often it happened.

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
@@ -19,8 +21,23 @@ use crate::events::{Counters, Event};
 use crate::metrics;
 use crate::pages::{self, PeerRow, RouteRow};
 use crate::registry::{ByHost, HopState, Registry};
-use crate::router::{Core, Mailbox, Post, Router, posts};
-use crate::snapshot::{Snapshot, nodes_of};
+use crate::router::{Core, Gauges, Mailbox, Post, Router, posts};
+use crate::snapshot::{Loader, Snapshot, nodes_of};
+use crate::trace::{self, Record};
+use crate::watch::{IndicatorRow, Indicators, run as run_control};
+
+/// The keys of the configuration that change while a router runs.
+pub const LIVE: &[&str] = &[
+    "peers",
+    "routing",
+    "applications",
+    "ingress",
+    "throttleGroups",
+    "overload",
+    "topologyHiding",
+    "indicators",
+    "trace",
+];
 
 /// A running router. Dropping it stops it as [`Running::stop`] does, without waiting.
 #[derive(Debug)]
@@ -32,6 +49,7 @@ pub struct Running {
     health: Health,
     shutdown: Shutdown,
     workers: Option<Workers>,
+    control: Option<JoinHandle<()>>,
 }
 
 /// What workers and control share.
@@ -41,13 +59,38 @@ pub(crate) struct Shared {
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
     pub(crate) counters: Vec<Arc<Counters>>,
     pub(crate) reports: Vec<ArcSwap<Vec<PeerRow>>>,
-    workers: usize,
+    pub(crate) gauges: Arc<Vec<Gauges>>,
+    pub(crate) indicators: Indicators,
+    loader: Mutex<Loader>,
 }
 
 impl Shared {
     /// How often something has happened, over all workers.
     pub(crate) fn count(&self, event: Event) -> u64 {
         self.counters.iter().map(|counters| counters.get(event)).sum()
+    }
+
+    /// Has workers follow a new configuration.
+    fn publish(&self, config: Config) -> Result<(), String> {
+        // One at a time: each has a version of its own.
+        let mut loader = self.loader.lock();
+        let version = self.snapshot.borrow().version.wrapping_add(1);
+        let workers = self.counters.len();
+        let snapshot = Snapshot::compile(Arc::new(config), version, &self.registry, workers, &mut loader)?;
+        self.snapshot.send_replace(Arc::new(snapshot));
+        Ok(())
+    }
+
+    /// Reads files again that have changed.
+    pub(crate) fn follow_files(&self) {
+        if !self.loader.lock().is_stale() {
+            return;
+        }
+        let config = Config::clone(&self.snapshot.borrow().config);
+        match self.publish(config) {
+            Ok(()) => tracing::info!("a file of ranges has changed and was read again"),
+            Err(reason) => tracing::error!(reason, "a file of ranges has changed and cannot be used"),
+        }
     }
 }
 
@@ -65,14 +108,19 @@ pub fn start(config: Config) -> Result<Running, StartError> {
     let parts = Parts::load(&config).map_err(StartError::Config)?;
     let (listeners, addresses) = bind(&config, &parts, count)?;
     let registry = Arc::<Registry>::default();
-    let snapshot = Arc::new(Snapshot::compile(config.clone(), 1, &registry, count));
+    let mut loader = Loader::default();
+    let snapshot = Snapshot::compile(config.clone(), 1, &registry, count, &mut loader);
+    let snapshot = Arc::new(snapshot.map_err(StartError::Config)?);
     let shared = Arc::new(Shared {
         registry,
         snapshot: watch::Sender::new(snapshot),
         counters: (0..count).map(|_| Arc::default()).collect(),
         reports: (0..count).map(|_| ArcSwap::default()).collect(),
-        workers: count,
+        gauges: Arc::new((0..count).map(|_| Gauges::default()).collect()),
+        indicators: Indicators::default(),
+        loader: Mutex::new(loader),
     });
+    let (tracer, records) = std::sync::mpsc::sync_channel(trace::QUEUE);
     let mut seats: Vec<Vec<Seat>> = (0..count).map(|_| Vec::new()).collect();
     for _ in &config.local_nodes {
         for (seats, seat) in seats.iter_mut().zip(Directory::seats(count)) {
@@ -105,18 +153,27 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         &shutdown,
         move |context: WorkerContext| {
             let place = places.lock()[context.index].take();
-            let (shared, parts) = (for_workers.clone(), parts.clone());
+            let (shared, parts, tracer) = (for_workers.clone(), parts.clone(), tracer.clone());
             async move {
                 let place = place.ok_or_else(|| std::io::Error::other("a worker was started twice"))?;
-                run(context, shared, parts, place).await
+                run(context, shared, parts, place, tracer).await
             }
         },
     )
     .map_err(StartError::io("starting the workers"))?;
     let registry = metrics::register(&Arc::downgrade(&shared));
+    let alarms = Alarms::new(&registry);
+    let control = std::thread::Builder::new()
+        .name("dsr-control".to_owned())
+        .spawn({
+            let (seen, alarms, shutdown) = (Arc::downgrade(&shared), alarms.clone(), shutdown.clone());
+            move || run_control(&seen, &alarms, &records, &shutdown)
+        })
+        .map_err(StartError::io("starting the control thread"))?;
     Ok(Running {
         addresses,
-        alarms: Alarms::new(&registry),
+        alarms,
+        control: Some(control),
         metrics: registry,
         health: Health::new(),
         shared,
@@ -205,7 +262,13 @@ fn bind(config: &Config, parts: &Parts, workers: usize) -> Result<(Listeners, Ve
 }
 
 /// The life of a worker.
-async fn run(context: WorkerContext, shared: Arc<Shared>, parts: Parts, place: Place) -> std::io::Result<()> {
+async fn run(
+    context: WorkerContext,
+    shared: Arc<Shared>,
+    parts: Parts,
+    place: Place,
+    tracer: SyncSender<Record>,
+) -> std::io::Result<()> {
     let mut snapshots = shared.snapshot.subscribe();
     let first = snapshots.borrow_and_update().clone();
     let drain = first.config.drain.duration();
@@ -216,6 +279,7 @@ async fn run(context: WorkerContext, shared: Arc<Shared>, parts: Parts, place: P
         shared.registry.clone(),
         place.post,
         shared.counters[context.index].clone(),
+        (shared.gauges.clone(), tracer),
         seed,
     );
     let nodes: Vec<Node<Router>> = parts
@@ -242,6 +306,7 @@ async fn run(context: WorkerContext, shared: Arc<Shared>, parts: Parts, place: P
     let tasks = [
         tokio::task::spawn_local(core.clone().deliver_post()),
         tokio::task::spawn_local(core.clone().take_post(place.mailbox)),
+        tokio::task::spawn_local(core.clone().watch_load()),
         tokio::task::spawn_local(pages::report(core.clone(), shared.clone(), context.index)),
     ];
     let mut known = Known::default();
@@ -285,7 +350,7 @@ impl Known {
         let config = &snapshot.config;
         let mut wanted: AHashMap<(usize, String), &Peer> = AHashMap::new();
         let hops = registry.by_host();
-        for peer in &config.peers {
+        for peer in config.peers.iter().filter(|peer| peer.via.is_empty()) {
             let host = peer.host.to_ascii_lowercase();
             for node in nodes_of(config, peer) {
                 let here = hops.get(host.as_bytes()).is_some_and(|hops| {
@@ -405,27 +470,39 @@ impl Running {
         self.shared.snapshot.borrow().clone()
     }
 
-    /// Changes what can be changed while it runs: peers and routing. The rest of `config` is not looked at.
+    /// Indicators as they stood a second ago.
+    #[must_use]
+    pub fn indicators(&self) -> Vec<IndicatorRow> {
+        self.shared.indicators.lock().clone()
+    }
+
+    /// Has a message processor take this for its CPU load in percent, instead of what is measured; none: what
+    /// is measured. For drills and tests.
+    pub fn drive_load(&self, worker: usize, load: Option<f64>) {
+        if let Some(gauges) = self.shared.gauges.get(worker) {
+            gauges.drive(load);
+        }
+    }
+
+    /// Changes what can be changed while it runs ([`LIVE`]). The rest of `config` is not looked at.
     ///
     /// # Errors
     /// When a file that it names cannot be used; nothing is changed then.
     pub fn reload(&self, config: &Config) -> Result<(), String> {
-        let now = self.snapshot();
-        let mut next = Config::clone(&now.config);
+        let mut next = Config::clone(&self.snapshot().config);
         next.peers.clone_from(&config.peers);
         next.routing.clone_from(&config.routing);
+        next.applications.clone_from(&config.applications);
+        next.ingress = config.ingress;
+        next.throttle_groups.clone_from(&config.throttle_groups);
+        next.overload.clone_from(&config.overload);
+        next.topology_hiding.clone_from(&config.topology_hiding);
+        next.indicators.clone_from(&config.indicators);
+        next.trace.clone_from(&config.trace);
         for peer in &next.peers {
             peer_config(peer).map_err(|reason| format!("peer {}: {reason}", peer.host))?;
         }
-        let version = now.version.wrapping_add(1);
-        let snapshot = Snapshot::compile(
-            Arc::new(next),
-            version,
-            &self.shared.registry,
-            self.shared.workers,
-        );
-        self.shared.snapshot.send_replace(Arc::new(snapshot));
-        Ok(())
+        self.shared.publish(next)
     }
 
     /// Finishes the requests under way, says goodbye to the peers and stops. Blocks.
@@ -434,7 +511,13 @@ impl Running {
     /// The first error a worker ended with.
     pub fn stop(mut self) -> std::io::Result<()> {
         self.shutdown.fire();
-        self.workers.take().map_or(Ok(()), Workers::join)
+        let ended = self.workers.take().map_or(Ok(()), Workers::join);
+        if let Some(control) = self.control.take()
+            && control.join().is_err()
+        {
+            return Err(std::io::Error::other("the control thread panicked; see the log"));
+        }
+        ended
     }
 }
 

@@ -77,7 +77,8 @@ impl<A: Application> Node<A> {
         if known.is_none()
             && let Some((directory, worker)) = &self.0.directory
         {
-            let home = directory.claim(host, *worker);
+            let preferred = self.app().place(self, host).unwrap_or(*worker);
+            let home = directory.claim_for(host, *worker, preferred);
             if home != *worker {
                 return Ok(Admission::Elsewhere(home));
             }

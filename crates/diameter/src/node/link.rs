@@ -350,6 +350,9 @@ impl<A: Application> Node<A> {
                 .is_some_and(|(directory, _)| directory.hand_over(worker, handover))
         });
         if !sent {
+            if let Some((directory, _)) = &self.0.directory {
+                directory.forget_unclaimed();
+            }
             let remote = connection.remote();
             self.app().event(
                 self,

@@ -1,15 +1,24 @@
 //! Every setting of a router; a file per topic.
 
+mod applications;
+mod hiding;
 mod nodes;
+mod overload;
 mod peers;
 mod routing;
+mod watching;
 
+pub use applications::{Application, Destination, Identity, Lookup, Otherwise, Range, Rbar};
+pub use hiding::{HiddenHost, TopologyHiding};
 pub use nodes::{LocalNode, NodeLimits, TlsFiles};
-pub use peers::{DuplicatePolicy, DynamicPeers, Peer, Timers};
+pub use overload::{ClassDiscard, Colour, Overload, OverloadLevel, Policy, Thresholds};
+pub use peers::{DuplicatePolicy, DynamicPeers, Ingress, Peer, ThrottleGroup, ThrottleLevel, Timers};
 pub use routing::{
-    Action, Answer, AnswerRule, Conditions, Exception, Exceptions, Group, Member, Reroute, RouteList,
-    Routing, Rule, Table, TextCondition, Transaction,
+    Action, Answer, AnswerRule, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, Exception,
+    Exceptions, Group, Member, Reroute, RouteList, Routing, Rule, Table, TableOfApplication, TextCondition,
+    Transaction,
 };
+pub use watching::{Indicators, Trace, TracePoint};
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -39,6 +48,20 @@ pub struct Config {
     pub dynamic_peers: Vec<DynamicPeers>,
     /// Where requests go.
     pub routing: Routing,
+    /// Applications inside the router.
+    pub applications: Vec<Application>,
+    /// How many requests per second are taken from a connection of a peer without a bound of its own.
+    pub ingress: Ingress,
+    /// Rates for requests to several peers together.
+    pub throttle_groups: Vec<ThrottleGroup>,
+    /// What happens under too much load.
+    pub overload: Overload,
+    /// What foreign networks may not see.
+    pub topology_hiding: TopologyHiding,
+    /// When an indicator becomes an alarm.
+    pub indicators: Indicators,
+    /// Which messages are written down.
+    pub trace: Trace,
     /// How long requests in flight may take to finish when the router stops.
     pub drain: Period,
 }
@@ -54,6 +77,13 @@ impl Default for Config {
             peers: Vec::new(),
             dynamic_peers: vec![DynamicPeers::default()],
             routing: Routing::default(),
+            applications: Vec::new(),
+            ingress: Ingress::default(),
+            throttle_groups: Vec::new(),
+            overload: Overload::default(),
+            topology_hiding: TopologyHiding::default(),
+            indicators: Indicators::default(),
+            trace: Trace::default(),
             drain: Period::from_secs(2),
         }
     }
@@ -92,16 +122,35 @@ impl Config {
                     );
                 }
             }
-            for (key, name, tables) in [(
-                "peerRouteTable",
-                &peer.peer_route_table,
-                &self.routing.peer_route_tables,
-            )] {
-                if !name.is_empty() && !tables.iter().any(|table| table.name == *name) {
+            let routing = &self.routing;
+            let unknown_peer_table = !routing
+                .peer_route_tables
+                .iter()
+                .any(|table| table.name == peer.peer_route_table);
+            let unknown_application_table = !routing
+                .application_route_tables
+                .iter()
+                .any(|table| table.name == peer.application_route_table);
+            for (key, name, unknown) in [
+                ("peerRouteTable", &peer.peer_route_table, unknown_peer_table),
+                (
+                    "applicationRouteTable",
+                    &peer.application_route_table,
+                    unknown_application_table,
+                ),
+            ] {
+                if !name.is_empty() && unknown {
                     faults
                         .at(format!("{at}.{key}"))
                         .say(format!("there is no table `{name}`"), "the name of a table");
                 }
+            }
+            let is_sibling = |other: &Peer| other.sibling && other.host.eq_ignore_ascii_case(&peer.via);
+            if !peer.via.is_empty() && !self.peers.iter().any(is_sibling) {
+                faults.at(format!("{at}.via")).say(
+                    format!("there is no sibling `{}`", peer.via),
+                    "the host of a peer with `sibling: true`",
+                );
             }
         }
     }
@@ -134,6 +183,24 @@ impl Validate for Config {
             .iter()
             .map(|peer| peer.host.to_ascii_lowercase())
             .collect();
-        self.routing.validate_within(&peers, faults);
+        let applications: BTreeSet<&str> = self.applications.iter().map(|one| one.name.as_str()).collect();
+        for (index, application) in self.applications.iter().enumerate() {
+            faults.within(format!("applications[{index}].rbar"), &application.rbar);
+        }
+        for (g, group) in self.throttle_groups.iter().enumerate() {
+            for (p, host) in group.peers.iter().enumerate() {
+                if !peers.contains(&host.to_ascii_lowercase()) {
+                    faults
+                        .at(format!("throttleGroups[{g}].peers[{p}]"))
+                        .say(format!("there is no peer `{host}`"), "the host of a peer");
+                }
+            }
+        }
+        self.routing.validate_within(&peers, &applications, faults);
+        faults.within("ingress", &self.ingress);
+        faults.within("overload", &self.overload);
+        faults.within("topologyHiding", &self.topology_hiding);
+        faults.within("indicators", &self.indicators);
+        faults.within("trace", &self.trace);
     }
 }

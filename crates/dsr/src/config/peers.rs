@@ -6,7 +6,7 @@ use diameter::proto::peer::{Duplicate, PeerSettings};
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Period, Validate};
+use settings::{Faults, Percent, Period, Validate};
 
 use super::TlsFiles;
 use super::nodes::is_identity;
@@ -35,9 +35,71 @@ pub struct Peer {
     pub timers: Timers,
     /// Table of peer route rules for its requests; empty: that of the application, else the default table.
     pub peer_route_table: String,
+    /// Table of application route rules for its requests; empty: that of the application, else the default
+    /// table.
+    pub application_route_table: String,
     /// How long it may take to answer; absent: `routing.transaction.answer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_timeout: Option<Period>,
+    /// DRMP priority of its requests that bring none (0 most important, 15 least); absent: 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 15))]
+    pub priority: Option<u8>,
+    /// How many requests per second are taken from it; absent: `ingress` of the router.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<Ingress>,
+    /// Whether it belongs to a foreign network: `topologyHiding` applies.
+    pub untrusted: bool,
+    /// Whether it is another message processor of this router, in another process. It has the same
+    /// configuration; nothing that came from one goes to another.
+    pub sibling: bool,
+    /// The sibling that has its connection; empty: we have it ourselves.
+    pub via: String,
+}
+
+/// How many requests per second are taken from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Ingress {
+    /// Requests within this rate are green: discarded last under overload. 0: all are.
+    pub reserved: u32,
+    /// Requests beyond this rate are discarded. 0: there is no bound.
+    pub maximum: u32,
+}
+
+impl Validate for Ingress {
+    fn validate(&self, faults: &mut Faults) {
+        if self.maximum > 0 && self.reserved > self.maximum {
+            faults
+                .at("reserved")
+                .say("is more than maximum", "at most maximum");
+        }
+    }
+}
+
+/// A rate for requests to several peers together.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct ThrottleGroup {
+    /// Name.
+    pub name: String,
+    /// The peers' DiameterIdentities.
+    pub peers: Vec<String>,
+    /// Requests per second to all of them; each message processor keeps the share of the peers that live on it.
+    pub rate: u32,
+    /// Before the rate is reached, the less important requests go elsewhere: levels by rising load.
+    pub levels: Vec<ThrottleLevel>,
+}
+
+/// A level of an egress throttle group.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct ThrottleLevel {
+    /// The share of the rate from which on the level holds.
+    pub at: Percent,
+    /// Requests less important than this DRMP priority are not sent to the group.
+    #[schemars(range(min = 0, max = 15))]
+    pub priority: u8,
 }
 
 impl PartialEq for TlsFiles {
@@ -59,6 +121,12 @@ impl Validate for Peer {
             );
         }
         faults.within("timers", &self.timers);
+        faults.within("ingress", &self.ingress);
+        if !self.via.is_empty() && !self.addresses.is_empty() {
+            faults
+                .at("via")
+                .say("and addresses exclude one another", "one of them");
+        }
     }
 }
 

@@ -10,6 +10,9 @@ use settings::{Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Routing {
+    /// Tables of application route rules: which application inside the router a request meets before it is
+    /// routed. The one named `default` is used where none is named.
+    pub application_route_tables: Vec<ApplicationTable>,
     /// Tables of peer route rules. The one named `default` is used where none is named.
     pub peer_route_tables: Vec<Table>,
     /// Tables by application id: for requests of peers that name no table.
@@ -22,6 +25,9 @@ pub struct Routing {
     pub transaction: Transaction,
     /// Answers after which a request is tried elsewhere.
     pub reroute: Vec<Reroute>,
+    /// Whether DIAMETER_REDIRECT_INDICATION is followed, to Redirect-Hosts that are connected; else it is passed
+    /// back.
+    pub follow_redirects: bool,
     /// What is answered when a request cannot be routed.
     pub exceptions: Exceptions,
 }
@@ -32,8 +38,60 @@ pub struct Routing {
 pub struct TableOfApplication {
     /// Application id.
     pub application: u32,
-    /// Table of peer route rules.
+    /// Table of peer route rules; empty: the default one.
     pub peer_route_table: String,
+    /// Table of application route rules; empty: the default one.
+    pub application_route_table: String,
+}
+
+/// A table of application route rules.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct ApplicationTable {
+    /// Name; `default` for the one that is used where none is named.
+    pub name: String,
+    /// Rules. Of those that fit a request the one of the lowest priority value counts, of equal ones the
+    /// first. A request that fits none is routed as it is.
+    pub rules: Vec<ApplicationRule>,
+}
+
+/// An application route rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct ApplicationRule {
+    /// Name, in logs and counts.
+    pub name: String,
+    /// Rules with a lower value are looked at first.
+    pub priority: u32,
+    /// What a request has to be like; conditions that are absent are always true.
+    pub when: Conditions,
+    /// What happens then.
+    pub action: ApplicationAction,
+}
+
+impl Default for ApplicationRule {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            priority: 100,
+            when: Conditions::default(),
+            action: ApplicationAction::Route,
+        }
+    }
+}
+
+/// What happens to a request that fits an application route rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ApplicationAction {
+    /// It meets this application, and is routed by peer route rules then.
+    Application(String),
+    /// It is routed by peer route rules at once.
+    Route,
+    /// It is answered.
+    Answer(Answer),
+    /// It is forgotten; its sender gets no answer.
+    Abandon,
 }
 
 /// A table of rules.
@@ -59,6 +117,8 @@ pub struct Rule {
     pub when: Conditions,
     /// What happens then.
     pub action: Action,
+    /// Name of a route list: a copy of the request goes there too. Its answer is not waited for.
+    pub copy_to: String,
 }
 
 impl Default for Rule {
@@ -68,6 +128,7 @@ impl Default for Rule {
             priority: 100,
             when: Conditions::default(),
             action: Action::Implicit,
+            copy_to: String::new(),
         }
     }
 }
@@ -353,7 +414,12 @@ impl Exceptions {
 
 impl Routing {
     /// Reports every name that leads nowhere; `peers` are the configured ones in lower case.
-    pub(super) fn validate_within(&self, peers: &BTreeSet<String>, faults: &mut Faults) {
+    pub(super) fn validate_within(
+        &self,
+        peers: &BTreeSet<String>,
+        applications: &BTreeSet<&str>,
+        faults: &mut Faults,
+    ) {
         let tables = names(
             &self.peer_route_tables,
             |table| &table.name,
@@ -373,6 +439,23 @@ impl Routing {
                 format!("the name of a {kind}"),
             );
         };
+        let application_tables = names(
+            &self.application_route_tables,
+            |table| &table.name,
+            "routing.applicationRouteTables",
+            faults,
+        );
+        for (t, table) in self.application_route_tables.iter().enumerate() {
+            for (r, rule) in table.rules.iter().enumerate() {
+                let at = format!("routing.applicationRouteTables[{t}].rules[{r}]");
+                rule.when.validate_within(&format!("{at}.when"), faults);
+                if let ApplicationAction::Application(name) = &rule.action
+                    && !applications.contains(name.as_str())
+                {
+                    unknown(faults, format!("{at}.action"), "application", name);
+                }
+            }
+        }
         for (t, table) in self.peer_route_tables.iter().enumerate() {
             for (r, rule) in table.rules.iter().enumerate() {
                 let at = format!("routing.peerRouteTables[{t}].rules[{r}]");
@@ -386,12 +469,24 @@ impl Routing {
                     }
                     _ => {}
                 }
+                if !rule.copy_to.is_empty() && !lists.contains(rule.copy_to.as_str()) {
+                    unknown(faults, format!("{at}.copyTo"), "route list", &rule.copy_to);
+                }
             }
         }
         for (index, entry) in self.tables_by_application.iter().enumerate() {
-            if !tables.contains(entry.peer_route_table.as_str()) {
-                let at = format!("routing.tablesByApplication[{index}].peerRouteTable");
-                unknown(faults, at, "table", &entry.peer_route_table);
+            for (key, name, known) in [
+                ("peerRouteTable", &entry.peer_route_table, &tables),
+                (
+                    "applicationRouteTable",
+                    &entry.application_route_table,
+                    &application_tables,
+                ),
+            ] {
+                if !name.is_empty() && !known.contains(name.as_str()) {
+                    let at = format!("routing.tablesByApplication[{index}].{key}");
+                    unknown(faults, at, "table", name);
+                }
             }
         }
         for (l, list) in self.route_lists.iter().enumerate() {
@@ -428,7 +523,7 @@ impl Routing {
 }
 
 impl Conditions {
-    fn validate_within(&self, at: &str, faults: &mut Faults) {
+    pub(super) fn validate_within(&self, at: &str, faults: &mut Faults) {
         let texts = [
             ("destinationRealm", &self.destination_realm),
             ("destinationHost", &self.destination_host),

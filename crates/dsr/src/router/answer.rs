@@ -1,37 +1,89 @@
 //! An answer: rerouted or delivered. And requests that get none.
 
-use diameter::proto::{CommandFlags, MessageMut, Routing};
-use diameter::{Kept, Unanswered, UnansweredReason};
+use std::rc::Rc;
+
+use diameter::proto::{CommandFlags, MessageMut, ResultCode, Routing};
+use diameter::{Connection, Kept, Unanswered, UnansweredReason};
 
 use super::mailbox::Packet;
-use super::{Core, Link, Origin, Transit};
+use super::{Core, Link, Marks, Origin, Transit};
 use crate::config::Exception;
 use crate::events::Event;
+use crate::hiding::Hiding;
+
+/// What is to be done about an answer.
+enum Liking {
+    Deliver,
+    Elsewhere,
+    Redirect,
+}
 
 impl Core {
     /// An answer came.
-    pub(super) fn on_answer(&self, transit: Transit, kept: Option<Kept>, message: MessageMut) {
+    pub(super) fn on_answer(
+        &self,
+        from: &Rc<Connection<Link>>,
+        mut transit: Transit,
+        kept: Option<Kept>,
+        message: MessageMut,
+    ) {
+        if transit.origin.marks.has(Marks::COPY) {
+            // Not a message in the sense of MPS.
+            return self.count(Event::CopyAnswered);
+        }
         self.count(Event::Answer);
         self.count(Event::Message);
-        let reroute = match Routing::scan_as(&message, |_| false) {
-            Ok(routing) => self.snapshot.borrow().reroutes(transit.application, &routing),
+        self.counters.add(Event::Bytes, message.as_bytes().len() as u64);
+        if transit.origin.trace > 0 {
+            self.trace(transit.origin.trace, "answer in", from, [message.as_bytes(), &[]]);
+        }
+        let liking = match Routing::scan_as(&message, |_| false) {
+            Ok(routing) => {
+                let marks = &mut transit.origin.marks;
+                marks.set(Marks::ANSWER_FEATURES, routing.supports_overload);
+                marks.set(Marks::ANSWER_REPORT, routing.overload_report);
+                self.like(from, &transit, &routing)
+            }
             Err(_) => {
                 // Nobody else is to be bothered with it; whether the request was done, nobody can tell.
                 self.count(Event::BadAnswer);
                 if let Some(kept) = kept {
+                    let kept = transit.original.take().map_or(kept, |original| *original);
                     self.except(transit.origin, kept.message(), Exception::NoAnswer);
                 }
                 return;
             }
         };
+        let message = match &transit.original {
+            Some(original) => Hiding::answer_in(&message, original.message()).unwrap_or(message),
+            None => message,
+        };
         let origin = transit.origin;
-        if reroute
-            && let Some(kept) = kept
-            && self.try_again(kept, CommandFlags::default(), transit).is_ok()
-        {
-            return;
+        let gone = match (liking, kept) {
+            (Liking::Elsewhere, Some(kept)) => self.try_again(kept, CommandFlags::default(), transit).is_ok(),
+            (Liking::Redirect, Some(kept)) => self.redirect(kept, transit, &message).is_ok(),
+            _ => false,
+        };
+        if !gone {
+            self.deliver(origin, message);
         }
-        self.deliver(origin, message);
+    }
+
+    #[inline]
+    fn like(&self, from: &Connection<Link>, transit: &Transit, answer: &Routing<'_>) -> Liking {
+        let snapshot = self.snapshot.borrow();
+        if snapshot.reroutes(transit.application, answer) {
+            return Liking::Elsewhere;
+        }
+        let code = answer.result_code.map(ResultCode);
+        if code == Some(ResultCode::REDIRECT_INDICATION) && snapshot.follow_redirects {
+            return Liking::Redirect;
+        }
+        // A sibling that does not know the peer says so; the next one may.
+        let lost = code == Some(ResultCode::UNABLE_TO_DELIVER)
+            && !snapshot.siblings().is_empty()
+            && from.state().is_some_and(|link| link.profile().sibling);
+        if lost { Liking::Elsewhere } else { Liking::Deliver }
     }
 
     /// A request will not be answered by the hop it was sent to.
@@ -49,13 +101,19 @@ impl Core {
             UnansweredReason::Timeout if self.snapshot.borrow().on_timeout => {
                 self.elsewhere(kept, again, context, Exception::NoAnswer);
             }
-            UnansweredReason::Timeout => self.except(context.origin, kept.message(), Exception::NoAnswer),
+            UnansweredReason::Timeout => {
+                let kept = context.original.map_or(kept, |original| *original);
+                self.except(context.origin, kept.message(), Exception::NoAnswer);
+            }
         }
     }
 
     /// Sends an answer to where its request came from.
     #[inline]
     pub(super) fn deliver(&self, origin: Origin, message: MessageMut) {
+        if origin.marks.has(Marks::COPY) {
+            return;
+        }
         if usize::from(origin.worker) == self.worker {
             return self.deliver_here(origin, message);
         }
@@ -78,7 +136,20 @@ impl Core {
                 None => return self.count(Event::AnswerLost),
             },
         };
-        let sent = node.answer(&connection, message, origin.hop_by_hop);
+        let message = self.hide_answer(&connection, message);
+        let report = self.overload_report(origin);
+        if origin.trace > 0 {
+            self.trace(
+                origin.trace,
+                "answer out",
+                &connection,
+                [message.as_bytes(), &report],
+            );
+        }
+        let sent = match report.is_empty() {
+            true => node.answer(&connection, message, origin.hop_by_hop),
+            false => node.answer_with(&connection, message, origin.hop_by_hop, report),
+        };
         self.count(if sent {
             Event::AnswerSent
         } else {

@@ -13,6 +13,7 @@ use diameter::{Connection, ConnectionId, Node, PeerUp};
 
 use super::{Core, Origin, Router};
 use crate::events::Event;
+use crate::gate::Gate;
 use crate::registry::{ByHost, Hop, HopState, Hops};
 use crate::routing::find_lower;
 use crate::snapshot::Profile;
@@ -22,6 +23,7 @@ use crate::snapshot::Profile;
 pub struct Link {
     hop: Arc<Hop>,
     profile: RefCell<Rc<Profile>>,
+    gate: RefCell<Gate>,
 }
 
 impl Link {
@@ -37,6 +39,12 @@ impl Link {
     #[must_use]
     pub fn profile(&self) -> Rc<Profile> {
         self.profile.borrow().clone()
+    }
+
+    /// The bounds on its requests.
+    #[inline]
+    pub(super) fn gate(&self) -> &RefCell<Gate> {
+        &self.gate
     }
 }
 
@@ -68,6 +76,11 @@ impl ByHostCache {
         Self(Cache::new(published.clone()))
     }
 
+    /// Every hop.
+    pub(super) fn all(&mut self) -> impl Iterator<Item = &Arc<Hop>> {
+        self.0.load().values().flatten()
+    }
+
     /// The hops of that name, in any case.
     pub(super) fn find(&mut self, host: &[u8]) -> Option<&Hops> {
         find_lower(self.0.load(), host)
@@ -87,14 +100,17 @@ impl Core {
         }
         links.by_hop[place] = Some((node, connection.clone()));
         let profile = self.snapshot().profile(host);
+        self.gauges().connected(1);
         Link {
             hop,
+            gate: RefCell::new(Gate::new(profile.ingress)),
             profile: RefCell::new(Rc::new(Profile::clone(&profile))),
         }
     }
 
     pub(super) fn peer_down(&self, connection: &Rc<Connection<Link>>, _: DownReason) {
         self.count(Event::PeerDown);
+        self.gauges().connected(-1);
         let Some(link) = connection.state() else { return };
         let mut links = self.links.borrow_mut();
         let node = link.hop.node;
@@ -142,7 +158,12 @@ impl Core {
         let snapshot = self.snapshot();
         for (_, connection) in self.links.borrow().by_hop.iter().flatten() {
             if let Some(link) = connection.state() {
-                *link.profile.borrow_mut() = Rc::new(Profile::clone(&snapshot.profile(&link.hop.host)));
+                let profile = Profile::clone(&snapshot.profile(&link.hop.host));
+                let mut gate = link.gate.borrow_mut();
+                if gate.settings() != profile.ingress {
+                    *gate = Gate::new(profile.ingress);
+                }
+                *link.profile.borrow_mut() = Rc::new(profile);
             }
         }
     }

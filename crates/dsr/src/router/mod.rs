@@ -15,11 +15,15 @@
 //! |---|---|
 //! | `mod` (this) | a worker's [`Core`], and what the driver calls |
 //! | `request` | a request: looked at, routed, dispatched |
+//! | `again` | a request that goes elsewhere, after a failure or an answer that says so |
 //! | `answer` | an answer: rerouted or delivered; requests that get none |
+//! | `guard` | what is let in: rates, overload, trace points |
 //! | `links` | peers that come and go |
 //! | `mailbox` | messages between workers |
 
+mod again;
 mod answer;
+mod guard;
 mod links;
 mod mailbox;
 mod request;
@@ -27,6 +31,7 @@ mod request;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use diameter::proto::peer::{DownReason, Health};
@@ -34,11 +39,15 @@ use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, Origin as Name
 use diameter::{Application, Connection, ConnectionId, Kept, Node, NodeEvent, PeerUp, Unanswered};
 use smallvec::SmallVec;
 
-use crate::config::Exception;
+use crate::config::{AnswerRule, Exception};
+use crate::congestion::Congestion;
 use crate::events::{Counters, Event};
+use crate::gate::Throttle;
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
+use crate::trace::Record;
 
+pub(crate) use guard::Gauges;
 pub use links::Link;
 pub(crate) use mailbox::{Mailbox, Post, posts};
 
@@ -68,6 +77,39 @@ pub struct Core {
     post: Post,
     counters: Arc<Counters>,
     random: Cell<u64>,
+    congestion: RefCell<Congestion>,
+    throttles: RefCell<Vec<Throttle>>,
+    gauges: Arc<Vec<Gauges>>,
+    tracer: SyncSender<Record>,
+}
+
+/// Something true of a request, remembered where its answer goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    /// The client takes overload reports.
+    const DOIC: u8 = 1;
+    /// The request named a host.
+    const HOST_ROUTED: u8 = 2;
+    /// The answer says which overload features its server has.
+    const ANSWER_FEATURES: u8 = 4;
+    /// The answer reports an overload itself.
+    const ANSWER_REPORT: u8 = 8;
+    /// It is a copy: nobody waits for the answer.
+    const COPY: u8 = 16;
+    /// It came from another message processor of this router.
+    const SIBLING: u8 = 32;
+
+    fn set(&mut self, mark: u8, on: bool) {
+        if on {
+            self.0 |= mark;
+        }
+    }
+
+    const fn has(self, mark: u8) -> bool {
+        self.0 & mark != 0
+    }
 }
 
 /// Where a request came from: where its answer goes.
@@ -77,6 +119,9 @@ pub(crate) struct Origin {
     node: u8,
     connection: ConnectionId,
     hop_by_hop: u32,
+    marks: Marks,
+    /// Trigger point of its trace, counted from 1.
+    trace: u8,
 }
 
 /// What is remembered of a request that is under way.
@@ -93,6 +138,10 @@ pub struct Transit {
     application: u32,
     /// The hop it came from.
     from: Option<u32>,
+    /// DRMP priority.
+    priority: u8,
+    /// The request as it was before names were hidden in it.
+    original: Option<Box<Kept>>,
 }
 
 /// A hop that was chosen.
@@ -110,8 +159,12 @@ impl Core {
         registry: Arc<Registry>,
         post: Post,
         counters: Arc<Counters>,
+        (gauges, tracer): (Arc<Vec<Gauges>>, SyncSender<Record>),
         seed: u64,
     ) -> Rc<Self> {
+        // RFC 7683 §7.4: sequence numbers of a new run are above those of the last.
+        let congestion = Congestion::new(&snapshot.config.overload, seed / 1_000_000_000);
+        let throttles = snapshot.throttles(worker);
         let names = snapshot
             .config
             .local_nodes
@@ -129,6 +182,10 @@ impl Core {
             post,
             counters,
             random: Cell::new(seed | 1),
+            congestion: RefCell::new(congestion),
+            throttles: RefCell::new(throttles),
+            gauges,
+            tracer,
         })
     }
 
@@ -164,6 +221,10 @@ impl Core {
 
     /// A new configuration.
     pub(crate) fn reconfigure(&self, snapshot: Arc<Snapshot>) {
+        self.congestion
+            .borrow_mut()
+            .configure(&snapshot.config.overload, self.now());
+        *self.throttles.borrow_mut() = snapshot.throttles(self.worker);
         *self.snapshot.borrow_mut() = Rc::new(snapshot);
         self.refresh_links();
     }
@@ -205,6 +266,9 @@ impl Core {
     /// Answers a request that could not be routed, as the configuration says.
     #[cold]
     fn except<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, why: Exception) {
+        if origin.marks.has(Marks::COPY) {
+            return;
+        }
         self.count(match why {
             Exception::NoRoute => Event::NoRoute,
             Exception::LoopDetected => Event::Loop,
@@ -213,7 +277,11 @@ impl Core {
             Exception::ConnectionFailure => Event::ConnectionLost,
         });
         let snapshot = self.snapshot();
-        let rule = snapshot.exception(why);
+        self.answer_by(origin, request, snapshot.exception(why));
+    }
+
+    /// Answers a request as a setting says, or not at all.
+    fn answer_by<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, rule: &AnswerRule) {
         if rule.result_code == 0 {
             return self.count(Event::Abandoned);
         }
@@ -252,16 +320,20 @@ impl Application for Router {
     fn answer_to(
         &self,
         _: &Node<Self>,
-        _: &Rc<Connection<Link>>,
+        from: &Rc<Connection<Link>>,
         transit: Transit,
         kept: Option<Kept>,
         message: MessageMut,
     ) {
-        self.core.on_answer(transit, kept, message);
+        self.core.on_answer(from, transit, kept, message);
     }
 
     fn unanswered(&self, _: &Node<Self>, lost: Unanswered<Transit, Link>) {
         self.core.on_unanswered(lost);
+    }
+
+    fn place(&self, _: &Node<Self>, _: &str) -> Option<usize> {
+        self.core.place()
     }
 
     fn event(&self, _: &Node<Self>, event: NodeEvent<'_>) {

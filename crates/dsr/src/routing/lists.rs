@@ -29,13 +29,17 @@ pub struct Choice<'a> {
     pub tried: &'a [u32],
     /// The hop the request came from: nothing is sent back.
     pub from: Option<u32>,
+    /// Hops that may not be used, by id.
+    pub barred: &'a [u32],
     /// Uniform over all of `u32`.
     pub dice: u32,
 }
 
 impl Choice<'_> {
-    fn permits(&self, hop: &Hop) -> bool {
-        self.from != Some(hop.id) && !self.tried.contains(&hop.id)
+    /// Whether that hop may be used at all.
+    #[must_use]
+    pub fn permits(&self, hop: &Hop) -> bool {
+        self.from != Some(hop.id) && !self.tried.contains(&hop.id) && !self.barred.contains(&hop.id)
     }
 }
 
@@ -186,7 +190,12 @@ mod tests {
         let mut counts = std::collections::BTreeMap::new();
         for n in 0..1000u32 {
             let dice = n.wrapping_mul(0x9e37_79b9);
-            if let Some(hop) = list.choose(&Choice { tried, from, dice }) {
+            if let Some(hop) = list.choose(&Choice {
+                tried,
+                from,
+                barred: &[],
+                dice,
+            }) {
                 *counts.entry(hop.id).or_insert(0) += 1;
             }
         }

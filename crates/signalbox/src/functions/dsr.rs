@@ -45,10 +45,20 @@ pub(super) const PAGES: &[Page] = &[
             ("worker", "/worker"),
         ],
     },
+    Page {
+        name: "indicators",
+        about: "Its indicators by number, averaged: load, rates, sizes",
+        path: "/dsr/indicators",
+        argument: None,
+        columns: &[
+            ("id", "/id"),
+            ("name", "/name"),
+            ("about", "/instance"),
+            ("value", "/value"),
+            ("unit", "/unit"),
+        ],
+    },
 ];
-
-/// What changes while it runs.
-const LIVE: &[&str] = &["peers", "routing"];
 
 pub(super) fn admin(config: &Config) -> SocketAddr {
     config.dsr.admin
@@ -84,7 +94,7 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
         routes: routes(&seen),
         hints: vec!["signalbox dsr peers".to_owned()],
         live: Some(Live {
-            keys: LIVE,
+            keys: dsr::LIVE,
             apply: Box::new(move |config| match live.upgrade() {
                 Some(running) => running.reload(&config.dsr),
                 None => Err("it is ending".to_owned()),

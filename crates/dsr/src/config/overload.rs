@@ -1,0 +1,214 @@
+//! What a message processor does when it has too much to do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Percent, Period, Validate};
+
+use super::AnswerRule;
+
+/// Overload control of a message processor, by the CPU time of its thread in percent of a core. Changes while
+/// running.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Overload {
+    /// The table of thresholds that `levels` without values of their own take.
+    pub thresholds: Thresholds,
+    /// Levels by rising load, with what is discarded in each.
+    pub levels: Vec<OverloadLevel>,
+    /// Which requests are discarded first.
+    pub policy: Policy,
+    /// Requests of this DRMP priority or more important are never discarded by load.
+    #[schemars(range(min = 0, max = 15))]
+    pub spare_priority: u8,
+    /// The time over which the load is averaged.
+    pub average: Period,
+    /// What a discarded request is answered.
+    pub answer: AnswerRule,
+    /// Messages per second that a message processor is planned for (its profile); 0: none.
+    pub profile_mps: u32,
+    /// In percent of `profileMps`: what comes beyond is discarded, whatever the load.
+    #[schemars(range(min = 100))]
+    pub hard_limit_percent: u32,
+    /// Whether clients that support it are asked to send less (RFC 7683).
+    pub doic: bool,
+    /// How long such a report holds.
+    pub doic_validity: Period,
+}
+
+/// Thresholds of the levels DOC, CL1, CL2 and CL3 in percent: set/clear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Thresholds {
+    /// 54/51, 60/57, 66/63, 72/69.
+    #[default]
+    Standard,
+    /// 69/66, 75/72, 81/78, 87/84.
+    Raised,
+}
+
+/// Which requests are discarded first. Colours are those of `ingress` of a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Policy {
+    /// The least important; among equally important ones the yellow.
+    #[default]
+    ColourWithinPriority,
+    /// The yellow; among those of a colour the least important.
+    PriorityWithinColour,
+    /// The least important, whatever their colour.
+    PriorityOnly,
+}
+
+/// A level.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct OverloadLevel {
+    /// Name in logs, alarms and metrics.
+    pub name: String,
+    /// The load at which the level begins; absent: by `thresholds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<Percent>,
+    /// It ends when the load has been below this for `abatement`; absent: by `thresholds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clear: Option<Percent>,
+    /// How long the load must have been below `clear`; absent: 250ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abatement: Option<Period>,
+    /// The share of all requests that is discarded, those first that `policy` says.
+    pub discard: Percent,
+    /// Shares of some requests, instead of `discard`: the first entry that fits counts.
+    pub classes: Vec<ClassDiscard>,
+}
+
+/// The share of some requests that is discarded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct ClassDiscard {
+    /// The most important DRMP priority it is about.
+    #[schemars(range(min = 0, max = 15))]
+    pub from_priority: u8,
+    /// The least important one.
+    #[schemars(range(min = 0, max = 15))]
+    pub to_priority: u8,
+    /// Only these; absent: both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub colour: Option<Colour>,
+    /// The share.
+    pub discard: Percent,
+}
+
+impl Default for ClassDiscard {
+    fn default() -> Self {
+        Self {
+            from_priority: 0,
+            to_priority: 15,
+            colour: None,
+            discard: Percent::default(),
+        }
+    }
+}
+
+/// Whether a request is within its connection's reserved rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Colour {
+    /// Within.
+    Green,
+    /// Beyond.
+    Yellow,
+}
+
+impl Default for Overload {
+    fn default() -> Self {
+        let level = |name: &str, discard| OverloadLevel {
+            name: name.to_owned(),
+            discard: Percent::new(discard),
+            ..OverloadLevel::default()
+        };
+        Self {
+            thresholds: Thresholds::default(),
+            levels: vec![
+                level("DOC", 5.0),
+                level("CL1", 25.0),
+                level("CL2", 50.0),
+                level("CL3", 90.0),
+            ],
+            policy: Policy::default(),
+            spare_priority: 1,
+            average: Period::from_millis(300),
+            answer: AnswerRule {
+                result_code: 3004,
+                message: "overload".to_owned(),
+            },
+            profile_mps: 0,
+            hard_limit_percent: 250,
+            doic: true,
+            doic_validity: Period::from_secs(5),
+        }
+    }
+}
+
+impl Overload {
+    /// The levels with every value filled in.
+    #[must_use]
+    pub fn resolved(&self) -> Vec<overload::Level> {
+        let standard = overload::Level::diameter();
+        let raise = match self.thresholds {
+            Thresholds::Standard => 0.0,
+            // The second table is the first one, fifteen points up.
+            Thresholds::Raised => 15.0,
+        };
+        let resolve = |(index, level): (usize, &OverloadLevel)| {
+            let known = standard.get(index);
+            let table = |value: fn(&overload::Level) -> Percent| {
+                known.map_or(100.0, |known| value(known).percent() + raise)
+            };
+            let mut made = overload::Level::new(
+                &level.name,
+                level
+                    .set
+                    .map_or_else(|| table(|known| known.set), Percent::percent),
+                level
+                    .clear
+                    .map_or_else(|| table(|known| known.clear), Percent::percent),
+            );
+            if let Some(abatement) = level.abatement {
+                made.abatement = abatement;
+            }
+            made
+        };
+        self.levels.iter().enumerate().map(resolve).collect()
+    }
+}
+
+impl Validate for Overload {
+    fn validate(&self, faults: &mut Faults) {
+        let resolved = self.resolved();
+        for (index, pair) in resolved.windows(2).enumerate() {
+            if let [lower, higher] = pair
+                && higher.set <= lower.set
+            {
+                faults
+                    .at(format!("levels[{}].set", index + 1))
+                    .say("does not rise above the level before", "levels in rising order");
+            }
+        }
+        for (index, level) in resolved.iter().enumerate() {
+            if level.clear >= level.set {
+                faults.at(format!("levels[{index}].clear")).say(
+                    format!("{} is not below `set` ({})", level.clear, level.set),
+                    "less than `set`",
+                );
+            }
+        }
+        for (l, level) in self.levels.iter().enumerate() {
+            for (c, class) in level.classes.iter().enumerate() {
+                if class.to_priority < class.from_priority {
+                    faults
+                        .at(format!("levels[{l}].classes[{c}].toPriority"))
+                        .say("is more important than fromPriority", "at least fromPriority");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What operators are told: thresholds of indicators, traces.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Percent, Period, Validate};
+
+use super::Conditions;
+
+/// When an indicator becomes an alarm. Changes while running.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Indicators {
+    /// The time over which indicators are averaged.
+    pub interval: Period,
+    /// 10204 MpCPUAvg, minor above this: 30 % leaves room for the load of a mate that fails, 60 % is for those
+    /// without one.
+    pub mp_cpu: Percent,
+    /// 10133 RxMsgSizeAvg, minor above this.
+    pub message_size: ByteSize,
+    /// 10500 RxConnAvgMPS: messages per second on a connection that 100 % is, where its peer has no maximum.
+    pub connection_mps: u32,
+    /// 10500 RxConnAvgMPS, minor above this share.
+    pub connection_minor: Percent,
+    /// 10500 RxConnAvgMPS, major above this share.
+    pub connection_major: Percent,
+    /// Messages per second of a message processor, minor above this share of its profile.
+    pub traffic_minor: Percent,
+    /// 31052 CPU_UtilPct_Average of the machine, minor above this.
+    pub system_cpu: Percent,
+    /// 31056 RAM_UtilPct_Average of the machine, minor above this.
+    pub system_memory: Percent,
+}
+
+impl Default for Indicators {
+    fn default() -> Self {
+        Self {
+            interval: Period::from_secs(30),
+            mp_cpu: Percent::new(60.0),
+            message_size: ByteSize(2000),
+            connection_mps: 10_000,
+            connection_minor: Percent::new(50.0),
+            connection_major: Percent::new(80.0),
+            traffic_minor: Percent::new(60.0),
+            system_cpu: Percent::new(60.0),
+            system_memory: Percent::new(80.0),
+        }
+    }
+}
+
+impl Validate for Indicators {
+    fn validate(&self, faults: &mut Faults) {
+        if self.interval.is_zero() {
+            faults
+                .at("interval")
+                .say("is no time at all", "a period such as 30s");
+        }
+        if self.connection_major <= self.connection_minor {
+            faults
+                .at("connectionMajor")
+                .say("is not above connectionMinor", "more than connectionMinor");
+        }
+    }
+}
+
+/// Which messages are written down, for troubleshooting. Changes while running.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Trace {
+    /// Where the files are written: `NAME.pcapng` (Wireshark) and `NAME.log` for each point.
+    pub directory: PathBuf,
+    /// Trigger points. A transaction whose request fits is written with all its messages.
+    pub points: Vec<TracePoint>,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Self {
+            directory: "run/dsr/trace".into(),
+            points: Vec::new(),
+        }
+    }
+}
+
+/// A trigger point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct TracePoint {
+    /// Name of its files.
+    pub name: String,
+    /// What a request has to be like.
+    pub when: Conditions,
+    /// Only requests of these peers; empty: of any.
+    pub peers: Vec<String>,
+    /// Messages written at most.
+    pub messages: u64,
+}
+
+impl Default for TracePoint {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            when: Conditions::default(),
+            peers: Vec::new(),
+            messages: 10_000,
+        }
+    }
+}
+
+impl Validate for Trace {
+    fn validate(&self, faults: &mut Faults) {
+        for (index, point) in self.points.iter().enumerate() {
+            let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            if point.name.is_empty() || !point.name.chars().all(good) {
+                faults.at(format!("points[{index}].name")).say(
+                    format!("`{}` names no file", point.name),
+                    "letters, digits, - and _",
+                );
+            }
+            point
+                .when
+                .validate_within(&format!("points[{index}].when"), faults);
+        }
+        if self.points.len() > usize::from(u8::MAX) {
+            faults.at("points").say("are too many", "at most 255");
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! What a message processor does under too much load: how loaded it is, which level that is, which requests
+//! go. Pure: CPU time, time and counts are arguments.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use diameter::proto::AvpWriter;
+use diameter::proto::overload::doic::{LOSS, ReportType, Reporter, SupportedFeatures};
+use overload::cpu::CpuLoad;
+use overload::{Change, CongestionLevels, Discard, PriorityDiscard, RunningAverage};
+
+use crate::config::{Colour, Overload, Policy};
+
+/// How many DRMP priorities there are.
+const DRMP: u8 = 16;
+
+/// Requests that came and messages that were processed, since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Requests, discarded ones included.
+    pub offered: u64,
+    /// Requests that were not discarded.
+    pub accepted: u64,
+    /// Messages in the sense of MPS.
+    pub messages: u64,
+}
+
+/// The state.
+#[derive(Debug)]
+pub struct Congestion {
+    settings: Overload,
+    levels: CongestionLevels,
+    average: RunningAverage,
+    load: CpuLoad,
+    discard: PriorityDiscard,
+    classes: Vec<Vec<Discard>>,
+    /// Of all requests, by the level.
+    share: f64,
+    /// Of all requests, by the hard limit.
+    beyond: f64,
+    counts: Option<(Instant, Counts)>,
+    reporters: [Reporter; 2],
+    reports: [Bytes; 4],
+}
+
+impl Congestion {
+    /// Calm. `sequence` grows from run to run, for overload reports.
+    #[must_use]
+    pub fn new(settings: &Overload, sequence: u64) -> Self {
+        let reporter = |kind| Reporter::new(kind, settings.doic_validity.duration(), sequence);
+        let spare = settings.spare_priority.min(DRMP - 1);
+        // The classes of `class` below that are spared.
+        let spared = match settings.policy {
+            Policy::ColourWithinPriority => 2 * spare + 1,
+            Policy::PriorityWithinColour | Policy::PriorityOnly => spare,
+        };
+        Self {
+            levels: CongestionLevels::new(settings.resolved()),
+            average: RunningAverage::new(settings.average.duration()),
+            load: CpuLoad::new(),
+            discard: PriorityDiscard::new(Some(spared)),
+            classes: settings
+                .levels
+                .iter()
+                .map(|level| vec![Discard::new(); level.classes.len()])
+                .collect(),
+            share: 0.0,
+            beyond: 0.0,
+            counts: None,
+            reporters: [reporter(ReportType::Host), reporter(ReportType::Realm)],
+            reports: Default::default(),
+            settings: settings.clone(),
+        }
+    }
+
+    /// Takes new settings; the load so far is kept.
+    pub fn configure(&mut self, settings: &Overload, now: Instant) {
+        if self.settings == *settings {
+            return;
+        }
+        let mut new = Self::new(settings, self.sequence(now));
+        new.average = std::mem::replace(&mut self.average, RunningAverage::new(Duration::ZERO));
+        (new.load, new.counts) = (self.load, self.counts);
+        *self = new;
+    }
+
+    fn sequence(&self, now: Instant) -> u64 {
+        self.reporters
+            .iter()
+            .filter_map(|reporter| Some(reporter.report(now)?.sequence))
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Takes a reading of CPU time, or a load in percent that somebody drives, and the counts so far. Tells
+    /// when the level changes.
+    pub fn sample(&mut self, now: Instant, cpu: Cpu, counts: Counts) -> Option<Change> {
+        let load = match cpu {
+            Cpu::Used(used) => self.load.feed(used, now),
+            Cpu::Driven(load) => Some(load),
+        };
+        let change = load.and_then(|load| {
+            let average = match cpu {
+                Cpu::Used(_) => self.average.feed(load, now),
+                Cpu::Driven(load) => load,
+            };
+            self.levels.update(average, now)
+        });
+        let level = self.levels.current();
+        self.share = match level.checked_sub(1).and_then(|at| self.settings.levels.get(at)) {
+            Some(level) => level.discard.fraction(),
+            None => 0.0,
+        };
+        self.limit(now, counts);
+        self.report(now);
+        change
+    }
+
+    /// What has to go for the hard limit to hold.
+    fn limit(&mut self, now: Instant, counts: Counts) {
+        let last = self.counts.replace((now, counts));
+        let limit =
+            f64::from(self.settings.profile_mps) * f64::from(self.settings.hard_limit_percent) / 100.0;
+        let Some((then, before)) = last else { return };
+        let elapsed = now.saturating_duration_since(then).as_secs_f64();
+        if limit <= 0.0 || elapsed <= 0.0 {
+            self.beyond = 0.0;
+            return;
+        }
+        let offered = counts.offered.saturating_sub(before.offered) as f64 / elapsed;
+        let accepted = counts.accepted.saturating_sub(before.accepted) as f64;
+        let messages = counts.messages.saturating_sub(before.messages) as f64;
+        // A request that is taken is followed by its answer: so many messages come of each.
+        let each = if accepted > 0.0 {
+            (messages / accepted).max(1.0)
+        } else {
+            2.0
+        };
+        self.beyond = if offered > 0.0 {
+            (1.0 - limit / (each * offered)).max(0.0)
+        } else {
+            0.0
+        };
+    }
+
+    /// The overload reports for answers, encoded.
+    fn report(&mut self, now: Instant) {
+        if !self.settings.doic {
+            return;
+        }
+        let reduction = (self.share.max(self.beyond) * 100.0).round() as u8;
+        for (index, reporter) in self.reporters.iter_mut().enumerate() {
+            reporter.set(now, reduction);
+            for features in [false, true] {
+                let mut out = AvpWriter::with_capacity(96);
+                if let Some(report) = reporter.report(now) {
+                    if features {
+                        SupportedFeatures { vector: LOSS }.write(&mut out);
+                    }
+                    report.write(&mut out);
+                }
+                self.reports[2 * index + usize::from(features)] = out.into_bytes();
+            }
+        }
+    }
+
+    /// What to append to an answer for a client that supports overload reports: about the host when its
+    /// request named one, else about the realm; with the features, unless the answer has them. Empty when
+    /// there is nothing to say.
+    #[inline]
+    #[must_use]
+    pub fn report_for(&self, host_routed: bool, has_features: bool) -> &Bytes {
+        &self.reports[2 * usize::from(!host_routed) + usize::from(!has_features)]
+    }
+
+    /// Whether requests may be discarded now.
+    #[inline]
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.levels.current() == 0 && self.beyond <= 0.0
+    }
+
+    /// The level, 0 for none, and its name.
+    #[must_use]
+    pub fn level(&self) -> (usize, &str) {
+        let level = self.levels.current();
+        (level, self.levels.name(level))
+    }
+
+    /// The load in percent of a core.
+    #[must_use]
+    pub fn cpu(&self) -> f64 {
+        self.average.value()
+    }
+
+    /// Whether the next request is discarded.
+    pub fn discards(&mut self, priority: u8, colour: Colour) -> bool {
+        if self.is_calm() {
+            return false;
+        }
+        let priority = priority.min(DRMP - 1);
+        let level = self.levels.current().checked_sub(1);
+        if let Some(at) = level
+            && let Some(settings) = self.settings.levels.get(at)
+        {
+            let class = settings.classes.iter().position(|class| {
+                (class.from_priority..=class.to_priority).contains(&priority)
+                    && class.colour.is_none_or(|wanted| wanted == colour)
+            });
+            if let Some(class) = class {
+                let share = settings.classes[class].discard.fraction().max(self.beyond);
+                return self
+                    .classes
+                    .get_mut(at)
+                    .and_then(|classes| classes.get_mut(class))
+                    .is_some_and(|discard| discard.next(share));
+            }
+        }
+        let yellow = u8::from(colour == Colour::Yellow);
+        let class = match self.settings.policy {
+            Policy::ColourWithinPriority => 2 * priority + yellow,
+            Policy::PriorityWithinColour => DRMP * yellow + priority,
+            Policy::PriorityOnly => priority,
+        };
+        self.discard.next(class, self.share.max(self.beyond))
+    }
+}
+
+/// Where the load comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Cpu {
+    /// CPU time that the thread has used since it began.
+    Used(Duration),
+    /// A load in percent, as somebody says.
+    Driven(f64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(level: f64, settings: &Overload) -> Congestion {
+        let mut congestion = Congestion::new(settings, 1);
+        congestion.sample(Instant::now(), Cpu::Driven(level), Counts::default());
+        congestion
+    }
+
+    fn gone(congestion: &mut Congestion, priority: u8, colour: Colour, count: usize) -> usize {
+        (0..count)
+            .filter(|_| congestion.discards(priority, colour))
+            .count()
+    }
+
+    #[test]
+    fn each_level_discards_its_share() {
+        let settings = Overload::default();
+        for (load, name, share) in [
+            (53.0, "normal", 0.0),
+            (54.0, "DOC", 0.05),
+            (60.0, "CL1", 0.25),
+            (66.0, "CL2", 0.5),
+            (72.0, "CL3", 0.9),
+        ] {
+            let mut congestion = at(load, &settings);
+            assert_eq!(congestion.level().1, name);
+            let gone = gone(&mut congestion, 10, Colour::Green, 10_000) as f64;
+            assert!((gone / 10_000.0 - share).abs() < 0.02, "{name}: {gone}");
+        }
+        let raised = Overload {
+            thresholds: crate::config::Thresholds::Raised,
+            ..settings
+        };
+        assert_eq!(at(68.9, &raised).level().1, "normal");
+        assert_eq!(at(87.0, &raised).level().1, "CL3");
+    }
+
+    #[test]
+    fn the_important_stay_and_the_yellow_go_first() {
+        for (policy, first) in [
+            (Policy::ColourWithinPriority, (10, Colour::Yellow)),
+            (Policy::PriorityWithinColour, (5, Colour::Yellow)),
+        ] {
+            let mut congestion = at(
+                60.0,
+                &Overload {
+                    policy,
+                    ..Overload::default()
+                },
+            );
+            let kinds = [
+                (0, Colour::Yellow),
+                (5, Colour::Yellow),
+                (10, Colour::Green),
+                (10, Colour::Yellow),
+            ];
+            let mut counts = [0; 4];
+            for _ in 0..5_000 {
+                for (count, (priority, colour)) in counts.iter_mut().zip(kinds) {
+                    *count += u32::from(congestion.discards(priority, colour));
+                }
+            }
+            let all: u32 = counts.iter().sum();
+            assert!((4_800..=5_200).contains(&all), "a quarter of all: {counts:?}");
+            assert_eq!(counts[0], 0, "priority 0 is spared");
+            let most = counts.iter().max().unwrap();
+            let index = counts.iter().position(|count| count == most).unwrap();
+            assert!(
+                kinds[index] == first || (first.0 == 5 && kinds[index] == (10, Colour::Yellow)),
+                "{counts:?}"
+            );
+            assert!(counts[2] < 300, "green of the same priority stays: {counts:?}");
+        }
+    }
+
+    #[test]
+    fn shares_can_be_given_by_class() {
+        let mut settings = Overload::default();
+        settings.levels[1].classes = vec![crate::config::ClassDiscard {
+            from_priority: 8,
+            to_priority: 15,
+            colour: Some(Colour::Yellow),
+            discard: settings::Percent::new(40.0),
+        }];
+        let mut congestion = at(61.0, &settings);
+        assert_eq!(gone(&mut congestion, 10, Colour::Yellow, 1_000), 400);
+    }
+
+    #[test]
+    fn the_hard_limit_sheds_without_load() {
+        let settings = Overload {
+            profile_mps: 10_000,
+            ..Overload::default()
+        };
+        let mut congestion = Congestion::new(&settings, 1);
+        let start = Instant::now();
+        let mut counts = Counts::default();
+        for n in 0..20u32 {
+            congestion.sample(start + Duration::from_millis(100) * n, Cpu::Driven(5.0), counts);
+            // 40,000 requests per second; each that is taken makes two messages.
+            for _ in 0..4_000 {
+                counts.offered += 1;
+                if !congestion.discards(10, Colour::Green) {
+                    counts.accepted += 1;
+                    counts.messages += 2;
+                }
+            }
+        }
+        assert_eq!(congestion.level().1, "normal");
+        let before = counts;
+        congestion.sample(start + Duration::from_secs(3), Cpu::Driven(5.0), counts);
+        assert!(before.messages < 2 * 26_500 + 8_000, "{before:?}");
+    }
+
+    #[test]
+    fn clients_are_asked_to_send_less_while_it_lasts() {
+        let mut congestion = at(60.0, &Overload::default());
+        let report = congestion.report_for(false, false).clone();
+        assert!(report.len() > congestion.report_for(false, true).len());
+        assert!(!congestion.report_for(true, true).is_empty());
+        let now = Instant::now() + Duration::from_secs(1);
+        congestion.sample(now, Cpu::Driven(10.0), Counts::default());
+        congestion.sample(now + Duration::from_secs(1), Cpu::Driven(10.0), Counts::default());
+        assert!(congestion.is_calm());
+        let over = congestion.report_for(false, false);
+        assert!(!over.is_empty() && *over != report, "the end is told as well");
+        congestion.sample(
+            now + Duration::from_secs(60),
+            Cpu::Driven(10.0),
+            Counts::default(),
+        );
+        assert!(congestion.report_for(false, false).is_empty());
+    }
+}

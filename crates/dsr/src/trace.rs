@@ -1,0 +1,124 @@
+//! Traces: transactions that fit a trigger point are written with all their messages, as text and as pcapng.
+//!
+//! Workers hand copies to the control thread through a bounded queue; what does not fit is counted, not waited
+//! for.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::SystemTime;
+
+use diameter::capture::Capture;
+use diameter::proto::{Dictionary, Message, text};
+
+use crate::config::Trace;
+
+/// Messages that wait to be written.
+pub(crate) const QUEUE: usize = 8192;
+
+/// A message to be written.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) at: SystemTime,
+    /// Position of the trigger point.
+    pub(crate) point: u8,
+    /// `request in`, `request out`, `answer in`, `answer out`.
+    pub(crate) what: &'static str,
+    pub(crate) peer: Box<str>,
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
+    pub(crate) message: Vec<u8>,
+}
+
+/// Writes records.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    files: BTreeMap<String, Files>,
+}
+
+#[derive(Debug)]
+struct Files {
+    capture: Capture<BufWriter<File>>,
+    log: BufWriter<File>,
+    left: u64,
+}
+
+impl Files {
+    fn open(directory: &Path, name: &str, messages: u64) -> io::Result<Self> {
+        std::fs::create_dir_all(directory)?;
+        let file = |ending: &str| File::create(directory.join(format!("{name}.{ending}")));
+        Ok(Self {
+            capture: Capture::new(BufWriter::new(file("pcapng")?))?,
+            log: BufWriter::new(file("log")?),
+            left: messages,
+        })
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return Ok(());
+        };
+        self.left = left;
+        let Record {
+            at,
+            what,
+            peer,
+            from,
+            to,
+            message,
+            ..
+        } = record;
+        self.capture
+            .message(*at, *from, *to, &[message], &format!("{what} {peer}"))?;
+        let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        write!(
+            self.log,
+            "# {}.{:06} {what} {peer} {from} > {to}\n",
+            since.as_secs(),
+            since.subsec_micros()
+        )?;
+        match Message::parse(message.as_slice()) {
+            Ok(message) => writeln!(self.log, "{}\n", text::print(&message, Dictionary::standard())),
+            Err(fault) => writeln!(self.log, "# {fault}\n"),
+        }
+    }
+}
+
+impl Writer {
+    /// Writes a record of the point at its position in `trace`. What cannot be written is logged once.
+    pub(crate) fn write(&mut self, trace: &Trace, record: &Record) {
+        let Some(point) = trace.points.get(usize::from(record.point)) else {
+            return;
+        };
+        if !self.files.contains_key(&point.name) {
+            match Files::open(&trace.directory, &point.name, point.messages) {
+                Ok(files) => {
+                    self.files.insert(point.name.clone(), files);
+                }
+                Err(error) => {
+                    let directory = trace.directory.display();
+                    return tracing::error!(%error, %directory, point = point.name, "trace cannot be written");
+                }
+            }
+        }
+        if let Some(files) = self.files.get_mut(&point.name)
+            && let Err(error) = files.write(record)
+        {
+            tracing::error!(%error, point = point.name, "trace cannot be written");
+            files.left = 0;
+        }
+    }
+
+    /// Hands what is buffered to the operating system; ends the files of points that are gone.
+    pub(crate) fn flush(&mut self, trace: &Trace) {
+        self.files.retain(|name, files| {
+            let flushed = files.capture.flush().and_then(|()| files.log.flush());
+            if let Err(error) = flushed {
+                tracing::error!(%error, point = name, "trace cannot be written");
+            }
+            trace.points.iter().any(|point| point.name == *name)
+        });
+    }
+}
