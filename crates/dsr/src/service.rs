@@ -476,6 +476,18 @@ impl Running {
         self.shared.indicators.lock().clone()
     }
 
+    /// The congestion level of a message processor; 0 for none.
+    #[must_use]
+    pub fn congestion_level(&self, worker: usize) -> usize {
+        self.shared.gauges.get(worker).map_or(0, Gauges::level)
+    }
+
+    /// The open connections of a message processor.
+    #[must_use]
+    pub fn connections_of(&self, worker: usize) -> i64 {
+        self.shared.gauges.get(worker).map_or(0, Gauges::connections)
+    }
+
     /// Has a message processor take this for its CPU load in percent, instead of what is measured; none: what
     /// is measured. For drills and tests.
     pub fn drive_load(&self, worker: usize, load: Option<f64>) {

@@ -73,9 +73,9 @@ impl Files {
         self.capture
             .message(*at, *from, *to, &[message], &format!("{what} {peer}"))?;
         let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        write!(
+        writeln!(
             self.log,
-            "# {}.{:06} {what} {peer} {from} > {to}\n",
+            "# {}.{:06} {what} {peer} {from} > {to}",
             since.as_secs(),
             since.subsec_micros()
         )?;

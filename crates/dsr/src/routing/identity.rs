@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(
             is(|b| {
                 b.group(known::USER_IDENTITY, |g| {
-                    drop(g.put(known::MSISDN, &[0x94, 0x71, 0xf0]))
+                    g.put(known::MSISDN, &[0x94, 0x71, 0xf0]);
                 });
             }),
             Some("49170".to_owned())

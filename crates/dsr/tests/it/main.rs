@@ -1,6 +1,11 @@
 //! The router over real sockets, as its peers meet it.
 
+mod applications;
+mod cluster;
 mod freediameter;
+mod hiding;
+mod overload;
 mod relay;
 mod routing;
 mod support;
+mod watching;

@@ -3,20 +3,13 @@
 use diameter::proto::known::{self, command};
 use diameter::proto::{CommandFlags, ResultCode};
 use dsr::Event;
-use testpeer::diameter::Peer;
 
 use crate::support::{
-    MME, available, client, config, counted, one_list, routing, run, ulr, ulr_to, ulr_with, until, world,
+    MME, answered, available, client, config, counted, one_list, routing, run, ulr, ulr_to, ulr_with, until,
+    world,
 };
 
 const HSS: [&str; 2] = ["hss1.example", "hss2.example"];
-
-async fn answered(mme: &mut Peer, server: &mut Peer) {
-    let request = server.expect(command::UPDATE_LOCATION).await;
-    server.answer(&request, ResultCode::SUCCESS).await;
-    mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
-        .await;
-}
 
 #[test]
 fn rules_decide_and_change_while_running() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::ApplicationId;
-use diameter::proto::{MessageBuilder, MessageMut};
+use diameter::proto::{MessageBuilder, MessageMut, ResultCode};
 use dsr::config::{DynamicPeers, LocalNode, Peer as PeerConfig};
 use dsr::{Config, Event, Running};
 use testpeer::diameter::Peer;
@@ -50,20 +50,39 @@ pub(crate) fn config() -> Config {
 
 /// The configuration with this section of routing, as YAML.
 pub(crate) fn routing(config: &mut Config, yaml: &str) {
-    let text = format!("routing:\n{yaml}");
-    let read: OnlyRouting = settings::from_str(&text, "routing").unwrap_or_else(|report| panic!("{report}"));
+    let read = parse(&format!("routing:\n{yaml}"), config);
     config.routing = read.routing;
     let mut faults = settings::Faults::default();
     settings::Validate::validate(config, &mut faults);
     assert!(faults.is_empty(), "{:?}", faults.into_vec());
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct OnlyRouting {
-    routing: dsr::config::Routing,
+/// The configuration with these sections, as YAML: those below `routing` in the file's order of keys.
+pub(crate) fn read(base: Config, yaml: &str) -> Config {
+    let read = parse(yaml, &base);
+    Config {
+        routing: read.routing,
+        applications: read.applications,
+        overload: read.overload,
+        topology_hiding: read.topology_hiding,
+        indicators: read.indicators,
+        trace: read.trace,
+        ..base
+    }
 }
 
-impl settings::Validate for OnlyRouting {}
+/// Parses sections, with peers by name only.
+fn parse(yaml: &str, base: &Config) -> Config {
+    let named = base
+        .peers
+        .iter()
+        .map(|peer| format!("\n  - {{host: {}}}", peer.host));
+    let peers: String = match yaml.starts_with("peers:") || base.peers.is_empty() {
+        true => String::new(),
+        false => format!("peers:{}\n", named.collect::<String>()),
+    };
+    settings::from_str(&format!("{peers}{yaml}"), "test").unwrap_or_else(|report| panic!("{report}"))
+}
 
 /// A server that waits to be connected to.
 pub(crate) struct Waiting {
@@ -167,6 +186,16 @@ pub(crate) async fn until(mut done: impl FnMut() -> bool) {
 /// Waits until something has happened so often.
 pub(crate) async fn counted(dsr: &Running, event: Event, count: u64) {
     until(|| dsr.count(event) >= count).await;
+}
+
+/// The server answers the next request; the client gets the answer. The request as the server saw it.
+pub(crate) async fn answered(client: &mut Peer, server: &mut Peer) -> MessageMut {
+    let request = server.expect(command::UPDATE_LOCATION).await;
+    server.answer(&request, ResultCode::SUCCESS).await;
+    client
+        .expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+        .await;
+    request
 }
 
 /// An Update-Location-Request for this subscriber, to be completed.

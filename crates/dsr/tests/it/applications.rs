@@ -1,0 +1,175 @@
+//! Applications inside the router, redirects, copies.
+
+use std::io::Write as _;
+
+use diameter::proto::known::{self, command};
+use diameter::proto::{CommandFlags, ResultCode};
+use dsr::Event;
+
+use crate::support::{
+    MME, answered, client, config, counted, one_list, read, run, ulr, ulr_with, until, world,
+};
+
+const HSS: [&str; 2] = ["hss1.example", "hss2.example"];
+
+fn rbar(file: &str) -> String {
+    format!(
+        "applications:
+  - name: resolve
+    rbar:
+      lookups: [{{applications: [16777251], identities: [imsi, msisdn]}}]
+      destinations:
+        - {{name: one, host: hss1.example}}
+        - {{name: two, host: hss2.example, realm: two.example}}
+      ranges:
+        - {{identity: imsi, start: '00101', end: '00101', destination: one}}
+      file: {file}
+      onInvalidIdentity: {{answer: {{resultCode: 5001, message: who}}}}
+      onNoMatch: {{destination: two}}
+routing:
+  applicationRouteTables:
+    - name: default
+      rules:
+        - {{when: {{commands: [316]}}, action: {{application: resolve}}}}
+        - {{when: {{commands: [321]}}, action: abandon}}
+"
+    )
+}
+
+#[test]
+fn ranges_decide_and_are_read_again_when_their_file_changes() {
+    run(async {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "imsi,001010000000000,001010000000099,two").unwrap();
+        let path = file.path().display().to_string();
+        let (dsr, _servers, mut peers) = world(read(config(), &rbar(&path)), HSS, "").await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("001010000000100").as_bytes()).await;
+        let request = answered(&mut mme, &mut peers[0]).await;
+        assert_eq!(request.require(known::DESTINATION_HOST).unwrap(), HSS[0]);
+        assert_eq!(request.require(known::DESTINATION_REALM).unwrap(), "epc.example");
+        assert_eq!(request.require(known::ROUTE_RECORD).unwrap(), MME);
+        // The longer range, and what no range holds.
+        for user in ["001010000000001", "999990000000001"] {
+            mme.send(ulr(user).as_bytes()).await;
+            let request = answered(&mut mme, &mut peers[1]).await;
+            assert_eq!(request.require(known::DESTINATION_HOST).unwrap(), HSS[1]);
+            assert_eq!(request.require(known::DESTINATION_REALM).unwrap(), "two.example");
+        }
+        mme.send(ulr("nobody").as_bytes()).await;
+        let answer = mme
+            .expect_result(command::UPDATE_LOCATION, ResultCode(5001))
+            .await;
+        assert_eq!(answer.require(known::ERROR_MESSAGE).unwrap(), "who");
+        assert_eq!((dsr.count(Event::Resolved), dsr.count(Event::ResolvedTo)), (4, 3));
+
+        writeln!(file, "imsi,001020000000000,001020000000099,one").unwrap();
+        until(|| dsr.snapshot().version > 1).await;
+        loop {
+            mme.send(ulr("001020000000001").as_bytes()).await;
+            let (first, second) = peers.split_at_mut(1);
+            let arrived = tokio::select! {
+                request = first[0].expect(command::UPDATE_LOCATION) => {
+                    first[0].answer(&request, ResultCode::SUCCESS).await;
+                    true
+                }
+                request = second[0].expect(command::UPDATE_LOCATION) => {
+                    second[0].answer(&request, ResultCode::SUCCESS).await;
+                    false
+                }
+            };
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+            if arrived {
+                break;
+            }
+        }
+        // A file with a mistake changes nothing.
+        writeln!(file, "imsi,00102,").unwrap();
+        mme.send(ulr("001020000000001").as_bytes()).await;
+        answered(&mut mme, &mut peers[0]).await;
+        let broken = dsr.snapshot().config.as_ref().clone();
+        assert!(dsr.reload(&broken).unwrap_err().contains("line 3"));
+    });
+}
+
+#[test]
+fn a_lost_destination_of_a_resolved_request_is_answered() {
+    run(async {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        let (dsr, _servers, mut peers) = world(read(config(), &rbar(&path)), HSS, "").await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("001010000000100").as_bytes()).await;
+        peers[0].expect(command::UPDATE_LOCATION).await;
+        peers.remove(0).break_off();
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+    });
+}
+
+#[test]
+fn redirects_are_followed_when_wanted() {
+    run(async {
+        let rules = format!("{}  followRedirects: true\n", one_list(&HSS[..1]));
+        let (dsr, _servers, mut peers) = world(config(), HSS, &rules).await;
+        let mut mme = client(&dsr, MME).await;
+        let redirect = |hbh: u32, host: &str| {
+            format!(
+                "ULA app=16777251 flags=PE hbh={hbh} {{ Session-Id = \"x\" Result-Code = 3006 Redirect-Host = \
+                 \"aaa://nobody.example:3868\" Redirect-Host = \"aaa://{host}:3868;transport=tcp\" }}"
+            )
+        };
+        mme.send(ulr("1").as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0]
+            .send_text(&redirect(request.hop_by_hop(), "HSS2.example"))
+            .await;
+        let request = answered(&mut mme, &mut peers[1]).await;
+        assert!(!request.flags().contains(CommandFlags::RETRANSMITTED));
+        assert_eq!(dsr.count(Event::Redirected), 1);
+        // Nobody of that name is connected: the client may know more.
+        mme.send(ulr("1").as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0]
+            .send_text(&redirect(request.hop_by_hop(), "hss9.example"))
+            .await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::REDIRECT_INDICATION)
+            .await;
+    });
+}
+
+#[test]
+fn a_copy_goes_to_its_list_and_nobody_waits_for_its_answer() {
+    run(async {
+        let rules = one_list(&HSS).replace(
+            "rules: [{action: {routeList: all}}]",
+            "rules: [{action: {routeList: all}, copyTo: copies}]",
+        );
+        let rules = rules.replace(
+            "  routeLists:\n",
+            "  routeLists:\n    - {name: copies, groups: [hss2.example]}\n",
+        );
+        let (dsr, _servers, mut peers) = world(config(), HSS, &rules).await;
+        let mut mme = client(&dsr, MME).await;
+        let request = ulr_with("1", |b| {
+            b.put(known::DRMP, 3);
+        });
+        mme.send(request.as_bytes()).await;
+        let copy = peers[1].expect(command::UPDATE_LOCATION).await;
+        assert_eq!(
+            copy.as_bytes()[20..request.as_bytes().len()],
+            request.as_bytes()[20..]
+        );
+        peers[1].answer(&copy, ResultCode::TOO_BUSY).await;
+        counted(&dsr, Event::CopyAnswered, 1).await;
+        answered(&mut mme, &mut peers[0]).await;
+        // Request, copy, answer; the answer to the copy is not one.
+        assert_eq!((dsr.count(Event::Message), dsr.count(Event::Copied)), (3, 1));
+        // A copy that is lost is nobody's loss.
+        mme.send(request.as_bytes()).await;
+        peers[1].expect(command::UPDATE_LOCATION).await;
+        peers.remove(1).break_off();
+        answered(&mut mme, &mut peers[0]).await;
+    });
+}

@@ -1,0 +1,124 @@
+//! Message processors of one router: workers that place connections, processes that forward to one another.
+
+use diameter::proto::ResultCode;
+use diameter::proto::known::command;
+use dsr::config::{LocalNode, Peer as PeerConfig};
+use dsr::{Config, Event, Running};
+
+use crate::support::{Waiting, answered, available, client, config, run, ulr_to, until};
+
+fn named(name: &str) -> Config {
+    let base = config();
+    Config {
+        local_nodes: vec![LocalNode {
+            host: name.to_owned(),
+            ..base.local_nodes[0].clone()
+        }],
+        ..base
+    }
+}
+
+#[test]
+fn siblings_forward_to_one_another_and_not_in_circles() {
+    run(async {
+        let (first, second) = ("mp1.example", "mp2.example");
+        let hss = Waiting::new("hss.example").await;
+        // The second has the HSS's connection.
+        let mut config = named(second);
+        config.peers = vec![
+            hss.peer(),
+            PeerConfig {
+                host: first.to_owned(),
+                sibling: true,
+                ..PeerConfig::default()
+            },
+        ];
+        let two = dsr::start(config).unwrap();
+        let mut server = hss.connected(&two).await;
+        let mut config = named(first);
+        config.peers = vec![
+            PeerConfig {
+                host: second.to_owned(),
+                addresses: vec![two.addresses()[0]],
+                sibling: true,
+                ..PeerConfig::default()
+            },
+            PeerConfig {
+                host: "hss.example".to_owned(),
+                via: second.to_owned(),
+                ..PeerConfig::default()
+            },
+        ];
+        let one = dsr::start(config).unwrap();
+        available(&one, second).await;
+        available(&two, first).await;
+        let mut mme = client(&one, "mme.example").await;
+        mme.send(ulr_to("hss.example").as_bytes()).await;
+        let request = answered(&mut mme, &mut server).await;
+        let path = request
+            .avps()
+            .flatten()
+            .filter(|avp| avp.is(diameter::proto::known::ROUTE_RECORD));
+        assert_eq!(path.count(), 2, "the client and the first message processor");
+        // The other way: a client that the second does not know is asked for at its siblings.
+        server.send(ulr_to("mme.example").as_bytes()).await;
+        answered(&mut server, &mut mme).await;
+        // Nobody knows this one; nobody asks for ever.
+        server.send(ulr_to("nobody.example").as_bytes()).await;
+        server
+            .expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        assert_eq!(one.count(Event::Loop) + two.count(Event::Loop), 0);
+        // The link between the processors is lost: an answer all the same.
+        mme.send(ulr_to("hss.example").as_bytes()).await;
+        server.expect(command::UPDATE_LOCATION).await;
+        tokio::task::spawn_blocking(move || two.stop())
+            .await
+            .unwrap()
+            .unwrap();
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+    });
+}
+
+fn workers_of(dsr: &Running) -> Vec<i64> {
+    (0..2).map(|worker| dsr.connections_of(worker)).collect()
+}
+
+#[test]
+fn connections_are_spread_and_kept_away_from_a_congested_processor() {
+    run(async {
+        let mut two = config();
+        two.workers = 2;
+        let dsr = dsr::start(two).unwrap();
+        let mut clients = Vec::new();
+        for n in 0..20 {
+            clients.push(client(&dsr, &format!("mme{n}.example")).await);
+        }
+        assert_eq!(
+            workers_of(&dsr),
+            [10, 10],
+            "whoever accepted them, they are spread evenly"
+        );
+        dsr.drive_load(0, Some(62.0));
+        until(|| dsr.congestion_level(0) == 2).await;
+        for n in 20..30 {
+            clients.push(client(&dsr, &format!("mme{n}.example")).await);
+        }
+        assert_eq!(workers_of(&dsr), [10, 20]);
+        until(|| dsr.alarms().active().iter().any(|alarm| alarm.number == 5005)).await;
+        // What it has, it keeps; and it is used again when it has recovered.
+        dsr.drive_load(0, Some(5.0));
+        until(|| dsr.congestion_level(0) == 0).await;
+        for n in 30..40 {
+            clients.push(client(&dsr, &format!("mme{n}.example")).await);
+        }
+        assert_eq!(workers_of(&dsr), [20, 20]);
+        for mme in &mut clients {
+            mme.send(ulr_to("nobody.example").as_bytes()).await;
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+                .await;
+        }
+        until(|| dsr.alarms().active().iter().all(|alarm| alarm.number != 5005)).await;
+    });
+}

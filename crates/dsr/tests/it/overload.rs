@@ -1,0 +1,221 @@
+//! Rates, levels of overload (driven, not measured), reports to clients.
+
+use diameter::proto::known::{self, command};
+use diameter::proto::overload::doic::{LOSS, Report, ReportType, SupportedFeatures};
+use diameter::proto::{MessageMut, ResultCode};
+use dsr::{Event, Running};
+use testpeer::diameter::Peer;
+
+use crate::support::{MME, answered, client, config, one_list, read, run, ulr, ulr_with, until, world};
+
+const HSS: [&str; 1] = ["hss1.example"];
+
+async fn at_level(dsr: &Running, load: f64, level: u64) {
+    dsr.drive_load(0, Some(load));
+    until(|| dsr.congestion_level(0) as u64 == level).await;
+}
+
+/// Sends `count` requests; how many were relayed. The rest was answered DIAMETER_TOO_BUSY.
+async fn relayed(mme: &mut Peer, hss: &mut Peer, request: &MessageMut, count: usize) -> usize {
+    let mut relayed = 0;
+    for _ in 0..count {
+        mme.send(request.as_bytes()).await;
+        tokio::select! {
+            biased;
+            answer = mme.expect(command::UPDATE_LOCATION) => {
+                assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 3004);
+            }
+            request = hss.expect(command::UPDATE_LOCATION) => {
+                relayed += 1;
+                hss.answer(&request, ResultCode::SUCCESS).await;
+                mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS).await;
+            }
+        }
+    }
+    relayed
+}
+
+#[test]
+fn discards_follow_the_percentages_of_the_level() {
+    run(async {
+        let (dsr, _servers, mut peers) = world(config(), HSS, &one_list(&HSS)).await;
+        let mut mme = client(&dsr, MME).await;
+        let low = ulr("1");
+        let high = ulr_with("1", |b| {
+            b.put(known::DRMP, 0);
+        });
+        assert_eq!(relayed(&mut mme, &mut peers[0], &low, 50).await, 50);
+        let before = dsr.count(Event::Message);
+        // The share is one of all requests: what the important do not give, the others do.
+        for (load, level, least, most) in [
+            (55.0, 1, 370, 390),
+            (61.0, 2, 290, 310),
+            (67.0, 3, 190, 210),
+            (75.0, 4, 15, 50),
+        ] {
+            at_level(&dsr, load, level).await;
+            let passed = relayed(&mut mme, &mut peers[0], &low, 400).await;
+            assert!((least..=most).contains(&passed), "level {level}: {passed}");
+            // The most important are not discarded, whatever the level.
+            assert_eq!(relayed(&mut mme, &mut peers[0], &high, 20).await, 20);
+        }
+        let discarded = dsr.count(Event::OverloadDiscarded);
+        assert_eq!(
+            dsr.count(Event::Message) - before,
+            2 * (4 * 420 - discarded),
+            "what overload control discards is no message in the sense of MPS"
+        );
+        // Watchdogs pass at any level.
+        mme.send_text("DWR { Origin-Host = \"mme.example\" Origin-Realm = \"epc.example\" }")
+            .await;
+        mme.expect_result(command::DEVICE_WATCHDOG, ResultCode::SUCCESS)
+            .await;
+        // Down again, after the abatement time.
+        at_level(&dsr, 40.0, 0).await;
+        assert_eq!(relayed(&mut mme, &mut peers[0], &low, 50).await, 50);
+    });
+}
+
+#[test]
+fn discards_can_be_silent_and_by_class() {
+    run(async {
+        let settings = "overload:
+  answer: {resultCode: 0}
+  levels:
+    - name: DOC
+      discard: 0%
+      classes: [{fromPriority: 8, toPriority: 15, discard: 100%}]
+";
+        let (dsr, _servers, mut peers) = world(read(config(), settings), HSS, &one_list(&HSS)).await;
+        let mut mme = client(&dsr, MME).await;
+        at_level(&dsr, 55.0, 1).await;
+        mme.send(ulr("1").as_bytes()).await;
+        crate::support::counted(&dsr, Event::OverloadDiscarded, 1).await;
+        mme.send(
+            ulr_with("1", |b| {
+                b.put(known::DRMP, 7);
+            })
+            .as_bytes(),
+        )
+        .await;
+        answered(&mut mme, &mut peers[0]).await;
+    });
+}
+
+#[test]
+fn clients_that_ask_are_told_to_send_less() {
+    run(async {
+        let (dsr, _servers, mut peers) = world(config(), HSS, &one_list(&HSS)).await;
+        let mut mme = client(&dsr, MME).await;
+        let able = ulr_with("1", |b| {
+            b.put(known::DRMP, 0);
+            SupportedFeatures { vector: LOSS }.write(b);
+        });
+        mme.send(able.as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0].answer(&request, ResultCode::SUCCESS).await;
+        let calm = mme.expect(command::UPDATE_LOCATION).await;
+        assert_eq!(Report::all(&calm).count(), 0);
+        at_level(&dsr, 61.0, 2).await;
+        mme.send(able.as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0].answer(&request, ResultCode::SUCCESS).await;
+        let answer = mme.expect(command::UPDATE_LOCATION).await;
+        let reports: Vec<Report> = Report::all(&answer).collect();
+        assert_eq!(reports.len(), 1);
+        assert_eq!((reports[0].kind, reports[0].reduction), (ReportType::Realm, 25));
+        assert!(SupportedFeatures::of(&answer).is_some());
+        assert_eq!(answer.as_bytes().len(), answer.header().length as usize);
+        // A server that reports itself is heard instead.
+        mme.send(able.as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0]
+            .send_text(&format!(
+                "ULA app=16777251 flags=P hbh={} {{ Session-Id = \"x\" Result-Code = 2001 OC-Supported-Features = {{ }} \
+                 OC-OLR = {{ OC-Sequence-Number = 1 OC-Report-Type = 0 OC-Reduction-Percentage = 77 }} }}",
+                request.hop_by_hop()
+            ))
+            .await;
+        let answer = mme.expect(command::UPDATE_LOCATION).await;
+        let reports: Vec<Report> = Report::all(&answer).collect();
+        assert_eq!((reports.len(), reports[0].reduction), (1, 77));
+        // Who does not ask is not told.
+        mme.send(
+            ulr_with("1", |b| {
+                b.put(known::DRMP, 0);
+            })
+            .as_bytes(),
+        )
+        .await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0].answer(&request, ResultCode::SUCCESS).await;
+        assert_eq!(
+            Report::all(&mme.expect(command::UPDATE_LOCATION).await).count(),
+            0
+        );
+    });
+}
+
+#[test]
+fn a_connection_keeps_to_its_maximum_and_others_do_not_suffer() {
+    run(async {
+        let mut config = config();
+        config.ingress.maximum = 10;
+        let (dsr, _servers, mut peers) = world(config, HSS, &one_list(&HSS)).await;
+        let mut mme = client(&dsr, MME).await;
+        let mut other = client(&dsr, "other.example").await;
+        // One at once, and ten per second: most of a hundred in a row are refused.
+        for _ in 0..100 {
+            mme.send(ulr("1").as_bytes()).await;
+        }
+        until(|| dsr.count(Event::Request) == 100).await;
+        assert!(dsr.count(Event::IngressDiscarded) > 50);
+        other.send(ulr("1").as_bytes()).await;
+        loop {
+            let request = peers[0].expect(command::UPDATE_LOCATION).await;
+            peers[0].answer(&request, ResultCode::SUCCESS).await;
+            if request.require(known::ROUTE_RECORD).unwrap() == "other.example" {
+                break;
+            }
+        }
+        other
+            .expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+            .await;
+    });
+}
+
+#[test]
+fn a_throttle_group_that_has_its_fill_is_gone_round() {
+    run(async {
+        let hosts = ["hss1.example", "hss2.example"];
+        let settings = "peers: []\nthrottleGroups: []\n";
+        let (dsr, _servers, mut peers) = world(read(config(), settings), hosts, &one_list(&hosts)).await;
+        let mut next = dsr.snapshot().config.as_ref().clone();
+        next.throttle_groups = vec![dsr::config::ThrottleGroup {
+            name: "first".to_owned(),
+            peers: vec![hosts[0].to_owned()],
+            rate: 1,
+            ..dsr::config::ThrottleGroup::default()
+        }];
+        let version = dsr.snapshot().version;
+        dsr.reload(&next).unwrap();
+        assert!(dsr.snapshot().version > version);
+        let mut mme = client(&dsr, MME).await;
+        // One per second goes to the first, the rest to the second.
+        let mut second = 0;
+        let (a, b) = peers.split_at_mut(1);
+        while second < 10 {
+            mme.send(ulr("1").as_bytes()).await;
+            tokio::select! {
+                request = a[0].expect(command::UPDATE_LOCATION) => a[0].answer(&request, ResultCode::SUCCESS).await,
+                request = b[0].expect(command::UPDATE_LOCATION) => {
+                    second += 1;
+                    b[0].answer(&request, ResultCode::SUCCESS).await;
+                }
+            }
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+        }
+        assert!(dsr.count(Event::Throttled) >= 10);
+    });
+}
