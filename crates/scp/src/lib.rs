@@ -1,8 +1,32 @@
 //! The Service Communication Proxy: indirect communication of network functions, Models C and D
 //! (TS 29.500 §6.10, TS 23.501 annex E).
+//!
+//! A tour, from the wire inwards:
+//! * [`service`] wires everything into a runnable; the way of a request is on one screen in its `worker`, the
+//!   attempts at producers are in `attempt`.
+//! * [`target`]: what a request says of where it is to go.
+//! * `protection`: rates, overload, outliers, circuits, and what producers tell of their load.
+//! * [`network`]: the producers that are known, as immutable snapshots. `peers` learns them from NRFs, and
+//!   asks NRFs for consumers that delegate their discovery; [`discovery`] remembers the answers.
+//! * [`selection`] and [`routing`]: who is chosen, and whether another may be tried.
+//! * [`mediation`]: an operator's rules at four points of the way.
+//! * [`config`]: every setting, documented where it is defined. [`events`]: what is counted.
 
+pub mod config;
 pub mod discovery;
+pub mod error;
+pub mod events;
+mod live;
 pub mod mediation;
 pub mod network;
+mod peers;
+mod protection;
 pub mod routing;
 pub mod selection;
+pub mod service;
+pub mod target;
+
+pub use config::Config;
+pub use error::StartError;
+pub use live::KEYS;
+pub use service::{Running, start};

@@ -4,6 +4,7 @@
 mod dsr;
 mod nrf;
 mod sbi;
+mod scp;
 
 use std::net::SocketAddr;
 
@@ -117,6 +118,8 @@ macro_rules! table {
 table! {
     /// Network repository function (TS 29.510): who is there, and who may ask whom.
     nrf: ::nrf::Config;
+    /// Service communication proxy (TS 29.500): indirect communication, Models C and D.
+    scp: ::scp::Config;
     /// Diameter signaling router (RFC 6733): who gets which request.
     dsr: ::dsr::Config;
 }

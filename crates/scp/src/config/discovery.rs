@@ -1,0 +1,63 @@
+//! Delegated discovery.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
+
+/// Who is asked first for the producers of a request that carries discovery parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Order {
+    /// Only the NRF.
+    #[default]
+    Nrf,
+    /// The NRF; what this SCP has learned when no NRF answers ("NRF followed by SCP").
+    NrfThenScp,
+    /// What this SCP has learned; the NRF when it knows none that fits ("SCP followed by NRF").
+    ScpThenNrf,
+}
+
+/// Delegated discovery (TS 29.500 §6.10.3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Discovery {
+    /// Who is asked first.
+    pub order: Order,
+    /// Whether every request is discovered with an exchange of its own at the NRF: nothing is remembered.
+    pub enforce_req_specific_svc_discovery: bool,
+    /// Answers a worker remembers at most, each as long as the NRF says (`validityPeriod`).
+    pub cache_size: usize,
+    /// Longest time an answer is remembered, whatever the NRF says.
+    pub max_validity: Period,
+    /// How long it is remembered that nothing was found.
+    pub empty_validity: Period,
+    /// How long an NRF may take to answer.
+    pub timeout: Period,
+    /// Questions that may wait for an answer at the same time, per worker; more are refused.
+    pub max_waiting: usize,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        Self {
+            order: Order::default(),
+            enforce_req_specific_svc_discovery: false,
+            cache_size: 100_000,
+            max_validity: Period::from_secs(3_600),
+            empty_validity: Period::from_secs(1),
+            timeout: Period::from_secs(1),
+            max_waiting: 10_000,
+        }
+    }
+}
+
+impl Validate for Discovery {
+    fn validate(&self, faults: &mut Faults) {
+        if self.cache_size == 0 {
+            faults.at("cacheSize").say("is 0", "at least 1");
+        }
+        if self.timeout.is_zero() {
+            faults.at("timeout").say("is 0", "a period such as 1s");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Every setting of an SCP; a file per topic.
+
+mod discovery;
+mod nrf;
+mod protection;
+
+pub use discovery::{Discovery, Order};
+pub use nrf::{AuditMode, Nrf};
+pub use protection::{
+    ConsumerKey, ConsumerRate, OverloadStep, Priorities, PriorityRule, ProducerRate, Protection,
+};
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use settings::{Faults, Listen, Validate};
+
+use crate::mediation::{Engine, RuleSet};
+use crate::network::Producer;
+use crate::routing::{Places, ServicePolicy};
+
+/// Settings of an SCP. Defaults run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Config {
+    /// NF instance id of this SCP, a UUID.
+    pub nf_instance_id: String,
+    /// FQDN of this SCP: its name in `Via` and `Server`, and in its own load and overload information.
+    pub fqdn: String,
+    /// Addresses of the service-based interface.
+    pub listen: Listen,
+    /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
+    #[schemars(extend("format" = "socket-address"))]
+    pub admin: SocketAddr,
+    /// Worker threads, each with listeners and connections of its own. 0: one per core.
+    pub workers: usize,
+    /// Cores the workers are pinned to; empty: not pinned.
+    pub cores: Vec<usize>,
+    /// Root of this SCP's own URIs (`http://scp.example.org:8020`), for the NRF's notifications. Empty: of the
+    /// first listen address.
+    pub api_root: String,
+    /// TLS of the service-based interface; absent: cleartext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<sbi::tls::TlsFiles>,
+    /// TLS of the connections this SCP makes; absent: only cleartext peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_tls: Option<sbi::tls::TlsFiles>,
+    /// Limits of the server.
+    pub server: sbi::server::ServerConfig,
+    /// Connections to producers, NRFs and other SCPs.
+    pub client: sbi::client::ClientConfig,
+    /// Where this SCP is.
+    pub places: Places,
+    /// What may be done for the requests of each service; the first policy that names a service counts.
+    pub policies: Vec<ServicePolicy>,
+    /// NF profiles (TS 29.510 `NFProfile`) that are known without an NRF.
+    pub producers: Vec<Value>,
+    /// NRFs from which the network is learned.
+    pub nrf: Nrf,
+    /// Delegated discovery (Model D).
+    pub discovery: Discovery,
+    /// API roots of the SCPs through which producers of other regions are reached, by the region's name in
+    /// `places.regions`, in order of preference.
+    pub next_hops: BTreeMap<String, Vec<String>>,
+    /// Whether requests to authorities that no known profile has are forwarded; otherwise they are refused.
+    pub forward_to_unknown: bool,
+    /// Whether a 307 or 308 of a producer is followed here; otherwise the consumer gets it.
+    pub follow_redirects: bool,
+    /// SCPs that a request may still pass when it has no `3gpp-Sbi-Max-Forward-Hops` of its own; 1 to 99.
+    pub max_forward_hops: u8,
+    /// Limits, overload and priorities.
+    pub protection: Protection,
+    /// Rules that change, refuse or steer messages.
+    pub mediation: RuleSet,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            nf_instance_id: "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b20".to_owned(),
+            fqdn: "scp.signalbox.local".to_owned(),
+            listen: Listen::local(8020),
+            admin: SocketAddr::from(([127, 0, 0, 1], 9020)),
+            workers: 0,
+            cores: Vec::new(),
+            api_root: String::new(),
+            tls: None,
+            client_tls: None,
+            server: sbi::server::ServerConfig::default(),
+            client: sbi::client::ClientConfig {
+                user_agent: "SCP".to_owned(),
+                ..sbi::client::ClientConfig::default()
+            },
+            places: Places::default(),
+            policies: Vec::new(),
+            producers: Vec::new(),
+            nrf: Nrf::default(),
+            discovery: Discovery::default(),
+            next_hops: BTreeMap::new(),
+            forward_to_unknown: true,
+            follow_redirects: false,
+            max_forward_hops: 10,
+            protection: Protection::default(),
+            mediation: RuleSet::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Root of this SCP's own URIs.
+    #[must_use]
+    pub fn root(&self) -> String {
+        if !self.api_root.is_empty() {
+            return self.api_root.trim_end_matches('/').to_owned();
+        }
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        match self.listen.first() {
+            Some(address) => format!("{scheme}://{address}"),
+            None => format!("{scheme}://localhost"),
+        }
+    }
+}
+
+/// Whether a text is an API root.
+pub(crate) fn check_root(faults: &mut Faults, at: &str, root: &str) {
+    if root.parse::<sbi::client::Origin>().is_err() {
+        faults
+            .at(at)
+            .say(format!("`{root}` is not an API root"), "http://host:port");
+    }
+}
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        let id = &self.nf_instance_id;
+        if id.len() != 36 || !id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
+            faults.at("nfInstanceId").say(
+                "is not a UUID",
+                "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
+            );
+        }
+        if self.fqdn.is_empty()
+            || !self
+                .fqdn
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
+        {
+            faults.at("fqdn").say("is not a host name", "scp1.example.org");
+        }
+        if self.listen.first().is_none() {
+            faults
+                .at("listen")
+                .say("is empty", "at least one address such as 127.0.0.1:8020");
+        }
+        if !self.api_root.is_empty() {
+            check_root(faults, "apiRoot", &self.api_root);
+        }
+        for (i, policy) in self.policies.iter().enumerate() {
+            for (member, expected) in policy.faults() {
+                faults
+                    .at(format!("policies[{i}].{member}"))
+                    .say("is out of range", expected);
+            }
+        }
+        for (i, profile) in self.producers.iter().enumerate() {
+            if let Err(error) = Producer::from_value(profile) {
+                faults
+                    .at(format!("producers[{i}]"))
+                    .say(error.to_string(), "an NFProfile of TS 29.510");
+            }
+        }
+        for (region, hops) in &self.next_hops {
+            if !self.places.regions.contains_key(region) {
+                faults
+                    .at(format!("nextHops.{region}"))
+                    .say("is no region of `places.regions`", "the name of a region there");
+            }
+            for (i, root) in hops.iter().enumerate() {
+                check_root(faults, &format!("nextHops.{region}[{i}]"), root);
+            }
+        }
+        if !(1..=99).contains(&self.max_forward_hops) {
+            faults.at("maxForwardHops").say("is out of range", "1 to 99");
+        }
+        if let Err(mistakes) = Engine::compile(&self.mediation) {
+            for fault in mistakes {
+                faults
+                    .at(format!("mediation.{}", fault.path))
+                    .say(fault.message, "see docs/scp.md");
+            }
+        }
+        faults.within("nrf", &self.nrf);
+        faults.within("discovery", &self.discovery);
+        faults.within("protection", &self.protection);
+    }
+}

@@ -1,0 +1,84 @@
+//! Where the network is learned.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
+
+/// How the audit asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AuditMode {
+    /// List retrieval and profile by profile (Nnrf_NFManagement).
+    #[default]
+    #[serde(rename = "nnrf-mgmt")]
+    Management,
+    /// One discovery per NF type (Nnrf_NFDiscovery).
+    #[serde(rename = "nnrf-disc")]
+    Discovery,
+}
+
+/// The NRFs and what is learned of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Nrf {
+    /// API roots of the NRFs of the set, in order of preference; the next is asked when one does not answer.
+    /// Empty: no NRF, only `producers`.
+    pub roots: Vec<String>,
+    /// NF types whose profiles are learned by subscription, notification and audit.
+    pub nf_types: Vec<String>,
+    /// How often everything is retrieved again, in case a notification was lost.
+    pub audit_interval: Period,
+    /// How the audit asks.
+    pub audit_mode: AuditMode,
+    /// How long subscriptions are wished to hold; they are renewed before they end.
+    pub subscription_validity: Period,
+    /// How long an NRF may take to answer.
+    pub timeout: Period,
+    /// How long to wait before an NRF is asked again when none answers.
+    pub retry_interval: Period,
+    /// Whether this SCP registers its own profile and sends heart-beats.
+    pub register: bool,
+    /// SCP domains in its profile (`scpDomains`).
+    pub scp_domains: Vec<String>,
+    /// Seconds between heart-beats that are wished for.
+    pub heart_beat: Period,
+}
+
+impl Default for Nrf {
+    fn default() -> Self {
+        let types = [
+            "AMF", "AUSF", "BSF", "CHF", "GMLC", "LMF", "NEF", "NSSAAF", "NSSF", "PCF", "SCP", "SMF", "SMSF",
+            "UDM", "UDR",
+        ];
+        Self {
+            roots: vec!["http://127.0.0.1:8010".to_owned()],
+            nf_types: types.map(str::to_owned).to_vec(),
+            audit_interval: Period::from_secs(300),
+            audit_mode: AuditMode::default(),
+            subscription_validity: Period::from_secs(3_600),
+            timeout: Period::from_secs(2),
+            retry_interval: Period::from_secs(2),
+            register: true,
+            scp_domains: Vec::new(),
+            heart_beat: Period::from_secs(30),
+        }
+    }
+}
+
+impl Validate for Nrf {
+    fn validate(&self, faults: &mut Faults) {
+        for (i, root) in self.roots.iter().enumerate() {
+            super::check_root(faults, &format!("roots[{i}]"), root);
+        }
+        for (key, period, shown) in [
+            ("auditInterval", self.audit_interval, "300s"),
+            ("subscriptionValidity", self.subscription_validity, "1h"),
+            ("timeout", self.timeout, "2s"),
+            ("retryInterval", self.retry_interval, "2s"),
+            ("heartBeat", self.heart_beat, "30s"),
+        ] {
+            if period.is_zero() {
+                faults.at(key).say("is 0", format!("a period such as {shown}"));
+            }
+        }
+    }
+}

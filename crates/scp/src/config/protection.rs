@@ -1,0 +1,186 @@
+//! Limits, overload and priorities.
+
+use overload::{BreakerSettings, CongestionLevels, Level, OutlierSettings, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Percent, Validate};
+
+/// By what a consumer is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ConsumerKey {
+    /// The value of `User-Agent` (TS 29.500 §5.2.2.2: NF type, perhaps with instance id or FQDN).
+    #[default]
+    UserAgent,
+    /// Its IP address.
+    Address,
+}
+
+/// The rate of a consumer's requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ConsumerRate {
+    /// The consumer as `consumerKey` knows it; `*`: each consumer without a rate of its own.
+    pub consumer: String,
+    /// Requests that are let in.
+    pub rate: Rate,
+}
+
+/// The rate of requests to a producer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ProducerRate {
+    /// `host:port` of the producer, or its NF instance id; `*`: each producer without a rate of its own.
+    pub producer: String,
+    /// Requests that are sent.
+    pub rate: Rate,
+    /// Whether the rate is that of all SCPs together: each takes the part that is due to it by the number of
+    /// SCPs that are registered.
+    #[serde(default)]
+    pub global: bool,
+}
+
+/// What a load of this SCP means for its consumers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OverloadStep {
+    /// When it begins and ends: processor time of a worker in percent of its core.
+    pub level: Level,
+    /// Share of all requests that is discarded, the least important first.
+    pub discard: Percent,
+}
+
+/// Sets the priority of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PriorityRule {
+    /// Service names; empty: all.
+    #[serde(default)]
+    pub services: Vec<String>,
+    /// Methods; empty: all.
+    #[serde(default)]
+    pub methods: Vec<String>,
+    /// `3gpp-Sbi-Message-Priority` that is set, 0 (most important) to 31.
+    #[schemars(range(max = 31))]
+    pub priority: u8,
+    /// Whether a priority that the consumer has set is replaced.
+    #[serde(default)]
+    pub replace: bool,
+}
+
+/// Message priorities (TS 29.500 §6.8).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Priorities {
+    /// Priority of a request without one, as this SCP treats it.
+    #[schemars(range(max = 31))]
+    pub default: u8,
+    /// Rules; the first that fits counts.
+    pub rules: Vec<PriorityRule>,
+}
+
+impl Default for Priorities {
+    fn default() -> Self {
+        Self {
+            default: 24,
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// What keeps this SCP and the producers behind it from harm. All of it is on by default but the rates, which
+/// are nobody's until somebody sets them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Protection {
+    /// By what consumers are told apart.
+    pub consumer_key: ConsumerKey,
+    /// Consumers that are told apart at most, per worker; further ones share one account.
+    pub max_consumers: usize,
+    /// Rates of consumers; what exceeds them is answered 429.
+    pub ingress: Vec<ConsumerRate>,
+    /// Rates of producers; a request that would exceed them goes to another producer or is answered 429.
+    pub egress: Vec<ProducerRate>,
+    /// Requests that may be outstanding at one producer, per worker (circuit breaking); 0: any number.
+    pub max_outstanding: u32,
+    /// When a producer is left alone because it fails.
+    pub outliers: OutlierSettings,
+    /// When nothing at all is sent to a producer for a while.
+    pub breaker: BreakerSettings,
+    /// Whether producers' `3gpp-Sbi-Oci` reduces what is sent to them (TS 29.500 §6.4).
+    pub honour_oci: bool,
+    /// Whether producers' `3gpp-Sbi-Lci` counts in the choice among them (TS 29.500 §6.3).
+    pub use_lci: bool,
+    /// Whether answers carry the load of this SCP (`3gpp-Sbi-Lci` with the scope of the SCP).
+    pub convey_own_lci: bool,
+    /// What a load of this SCP means; rising.
+    pub overload: Vec<OverloadStep>,
+    /// Requests of this priority and more important ones are never discarded.
+    #[schemars(range(max = 31))]
+    pub spare_priority: u8,
+    /// Message priorities.
+    pub priorities: Priorities,
+}
+
+impl Default for Protection {
+    fn default() -> Self {
+        let step = |name, set, clear, discard| OverloadStep {
+            level: Level::new(name, set, clear),
+            discard: Percent::new(discard),
+        };
+        Self {
+            consumer_key: ConsumerKey::default(),
+            max_consumers: 10_000,
+            ingress: Vec::new(),
+            egress: Vec::new(),
+            max_outstanding: 10_000,
+            outliers: OutlierSettings::default(),
+            breaker: BreakerSettings::default(),
+            honour_oci: true,
+            use_lci: true,
+            convey_own_lci: false,
+            overload: vec![
+                step("minor", 92.0, 85.0, 10.0),
+                step("major", 96.0, 90.0, 30.0),
+                step("critical", 98.5, 94.0, 60.0),
+            ],
+            spare_priority: 0,
+            priorities: Priorities::default(),
+        }
+    }
+}
+
+impl Validate for Protection {
+    fn validate(&self, faults: &mut Faults) {
+        for (i, one) in self.ingress.iter().enumerate() {
+            faults.within(format!("ingress[{i}].rate"), &one.rate);
+        }
+        for (i, one) in self.egress.iter().enumerate() {
+            faults.within(format!("egress[{i}].rate"), &one.rate);
+        }
+        let levels: Vec<Level> = self.overload.iter().map(|step| step.level.clone()).collect();
+        let mut of_levels = Faults::default();
+        CongestionLevels::validate(&levels, &mut of_levels);
+        if !of_levels.is_empty() {
+            faults.at("overload").say(
+                "its levels do not rise, or one is cleared above where it is set",
+                "rising levels",
+            );
+        }
+        if self.priorities.default > 31 {
+            faults.at("priorities.default").say("is out of range", "0 to 31");
+        }
+        for (i, rule) in self.priorities.rules.iter().enumerate() {
+            if rule.priority > 31 {
+                faults
+                    .at(format!("priorities.rules[{i}].priority"))
+                    .say("is out of range", "0 to 31");
+            }
+        }
+        if self.max_consumers == 0 {
+            faults.at("maxConsumers").say("is 0", "at least 1");
+        }
+        faults.within("outliers", &self.outliers);
+        faults.within("breaker", &self.breaker);
+    }
+}

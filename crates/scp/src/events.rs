@@ -1,0 +1,152 @@
+//! What can happen in an SCP, as metrics. Handles are resolved before the data path begins, or kept beside the
+//! service, consumer or producer they are about.
+
+use http::StatusCode;
+use telemetry::Registry;
+use telemetry::metrics::{Counter, Family, Histogram};
+
+telemetry::declare! {
+    /// What is counted of requests on their way.
+    pub METRICS;
+    counter REQUESTS = "signalbox_scp_requests_total" ["service", "status"]: "Requests answered, by API name and class of status.";
+    counter CONSUMERS = "signalbox_scp_consumer_requests_total" ["consumer"]: "Requests that came, by consumer.";
+    counter ATTEMPTS = "signalbox_scp_attempts_total" ["producer", "outcome"]: "Requests sent to producers, by how they ended: 1xx to 5xx, connect, timeout, reset, other.";
+    counter REROUTES = "signalbox_scp_reroutes_total" ["service"]: "Attempts at another producer after one had failed.";
+    counter REFUSED = "signalbox_scp_refused_total" ["reason"]: "Requests that this SCP refused, by reason.";
+    counter DISCOVERIES = "signalbox_scp_discoveries_total" ["outcome"]: "Delegated discoveries: cached, waited for another's answer, asked, local, empty, failed.";
+    counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, oci.";
+    counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages that a mediation rule was applied to.";
+    counter LEARNED = "signalbox_scp_learned_total" ["how"]: "Changes of the network: notified, audited, lost because too many waited.";
+    counter NRF_FAILURES = "signalbox_scp_nrf_failures_total" []: "Requests to NRFs that were not answered well.";
+    histogram PRODUCER_TIME = "signalbox_scp_producer_seconds" ["service"] in SECONDS: "Time a producer took to answer.";
+    gauge PRODUCERS = "signalbox_scp_producers" ["nf_type"]: "Producers that are known.";
+    gauge OVERLOAD = "signalbox_scp_overload_level" ["worker"]: "Overload level of a worker, 0 for none.";
+    gauge CACHE = "signalbox_scp_discovery_cache_entries" ["worker"]: "Discovery answers that a worker remembers.";
+}
+
+/// Every metric, ready to count.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    pub(crate) requests: Family<Counter>,
+    pub(crate) consumers: Family<Counter>,
+    pub(crate) attempts: Family<Counter>,
+    pub(crate) reroutes: Family<Counter>,
+    pub(crate) producer_time: Family<Histogram>,
+    pub(crate) refused: Family<Counter>,
+    pub(crate) nrf_failures: Counter,
+    pub(crate) discovery_hit: Counter,
+    pub(crate) discovery_waited: Counter,
+    pub(crate) discovery_asked: Counter,
+    pub(crate) discovery_local: Counter,
+    pub(crate) discovery_empty: Counter,
+    pub(crate) discovery_failed: Counter,
+    pub(crate) over_ejected: Counter,
+    pub(crate) over_open: Counter,
+    pub(crate) over_outstanding: Counter,
+    pub(crate) over_rate: Counter,
+    pub(crate) over_oci: Counter,
+    pub(crate) mediated: [Counter; 4],
+    pub(crate) notified: Counter,
+    pub(crate) audited: Counter,
+    pub(crate) notification_lost: Counter,
+    pub(crate) overload: Family<telemetry::metrics::Gauge>,
+    pub(crate) cache: Family<telemetry::metrics::Gauge>,
+}
+
+impl Metrics {
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let discoveries = registry.counters(&DISCOVERIES);
+        let over = registry.counters(&PASSED_OVER);
+        let mediated = registry.counters(&MEDIATED);
+        let learned = registry.counters(&LEARNED);
+        Self {
+            requests: registry.counters(&REQUESTS),
+            consumers: registry.counters(&CONSUMERS),
+            attempts: registry.counters(&ATTEMPTS),
+            reroutes: registry.counters(&REROUTES),
+            producer_time: registry.histograms(&PRODUCER_TIME),
+            refused: registry.counters(&REFUSED),
+            nrf_failures: registry.counter(&NRF_FAILURES),
+            discovery_hit: discoveries.get(&["cached"]),
+            discovery_waited: discoveries.get(&["waited"]),
+            discovery_asked: discoveries.get(&["asked"]),
+            discovery_local: discoveries.get(&["local"]),
+            discovery_empty: discoveries.get(&["empty"]),
+            discovery_failed: discoveries.get(&["failed"]),
+            over_ejected: over.get(&["ejected"]),
+            over_open: over.get(&["open"]),
+            over_outstanding: over.get(&["outstanding"]),
+            over_rate: over.get(&["rate"]),
+            over_oci: over.get(&["oci"]),
+            mediated: [
+                "requestIngress",
+                "requestEgress",
+                "responseIngress",
+                "responseEgress",
+            ]
+            .map(|point| mediated.get(&[point])),
+            notified: learned.get(&["notified"]),
+            audited: learned.get(&["audited"]),
+            notification_lost: learned.get(&["lost"]),
+            overload: registry.gauges(&OVERLOAD),
+            cache: registry.gauges(&CACHE),
+        }
+    }
+}
+
+/// What is counted of one service; a worker keeps it beside the service's name.
+#[derive(Debug)]
+pub(crate) struct ServiceMetrics {
+    /// By class of status, `1xx` at 0.
+    answered: [Counter; 5],
+    pub(crate) rerouted: Counter,
+    pub(crate) time: Histogram,
+}
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Position of a status in lists by class.
+fn class(status: StatusCode) -> usize {
+    usize::from(status.as_u16() / 100).clamp(1, 5) - 1
+}
+
+impl ServiceMetrics {
+    pub(crate) fn new(metrics: &Metrics, service: &str) -> Self {
+        Self {
+            answered: CLASSES.map(|class| metrics.requests.get(&[service, class])),
+            rerouted: metrics.reroutes.get(&[service]),
+            time: metrics.producer_time.get(&[service]),
+        }
+    }
+
+    pub(crate) fn answered(&self, status: StatusCode) {
+        self.answered[class(status)].inc();
+    }
+}
+
+/// How attempts at one producer end.
+#[derive(Debug)]
+pub(crate) struct AttemptMetrics {
+    answered: [Counter; 5],
+    pub(crate) connect: Counter,
+    pub(crate) timeout: Counter,
+    pub(crate) reset: Counter,
+    pub(crate) other: Counter,
+}
+
+impl AttemptMetrics {
+    pub(crate) fn new(metrics: &Metrics, producer: &str) -> Self {
+        let of = |outcome| metrics.attempts.get(&[producer, outcome]);
+        Self {
+            answered: CLASSES.map(of),
+            connect: of("connect"),
+            timeout: of("timeout"),
+            reset: of("reset"),
+            other: of("other"),
+        }
+    }
+
+    pub(crate) fn answered(&self, status: StatusCode) {
+        self.answered[class(status)].inc();
+    }
+}

@@ -1,0 +1,72 @@
+//! What can change while the SCP runs. Whoever uses it looks whether it has changed before each piece of work.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use sbi::headers::{SbiHeader, TargetApiRoot};
+
+use crate::config::Config;
+use crate::mediation::Engine;
+use crate::protection::Rates;
+use crate::routing::{Distances, PolicyTable};
+
+/// Settings in effect, and what is made of them. Immutable: a change makes another.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) config: Arc<Config>,
+    pub(crate) engine: Engine,
+    pub(crate) policies: PolicyTable,
+    pub(crate) distances: Distances,
+    /// The SCPs of a region, by the localities in it; none for the own region.
+    pub(crate) next_hops: AHashMap<String, Arc<[TargetApiRoot]>>,
+    pub(crate) rates: Arc<Rates>,
+}
+
+/// The keys of [`Config`] that take effect while running, each with all below it.
+pub const KEYS: &[&str] = &[
+    "discovery",
+    "followRedirects",
+    "forwardToUnknown",
+    "maxForwardHops",
+    "mediation",
+    "nextHops",
+    "places",
+    "policies",
+    "protection",
+];
+
+impl Live {
+    pub(crate) fn new(config: Arc<Config>) -> Result<Self, String> {
+        let engine = Engine::compile(&config.mediation).map_err(|faults| {
+            let told = faults
+                .iter()
+                .map(|fault| format!("{}: {}", fault.path, fault.message));
+            told.collect::<Vec<_>>().join("; ")
+        })?;
+        let mut next_hops = AHashMap::new();
+        for (region, localities) in &config.places.regions {
+            let Some(roots) = config.next_hops.get(region).filter(|roots| !roots.is_empty()) else {
+                continue;
+            };
+            if localities.contains(&config.places.locality) {
+                continue;
+            }
+            let roots: Result<Vec<TargetApiRoot>, _> =
+                roots.iter().map(|root| TargetApiRoot::parse(root)).collect();
+            let roots: Arc<[TargetApiRoot]> = roots.map_err(|error| error.to_string())?.into();
+            next_hops.extend(
+                localities
+                    .iter()
+                    .map(|locality| (locality.clone(), roots.clone())),
+            );
+        }
+        Ok(Self {
+            engine,
+            policies: PolicyTable::new(&config.policies),
+            distances: config.places.distances(),
+            next_hops,
+            rates: Arc::default(),
+            config,
+        })
+    }
+}

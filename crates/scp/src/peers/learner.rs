@@ -1,0 +1,610 @@
+//! Learning the network from NRFs: subscriptions and their notifications, and an audit that finds what a lost
+//! notification would have told.
+//!
+//! ```text
+//! worker: NFStatusNotify ─► Change ─┐
+//! audit, per NF type ───────────────┼─► book ─ all that waits at once ─► new snapshot, swapped in
+//! profile fetched for a change ─────┘
+//! ```
+//!
+//! Requests under way go on with the snapshot they began with. While no NRF answers, what is known stays.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use ahash::AHashMap;
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream;
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::{Method, StatusCode};
+use sbi::Body;
+use sbi::client::{Client, SendOptions};
+use sbi::headers::{SbiHeader, TargetApiRoot};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use worker::Shutdown;
+
+use super::own_profile;
+use crate::config::{AuditMode, Config};
+use crate::events::Metrics;
+use crate::network::{Network, Producer};
+
+/// Where NRFs send their notifications.
+pub(crate) const CALLBACK_PATH: &str = "/signalbox-scp/v1/nf-status-notify";
+
+/// Something that has changed in the network.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// A profile, new or changed.
+    Put(Arc<Producer>),
+    /// An NF has deregistered.
+    Gone(Arc<str>),
+    /// A profile has changed, and only its URI is told.
+    Fetch(String),
+    /// Everything of a type, as an audit that began then has found it.
+    Audited {
+        nf_type: String,
+        began: Instant,
+        producers: Vec<Arc<Producer>>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NotificationData<'a> {
+    event: String,
+    nf_instance_uri: String,
+    #[serde(borrow)]
+    nf_profile: Option<&'a RawValue>,
+}
+
+/// What a notification tells (`NotificationData`, TS 29.510 §6.1.6.2.17).
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn change_of(body: &[u8]) -> Result<Change, String> {
+    let data: NotificationData<'_> = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    match (data.event.as_str(), data.nf_profile) {
+        ("NF_DEREGISTERED", _) => {
+            let id = data.nf_instance_uri.rsplit('/').next().unwrap_or_default();
+            Ok(Change::Gone(id.to_ascii_lowercase().into()))
+        }
+        (_, Some(profile)) => {
+            let producer = Producer::parse(profile.get().as_bytes()).map_err(|error| error.to_string())?;
+            Ok(Change::Put(Arc::new(producer)))
+        }
+        // Only what has changed is told, or an event of a later release: the profile says it all.
+        (_, None) => Ok(Change::Fetch(data.nf_instance_uri)),
+    }
+}
+
+/// Learns the network.
+pub(crate) struct Learner {
+    pub(crate) config: Arc<Config>,
+    pub(crate) client: Client,
+    pub(crate) published: Arc<ArcSwap<Network>>,
+    pub(crate) metrics: Metrics,
+    /// Load of this SCP in percent, for its profile.
+    pub(crate) load: Arc<AtomicU8>,
+}
+
+impl Learner {
+    /// Learns until the SCP stops; then deregisters. `changes` is what workers are told.
+    pub(crate) async fn run(
+        self,
+        sender: mpsc::Sender<Change>,
+        changes: mpsc::Receiver<Change>,
+        shutdown: Shutdown,
+    ) {
+        let nrfs: Vec<TargetApiRoot> = self
+            .config
+            .nrf
+            .roots
+            .iter()
+            .filter_map(|root| TargetApiRoot::parse(root).ok())
+            .collect();
+        let nrf = Rc::new(NrfSet {
+            nrfs,
+            turn: Cell::new(0),
+            client: self.client.clone(),
+            timeout: self.config.nrf.timeout.duration(),
+            metrics: self.metrics.clone(),
+        });
+        let book = Book {
+            statics: statics(&self.config),
+            touched: AHashMap::new(),
+            published: self.published.clone(),
+            metrics: self.metrics.clone(),
+            nrf: nrf.clone(),
+            sender: sender.clone(),
+        };
+        if nrf.nrfs.is_empty() {
+            return shutdown.fired().await;
+        }
+        let following = follow(self.config.clone(), nrf.clone(), sender);
+        let presence = presence(self.config.clone(), nrf.clone(), self.load.clone());
+        tokio::select! {
+            () = book.keep(changes) => {}
+            () = following => {}
+            () = presence => {}
+            () = shutdown.fired() => {}
+        }
+        if self.config.nrf.register {
+            let path = instance_path(&self.config.nf_instance_id);
+            // The NRF may be gone as well; then its auditor finds out.
+            let _ = nrf.send(Method::DELETE, &path, None).await;
+        }
+    }
+}
+
+/// The producers of the configuration, by id.
+pub(crate) fn statics(config: &Config) -> BTreeMap<Arc<str>, Arc<Producer>> {
+    let producers = config
+        .producers
+        .iter()
+        .filter_map(|profile| Producer::from_value(profile).ok());
+    producers
+        .map(|producer| (producer.id.clone(), Arc::new(producer)))
+        .collect()
+}
+
+fn instance_path(id: &str) -> String {
+    format!("/nnrf-nfm/v1/nf-instances/{id}")
+}
+
+/// The one who changes the snapshot.
+struct Book {
+    statics: BTreeMap<Arc<str>, Arc<Producer>>,
+    /// When a notification last told of an NF: an audit that began before knows less.
+    touched: AHashMap<Arc<str>, Instant>,
+    published: Arc<ArcSwap<Network>>,
+    metrics: Metrics,
+    nrf: Rc<NrfSet>,
+    sender: mpsc::Sender<Change>,
+}
+
+/// Changes that are applied together at most. A storm costs a snapshot for as many, not one each.
+const BATCH: usize = 1_024;
+/// How long it is remembered that a notification told of an NF: longer than an audit takes.
+const REMEMBERED: Duration = Duration::from_secs(120);
+
+impl Book {
+    async fn keep(mut self, mut changes: mpsc::Receiver<Change>) {
+        let mut waiting = Vec::with_capacity(64);
+        while changes.recv_many(&mut waiting, BATCH).await > 0 {
+            let mut next: BTreeMap<Arc<str>, Option<Arc<Producer>>> = BTreeMap::new();
+            for change in waiting.drain(..) {
+                self.note(change, &mut next);
+            }
+            if !next.is_empty() {
+                let network = self.published.load().after(next);
+                self.published.store(Arc::new(network));
+            }
+            let now = Instant::now();
+            self.touched
+                .retain(|_, told| now.saturating_duration_since(*told) < REMEMBERED);
+        }
+    }
+
+    fn note(&mut self, change: Change, next: &mut BTreeMap<Arc<str>, Option<Arc<Producer>>>) {
+        match change {
+            Change::Put(producer) => {
+                self.metrics.notified.inc();
+                self.touched.insert(producer.id.clone(), Instant::now());
+                next.insert(producer.id.clone(), Some(producer));
+            }
+            Change::Gone(id) => {
+                self.metrics.notified.inc();
+                self.touched.insert(id.clone(), Instant::now());
+                next.insert(id.clone(), self.statics.get(&id).cloned());
+            }
+            Change::Fetch(uri) => {
+                let (nrf, sender) = (self.nrf.clone(), self.sender.clone());
+                tokio::task::spawn_local(async move {
+                    if let Some(producer) = nrf.profile(&uri).await {
+                        // Nobody listens any more: then nobody needs it.
+                        let _ = sender.send(Change::Put(Arc::new(producer))).await;
+                    }
+                });
+            }
+            Change::Audited {
+                nf_type,
+                began,
+                producers,
+            } => self.audited(&nf_type, began, producers, next),
+        }
+    }
+
+    fn audited(
+        &self,
+        nf_type: &str,
+        began: Instant,
+        producers: Vec<Arc<Producer>>,
+        next: &mut BTreeMap<Arc<str>, Option<Arc<Producer>>>,
+    ) {
+        let network = self.published.load();
+        let is_newer = |id: &str| self.touched.get(id).is_some_and(|told| *told >= began);
+        let mut named = ahash::AHashSet::with_capacity(producers.len());
+        for producer in producers {
+            let id = producer.id.clone();
+            named.insert(id.clone());
+            let same = network.producer(&id).is_some_and(|known| **known == *producer);
+            if !same && !is_newer(&id) {
+                self.metrics.audited.inc();
+                next.insert(id, Some(producer));
+            }
+        }
+        let gone = network
+            .producers()
+            .filter(|known| &*known.nf_type == nf_type && !named.contains(&known.id))
+            .filter(|known| !is_newer(&known.id));
+        for known in gone {
+            let fallback = self.statics.get(&known.id);
+            if fallback.is_none_or(|fallback| **fallback != **known) {
+                self.metrics.audited.inc();
+                next.insert(known.id.clone(), fallback.cloned());
+            }
+        }
+    }
+}
+
+/// Subscribes, audits, and renews, for as long as somebody listens.
+async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Change>) {
+    let settings = &config.nrf;
+    let mut subscriptions: AHashMap<String, (String, Instant)> = AHashMap::new();
+    loop {
+        let mut complete = true;
+        for nf_type in &settings.nf_types {
+            let now = Instant::now();
+            let known = subscriptions.get(nf_type).cloned();
+            let holds = known.as_ref().is_some_and(|(_, renew)| now < *renew);
+            if !holds {
+                let renewed = match &known {
+                    Some((path, _)) => nrf.renew(path, settings.subscription_validity.duration()).await,
+                    None => None,
+                };
+                let made = match renewed {
+                    Some(renewed) => Some(renewed),
+                    None => nrf.subscribe(&config, nf_type).await,
+                };
+                match made {
+                    Some(made) => subscriptions.insert(nf_type.clone(), made),
+                    None => subscriptions.remove(nf_type),
+                };
+                complete &= subscriptions.contains_key(nf_type);
+            }
+            let began = Instant::now();
+            match nrf.all_of(nf_type, settings.audit_mode, &config).await {
+                Some(producers) => {
+                    let audited = Change::Audited {
+                        nf_type: nf_type.clone(),
+                        began,
+                        producers,
+                    };
+                    if sender.send(audited).await.is_err() {
+                        return;
+                    }
+                }
+                None => complete = false,
+            }
+        }
+        let pause = match complete {
+            true => {
+                let renewal = subscriptions.values().map(|(_, renew)| *renew).min();
+                let until_renewal = renewal.map(|renew| renew.saturating_duration_since(Instant::now()));
+                let audit = settings.audit_interval.duration();
+                until_renewal.map_or(audit, |renewal| renewal.min(audit))
+            }
+            false => settings.retry_interval.duration(),
+        };
+        tokio::time::sleep(pause.max(Duration::from_millis(100))).await;
+    }
+}
+
+/// Registers this SCP and keeps it registered.
+async fn presence(config: Arc<Config>, nrf: Rc<NrfSet>, load: Arc<AtomicU8>) {
+    if !config.nrf.register {
+        return std::future::pending().await;
+    }
+    let path = instance_path(&config.nf_instance_id);
+    let mut registered = false;
+    let mut pause = config.nrf.heart_beat.duration();
+    loop {
+        let percent = load.load(Ordering::Relaxed);
+        if registered {
+            let beat = json!([
+                {"op": "replace", "path": "/nfStatus", "value": "REGISTERED"},
+                {"op": "add", "path": "/load", "value": percent},
+            ]);
+            let answer = nrf
+                .send(
+                    Method::PATCH,
+                    &path,
+                    Some(("application/json-patch+json", beat.to_string())),
+                )
+                .await;
+            // Unknown there: it has lost us, or another NRF of the set answers.
+            registered = answer.is_some_and(|(status, ..)| status.is_success());
+        }
+        if !registered {
+            let profile = own_profile::profile(&config, percent).to_string();
+            let answer = nrf
+                .send(Method::PUT, &path, Some(("application/json", profile)))
+                .await;
+            if let Some((status, _, body)) = answer.filter(|(status, ..)| status.is_success()) {
+                let assigned: Option<u64> = serde_json::from_slice::<Value>(&body)
+                    .ok()
+                    .and_then(|profile| profile["heartBeatTimer"].as_u64());
+                pause = assigned.map_or(pause, |seconds| Duration::from_secs(seconds.max(1)));
+                registered = true;
+                tracing::info!(%status, "registered at the NRF");
+            }
+        }
+        let pause = if registered {
+            pause
+        } else {
+            config.nrf.retry_interval.duration()
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// The NRFs of a set; whoever answers is asked until it fails.
+struct NrfSet {
+    nrfs: Vec<TargetApiRoot>,
+    turn: Cell<usize>,
+    client: Client,
+    timeout: Duration,
+    metrics: Metrics,
+}
+
+type Answer = (StatusCode, http::HeaderMap, Bytes);
+
+/// Profiles that are fetched at the same time.
+const FETCHES: usize = 16;
+/// Pages of a list at most; a longer one goes round in circles.
+const PAGES: usize = 10_000;
+
+#[derive(Deserialize)]
+struct Links {
+    #[serde(default, rename = "_links")]
+    links: LinkLists,
+}
+
+#[derive(Deserialize, Default)]
+struct LinkLists {
+    #[serde(default)]
+    item: ItemLinks,
+}
+
+/// `LinksValueSchema` (TS 29.571 §5.2.4.7): a link, or an array of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ItemLinks {
+    Many(Vec<Link>),
+    One(Link),
+}
+
+impl Default for ItemLinks {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
+#[derive(Deserialize)]
+struct Link {
+    href: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Search<'a> {
+    #[serde(borrow)]
+    nf_instances: Vec<&'a RawValue>,
+}
+
+impl NrfSet {
+    /// Asks the NRFs in turn; `None` when none answers, or only with failures of its own.
+    async fn send(&self, method: Method, path: &str, body: Option<(&str, String)>) -> Option<Answer> {
+        for _ in 0..self.nrfs.len() {
+            let nrf = &self.nrfs[self.turn.get() % self.nrfs.len()];
+            let mut request = http::Request::builder()
+                .method(method.clone())
+                .uri(format!("{}{path}", nrf.prefix))
+                .header(
+                    ACCEPT,
+                    "application/json, application/3gppHal+json, application/problem+json",
+                );
+            if let Some((content_type, _)) = &body {
+                request = request.header(CONTENT_TYPE, *content_type);
+            }
+            let content = body
+                .as_ref()
+                .map_or_else(Body::empty, |(_, text)| text.clone().into());
+            let request = request.body(content).ok()?;
+            let options = SendOptions {
+                deadline: self.timeout,
+                priority: 8,
+            };
+            match self.client.send(&nrf.origin, request, options).await {
+                Ok(response) if !response.status().is_server_error() => {
+                    let (head, body) = response.into_parts();
+                    return Some((head.status, head.headers, body.into_bytes()));
+                }
+                Ok(response) => tracing::debug!(%nrf, path, status = %response.status(), "the NRF failed"),
+                Err(error) => tracing::debug!(%nrf, path, %error, "the NRF did not answer"),
+            }
+            self.metrics.nrf_failures.inc();
+            self.turn.set(self.turn.get().wrapping_add(1));
+        }
+        None
+    }
+
+    async fn get(&self, path: &str) -> Option<Bytes> {
+        let (status, _, body) = self.send(Method::GET, path, None).await?;
+        (status == StatusCode::OK).then_some(body)
+    }
+
+    /// The profile at a URI of the NRF's.
+    async fn profile(&self, uri: &str) -> Option<Producer> {
+        let path = path_of(uri)?;
+        let body = self.get(&path).await?;
+        Producer::parse(&body).ok()
+    }
+
+    async fn all_of(&self, nf_type: &str, mode: AuditMode, config: &Config) -> Option<Vec<Arc<Producer>>> {
+        match mode {
+            AuditMode::Management => self.listed(nf_type).await,
+            AuditMode::Discovery => {
+                let path = format!(
+                    "/nnrf-disc/v1/nf-instances?target-nf-type={nf_type}&requester-nf-type=SCP&limit=100000\
+                     &requester-nf-instance-id={}",
+                    config.nf_instance_id
+                );
+                let body = self.get(&path).await?;
+                let search: Search<'_> = serde_json::from_slice(&body).ok()?;
+                let producers = search
+                    .nf_instances
+                    .iter()
+                    .filter_map(|profile| Producer::parse(profile.get().as_bytes()).ok());
+                Some(producers.map(Arc::new).collect())
+            }
+        }
+    }
+
+    async fn listed(&self, nf_type: &str) -> Option<Vec<Arc<Producer>>> {
+        const PAGE: usize = 1_000;
+        let mut paths = Vec::new();
+        for page in 1..=PAGES {
+            let path =
+                format!("/nnrf-nfm/v1/nf-instances?nf-type={nf_type}&page-number={page}&page-size={PAGE}");
+            let body = self.get(&path).await?;
+            let links: Links = serde_json::from_slice(&body).ok()?;
+            let items = match links.links.item {
+                ItemLinks::Many(items) => items,
+                ItemLinks::One(item) => vec![item],
+            };
+            let count = items.len();
+            paths.extend(items.iter().filter_map(|link| path_of(&link.href)));
+            if count < PAGE {
+                break;
+            }
+        }
+        let fetched = stream::iter(paths)
+            .map(|path| async move { self.send(Method::GET, &path, None).await })
+            .buffer_unordered(FETCHES)
+            .collect::<Vec<_>>()
+            .await;
+        let mut producers = Vec::with_capacity(fetched.len());
+        for answer in fetched {
+            match answer? {
+                (StatusCode::OK, _, body) => producers.extend(Producer::parse(&body).ok().map(Arc::new)),
+                // Gone between the list and now.
+                (StatusCode::NOT_FOUND, ..) => {}
+                _ => return None,
+            }
+        }
+        Some(producers)
+    }
+
+    /// Subscribes to a type; the path of the subscription and when it is to be renewed.
+    async fn subscribe(&self, config: &Config, nf_type: &str) -> Option<(String, Instant)> {
+        let wanted = config.nrf.subscription_validity.duration();
+        let data = json!({
+            "nfStatusNotificationUri": format!("{}{CALLBACK_PATH}", config.root()),
+            "reqNfInstanceId": config.nf_instance_id,
+            "reqNfType": "SCP",
+            "reqNfFqdn": config.fqdn,
+            "subscrCond": {"nfType": nf_type},
+            "reqNotifEvents": ["NF_REGISTERED", "NF_DEREGISTERED", "NF_PROFILE_CHANGED"],
+            "validityTime": time_after(wanted),
+        });
+        let body = Some(("application/json", data.to_string()));
+        let (status, headers, body) = self
+            .send(Method::POST, "/nnrf-nfm/v1/subscriptions", body)
+            .await?;
+        if status != StatusCode::CREATED {
+            tracing::warn!(nf_type, %status, "the NRF refused a subscription");
+            return None;
+        }
+        let path = headers
+            .get(LOCATION)
+            .and_then(|location| location.to_str().ok())
+            .and_then(path_of)
+            .or_else(|| {
+                let data: Value = serde_json::from_slice(&body).ok()?;
+                Some(format!(
+                    "/nnrf-nfm/v1/subscriptions/{}",
+                    data["subscriptionId"].as_str()?
+                ))
+            })?;
+        Some((path, renewal(&body, wanted)))
+    }
+
+    /// Lets a subscription hold longer; `None` when it is not known any more.
+    async fn renew(&self, path: &str, wanted: Duration) -> Option<(String, Instant)> {
+        let patch = json!([{"op": "replace", "path": "/validityTime", "value": time_after(wanted)}]);
+        let body = Some(("application/json-patch+json", patch.to_string()));
+        let (status, _, body) = self.send(Method::PATCH, path, body).await?;
+        status
+            .is_success()
+            .then(|| (path.to_owned(), renewal(&body, wanted)))
+    }
+}
+
+/// When a subscription is to be renewed: with a third of its life left.
+fn renewal(subscription: &[u8], wanted: Duration) -> Instant {
+    let told = serde_json::from_slice::<Value>(subscription).ok();
+    let until = told.and_then(|data| {
+        let text = data["validityTime"].as_str()?.to_owned();
+        time::OffsetDateTime::parse(&text, &time::format_description::well_known::Rfc3339).ok()
+    });
+    let life = until.map_or(wanted, |until| {
+        Duration::try_from(until - time::OffsetDateTime::now_utc()).unwrap_or_default()
+    });
+    Instant::now() + life * 2 / 3
+}
+
+fn time_after(wanted: Duration) -> String {
+    let until = time::OffsetDateTime::now_utc() + wanted;
+    until
+        .format(&time::format_description::well_known::Rfc3339)
+        .unwrap_or_default()
+}
+
+/// The path of an absolute URI, or of a path.
+fn path_of(uri: &str) -> Option<String> {
+    let uri: http::Uri = uri.parse().ok()?;
+    uri.path_and_query().map(|path| path.as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_are_read() {
+        let gone = change_of(
+            br#"{"event": "NF_DEREGISTERED", "nfInstanceUri": "http://n/nnrf-nfm/v1/nf-instances/AB"}"#,
+        );
+        assert!(matches!(gone.unwrap(), Change::Gone(id) if &*id == "ab"));
+        let put = change_of(
+            br#"{"event": "NF_REGISTERED", "nfInstanceUri": "x",
+                "nfProfile": {"nfInstanceId": "CD", "nfType": "UDM", "nfStatus": "SUSPENDED"}}"#,
+        );
+        assert!(matches!(put.unwrap(), Change::Put(producer) if &*producer.id == "cd"));
+        let some = change_of(
+            br#"{"event": "NF_PROFILE_CHANGED", "nfInstanceUri": "http://n/x/1", "profileChanges": []}"#,
+        );
+        assert!(matches!(some.unwrap(), Change::Fetch(uri) if uri.ends_with("/1")));
+        assert!(change_of(b"{}").is_err());
+    }
+}

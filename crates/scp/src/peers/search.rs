@@ -1,0 +1,352 @@
+//! Delegated discovery: one question at a time to the NRF, however many wait for its answer.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ahash::AHashMap;
+use http::StatusCode;
+use http::header::ACCEPT;
+use sbi::Body;
+use sbi::client::{Client, SendOptions};
+use sbi::headers::{SbiHeader, TargetApiRoot};
+use sbi::problem::{Cause, Problem};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+
+use crate::config::{Discovery, Order};
+use crate::discovery::{Cache, DiscoveryQuery, Found, Lookup};
+use crate::events::Metrics;
+use crate::network::{Network, Producer, ServiceRef};
+
+/// A worker's share of delegated discovery.
+pub(crate) struct Searcher {
+    settings: Discovery,
+    nrfs: Vec<TargetApiRoot>,
+    client: Client,
+    metrics: Metrics,
+    cache: RefCell<Cache>,
+    /// Questions being asked, and who is told when they are answered.
+    asking: RefCell<AHashMap<DiscoveryQuery, Rc<Asked>>>,
+    waiting: Cell<usize>,
+    /// The NRF to begin with; moves on when one fails.
+    turn: Cell<usize>,
+}
+
+/// A question under way.
+#[derive(Default)]
+struct Asked {
+    done: Notify,
+    answer: RefCell<Option<Result<Rc<Found>, Failure>>>,
+}
+
+/// Why nobody was found.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// No NRF answered.
+    NotReachable,
+    /// The NRF refused the question.
+    Refused(StatusCode, String),
+    /// Too many questions wait.
+    Overflow,
+}
+
+/// `SearchResult` (TS 29.510 §6.2.6.2.2).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SearchResult<'a> {
+    #[serde(default)]
+    validity_period: u64,
+    #[serde(borrow)]
+    nf_instances: Vec<&'a RawValue>,
+}
+
+impl Failure {
+    pub(crate) fn problem(self) -> Problem {
+        match self {
+            Self::NotReachable => {
+                Problem::new(Cause::NrfNotReachable).detail("no NRF answered the discovery")
+            }
+            Self::Refused(status, detail) => Problem::new(Cause::NfDiscoveryFailure)
+                .detail(format!("the NRF answered the discovery with {status}: {detail}")),
+            Self::Overflow => {
+                Problem::new(Cause::NfCongestion).detail("too many discoveries wait for the NRF")
+            }
+        }
+    }
+}
+
+/// A place among those who wait, given back when dropped.
+struct Place<'a>(&'a Cell<usize>);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl Searcher {
+    pub(crate) fn new(settings: &Discovery, nrfs: &[String], client: Client, metrics: Metrics) -> Self {
+        Self {
+            settings: settings.clone(),
+            nrfs: nrfs
+                .iter()
+                .filter_map(|root| TargetApiRoot::parse(root).ok())
+                .collect(),
+            client,
+            metrics,
+            cache: RefCell::new(Cache::new(settings.cache_size)),
+            asking: RefCell::default(),
+            waiting: Cell::new(0),
+            turn: Cell::new(0),
+        }
+    }
+
+    /// How many answers are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.cache.borrow().len()
+    }
+
+    /// Whoever can serve what is asked for, by the order that is configured.
+    pub(crate) async fn find(&self, query: &DiscoveryQuery, network: &Network) -> Result<Rc<Found>, Failure> {
+        let local = || {
+            let candidates = local(query, network);
+            (!candidates.is_empty()).then(|| Rc::new(Found { candidates }))
+        };
+        if self.settings.order == Order::ScpThenNrf
+            && let Some(found) = local()
+        {
+            self.metrics.discovery_local.inc();
+            return Ok(found);
+        }
+        let answer = self.remembered_or_asked(query).await;
+        if self.settings.order == Order::NrfThenScp
+            && matches!(answer, Err(Failure::NotReachable | Failure::Overflow))
+            && let Some(found) = local()
+        {
+            self.metrics.discovery_local.inc();
+            return Ok(found);
+        }
+        match &answer {
+            Ok(found) if found.candidates.is_empty() => self.metrics.discovery_empty.inc(),
+            Ok(_) => {}
+            Err(_) => self.metrics.discovery_failed.inc(),
+        }
+        answer
+    }
+
+    async fn remembered_or_asked(&self, query: &DiscoveryQuery) -> Result<Rc<Found>, Failure> {
+        if self.settings.enforce_req_specific_svc_discovery {
+            let _place = self.place()?;
+            self.metrics.discovery_asked.inc();
+            return self.ask(query).await.map(|(found, _)| found);
+        }
+        let looked_up = self.cache.borrow_mut().look_up(query, Instant::now());
+        match looked_up {
+            Lookup::Hit(found) => {
+                self.metrics.discovery_hit.inc();
+                Ok(found)
+            }
+            Lookup::Asking => {
+                let _place = self.place()?;
+                self.metrics.discovery_waited.inc();
+                let asked = self.asking.borrow().get(query).cloned();
+                // Whoever asked has given up between: the question is free again.
+                let Some(asked) = asked else {
+                    return Err(Failure::NotReachable);
+                };
+                let waiting = tokio::time::timeout(self.patience(), asked.done.notified());
+                if asked.answer.borrow().is_none() && waiting.await.is_err() {
+                    return Err(Failure::NotReachable);
+                }
+                let answer = asked.answer.borrow().clone();
+                answer.unwrap_or(Err(Failure::NotReachable))
+            }
+            Lookup::Miss => {
+                let _place = self
+                    .place()
+                    .inspect_err(|_| self.cache.borrow_mut().forget(query))?;
+                self.metrics.discovery_asked.inc();
+                let asked = Rc::new(Asked::default());
+                self.asking.borrow_mut().insert(query.clone(), asked.clone());
+                // However this ends, a dropped request included, the question becomes free again.
+                let question = Question {
+                    searcher: self,
+                    query,
+                    asked,
+                };
+                let answer = self.ask(query).await;
+                question.answer(answer)
+            }
+        }
+    }
+
+    fn place(&self) -> Result<Place<'_>, Failure> {
+        if self.waiting.get() >= self.settings.max_waiting {
+            return Err(Failure::Overflow);
+        }
+        self.waiting.set(self.waiting.get() + 1);
+        Ok(Place(&self.waiting))
+    }
+
+    /// How long somebody waits for another's question: each NRF may take its time.
+    fn patience(&self) -> Duration {
+        self.settings
+            .timeout
+            .duration()
+            .saturating_mul(u32::try_from(self.nrfs.len().max(1)).unwrap_or(u32::MAX))
+    }
+
+    /// Asks one NRF after the other; the first that answers counts.
+    async fn ask(&self, query: &DiscoveryQuery) -> Result<(Rc<Found>, Duration), Failure> {
+        let first = self.turn.get();
+        for step in 0..self.nrfs.len() {
+            let at = (first + step) % self.nrfs.len();
+            let nrf = &self.nrfs[at];
+            match self.ask_one(nrf, query).await {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => {
+                    self.metrics.nrf_failures.inc();
+                    self.turn.set(at + 1);
+                }
+                Err(refused) => return Err(refused),
+            }
+        }
+        Err(Failure::NotReachable)
+    }
+
+    /// `None`: this one did not help, another may.
+    async fn ask_one(
+        &self,
+        nrf: &TargetApiRoot,
+        query: &DiscoveryQuery,
+    ) -> Result<Option<(Rc<Found>, Duration)>, Failure> {
+        let path = format!("{}/nnrf-disc/v1/nf-instances?{}", nrf.prefix, query.as_str());
+        let request = http::Request::get(path)
+            .header(ACCEPT, "application/json, application/problem+json")
+            .body(Body::empty());
+        let Ok(request) = request else {
+            return Ok(None);
+        };
+        let options = SendOptions {
+            deadline: self.settings.timeout.duration(),
+            priority: 8,
+        };
+        let Ok(response) = self.client.send(&nrf.origin, request, options).await else {
+            return Ok(None);
+        };
+        let status = response.status();
+        let body = response.into_body().into_bytes();
+        if status.is_server_error() {
+            return Ok(None);
+        }
+        if status != StatusCode::OK {
+            let told = String::from_utf8_lossy(&body).chars().take(300).collect();
+            return Err(Failure::Refused(status, told));
+        }
+        let Ok(result) = serde_json::from_slice::<SearchResult<'_>>(&body) else {
+            return Ok(None);
+        };
+        let services = query.get("service-names");
+        let wanted: Vec<&str> = services.as_deref().unwrap_or_default().split(',').collect();
+        let mut candidates = Vec::new();
+        for profile in result.nf_instances {
+            let Ok(producer) = Producer::parse(profile.get().as_bytes()) else {
+                continue;
+            };
+            let producer = Arc::new(producer);
+            candidates.extend(services_of(&producer, services.is_some().then_some(&wanted[..])));
+        }
+        let validity = match candidates.is_empty() {
+            true => self.settings.empty_validity.duration(),
+            false => Duration::from_secs(result.validity_period).min(self.settings.max_validity.duration()),
+        };
+        Ok(Some((Rc::new(Found { candidates }), validity)))
+    }
+}
+
+/// A question that this worker asks; whoever waits is told, also when the asker is gone.
+struct Question<'a> {
+    searcher: &'a Searcher,
+    query: &'a DiscoveryQuery,
+    asked: Rc<Asked>,
+}
+
+impl Question<'_> {
+    fn answer(self, answer: Result<(Rc<Found>, Duration), Failure>) -> Result<Rc<Found>, Failure> {
+        let answer = answer.map(|(found, validity)| {
+            let mut cache = self.searcher.cache.borrow_mut();
+            cache.learn(self.query, found.clone(), validity, Instant::now());
+            found
+        });
+        *self.asked.answer.borrow_mut() = Some(answer.clone());
+        answer
+    }
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        let learned = matches!(&*self.asked.answer.borrow(), Some(Ok(_)));
+        if !learned {
+            self.searcher.cache.borrow_mut().forget(self.query);
+        }
+        self.searcher.asking.borrow_mut().remove(self.query);
+        self.asked.done.notify_waiters();
+    }
+}
+
+/// The services of a producer that are wanted; all where none is named.
+fn services_of(producer: &Arc<Producer>, wanted: Option<&[&str]>) -> Vec<ServiceRef> {
+    (0..producer.services.len())
+        .filter_map(|position| ServiceRef::new(producer.clone(), position))
+        .filter(|one| wanted.is_none_or(|wanted| wanted.contains(&&*one.service().name)))
+        .collect()
+}
+
+/// Parameters that say nothing about who fits, or that the choice among those who fit looks at.
+const WITHOUT_EFFECT: &[&str] = &[
+    "requester-nf-type",
+    "requester-nf-instance-id",
+    "requester-nf-instance-fqdn",
+    "preferred-locality",
+    "preferred-api-versions",
+    "requester-features",
+    "limit",
+    "max-payload-size",
+];
+
+/// Those of the learned network that fit a question, if it asks for nothing that only an NRF can judge.
+fn local(query: &DiscoveryQuery, network: &Network) -> Vec<ServiceRef> {
+    let mut found: Vec<ServiceRef> = Vec::new();
+    let (nf_type, services) = (query.get("target-nf-type"), query.get("service-names"));
+    let wanted: Option<Vec<&str>> = services.as_deref().map(|names| names.split(',').collect());
+    for producer in network.producers() {
+        if nf_type
+            .as_deref()
+            .is_some_and(|wanted| *producer.nf_type != *wanted)
+        {
+            continue;
+        }
+        found.extend(services_of(producer, wanted.as_deref()));
+    }
+    for pair in query.as_str().split('&') {
+        let name = pair.split('=').next().unwrap_or_default();
+        let value = query.get(name).unwrap_or_default();
+        match name {
+            "target-nf-type" | "service-names" => {}
+            "supi" => found.retain(|one| one.producer.serves_supi(&value)),
+            "target-nf-instance-id" => found.retain(|one| one.producer.id.eq_ignore_ascii_case(&value)),
+            "target-nf-set-id" => found.retain(|one| one.producer.sets.iter().any(|set| **set == *value)),
+            "target-nf-service-set-id" => {
+                found.retain(|one| one.service().sets.iter().any(|set| **set == *value));
+            }
+            name if WITHOUT_EFFECT.contains(&name) => {}
+            _ => return Vec::new(),
+        }
+    }
+    let consumer = query.get("requester-nf-type");
+    found.retain(|one| one.producer.allows(one.service(), consumer.as_deref()));
+    found
+}

@@ -1,0 +1,103 @@
+//! Who asks, and how much it may.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ahash::AHashMap;
+use http::header::USER_AGENT;
+use sbi::Request;
+use telemetry::metrics::Counter;
+
+use super::rate::{Rates, SharedRate};
+use crate::config::{ConsumerKey, Protection};
+use crate::events::Metrics;
+
+/// Consumers that a worker has seen.
+pub(crate) struct Consumers {
+    settings: Protection,
+    metrics: Metrics,
+    rates: Arc<Rates>,
+    known: RefCell<AHashMap<Box<[u8]>, Rc<Consumer>>>,
+    others: Rc<Consumer>,
+}
+
+/// A consumer.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    /// The NF type that its `User-Agent` begins with.
+    pub(crate) nf_type: Option<Box<str>>,
+    rate: Option<Arc<SharedRate>>,
+    requests: Counter,
+}
+
+/// What stands for consumers beyond those that are told apart.
+const OTHERS: &str = "other";
+
+impl Consumers {
+    pub(crate) fn new(settings: &Protection, metrics: &Metrics, rates: Arc<Rates>) -> Self {
+        let others = Consumer::new(settings, metrics, &rates, OTHERS);
+        Self {
+            settings: settings.clone(),
+            metrics: metrics.clone(),
+            rates,
+            known: RefCell::default(),
+            others: Rc::new(others),
+        }
+    }
+
+    /// Who has sent a request.
+    pub(crate) fn of(&self, request: &Request) -> Rc<Consumer> {
+        match self.settings.consumer_key {
+            ConsumerKey::UserAgent => {
+                let agent = request.headers().get(USER_AGENT);
+                self.named(agent.map_or(b"unknown", |agent| agent.as_bytes()))
+            }
+            ConsumerKey::Address => self.named(request.peer.addr.ip().to_string().as_bytes()),
+        }
+    }
+
+    fn named(&self, name: &[u8]) -> Rc<Consumer> {
+        let mut known = self.known.borrow_mut();
+        if let Some(consumer) = known.get(name) {
+            return consumer.clone();
+        }
+        let text = std::str::from_utf8(name).unwrap_or(OTHERS);
+        if known.len() >= self.settings.max_consumers || text.len() > 256 {
+            return self.others.clone();
+        }
+        let consumer = Rc::new(Consumer::new(&self.settings, &self.metrics, &self.rates, text));
+        known.insert(name.into(), consumer.clone());
+        consumer
+    }
+}
+
+impl Consumer {
+    fn new(settings: &Protection, metrics: &Metrics, rates: &Rates, name: &str) -> Self {
+        // TS 29.500 §5.2.2.2: the NF type, and after a hyphen or a space what makes it one of several.
+        let nf_type = name.split(['-', ' ', '/']).next().filter(|nf_type| {
+            !nf_type.is_empty()
+                && nf_type
+                    .bytes()
+                    .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        });
+        Self {
+            nf_type: nf_type.map(Into::into),
+            rate: rates.of_consumer(settings, name),
+            requests: metrics.consumers.get(&[name]),
+        }
+    }
+
+    /// Whether a request of it may come in now.
+    pub(crate) fn admits(&self, now: Instant) -> bool {
+        self.requests.inc();
+        self.rate.as_ref().is_none_or(|rate| rate.allow(now))
+    }
+
+    /// How long it should wait before the next, in whole seconds.
+    pub(crate) fn retry_after(&self, now: Instant) -> u64 {
+        let wait = self.rate.as_ref().and_then(|rate| rate.wait(now));
+        wait.map_or(60, |wait| wait.as_secs() + 1)
+    }
+}

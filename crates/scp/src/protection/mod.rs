@@ -1,0 +1,15 @@
+//! What keeps this SCP and the producers behind it from harm.
+//!
+//! A worker judges for itself: it sees enough of every producer to know how it does, and shares nothing with
+//! the others but the rates, which are promises of the whole SCP. Whom a request is from and whom it goes to
+//! is looked up once; what follows are a few additions.
+
+mod consumers;
+mod load;
+mod producers;
+mod rate;
+
+pub(crate) use consumers::Consumers;
+pub(crate) use load::{INTERVAL, Load};
+pub(crate) use producers::{Ended, Peer, Peers};
+pub(crate) use rate::Rates;

@@ -1,0 +1,353 @@
+//! How each producer does, and whether something may be sent to it now.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ahash::AHashMap;
+use http::{HeaderMap, StatusCode};
+use overload::{CircuitBreaker, Discard, OutlierDetector, Verdict};
+use sbi::client::{Origin, SendError, SendErrorKind};
+use sbi::headers::{Lci, Oci, SbiHeader, Scope, names};
+use time::OffsetDateTime;
+
+use super::rate::{Rates, SharedRate};
+use crate::config::Protection;
+use crate::events::{AttemptMetrics, Metrics};
+
+/// Producers that a worker has sent to, by `host:port`.
+pub(crate) struct Peers {
+    settings: Protection,
+    metrics: Metrics,
+    rates: Arc<Rates>,
+    most: usize,
+    known: RefCell<AHashMap<Arc<str>, Rc<Peer>>>,
+    outliers: RefCell<OutlierDetector<Arc<str>>>,
+}
+
+/// A producer as this worker sees it.
+pub(crate) struct Peer {
+    pub(crate) authority: Arc<str>,
+    rate: Option<Arc<SharedRate>>,
+    breaker: RefCell<CircuitBreaker>,
+    outstanding: Cell<u32>,
+    most_outstanding: u32,
+    /// Failures since the last success; while there are none the outlier detector need not be asked.
+    troubled: Cell<bool>,
+    overloaded: Cell<Option<Reduction>>,
+    shed: Cell<Discard>,
+    load: Cell<Option<(OffsetDateTime, u8)>>,
+    metrics: AttemptMetrics,
+}
+
+/// Overload that a producer has told of.
+#[derive(Clone, Copy, Debug)]
+struct Reduction {
+    told: OffsetDateTime,
+    until: Instant,
+    share: f64,
+}
+
+/// How an attempt has ended.
+pub(crate) enum Ended<'a> {
+    /// The producer answered.
+    Answered(StatusCode, &'a HeaderMap),
+    /// It did not.
+    Failed(&'a SendError),
+}
+
+impl Peers {
+    pub(crate) fn new(settings: &Protection, metrics: &Metrics, rates: Arc<Rates>, most: usize) -> Self {
+        Self {
+            settings: settings.clone(),
+            metrics: metrics.clone(),
+            rates,
+            most,
+            known: RefCell::default(),
+            outliers: RefCell::new(OutlierDetector::new(settings.outliers.clone())),
+        }
+    }
+
+    /// The producer at an origin.
+    pub(crate) fn at(&self, origin: &Origin, instance: Option<&str>, scps: usize, now: Instant) -> Rc<Peer> {
+        let mut known = self.known.borrow_mut();
+        if let Some(peer) = known.get(origin.authority()) {
+            return peer.clone();
+        }
+        if known.len() >= self.most {
+            // Those nobody waits for go; they are made anew when they are needed.
+            known.retain(|_, peer| peer.outstanding.get() > 0);
+        }
+        let authority: Arc<str> = origin.authority().into();
+        let peer = Rc::new(Peer {
+            rate: self.rates.of_producer(&self.settings, &authority, instance, scps),
+            authority: authority.clone(),
+            breaker: RefCell::new(CircuitBreaker::new(self.settings.breaker.clone())),
+            outstanding: Cell::new(0),
+            most_outstanding: match self.settings.max_outstanding {
+                0 => u32::MAX,
+                most => most,
+            },
+            troubled: Cell::new(false),
+            overloaded: Cell::new(None),
+            shed: Cell::new(Discard::new()),
+            load: Cell::new(None),
+            metrics: AttemptMetrics::new(&self.metrics, &authority),
+        });
+        known.insert(authority, peer.clone());
+        self.outliers.borrow_mut().set_peers(known.keys().cloned(), now);
+        peer
+    }
+
+    /// The producer at an authority, if it was sent to.
+    pub(crate) fn known(&self, authority: &str) -> Option<Rc<Peer>> {
+        self.known.borrow().get(authority).cloned()
+    }
+
+    /// Whether a producer is to be left alone now.
+    pub(crate) fn is_ejected(&self, peer: &Peer, now: Instant) -> bool {
+        peer.troubled.get() && self.outliers.borrow().is_ejected(&*peer.authority, now)
+    }
+
+    /// Whether a request may be sent to the producer now. If so, [`Peers::ended`] must follow.
+    pub(crate) fn may_send(&self, peer: &Peer, priority: u8, now: Instant) -> bool {
+        let metrics = &self.metrics;
+        if self.is_ejected(peer, now) {
+            metrics.over_ejected.inc();
+            return false;
+        }
+        if peer.outstanding.get() >= peer.most_outstanding {
+            metrics.over_outstanding.inc();
+            return false;
+        }
+        if self.settings.honour_oci && peer.sheds(priority, self.settings.spare_priority, now) {
+            metrics.over_oci.inc();
+            return false;
+        }
+        if peer.rate.as_ref().is_some_and(|rate| !rate.allow(now)) {
+            metrics.over_rate.inc();
+            return false;
+        }
+        if peer.troubled.get() && !peer.breaker.borrow_mut().allow(now) {
+            metrics.over_open.inc();
+            return false;
+        }
+        peer.outstanding.set(peer.outstanding.get() + 1);
+        true
+    }
+
+    /// A request that was let through was not waited for to its end.
+    pub(crate) fn abandoned(&self, peer: &Peer) {
+        peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
+        if peer.troubled.get() {
+            // A try whose end nobody saw proves nothing; without a report the circuit would wait for it.
+            peer.breaker.borrow_mut().report(false, Instant::now());
+        }
+    }
+
+    /// How a request that was let through has ended.
+    pub(crate) fn ended(&self, peer: &Peer, ended: &Ended<'_>, now: Instant) {
+        peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
+        let well = match ended {
+            Ended::Answered(status, headers) => {
+                peer.metrics.answered(*status);
+                if self.settings.honour_oci && headers.contains_key(names::OCI) {
+                    peer.take_oci(headers, now);
+                }
+                if self.settings.use_lci && headers.contains_key(names::LCI) {
+                    peer.take_lci(headers);
+                }
+                // An error of the request's own (501 as well) says nothing of the producer.
+                !matches!(status.as_u16(), 500 | 502..=504)
+            }
+            Ended::Failed(error) => {
+                match error.kind {
+                    SendErrorKind::Connect(_) | SendErrorKind::NoTls => peer.metrics.connect.inc(),
+                    SendErrorKind::Timeout => peer.metrics.timeout.inc(),
+                    SendErrorKind::Reset(_) | SendErrorKind::GoAway => peer.metrics.reset.inc(),
+                    _ => peer.metrics.other.inc(),
+                }
+                // One that cannot be sent is no fault of the producer's.
+                matches!(error.kind, SendErrorKind::Unsendable(_) | SendErrorKind::NoTls)
+            }
+        };
+        if well && !peer.troubled.get() {
+            return;
+        }
+        let mut breaker = peer.breaker.borrow_mut();
+        if breaker.report(well, now) {
+            tracing::warn!(producer = %peer.authority, state = ?breaker.state(now), "a circuit has changed");
+        }
+        let verdict = self.outliers.borrow_mut().report(&*peer.authority, well, now);
+        if let Verdict::Ejected(long) = verdict {
+            tracing::warn!(producer = %peer.authority, ?long, "a producer is left alone, it fails");
+        }
+        let closed = breaker.state(now) == overload::BreakerState::Closed;
+        peer.troubled
+            .set(!(well && closed && !self.outliers.borrow().is_ejected(&*peer.authority, now)));
+    }
+}
+
+impl Peer {
+    /// Load it has told itself, if it has.
+    pub(crate) fn reported_load(&self) -> Option<u8> {
+        self.load.get().map(|(_, load)| load)
+    }
+
+    fn sheds(&self, priority: u8, spared: u8, now: Instant) -> bool {
+        let Some(told) = self.overloaded.get() else {
+            return false;
+        };
+        if now >= told.until {
+            self.overloaded.set(None);
+            return false;
+        }
+        if priority < spared {
+            return false;
+        }
+        let mut shed = self.shed.get();
+        let discards = shed.next(told.share);
+        self.shed.set(shed);
+        discards
+    }
+
+    fn take_oci(&self, headers: &HeaderMap, now: Instant) {
+        for value in headers.get_all(names::OCI) {
+            let Some(oci) = value.to_str().ok().and_then(|text| Oci::parse(text).ok()) else {
+                continue;
+            };
+            for element in oci.0.iter().filter(|element| is_of_producer(&element.scope)) {
+                // An older one that was overtaken on its way says nothing (TS 29.500 §6.4.3.3).
+                if self
+                    .overloaded
+                    .get()
+                    .is_some_and(|known| known.told > element.timestamp)
+                {
+                    continue;
+                }
+                let holds = !element.validity.is_zero() && element.reduction > 0;
+                self.overloaded.set(holds.then(|| Reduction {
+                    told: element.timestamp,
+                    until: now + element.validity.min(MOST_VALID),
+                    share: f64::from(element.reduction.min(100)) / 100.0,
+                }));
+            }
+        }
+    }
+
+    fn take_lci(&self, headers: &HeaderMap) {
+        for value in headers.get_all(names::LCI) {
+            let Some(lci) = value.to_str().ok().and_then(|text| Lci::parse(text).ok()) else {
+                continue;
+            };
+            for element in lci.0.iter().filter(|element| is_of_producer(&element.scope)) {
+                if self.load.get().is_none_or(|(told, _)| told <= element.timestamp) {
+                    self.load.set(Some((element.timestamp, element.load.min(100))));
+                }
+            }
+        }
+    }
+}
+
+/// However long a producer says, its overload is believed no longer than this.
+const MOST_VALID: Duration = Duration::from_secs(3_600);
+
+/// Whether load or overload is that of the producer who answers: its instance or service, or a set it is in.
+fn is_of_producer(scope: &Scope) -> bool {
+    matches!(
+        scope,
+        Scope::NfInstance(_, None)
+            | Scope::NfSet(_, None)
+            | Scope::ServiceInstance(_, _, None)
+            | Scope::ServiceSet(_, None)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use overload::{BreakerSettings, OutlierSettings};
+    use telemetry::Registry;
+
+    fn peers(settings: Protection) -> Peers {
+        Peers::new(&settings, &Metrics::new(&Registry::new()), Arc::default(), 100)
+    }
+
+    fn peer(peers: &Peers, now: Instant) -> Rc<Peer> {
+        peers.at(&"http://127.0.0.1:9".parse().unwrap(), None, 1, now)
+    }
+
+    #[test]
+    fn who_fails_is_left_alone_and_tried_again() {
+        let peers = peers(Protection {
+            outliers: OutlierSettings {
+                consecutive_failures: 3,
+                ..OutlierSettings::default()
+            },
+            breaker: BreakerSettings {
+                failures: 1_000,
+                ..BreakerSettings::default()
+            },
+            ..Protection::default()
+        });
+        let now = Instant::now();
+        let peer = peer(&peers, now);
+        let (failed, fine) = (StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK);
+        let none = HeaderMap::new();
+        for _ in 0..3 {
+            assert!(peers.may_send(&peer, 24, now));
+            peers.ended(&peer, &Ended::Answered(failed, &none), now);
+        }
+        assert!(!peers.may_send(&peer, 24, now));
+        let later = now + Duration::from_secs(31);
+        assert!(peers.may_send(&peer, 24, later));
+        peers.ended(&peer, &Ended::Answered(fine, &none), later);
+        assert!(!peer.troubled.get());
+        assert_eq!(peer.outstanding.get(), 0);
+    }
+
+    #[test]
+    fn outstanding_requests_are_bounded() {
+        let peers = peers(Protection {
+            max_outstanding: 2,
+            ..Protection::default()
+        });
+        let now = Instant::now();
+        let peer = peer(&peers, now);
+        assert!(peers.may_send(&peer, 24, now) && peers.may_send(&peer, 24, now));
+        assert!(!peers.may_send(&peer, 24, now));
+        peers.abandoned(&peer);
+        assert!(peers.may_send(&peer, 24, now));
+    }
+
+    #[test]
+    fn overload_that_is_told_reduces_until_it_ends() {
+        let peers = peers(Protection {
+            spare_priority: 5,
+            ..Protection::default()
+        });
+        let now = Instant::now();
+        let peer = peer(&peers, now);
+        let mut headers = HeaderMap::new();
+        let oci = "Timestamp: \"Tue, 04 Feb 2020 08:49:37 GMT\"; Period-of-Validity: 75s; \
+                   Overload-Reduction-Metric: 50%; NF-Instance: 54804518-4191-46b3-955c-ac631f953ed8";
+        headers.insert(names::OCI, HeaderValue::from_static(oci));
+        assert!(peers.may_send(&peer, 24, now));
+        peers.ended(&peer, &Ended::Answered(StatusCode::OK, &headers), now);
+        assert_eq!(peer.overloaded.get().map(|told| told.share), Some(0.5));
+        let mut passed = [0; 2];
+        for _ in 0..1_000 {
+            for (at, priority) in [(0, 24), (1, 3)] {
+                if peers.may_send(&peer, priority, now) {
+                    passed[at] += 1;
+                    peers.ended(&peer, &Ended::Answered(StatusCode::OK, &HeaderMap::new()), now);
+                }
+            }
+        }
+        assert_eq!(passed, [500, 1_000]);
+        let later = now + Duration::from_secs(76);
+        assert!((0..100).all(|_| peers.may_send(&peer, 24, later)));
+    }
+}

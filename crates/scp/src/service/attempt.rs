@@ -1,0 +1,351 @@
+//! Sending a request, and again elsewhere where that is safe and allowed (TS 29.500 §6.10.8).
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use sbi::Response;
+use sbi::client::{Processed, SendError, SendErrorKind};
+use sbi::headers::{MaxRspTime, names};
+use sbi::problem::{Cause, Problem};
+use smallvec::SmallVec;
+use telemetry::trace;
+
+use super::outgoing::Outgoing;
+use super::route::{Plan, Target, has_passed};
+use super::worker::{Admitted, Worker};
+use crate::events::ServiceMetrics;
+use crate::protection::{Ended, Peer};
+use crate::routing::{Attempt, Budget, Failure, ServicePolicy, StagePolicy, Verdict};
+use crate::target;
+
+impl Worker {
+    /// Relays a request that was let in.
+    pub(super) async fn relay(&self, mut admitted: Admitted, span: Option<&trace::Span>) -> Response {
+        let headers = admitted.request.headers();
+        if headers.contains_key(http::header::VIA) && has_passed(headers, &self.name) {
+            let problem =
+                Problem::new(Cause::MsgLoopDetected).detail("the request has passed this SCP before");
+            return self.refuse("loop", problem);
+        }
+        let hops = match target::hops(headers, self.live.config.max_forward_hops) {
+            Ok(hops) => hops,
+            Err(problem) => return self.refuse("hops", problem),
+        };
+        if let Err(response) = self.mediate_request(&mut admitted) {
+            return *response;
+        }
+        let policy = self
+            .live
+            .policies
+            .of(target::service_of(admitted.request.uri().path()));
+        let patience = match self.patience(&admitted) {
+            Ok(patience) => patience,
+            Err(problem) => return self.refuse("header", problem),
+        };
+        let (plan, stage) = match self.plan(&admitted, policy).await {
+            Ok(planned) => planned,
+            Err(problem) => return self.refuse("target", problem),
+        };
+        let Admitted {
+            request,
+            consumer_type,
+            priority,
+            metrics,
+        } = admitted;
+        let outgoing = match Outgoing::new(request, hops, &self.via, span) {
+            Ok(outgoing) => outgoing,
+            Err(problem) => return self.refuse("header", problem),
+        };
+        let relay = Relay {
+            worker: self,
+            policy,
+            stage,
+            consumer: consumer_type.as_deref(),
+            priority,
+            metrics: &metrics,
+            named: plan.first.clone(),
+            reach: plan.reach,
+            plan,
+            outgoing,
+            budget: Budget::new(policy, patience, Instant::now()),
+            tried: SmallVec::new(),
+            answer: None,
+        };
+        relay.run().await
+    }
+
+    /// How long the consumer waits (TS 29.500 §6.11.2), if it says so.
+    fn patience(&self, admitted: &Admitted) -> Result<Option<Duration>, Problem> {
+        let headers = admitted.request.headers();
+        match headers.contains_key(names::MAX_RSP_TIME) {
+            true => Ok(target::header::<MaxRspTime>(headers)?.map(MaxRspTime::duration)),
+            false => Ok(None),
+        }
+    }
+}
+
+/// A request under way, with all that its next attempt depends on.
+struct Relay<'a> {
+    worker: &'a Worker,
+    policy: &'a ServicePolicy,
+    stage: StagePolicy,
+    consumer: Option<&'a str>,
+    priority: u8,
+    metrics: &'a Rc<ServiceMetrics>,
+    /// Whom the request named.
+    named: Option<Rc<Target>>,
+    plan: Plan,
+    /// The farthest that is chosen now: rerouting may go farther than the first choice.
+    reach: u8,
+    outgoing: Outgoing,
+    budget: Budget,
+    /// Who has been tried, by `host:port`.
+    tried: SmallVec<[Arc<str>; 4]>,
+    /// What the consumer gets if nothing better comes.
+    answer: Option<Response>,
+}
+
+/// What an attempt came to.
+enum Next {
+    /// This is the answer.
+    Done(Response),
+    /// Another attempt follows.
+    Again,
+}
+
+impl Relay<'_> {
+    async fn run(mut self) -> Response {
+        loop {
+            let Some(target) = self.next_target() else {
+                return self.nobody();
+            };
+            self.tried.push(target.peer.authority.clone());
+            if let Next::Done(response) = self.attempt(&target).await {
+                return response;
+            }
+        }
+    }
+
+    /// Who is tried next: the one that was named, then the best of the others.
+    fn next_target(&mut self) -> Option<Rc<Target>> {
+        if let Some(first) = self.plan.first.take() {
+            return Some(first);
+        }
+        self.complete();
+        let chosen = self
+            .worker
+            .select(&self.plan, self.consumer, &self.tried, self.reach)?;
+        self.worker.place(&chosen)
+    }
+
+    /// Looks up who else may serve, if that has not been done.
+    fn complete(&mut self) {
+        if self.plan.complete {
+            return;
+        }
+        self.plan.complete = true;
+        if let Some(named) = self.named.as_ref().and_then(|named| named.service.as_ref()) {
+            self.plan.others = self.worker.network().alternates(named);
+        }
+    }
+
+    async fn attempt(&mut self, target: &Rc<Target>) -> Next {
+        let worker = self.worker;
+        if !worker.allowed(target, self.consumer) {
+            let problem =
+                Problem::new(Cause::Forbidden).detail("the producer does not serve NFs of this type");
+            self.answer = Some(worker.refuse("forbidden", problem));
+            return Next::Again;
+        }
+        let now = Instant::now();
+        if !worker.peers.may_send(&target.peer, self.priority, now) {
+            return self.passed_over();
+        }
+        let in_flight = InFlight {
+            worker,
+            peer: &target.peer,
+            ended: false,
+        };
+        let Some(patience) = self.budget.take(self.policy, now) else {
+            return Next::Done(self.answer.take().unwrap_or_else(|| worker.timed_out()));
+        };
+        let last = self.policy.attempts <= 1 || self.stage.reroute.reach().is_none();
+        let retried = self.tried.len() > 1;
+        let sent = match self.outgoing.request(target, self.tried.len() - 1, last, worker) {
+            Ok((origin, request)) => {
+                let options = sbi::client::SendOptions {
+                    deadline: patience,
+                    priority: self.priority,
+                };
+                worker.client.send(&origin, request, options).await
+            }
+            Err(response) => return Next::Done(*response),
+        };
+        let after = Instant::now();
+        match sent {
+            Ok(response) => {
+                in_flight.end(&Ended::Answered(response.status(), response.headers()), after);
+                self.metrics.time.observe(after.saturating_duration_since(now));
+                self.answered(target, response, retried)
+            }
+            Err(error) => {
+                in_flight.end(&Ended::Failed(&error), after);
+                self.failed(target, &error)
+            }
+        }
+    }
+
+    /// A producer that nothing may be sent to now: another one, if one may be chosen.
+    fn passed_over(&mut self) -> Next {
+        let problem = Problem::new(Cause::NfCongestion)
+            .detail("the producer is left alone: it fails, is overloaded, or its rate is reached");
+        self.answer
+            .get_or_insert_with(|| self.worker.refuse("heldBack", problem));
+        match (self.stage.reroute.reach(), self.plan.discovered) {
+            (Some(farthest), _) => self.reach = self.reach.max(farthest),
+            (None, true) => {}
+            (None, false) => {
+                let answer = self.answer.take();
+                return Next::Done(answer.unwrap_or_default());
+            }
+        }
+        Next::Again
+    }
+
+    fn answered(&mut self, target: &Rc<Target>, mut response: Response, retried: bool) -> Next {
+        let worker = self.worker;
+        let status = response.status();
+        if worker.live.config.follow_redirects
+            && matches!(
+                status,
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            )
+            && let Some(elsewhere) = self.redirected(&response)
+        {
+            self.plan.first = Some(elsewhere);
+            self.answer = Some(response);
+            return Next::Again;
+        }
+        if !status.is_success() && self.another(Failure::Status(status)) {
+            self.answer = Some(response);
+            return Next::Again;
+        }
+        if let Err(replaced) = worker.mediate_response(&self.outgoing, &mut response) {
+            return Next::Done(*replaced);
+        }
+        let elsewhere = self.named.as_ref().is_none_or(|named| !Rc::ptr_eq(named, target));
+        worker.finish(&mut response, target, elsewhere || self.plan.discovered, retried);
+        Next::Done(response)
+    }
+
+    fn failed(&mut self, target: &Target, error: &SendError) -> Next {
+        let failure = match error.processed {
+            Processed::No => Failure::NotProcessed,
+            Processed::Maybe => Failure::Unknown,
+        };
+        if self.another(failure) {
+            return Next::Again;
+        }
+        let worker = self.worker;
+        let unanswered = || worker.unanswered(error, target);
+        Next::Done(self.answer.take().unwrap_or_else(unanswered))
+    }
+
+    /// Whether another attempt may follow, and there is somebody to try.
+    fn another(&mut self, failure: Failure) -> bool {
+        let attempt = Attempt {
+            method: &self.outgoing.method,
+            failure,
+        };
+        let verdict = self.budget.after(attempt, self.policy, Instant::now());
+        let (Verdict::TryAnother, Some(farthest)) = (verdict, self.stage.reroute.reach()) else {
+            return false;
+        };
+        self.complete();
+        let reach = self.reach.max(farthest);
+        let somebody = self.worker.select(&self.plan, self.consumer, &self.tried, reach);
+        if somebody.is_some() {
+            self.reach = reach;
+            self.metrics.rerouted.inc();
+        }
+        somebody.is_some()
+    }
+
+    /// Where a redirection leads (TS 29.500 §6.10.9), if it is to another place.
+    fn redirected(&mut self, response: &Response) -> Option<Rc<Target>> {
+        let location = response.headers().get(http::header::LOCATION)?.to_str().ok()?;
+        let uri: http::Uri = location.parse().ok()?;
+        let origin = sbi::client::Origin::of_uri(&uri).ok()?;
+        if self.tried.iter().any(|tried| **tried == *origin.authority()) {
+            return None;
+        }
+        let path = uri.path_and_query()?.clone();
+        let network = self.worker.network();
+        let service = network
+            .at(origin.authority(), target::service_of(path.as_str()))
+            .cloned();
+        if service.is_none() && !self.worker.live.config.forward_to_unknown {
+            return None;
+        }
+        self.outgoing.path = path;
+        let root = sbi::headers::TargetApiRoot {
+            origin,
+            prefix: String::new(),
+        };
+        Some(Rc::new(self.worker.target(root, service)))
+    }
+
+    /// Nobody is left: the last answer of a producer is the answer, else what stood in the way.
+    fn nobody(self) -> Response {
+        let problem = Problem::new(Cause::TargetNfNotReachable)
+            .detail("no producer that may serve the request is left");
+        self.answer
+            .unwrap_or_else(|| self.worker.refuse("noProducer", problem))
+    }
+}
+
+impl Worker {
+    pub(super) fn timed_out(&self) -> Response {
+        let problem =
+            Problem::new(Cause::TargetNfTimeout).detail("no producer answered in the time there was");
+        self.refuse("timeout", problem)
+    }
+
+    /// The answer for a producer that gave none.
+    fn unanswered(&self, error: &SendError, target: &Target) -> Response {
+        let (reason, cause) = match error.kind {
+            SendErrorKind::Timeout => ("timeout", Cause::TargetNfTimeout),
+            SendErrorKind::Overflow => ("overflow", Cause::NfCongestion),
+            SendErrorKind::Unsendable(_) => ("unsendable", Cause::InvalidMsgFormat),
+            _ => ("unreachable", Cause::TargetNfNotReachable),
+        };
+        self.refuse(
+            reason,
+            Problem::new(cause).detail(format!("{}: {error}", target.root)),
+        )
+    }
+}
+
+/// A request that a producer has, counted until it has ended, also when its consumer goes away before.
+struct InFlight<'a> {
+    worker: &'a Worker,
+    peer: &'a Peer,
+    ended: bool,
+}
+
+impl InFlight<'_> {
+    fn end(mut self, ended: &Ended<'_>, now: Instant) {
+        self.ended = true;
+        self.worker.peers.ended(self.peer, ended, now);
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.worker.peers.abandoned(self.peer);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! From what a request wishes to the producers that may serve it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ahash::AHashMap;
+use http::HeaderMap;
+use sbi::client::Origin;
+use sbi::headers::{RoutingBinding, TargetApiRoot, names};
+use sbi::problem::{Cause, Problem};
+
+use super::worker::{Admitted, Worker};
+use crate::network::{Network, NfStatus, ServiceRef};
+use crate::protection::Peer;
+use crate::routing::{Phase, Places, Route, ServicePolicy, StagePolicy};
+use crate::selection::{Standing, choose};
+use crate::target::{self, Wish};
+
+/// Targets that a worker has resolved, as of one snapshot of the network.
+#[derive(Default)]
+pub(super) struct Known {
+    network: Option<Arc<Network>>,
+    /// By the bytes of `3gpp-Sbi-Target-apiRoot`; per service, as several may listen at one place.
+    roots: AHashMap<Box<[u8]>, ByService>,
+}
+
+/// The targets at an API root, by the service that a request is for.
+type ByService = Vec<(Box<str>, Rc<Target>)>;
+
+/// API roots that a worker remembers; a stranger can name any number.
+const MOST_KNOWN: usize = 16_384;
+
+/// A place to send a request to.
+pub(super) struct Target {
+    pub(super) root: TargetApiRoot,
+    /// The service instance there, if its profile is known.
+    pub(super) service: Option<ServiceRef>,
+    pub(super) peer: Rc<Peer>,
+    /// SCPs of its region, when it is reached through them.
+    pub(super) hops: Option<Arc<[TargetApiRoot]>>,
+}
+
+/// Who may serve a request.
+pub(super) struct Plan {
+    /// Who is tried first, if the request names somebody.
+    pub(super) first: Option<Rc<Target>>,
+    /// Who else may serve; filled when it is needed.
+    pub(super) others: Vec<ServiceRef>,
+    /// Whether `others` is complete; if not, it is looked up when the first fails.
+    pub(super) complete: bool,
+    /// Whether the producer was chosen here (Model D): the consumer is told who it is.
+    pub(super) discovered: bool,
+    /// The instance that is preferred to the others.
+    preferred: Option<String>,
+    /// The farthest that may be chosen.
+    pub(super) reach: u8,
+}
+
+impl Worker {
+    /// Where a request may go.
+    pub(super) async fn plan(
+        &self,
+        admitted: &Admitted,
+        policy: &ServicePolicy,
+    ) -> Result<(Plan, StagePolicy), Problem> {
+        let request = &admitted.request;
+        let headers = request.headers();
+        let path = request.uri().path();
+        let service = target::service_of(path);
+        // The hot way of Model C: a target that is known by its header, and nothing else to be read.
+        let quick = headers
+            .get(names::TARGET_API_ROOT)
+            .map(http::HeaderValue::as_bytes);
+        let binding = match headers.contains_key(names::ROUTING_BINDING) {
+            true => target::header::<RoutingBinding>(headers)?,
+            false => None,
+        };
+        let quick = quick.and_then(|key| self.remembered(key, service));
+        let wish = match &quick {
+            Some(_) => None,
+            None => Some(target::wish(request, &self.own)?),
+        };
+        let discovers = matches!(wish, Some(Wish::Discover(_)));
+        let stage = policy.stage(Phase::of(request.method(), path, binding.is_some(), discovers));
+        let mut plan = Plan {
+            first: quick,
+            others: Vec::new(),
+            complete: false,
+            discovered: false,
+            preferred: None,
+            reach: policy.scope.reach(),
+        };
+        match wish {
+            None => {}
+            Some(Wish::Root(root)) => {
+                let key = headers
+                    .get(names::TARGET_API_ROOT)
+                    .map(http::HeaderValue::as_bytes);
+                plan.first = Some(self.resolve(key, root, service)?);
+            }
+            Some(Wish::Discover(query)) => {
+                plan.discovered = true;
+                plan.complete = true;
+                plan.others = self
+                    .discovered(&query, binding.as_ref(), service, &mut plan.preferred)
+                    .await?;
+            }
+            Some(Wish::Bound) => plan.discovered = true,
+        }
+        if let Some(binding) = &binding {
+            let bound = target::bound(binding, service, &self.network());
+            plan.preferred = plan.preferred.or_else(|| target::preferred(binding));
+            if !bound.is_empty() {
+                plan.others = bound;
+                plan.complete = true;
+            }
+        }
+        if stage.route == Route::LoadBalance
+            && let Some(first) = &plan.first
+            && let Some(named) = &first.service
+        {
+            // Any member of its set may serve: the named one is one of them.
+            if !plan.complete {
+                plan.others = self.network().alternates(named);
+                plan.complete = true;
+            }
+            plan.others.push(named.clone());
+            plan.first = None;
+        }
+        if plan.first.is_none() && plan.others.is_empty() {
+            let problem = Problem::new(Cause::NfDiscoveryFailure);
+            return Err(problem.detail(format!("no producer of {service} was found for the request")));
+        }
+        Ok((plan, stage))
+    }
+
+    async fn discovered(
+        &self,
+        query: &crate::discovery::DiscoveryQuery,
+        binding: Option<&RoutingBinding>,
+        service: &str,
+        preferred: &mut Option<String>,
+    ) -> Result<Vec<ServiceRef>, Problem> {
+        let network = self.network();
+        // A binding that the learned network can serve needs no NRF.
+        if let Some(binding) = binding
+            && !target::bound(binding, service, &network).is_empty()
+        {
+            return Ok(Vec::new());
+        }
+        let bound_query;
+        let query = match binding {
+            None => query,
+            Some(binding) => {
+                let with = |query: &crate::discovery::DiscoveryQuery, name, value: Option<&str>| match value {
+                    Some(value) => query.with(name, Some(value)),
+                    None => query.clone(),
+                };
+                let set = with(query, "target-nf-set-id", binding.nf_set());
+                bound_query = match binding.nf_set() {
+                    Some(_) => set,
+                    None => with(&set, "target-nf-instance-id", binding.nf_instance()),
+                };
+                &bound_query
+            }
+        };
+        *preferred = query
+            .get("preferred-target-nf-instance-id")
+            .map(|id| id.to_ascii_lowercase());
+        let found = self
+            .searcher
+            .find(query, &network)
+            .await
+            .map_err(crate::peers::Failure::problem)?;
+        let candidates = found.candidates.iter();
+        let of_service = candidates.filter(|one| &*one.service().name == service);
+        Ok(of_service.filter_map(|one| current(one, &network)).collect())
+    }
+
+    fn remembered(&self, key: &[u8], service: &str) -> Option<Rc<Target>> {
+        let known = self.known.borrow();
+        let network = known.network.as_ref()?;
+        if !self.is_current(network) {
+            return None;
+        }
+        let targets = known.roots.get(key)?;
+        let found = targets.iter().find(|(name, _)| **name == *service);
+        found.map(|(_, target)| target.clone())
+    }
+
+    /// The target at an API root. `key` is what the request calls it, if it may be remembered by that.
+    fn resolve(&self, key: Option<&[u8]>, root: TargetApiRoot, service: &str) -> Result<Rc<Target>, Problem> {
+        let network = self.network();
+        let found = network.at(root.origin.authority(), service).cloned();
+        // The port may be left out where it is the scheme's.
+        let found = found.or_else(|| {
+            let full = format!("{}:{}", root.origin.host(), root.origin.port());
+            network.at(&full, service).cloned()
+        });
+        if found.is_none() && !self.live.config.forward_to_unknown {
+            let problem = Problem::new(Cause::TargetNfNotReachable);
+            return Err(problem.detail(format!("no registered producer is at {root}")));
+        }
+        let target = Rc::new(self.target(root, found));
+        let Some(key) = key else { return Ok(target) };
+        let mut known = self.known.borrow_mut();
+        let stale = known
+            .network
+            .as_ref()
+            .is_none_or(|known| !Arc::ptr_eq(known, &network));
+        if stale || known.roots.len() >= MOST_KNOWN {
+            known.roots.clear();
+            known.network = Some(network);
+        }
+        let targets = known.roots.entry(key.into()).or_default();
+        if targets.len() < 64 {
+            targets.push((service.into(), target.clone()));
+        }
+        Ok(target)
+    }
+
+    /// The place of a chosen service instance.
+    pub(super) fn place(&self, service: &ServiceRef) -> Option<Rc<Target>> {
+        let endpoint = service.endpoint();
+        let scheme = match endpoint.scheme {
+            crate::network::Scheme::Http => sbi::client::Scheme::Http,
+            crate::network::Scheme::Https => sbi::client::Scheme::Https,
+        };
+        let origin = Origin::new(scheme, &endpoint.authority).ok()?;
+        let root = TargetApiRoot {
+            origin,
+            prefix: endpoint.prefix.to_string(),
+        };
+        Some(Rc::new(self.target(root, Some(service.clone()))))
+    }
+
+    pub(super) fn target(&self, root: TargetApiRoot, service: Option<ServiceRef>) -> Target {
+        let locality = service.as_ref().and_then(|one| one.producer.locality.as_deref());
+        let hops = match self.live.distances.of(locality) {
+            Places::ELSEWHERE => locality.and_then(|locality| self.live.next_hops.get(locality).cloned()),
+            _ => None,
+        };
+        let instance = service.as_ref().map(|one| &*one.producer.id);
+        Target {
+            peer: self.peers.at(&root.origin, instance, self.scps(), Instant::now()),
+            root,
+            service,
+            hops,
+        }
+    }
+
+    /// How many SCPs share what is promised of all together.
+    fn scps(&self) -> usize {
+        let network = self.network();
+        let scps = network
+            .producers()
+            .filter(|one| &*one.nf_type == "SCP" && one.status == NfStatus::Registered);
+        let others = scps
+            .filter(|one| *one.id != *self.live.config.nf_instance_id)
+            .count();
+        others + 1
+    }
+
+    /// The best of the candidates that have not been tried; `None` when nobody is left.
+    pub(super) fn select(
+        &self,
+        plan: &Plan,
+        consumer: Option<&str>,
+        tried: &[Arc<str>],
+        reach: u8,
+    ) -> Option<ServiceRef> {
+        let now = Instant::now();
+        let standing = |one: &ServiceRef| {
+            let endpoint = one.endpoint();
+            if tried.contains(&endpoint.authority) || !one.producer.allows(one.service(), consumer) {
+                return Standing::UNUSABLE;
+            }
+            let distance = self.live.distances.of(one.producer.locality.as_deref());
+            if distance > reach {
+                return Standing::UNUSABLE;
+            }
+            let peer = self.peers.known(&endpoint.authority);
+            let ejected = peer.as_ref().is_some_and(|peer| self.peers.is_ejected(peer, now));
+            Standing {
+                usable: !ejected,
+                distance: match &plan.preferred {
+                    Some(id) if **id != *one.producer.id => distance + 1,
+                    _ => distance,
+                },
+                load: peer.and_then(|peer| peer.reported_load()),
+            }
+        };
+        let chosen = choose(&plan.others, standing, self.random())?;
+        plan.others.get(chosen).cloned()
+    }
+
+    /// Whether a consumer may use the target at all, by the producer's profile.
+    pub(super) fn allowed(&self, target: &Target, consumer: Option<&str>) -> bool {
+        let service = target.service.as_ref();
+        service.is_none_or(|one| one.producer.allows(one.service(), consumer))
+    }
+}
+
+/// A candidate that an NRF has named, as it is known now: changed, suspended, or gone since.
+fn current(candidate: &ServiceRef, network: &Network) -> Option<ServiceRef> {
+    let Some(known) = network.producer(&candidate.producer.id) else {
+        return Some(candidate.clone());
+    };
+    let instance = &candidate.service().instance;
+    let position = known.services.iter().position(|one| one.instance == *instance)?;
+    ServiceRef::new(known.clone(), position)
+}
+
+/// A header whose value is a comma list that this SCP appends to.
+pub(super) fn has_passed(headers: &HeaderMap, name: &str) -> bool {
+    headers
+        .get_all(http::header::VIA)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|hop| hop.trim().split(' ').nth(1).is_some_and(|by| by == name))
+}

@@ -1,0 +1,110 @@
+//! An SCP that runs: what can be asked of it and done to it from outside.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwap;
+use sbi::server::ServerStats;
+use serde_json::Value;
+use worker::{Shutdown, Workers};
+
+use super::explain;
+use crate::config::Config;
+use crate::live::Live;
+use crate::network::Network;
+
+/// A running SCP. Dropping it stops it as [`Running::stop`] does, without waiting.
+#[derive(Debug)]
+pub struct Running {
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) network: Arc<ArcSwap<Network>>,
+    pub(super) live: Arc<ArcSwap<Live>>,
+    pub(super) servers: Vec<Arc<ServerStats>>,
+    pub(super) shutdown: Shutdown,
+    pub(super) workers: Option<Workers>,
+    pub(super) control: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The network as of now.
+    #[must_use]
+    pub fn network(&self) -> Arc<Network> {
+        self.network.load_full()
+    }
+
+    /// Counts of the servers, one per worker.
+    pub fn servers(&self) -> impl Iterator<Item = sbi::server::StatsSnapshot> {
+        self.servers.iter().map(|stats| stats.snapshot())
+    }
+
+    /// Every service instance it could send to, in the order of service, priority and distance.
+    #[must_use]
+    pub fn routes(&self) -> Value {
+        explain::routes(&self.network.load(), &self.live.load())
+    }
+
+    /// Where a request to this path with these headers would go, and why: `apiroot`, `nfinst`, `nfset` or
+    /// discovery parameters as pairs.
+    #[must_use]
+    pub fn explain(&self, method: &str, path: &str, hints: &[(String, String)]) -> Value {
+        explain::explain(&self.network.load(), &self.live.load(), method, path, hints)
+    }
+
+    /// How often each mediation rule has applied: group, rule, count.
+    #[must_use]
+    pub fn mediation(&self) -> Vec<(String, String, u64)> {
+        let live = self.live.load();
+        let applied = live.engine.applied();
+        applied
+            .map(|(group, rule, count)| (group.to_owned(), rule.to_owned(), count))
+            .collect()
+    }
+
+    /// Takes the settings of [`KEYS`](crate::KEYS) from another configuration; the rest stays. Requests under
+    /// way end as they began.
+    ///
+    /// # Errors
+    /// What cannot be used; nothing has changed then.
+    pub fn reconfigure(&self, wanted: &Config) -> Result<(), String> {
+        let mut config = (*self.live.load().config).clone();
+        config.discovery = wanted.discovery.clone();
+        config.follow_redirects = wanted.follow_redirects;
+        config.forward_to_unknown = wanted.forward_to_unknown;
+        config.max_forward_hops = wanted.max_forward_hops;
+        config.mediation = wanted.mediation.clone();
+        config.next_hops = wanted.next_hops.clone();
+        config.places = wanted.places.clone();
+        config.policies = wanted.policies.clone();
+        config.protection = wanted.protection.clone();
+        self.live.store(Arc::new(Live::new(Arc::new(config))?));
+        Ok(())
+    }
+
+    /// Finishes the requests in progress and stops. Blocks.
+    ///
+    /// # Errors
+    /// The first error a worker ended with.
+    pub fn stop(mut self) -> std::io::Result<()> {
+        self.shutdown.fire();
+        let ended = self.workers.take().map_or(Ok(()), Workers::join);
+        if let Some(control) = self.control.take()
+            && control.join().is_err()
+        {
+            return Err(std::io::Error::other("the control thread panicked; see the log"));
+        }
+        ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.fire();
+    }
+}

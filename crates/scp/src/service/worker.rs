@@ -1,0 +1,363 @@
+//! One worker's share of the function, and the way of a request.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
+
+use ahash::AHashMap;
+use arc_swap::ArcSwap;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, Method, StatusCode};
+use sbi::client::Client;
+use sbi::headers::{MessagePriority, SbiHeader, names};
+use sbi::problem::{Cause, Problem};
+use sbi::{Request, Response, Service};
+use telemetry::trace;
+use tokio::sync::mpsc;
+
+use super::route::Known;
+use crate::events::{Metrics, ServiceMetrics};
+use crate::live::Live;
+use crate::network::Network;
+use crate::peers::{CALLBACK_PATH, Change, Searcher, change_of};
+use crate::protection::{Consumers, Load, Peers};
+use crate::target::is_own;
+
+/// Path that tells whether the SCP is well (N050 of the NRF's features looks here).
+const HEALTH_PATH: &str = "/health";
+/// Services a worker keeps counters of; further ones share those of `other`.
+const SERVICES: usize = 512;
+
+/// What every worker is made of.
+#[derive(Clone)]
+pub(super) struct Parts {
+    pub(super) live: Arc<ArcSwap<Live>>,
+    pub(super) network: Arc<ArcSwap<Network>>,
+    pub(super) changes: mpsc::Sender<Change>,
+    pub(super) client_tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) metrics: Metrics,
+    pub(super) load: Arc<AtomicU8>,
+    pub(super) own: Arc<[String]>,
+}
+
+/// A worker's SCP as its server sees it: made anew when the settings have changed.
+pub(super) struct Front {
+    parts: Parts,
+    index: usize,
+    client: Client,
+    live: RefCell<arc_swap::Cache<Arc<ArcSwap<Live>>, Arc<Live>>>,
+    current: RefCell<Rc<Worker>>,
+}
+
+impl Front {
+    pub(super) fn new(parts: Parts, index: usize) -> Self {
+        let live = parts.live.load_full();
+        let client = Client::new(Arc::new(live.config.client.clone()), parts.client_tls.clone());
+        let worker = Worker::new(live, &parts, client.clone());
+        Self {
+            live: RefCell::new(arc_swap::Cache::new(parts.live.clone())),
+            current: RefCell::new(Rc::new(worker)),
+            parts,
+            index,
+            client,
+        }
+    }
+
+    fn current(&self) -> Rc<Worker> {
+        let mut live = self.live.borrow_mut();
+        let wanted = live.load();
+        let mut current = self.current.borrow_mut();
+        if !Arc::ptr_eq(&current.live, wanted) {
+            *current = Rc::new(Worker::new(wanted.clone(), &self.parts, self.client.clone()));
+        }
+        current.clone()
+    }
+
+    /// Samples this worker's own CPU load, which decides about discards.
+    pub(super) async fn watch_load(self: Rc<Self>) {
+        let mut tick = tokio::time::interval(crate::protection::INTERVAL);
+        let name = self.index.to_string();
+        let (level, cache) = (
+            self.parts.metrics.overload.get(&[&name]),
+            self.parts.metrics.cache.get(&[&name]),
+        );
+        loop {
+            tick.tick().await;
+            let worker = self.current();
+            if let Some(to) = worker.load.sample(Instant::now()) {
+                tracing::warn!(worker = self.index, level = to, "the overload level has changed");
+                level.set(to as f64);
+            }
+            cache.set(worker.searcher.remembered() as f64);
+            if self.index == 0 {
+                self.parts.load.store(worker.load.percent(), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Service for Front {
+    async fn call(self: Rc<Self>, request: Request) -> Response {
+        self.current().answer(request).await
+    }
+}
+
+/// One worker's SCP: its view of the network, its clients, what it knows of producers and consumers.
+pub(super) struct Worker {
+    pub(super) live: Arc<Live>,
+    network: RefCell<arc_swap::Cache<Arc<ArcSwap<Network>>, Arc<Network>>>,
+    pub(super) client: Client,
+    pub(super) searcher: Searcher,
+    pub(super) peers: Peers,
+    consumers: Consumers,
+    pub(super) load: Load,
+    changes: mpsc::Sender<Change>,
+    metrics: Metrics,
+    pub(super) own: Arc<[String]>,
+    services: RefCell<AHashMap<Box<str>, Rc<ServiceMetrics>>>,
+    /// Targets by what requests call them, as of a snapshot of the network.
+    pub(super) known: RefCell<Known>,
+    /// `2.0 SCP-fqdn`.
+    pub(super) via: HeaderValue,
+    /// `SCP-fqdn`.
+    pub(super) server: HeaderValue,
+    pub(super) name: String,
+    random: Cell<u64>,
+}
+
+/// A request that was let in, and what is known of it.
+pub(super) struct Admitted {
+    pub(super) request: Request,
+    pub(super) consumer_type: Option<Box<str>>,
+    pub(super) priority: u8,
+    pub(super) metrics: Rc<ServiceMetrics>,
+}
+
+impl Worker {
+    fn new(live: Arc<Live>, parts: &Parts, client: Client) -> Self {
+        let config = &live.config;
+        let (protection, metrics) = (&config.protection, &parts.metrics);
+        let name = format!("SCP-{}", config.fqdn);
+        // An FQDN is made of characters that headers may have; the configuration was checked.
+        let header = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("SCP"));
+        Self {
+            network: RefCell::new(arc_swap::Cache::new(parts.network.clone())),
+            searcher: Searcher::new(
+                &config.discovery,
+                &config.nrf.roots,
+                client.clone(),
+                metrics.clone(),
+            ),
+            peers: Peers::new(
+                protection,
+                metrics,
+                live.rates.clone(),
+                config.client.max_origins as usize,
+            ),
+            consumers: Consumers::new(protection, metrics, live.rates.clone()),
+            load: Load::new(protection),
+            changes: parts.changes.clone(),
+            metrics: metrics.clone(),
+            own: parts.own.clone(),
+            services: RefCell::default(),
+            known: RefCell::default(),
+            via: header(&format!("2.0 {name}")),
+            server: header(&name),
+            name,
+            random: Cell::new(rand::random::<u64>() | 1),
+            client,
+            live,
+        }
+    }
+
+    pub(super) fn network(&self) -> Arc<Network> {
+        self.network.borrow_mut().load().clone()
+    }
+
+    /// Whether `network` is still the current snapshot.
+    pub(super) fn is_current(&self, network: &Arc<Network>) -> bool {
+        Arc::ptr_eq(self.network.borrow_mut().load(), network)
+    }
+
+    /// Any number; cheap, and good enough to spread load (xorshift64*).
+    pub(super) fn random(&self) -> u64 {
+        let mut x = self.random.get();
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.random.set(x);
+        x.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn service_metrics(&self, service: &str) -> Rc<ServiceMetrics> {
+        let mut services = self.services.borrow_mut();
+        if let Some(known) = services.get(service) {
+            return known.clone();
+        }
+        let name = match services.len() < SERVICES {
+            true => service,
+            false => "other",
+        };
+        let made = Rc::new(ServiceMetrics::new(&self.metrics, name));
+        services.entry(name.into()).or_insert(made).clone()
+    }
+
+    /// The way of a request: is it for the SCP itself, may it come in, is it changed by a rule, where does it
+    /// go, and what comes back.
+    async fn answer(self: Rc<Self>, request: Request) -> Response {
+        if let Some(response) = self.own_resource(&request) {
+            return response;
+        }
+        let admitted = match self.admit(request) {
+            Ok(admitted) => admitted,
+            Err(refused) => return *refused,
+        };
+        let parent = admitted.request.headers().get(trace::TRACEPARENT);
+        let span = trace::begin("scp", "relay", parent.and_then(|value| value.to_str().ok()));
+        let metrics = admitted.metrics.clone();
+        let mut response = self.relay(admitted, span.as_ref()).await;
+        metrics.answered(response.status());
+        if self.live.config.protection.convey_own_lci {
+            self.tell_load(&mut response);
+        }
+        if let Some(mut span) = span {
+            span.status(response.status().as_u16());
+        }
+        response
+    }
+
+    /// Who sends it, whether it may, and how important it is.
+    fn admit(&self, mut request: Request) -> Result<Admitted, Box<Response>> {
+        let now = request.received;
+        let consumer = self.consumers.of(&request);
+        let service = crate::target::service_of(request.uri().path());
+        let metrics = self.service_metrics(service);
+        let priority = self.priority(service, request.method(), request.headers());
+        if let (priority, true) = priority {
+            let value = HeaderValue::from(u16::from(priority));
+            request.head.headers.insert(names::MESSAGE_PRIORITY, value);
+        }
+        let priority = priority.0;
+        if !consumer.admits(now) {
+            self.metrics.refused.get(&["ingressRate"]).inc();
+            let mut refused = Problem::new(Cause::TooManyRequests)
+                .detail("the rate that this SCP lets in from the consumer is exceeded")
+                .into_response();
+            refused
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(consumer.retry_after(now)));
+            metrics.answered(refused.status());
+            return Err(Box::new(self.signed(refused)));
+        }
+        if self.load.discards(priority) {
+            self.metrics.refused.get(&["overload"]).inc();
+            let refused = Problem::new(Cause::NfCongestion)
+                .detail("discarded under overload of the SCP")
+                .into_response();
+            metrics.answered(refused.status());
+            return Err(Box::new(self.signed(refused)));
+        }
+        Ok(Admitted {
+            consumer_type: consumer.nf_type.clone(),
+            priority,
+            metrics,
+            request,
+        })
+    }
+
+    /// The priority of a request, and whether it is to be written into it.
+    fn priority(&self, service: &str, method: &Method, headers: &http::HeaderMap) -> (u8, bool) {
+        let settings = &self.live.config.protection.priorities;
+        let told = headers
+            .get(names::MESSAGE_PRIORITY)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| MessagePriority::parse(text).ok())
+            .map(MessagePriority::get);
+        let rule = settings.rules.iter().find(|rule| {
+            (rule.services.is_empty() || rule.services.iter().any(|one| one == service))
+                && (rule.methods.is_empty() || rule.methods.iter().any(|one| one == method.as_str()))
+        });
+        match (told, rule) {
+            (Some(told), Some(rule)) if !rule.replace => (told, false),
+            (_, Some(rule)) => (rule.priority, true),
+            (Some(told), None) => (told, false),
+            (None, None) => (settings.default, false),
+        }
+    }
+
+    /// Answers requests that are for the SCP itself.
+    fn own_resource(&self, request: &Request) -> Option<Response> {
+        let path = request.uri().path();
+        if path != CALLBACK_PATH && path != HEALTH_PATH {
+            return None;
+        }
+        let is_ours = request
+            .uri()
+            .authority()
+            .is_none_or(|authority| is_own(&self.own, authority.as_str()));
+        if !is_ours || request.headers().contains_key(names::TARGET_API_ROOT) {
+            return None;
+        }
+        Some(match path {
+            HEALTH_PATH => Response::default(),
+            _ => self.notified(request),
+        })
+    }
+
+    fn notified(&self, request: &Request) -> Response {
+        if *request.method() != Method::POST {
+            return Problem::new(Cause::MethodNotAllowed).into_response();
+        }
+        let change = match change_of(&request.body.to_bytes()) {
+            Ok(change) => change,
+            Err(reason) => {
+                return Problem::new(Cause::InvalidMsgFormat)
+                    .detail(format!("expected NotificationData: {reason}"))
+                    .into_response();
+            }
+        };
+        if self.changes.try_send(change).is_err() {
+            // The NRF tries again, and an audit finds what it does not tell.
+            self.metrics.notification_lost.inc();
+            return Problem::new(Cause::NfCongestion)
+                .detail("too many changes of the network wait")
+                .into_response();
+        }
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response
+    }
+
+    /// Counts a request that this SCP refuses or cannot serve, and answers it.
+    pub(super) fn refuse(&self, reason: &str, problem: Problem) -> Response {
+        self.metrics.refused.get(&[reason]).inc();
+        self.signed(problem.into_response())
+    }
+
+    /// An answer of this SCP's own names it (TS 29.500 §6.10.8.1).
+    fn signed(&self, mut response: Response) -> Response {
+        response
+            .headers_mut()
+            .insert(http::header::SERVER, self.server.clone());
+        response
+    }
+
+    pub(super) fn mediated(&self, point: usize) {
+        self.metrics.mediated[point].inc();
+    }
+
+    /// Adds this SCP's own load (TS 29.500 §6.3.2.3).
+    fn tell_load(&self, response: &mut Response) {
+        let now = time::OffsetDateTime::now_utc();
+        let element = sbi::headers::LciElement {
+            timestamp: now,
+            load: self.load.percent(),
+            scope: sbi::headers::Scope::Scp(self.live.config.fqdn.clone()),
+        };
+        if let Ok(value) = HeaderValue::from_str(&sbi::headers::Lci(vec![element]).to_string()) {
+            response.headers_mut().append(names::LCI, value);
+        }
+    }
+}

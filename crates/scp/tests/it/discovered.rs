@@ -1,0 +1,248 @@
+//! Model D: the consumer says what the producer must be able to do, the SCP asks the NRF.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use sbi::Response;
+use scp::config::Order;
+use serde_json::json;
+
+use crate::support::{Got, PATH, Producer, Scp, local, start};
+
+const WISH: [(&str, &str); 3] = [
+    ("3gpp-sbi-discovery-target-nf-type", "UDM"),
+    ("3gpp-sbi-discovery-requester-nf-type", "AMF"),
+    ("3gpp-sbi-discovery-service-names", "nudm-sdm"),
+];
+
+/// An NRF that knows these producers and lets its answers be used so long.
+fn nrf_with(producers: &[&Producer], validity: u64) -> Producer {
+    let nrf = Producer::start(99);
+    let profiles: Vec<_> = producers
+        .iter()
+        .map(|producer| producer.profile(&json!({})))
+        .collect();
+    nrf.answers(move |seen| {
+        assert!(
+            seen.path.starts_with("/nnrf-disc/v1/nf-instances?"),
+            "{}",
+            seen.path
+        );
+        sbi::json::response(
+            StatusCode::OK,
+            &json!({"validityPeriod": validity, "nfInstances": profiles}),
+        )
+    });
+    nrf
+}
+
+fn asking(nrf: &Producer, change: impl FnOnce(&mut scp::Config)) -> Scp {
+    let root = nrf.root();
+    start(|config| {
+        config.nrf.roots = vec![root];
+        config.nrf.register = false;
+        config.nrf.nf_types.clear();
+        change(config);
+    })
+}
+
+async fn wish(scp: &Scp) -> Got {
+    scp.ask(Method::GET, PATH, &WISH).await
+}
+
+#[test]
+fn the_producer_is_found_told_and_remembered() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf_with(&[&producer], 60);
+        let scp = asking(&nrf, |_| {});
+        for _ in 0..5 {
+            let got = wish(&scp).await;
+            assert_eq!((got.status, got.by()), (StatusCode::OK, producer.id.as_str()));
+            assert_eq!(got.header("3gpp-sbi-target-apiroot"), producer.root());
+            let id = got.header("3gpp-sbi-producer-id");
+            assert!(
+                id.contains(&format!("nfinst={}", producer.id)) && id.contains("nfset=set1"),
+                "{id}"
+            );
+        }
+        assert_eq!(nrf.count(), 1, "remembered for the validity period");
+        let asked = &nrf.seen()[0].path;
+        assert!(
+            asked.contains("target-nf-type=UDM") && asked.contains("service-names=nudm-sdm"),
+            "{asked}"
+        );
+        let seen = &producer.seen()[0];
+        assert!(
+            !seen
+                .headers
+                .keys()
+                .any(|name| name.as_str().contains("discovery"))
+        );
+        // What the consumer learned is how it goes on (Model C from then on).
+        assert_eq!(scp.get(&producer).await.by(), producer.id);
+    });
+}
+
+#[test]
+fn an_answer_of_no_validity_is_not_remembered() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf_with(&[&producer], 0);
+        let scp = asking(&nrf, |_| {});
+        for _ in 0..3 {
+            assert_eq!(wish(&scp).await.status, StatusCode::OK);
+        }
+        assert_eq!(nrf.count(), 3);
+        let nrf = nrf_with(&[&producer], 60);
+        let scp = asking(&nrf, |config| {
+            config.discovery.enforce_req_specific_svc_discovery = true;
+        });
+        for _ in 0..3 {
+            assert_eq!(wish(&scp).await.status, StatusCode::OK);
+        }
+        assert_eq!(nrf.count(), 3, "each request is discovered for itself");
+    });
+}
+
+#[test]
+fn equal_questions_at_the_same_time_are_one() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf_with(&[&producer], 60);
+        nrf.waits(Duration::from_millis(200));
+        let scp = asking(&nrf, |_| {});
+        let many = futures_util::future::join_all((0..100).map(|_| wish(&scp))).await;
+        assert!(many.iter().all(|got| got.status == StatusCode::OK));
+        assert_eq!(nrf.count(), 1);
+        assert_eq!(scp.count("signalbox_scp_discoveries_total", "waited"), 99.0);
+    });
+}
+
+#[test]
+fn whoever_asked_may_go_away_without_harm_to_those_who_wait() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf_with(&[&producer], 60);
+        nrf.waits(Duration::from_millis(300));
+        let scp = asking(&nrf, |_| {});
+        // The first goes while the NRF still thinks.
+        let first = tokio::time::timeout(Duration::from_millis(50), wish(&scp)).await;
+        assert!(first.is_err());
+        let got = wish(&scp).await;
+        assert!(
+            matches!(got.status, StatusCode::OK | StatusCode::GATEWAY_TIMEOUT),
+            "{got:?}"
+        );
+        assert_eq!(wish(&scp).await.status, StatusCode::OK);
+    });
+}
+
+#[test]
+fn failures_of_the_nrf_are_told_apart() {
+    local(async {
+        let nrf = Producer::start(99);
+        nrf.answers(|_| {
+            sbi::json::response(StatusCode::OK, &json!({"validityPeriod": 5, "nfInstances": []}))
+        });
+        let scp = asking(&nrf, |_| {});
+        let got = wish(&scp).await;
+        assert_eq!(
+            (got.status, got.cause()),
+            (StatusCode::BAD_REQUEST, "NF_DISCOVERY_FAILURE")
+        );
+        nrf.fails_with(400);
+        let got = scp
+            .ask(Method::GET, PATH, &[("3gpp-sbi-discovery-target-nf-type", "UDR")])
+            .await;
+        assert_eq!(got.cause(), "NF_DISCOVERY_FAILURE");
+        nrf.fails_with(503);
+        let got = scp
+            .ask(Method::GET, PATH, &[("3gpp-sbi-discovery-target-nf-type", "PCF")])
+            .await;
+        assert_eq!(
+            (got.status, got.cause()),
+            (StatusCode::GATEWAY_TIMEOUT, "NRF_NOT_REACHABLE")
+        );
+        nrf.answers(|_| Response::new("no JSON at all".into()));
+        let got = scp
+            .ask(Method::GET, PATH, &[("3gpp-sbi-discovery-target-nf-type", "CHF")])
+            .await;
+        assert_eq!(got.cause(), "NRF_NOT_REACHABLE");
+    });
+}
+
+#[test]
+fn another_nrf_of_the_set_is_asked() {
+    local(async {
+        let producer = Producer::start(1);
+        let (dead, alive) = (Producer::start(98), nrf_with(&[&producer], 60));
+        dead.fails_with(500);
+        let scp = asking(&dead, |config| config.nrf.roots.push(alive.root()));
+        assert_eq!(wish(&scp).await.by(), producer.id);
+        assert_eq!((dead.count(), alive.count()), (1, 1));
+    });
+}
+
+#[test]
+fn both_orders_of_static_discovery() {
+    local(async {
+        let (learned, found) = (Producer::start(1), Producer::start(2));
+        let nrf = nrf_with(&[&found], 60);
+        let profile = learned.profile(&json!({}));
+        let scp_first = asking(&nrf, |config| {
+            config.producers = vec![profile.clone()];
+            config.discovery.order = Order::ScpThenNrf;
+        });
+        assert_eq!(wish(&scp_first).await.by(), learned.id);
+        assert_eq!(nrf.count(), 0);
+        // What only an NRF can judge goes there.
+        let mut wishes = WISH.to_vec();
+        wishes.push(("3gpp-sbi-discovery-dnn", "internet"));
+        assert_eq!(scp_first.ask(Method::GET, PATH, &wishes).await.by(), found.id);
+
+        let nrf_first = asking(&nrf, |config| {
+            config.producers = vec![profile];
+            config.discovery.order = Order::NrfThenScp;
+        });
+        assert_eq!(wish(&nrf_first).await.by(), found.id);
+        nrf.stop();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut others = WISH.to_vec();
+        others.push(("3gpp-sbi-discovery-supi", "imsi-001010000000001"));
+        assert_eq!(nrf_first.ask(Method::GET, PATH, &others).await.by(), learned.id);
+    });
+}
+
+#[test]
+fn a_dead_producer_of_the_answer_is_stood_in_for() {
+    local(async {
+        let (dead, other) = (Producer::start(1), Producer::start(2));
+        let nrf = nrf_with(&[&dead, &other], 60);
+        let scp = asking(&nrf, |_| {});
+        dead.stop();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        for _ in 0..10 {
+            let got = wish(&scp).await;
+            assert_eq!((got.status, got.by()), (StatusCode::OK, other.id.as_str()));
+        }
+    });
+}
+
+#[test]
+fn a_binding_narrows_what_is_discovered() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf_with(&[&producer], 60);
+        let scp = asking(&nrf, |_| {});
+        let mut wishes = WISH.to_vec();
+        let binding = "bl=nf-set; nfset=set9.udmset.5gc.mnc001.mcc001";
+        wishes.push(("3gpp-sbi-routing-binding", binding));
+        assert_eq!(scp.ask(Method::PUT, PATH, &wishes).await.status, StatusCode::OK);
+        assert!(
+            nrf.seen()[0].path.contains("target-nf-set-id=set9"),
+            "{}",
+            nrf.seen()[0].path
+        );
+    });
+}

@@ -1,0 +1,234 @@
+//! The network as a real NRF tells it.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use sbi::Body;
+use sbi::client::{Origin, SendOptions};
+use scp::config::AuditMode;
+use serde_json::{Value, json};
+
+use crate::support::{PATH, Producer, Scp, client, got, local, start, until};
+
+/// A real NRF.
+struct Nrf {
+    running: Option<nrf::Running>,
+    origin: Origin,
+    _directory: tempfile::TempDir,
+}
+
+impl Nrf {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = nrf::Config {
+            listen: settings::Listen(vec!["127.0.0.1:0".parse().unwrap()]),
+            workers: 1,
+            ..nrf::Config::default()
+        };
+        config.store.embedded.directory = directory.path().to_owned();
+        let running = nrf::start(config).unwrap();
+        let origin = format!("http://{}", running.addresses()[0]).parse().unwrap();
+        Self {
+            running: Some(running),
+            origin,
+            _directory: directory,
+        }
+    }
+
+    async fn send(&self, method: Method, id: &str, content_type: &str, body: Value) -> StatusCode {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("/nnrf-nfm/v1/nf-instances/{id}"))
+            .header("content-type", content_type)
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        let client = client("OAM");
+        got(client
+            .send(&self.origin, request, SendOptions::default())
+            .await
+            .unwrap())
+        .status
+    }
+
+    async fn register(&self, producer: &Producer, more: &Value) {
+        let status = self
+            .send(
+                Method::PUT,
+                &producer.id,
+                "application/json",
+                producer.profile(more),
+            )
+            .await;
+        assert!(status.is_success(), "{status}");
+    }
+
+    async fn patch(&self, producer: &Producer, path: &str, value: Value) {
+        let patch = json!([{"op": "add", "path": path, "value": value}]);
+        let status = self
+            .send(Method::PATCH, &producer.id, "application/json-patch+json", patch)
+            .await;
+        assert!(status.is_success(), "{status}");
+    }
+
+    fn stop(&mut self) {
+        self.running.take().unwrap().stop().unwrap();
+    }
+}
+
+fn learning(nrf: &Nrf, mode: AuditMode) -> Scp {
+    let root = nrf.origin.to_string();
+    start(|config| {
+        config.nrf.roots = vec![root];
+        config.nrf.nf_types = vec!["UDM".into(), "SCP".into()];
+        config.nrf.audit_mode = mode;
+        config.nrf.audit_interval = settings::Period::from_secs(300);
+        config.nrf.heart_beat = settings::Period::from_secs(1);
+        config.forward_to_unknown = false;
+    })
+}
+
+async fn knows(scp: &Scp, producer: &Producer) -> bool {
+    scp.get(producer).await.status == StatusCode::OK
+}
+
+#[test]
+fn what_changes_at_the_nrf_takes_effect_here() {
+    for mode in [AuditMode::Management, AuditMode::Discovery] {
+        local(async {
+            let nrf = Nrf::start();
+            let (first, second) = (Producer::start(1), Producer::start(2));
+            nrf.register(&first, &json!({})).await;
+            let scp = learning(&nrf, mode);
+            until("the audit finds the first", async || knows(&scp, &first).await).await;
+            assert!(!knows(&scp, &second).await);
+            nrf.register(&second, &json!({})).await;
+            until("a notification tells of the second", async || {
+                knows(&scp, &second).await
+            })
+            .await;
+
+            // Suspended: the other one of the set is preferred for what is bound to the set.
+            let binding = "bl=nf-set; nfset=set1.udmset.5gc.mnc001.mcc001";
+            let bound = async || {
+                let got = scp
+                    .ask(Method::PUT, PATH, &[("3gpp-sbi-routing-binding", binding)])
+                    .await;
+                got.by().to_owned()
+            };
+            nrf.patch(&first, "/nfStatus", json!("SUSPENDED")).await;
+            until("the first is not used", async || {
+                for _ in 0..20 {
+                    if bound().await != second.id {
+                        return false;
+                    }
+                }
+                true
+            })
+            .await;
+            nrf.patch(&first, "/nfStatus", json!("REGISTERED")).await;
+            nrf.patch(&second, "/nfServices/0/priority", json!(9)).await;
+            nrf.patch(&first, "/nfServices/0/priority", json!(1)).await;
+            until("the first is preferred", async || {
+                for _ in 0..20 {
+                    if bound().await != first.id {
+                        return false;
+                    }
+                }
+                true
+            })
+            .await;
+
+            // It moves: the old address is nobody's, the new one is.
+            let moved = Producer::start(1);
+            nrf.register(&moved, &json!({})).await;
+            until("the first has moved", async || knows(&scp, &moved).await).await;
+            assert!(!knows(&scp, &first).await);
+            nrf.send(Method::DELETE, &second.id, "application/json", json!({}))
+                .await;
+            until("the second is gone", async || !knows(&scp, &second).await).await;
+        });
+    }
+}
+
+#[test]
+fn the_scp_registers_itself_and_goes_on_without_the_nrf() {
+    local(async {
+        let mut nrf = Nrf::start();
+        let producer = Producer::start(1);
+        nrf.register(&producer, &json!({})).await;
+        let scp = learning(&nrf, AuditMode::Management);
+        until("it is learned", async || knows(&scp, &producer).await).await;
+        let client = client("OAM");
+        until("the SCP is registered", async || {
+            let path = "/nnrf-nfm/v1/nf-instances?nf-type=SCP";
+            let request = http::Request::get(path).body(Body::empty()).unwrap();
+            let list = got(client
+                .send(&nrf.origin, request, SendOptions::default())
+                .await
+                .unwrap());
+            list.json["totalItemCount"] == 1
+        })
+        .await;
+        nrf.stop();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        for _ in 0..50 {
+            assert!(knows(&scp, &producer).await, "traffic goes on from what is known");
+        }
+    });
+}
+
+#[test]
+fn a_storm_of_notifications_disturbs_no_request() {
+    local(async {
+        let producer = Producer::start(1);
+        let profile = producer.profile(&json!({}));
+        let scp = start(|config| {
+            config.producers = vec![profile];
+            // Nobody is asked; notifications come as from an NRF.
+            config.nrf.roots = vec!["http://127.0.0.1:9".into()];
+            config.nrf.register = false;
+            config.nrf.nf_types.clear();
+        });
+        let storm = async {
+            for round in 0..500_u32 {
+                let profile = producer.profile(&json!({"load": round % 100}));
+                let told = json!({
+                    "event": "NF_PROFILE_CHANGED", "nfProfile": profile,
+                    "nfInstanceUri": format!("http://nrf/nnrf-nfm/v1/nf-instances/{}", producer.id)
+                });
+                let request = http::Request::post("/signalbox-scp/v1/nf-status-notify")
+                    .header("content-type", "application/json")
+                    .body(Body::from(told.to_string()))
+                    .unwrap();
+                assert_eq!(scp.send(request).await.status, StatusCode::NO_CONTENT);
+            }
+        };
+        let traffic = async {
+            for _ in 0..500 {
+                assert_eq!(scp.get(&producer).await.status, StatusCode::OK);
+            }
+        };
+        tokio::join!(storm, traffic);
+        let running = scp.running.as_ref().unwrap();
+        until("the last load is known", async || {
+            let network = running.network();
+            network.producers().next().is_some_and(|one| one.load == 99)
+        })
+        .await;
+    });
+}
+
+#[test]
+fn notifications_that_are_none_are_refused() {
+    local(async {
+        let scp = start(|_| {});
+        let request = http::Request::post("/signalbox-scp/v1/nf-status-notify")
+            .body(Body::from("{"))
+            .unwrap();
+        let refused = scp.send(request).await;
+        assert_eq!(
+            (refused.status, refused.cause()),
+            (StatusCode::BAD_REQUEST, "INVALID_MSG_FORMAT")
+        );
+    });
+}
