@@ -303,10 +303,11 @@ async fn run(
             node.listen(listener, security.clone())?;
         }
     }
+    let share = core_share(&first.config.cores, context.count);
     let tasks = [
         tokio::task::spawn_local(core.clone().deliver_post()),
         tokio::task::spawn_local(core.clone().take_post(place.mailbox)),
-        tokio::task::spawn_local(core.clone().watch_load()),
+        tokio::task::spawn_local(core.clone().watch_load(share)),
         tokio::task::spawn_local(pages::report(core.clone(), shared.clone(), context.index)),
     ];
     let mut known = Known::default();
@@ -332,6 +333,15 @@ async fn run(
     }
     core.disband();
     Ok(())
+}
+
+/// The part of a core that each worker can have.
+fn core_share(cores: &[usize], workers: usize) -> f64 {
+    let there = match cores {
+        [] => std::thread::available_parallelism().map_or(1, usize::from),
+        cores => cores.iter().collect::<std::collections::BTreeSet<_>>().len(),
+    };
+    (there as f64 / workers.max(1) as f64).min(1.0)
 }
 
 /// RFC 6733 §3: identifiers of two runs should differ.

@@ -6,8 +6,8 @@ use settings::{Faults, Percent, Period, Validate};
 
 use super::AnswerRule;
 
-/// Overload control of a message processor, by the CPU time of its thread in percent of a core. Changes while
-/// running.
+/// Overload control of a message processor, by the CPU time of its thread in percent of a core, or of its part
+/// of one where processors share cores. Changes while running.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Overload {

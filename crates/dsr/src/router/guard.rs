@@ -82,7 +82,9 @@ impl Core {
     }
 
     /// Looks at the load, until the worker ends.
-    pub(crate) async fn watch_load(self: Rc<Self>) {
+    ///
+    /// `share` is the part of a core that this worker can have at most: below 1 where workers share cores.
+    pub(crate) async fn watch_load(self: Rc<Self>, share: f64) {
         loop {
             tokio::time::sleep(SAMPLE).await;
             let now = tokio::time::Instant::now().into_std();
@@ -90,7 +92,7 @@ impl Core {
             let driven = f64::from_bits(gauges.driven.load(Ordering::Relaxed));
             let cpu = match (driven.is_nan(), read::thread()) {
                 (false, _) => Cpu::Driven(driven),
-                (true, Some(used)) => Cpu::Used(used),
+                (true, Some(used)) => Cpu::Used(used.div_f64(share)),
                 // The system does not tell.
                 (true, None) => Cpu::Driven(0.0),
             };
