@@ -6,12 +6,17 @@ use telemetry::metrics::Kind;
 use telemetry::{Declaration, Registry};
 
 use crate::events::Event;
+use crate::router::Gauges;
 use crate::service::Shared;
+use crate::watch::IndicatorRow;
 
 telemetry::declare! {
     /// What goes up and down.
     GAUGES;
     gauge PEERS = "signalbox_dsr_peers" ["state"]: "Peers by state: available, degraded, unavailable.";
+    gauge INDICATORS = "signalbox_dsr_indicator" ["number", "name", "about"]: "Indicators by the numbers of the benchmarking guide, averaged over indicators.interval, in the unit that signalbox dsr indicators tells.";
+    gauge LEVEL = "signalbox_dsr_congestion_level" ["worker"]: "Congestion level of a message processor: 0 for none, 1 for the first of overload.levels.";
+    gauge LOAD = "signalbox_dsr_load_ratio" ["worker"]: "Load of a message processor (dsr.Cpu), as a share of what it can have.";
     gauge PENDING = "signalbox_dsr_pending_requests" []: "Requests that wait for a peer's answer.";
 }
 
@@ -54,6 +59,28 @@ pub(crate) fn register(seen: &Weak<Shared>) -> Registry {
             })
             .collect()
     });
+    let each = seen.clone();
+    registry.observe_all(&INDICATORS, move || {
+        let rows = each.upgrade().map(|shared| shared.indicators.lock().clone());
+        let labels = |row: &IndicatorRow| vec![row.id.to_string(), row.name.to_owned(), row.instance.clone()];
+        rows.iter()
+            .flatten()
+            .map(|row| (labels(row), row.value))
+            .collect()
+    });
+    for (declaration, value) in [
+        (&LEVEL, (|gauges| gauges.level() as f64) as fn(&Gauges) -> f64),
+        (&LOAD, |gauges| gauges.cpu() / 100.0),
+    ] {
+        let each = seen.clone();
+        registry.observe_all(declaration, move || {
+            let gauges = each.upgrade().map(|shared| shared.gauges.clone());
+            let workers = gauges.iter().flat_map(|gauges| gauges.iter()).enumerate();
+            workers
+                .map(|(worker, gauges)| (vec![worker.to_string()], value(gauges)))
+                .collect()
+        });
+    }
     let each = seen.clone();
     registry.observe(&PENDING, move || {
         let rows = each.upgrade().map(|shared| crate::pages::peers(&shared));
