@@ -64,7 +64,7 @@ fn main() -> std::io::Result<()> {
         seed: 1,
         cpus: Vec::new(),
     };
-    let generator = Generator::start(&plan, vec![Box::new(Gets)])?;
+    let generator = Generator::start(&plan, vec![Box::new(Gets) as Box<dyn Workload>])?;
     std::thread::sleep(Duration::from_millis(300));
     generator.set(tps as f64, 1);
     let begun = Instant::now();

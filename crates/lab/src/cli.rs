@@ -231,6 +231,19 @@ fn describe(Found { name, model }: &Found) -> String {
             );
         }
     }
+    if let Some(dsr) = &model.dsr {
+        let _ = writeln!(
+            out,
+            "  {} messages per second (a request with its answer is two), {} bytes on average\n  \
+             {} MMEs, {} HSSs, {} message processors, destination by {}",
+            figure(dsr.mps),
+            dsr.message_bytes,
+            model.load.connections,
+            dsr.hss,
+            dsr.da_mps,
+            serde_json::to_string(&dsr.destination).unwrap_or_default()
+        );
+    }
     let _ = writeln!(
         out,
         "\nThe guide's processor time, without {}:",
@@ -350,6 +363,16 @@ fn summary(report: &Report, out: &Path) -> String {
             figure(ours.cpu_us_per_transaction),
             figure(ours.cpu_cores_avg),
             figure(guide.cpu_us_per_transaction)
+        );
+    }
+    if let Some(messages) = &report.messages {
+        let _ = writeln!(
+            text,
+            "  messages    {} MPS, {} µs each; the guide: {} MPS, {} µs each",
+            figure(messages.mps),
+            figure(messages.cpu_us_per_message),
+            figure(messages.guide_mps),
+            figure(messages.guide_cpu_us_per_message)
         );
     }
     for check in &report.checks {

@@ -12,7 +12,8 @@
 //! 5. [`report`] puts it all beside the guide's figures.
 //!
 //! Below that lie [`engine`] (an event loop) and [`http2`] (a protocol machine of the lab's own: a judge
-//! should share no code with the accused, and cost far less). [`traffic`] is the gentle background traffic of
+//! should share no code with the accused, and cost far less) and [`diameter`] (clients of that protocol; only
+//! the codec is shared with the accused). [`traffic`] is the gentle background traffic of
 //! `signalbox up`. [`cli`] is what the binary mounts.
 //!
 //! The lab knows functions as processes and addresses; it names none of their crates. To add a function: a
@@ -25,6 +26,7 @@
 pub mod callmodel;
 pub mod cli;
 pub mod client;
+pub mod diameter;
 pub mod engine;
 pub mod http2;
 pub mod load;

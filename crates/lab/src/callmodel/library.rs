@@ -5,7 +5,19 @@ use std::path::Path;
 use super::CallModel;
 
 /// Name and text of every model under `callmodels/`.
-const MODELS: [(&str, &str); 3] = [
+const MODELS: &[(&str, &str)] = &[
+    (
+        "dsr/da-mp-relay",
+        include_str!("../../../../callmodels/dsr/da-mp-relay.yaml"),
+    ),
+    (
+        "dsr/da-mp-large-rbar",
+        include_str!("../../../../callmodels/dsr/da-mp-large-rbar.yaml"),
+    ),
+    (
+        "dsr/x9-2-relay",
+        include_str!("../../../../callmodels/dsr/x9-2-relay.yaml"),
+    ),
     ("nrf/5k", include_str!("../../../../callmodels/nrf/5k.yaml")),
     ("nrf/38k", include_str!("../../../../callmodels/nrf/38k.yaml")),
     ("nrf/51k", include_str!("../../../../callmodels/nrf/51k.yaml")),
@@ -120,15 +132,35 @@ mod tests {
     }
 
     #[test]
+    fn routers_cost_what_the_guide_prints_per_message() {
+        for (name, requests, cpu_us) in [
+            ("dsr/da-mp-relay", 18_000.0, 220.0),
+            ("dsr/da-mp-large-rbar", 17_500.0, 277.7),
+            ("dsr/x9-2-relay", 22_500.0, 240.0),
+        ] {
+            let model = find(name).unwrap().model;
+            assert!((model.ingress_tps() - requests).abs() < 0.1, "{name}");
+            let each = model.messages_per_transaction().unwrap();
+            let cpu = model.guide.cpu_us_per_transaction().unwrap() / each;
+            assert!((cpu / cpu_us - 1.0).abs() < 0.01, "{name}: {cpu} µs");
+            let dsr = model.dsr.unwrap();
+            assert!(dsr.crossing() >= dsr.cross_routed.fraction());
+        }
+    }
+
+    #[test]
     fn an_unknown_name_lists_the_known() {
         let error = find("nrf/5l").unwrap_err().to_string();
         assert!(error.contains("nrf/5k"), "{error}");
     }
 
+    fn text_of(name: &str) -> &'static str {
+        MODELS.iter().find(|(known, _)| *known == name).unwrap().1
+    }
+
     #[test]
     fn mistakes_come_together_with_their_places() {
-        let text = MODELS[0]
-            .1
+        let text = text_of("nrf/5k")
             .replace("target: UDM", "target: UDX")
             .replace("connections:", "conections:");
         let report = settings::from_str::<CallModel>(&text, "x.yaml")
@@ -138,7 +170,7 @@ mod tests {
             report.contains("conections") && report.contains("connections"),
             "{report}"
         );
-        let text = MODELS[0].1.replace("target: UDM", "target: UDX");
+        let text = text_of("nrf/5k").replace("target: UDM", "target: UDX");
         let report = settings::from_str::<CallModel>(&text, "x.yaml")
             .unwrap_err()
             .to_string();

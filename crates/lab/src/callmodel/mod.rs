@@ -5,6 +5,7 @@
 //! `callmodels/`, are part of the binary, and any file of the same form can be given by its path.
 //! `callmodels/README.md` explains the format for writers of models.
 
+pub mod dsr;
 mod guide;
 mod library;
 pub mod nrf;
@@ -38,6 +39,9 @@ pub struct CallModel {
     /// The traffic of an NRF. Each model has the section of exactly one function.
     #[serde(default)]
     pub nrf: Option<nrf::NrfModel>,
+    /// The traffic of a Diameter signaling router.
+    #[serde(default)]
+    pub dsr: Option<dsr::DsrModel>,
 }
 
 /// Where the facts of a model are from.
@@ -136,13 +140,22 @@ fn default_outgoing() -> Percent {
 pub enum Function<'a> {
     /// Network repository function.
     Nrf(&'a nrf::NrfModel),
+    /// Diameter signaling router.
+    Dsr(&'a dsr::DsrModel),
 }
 
 impl CallModel {
     /// The function this model is for; `None` only for a model that has not been validated.
     #[must_use]
     pub fn function(&self) -> Option<Function<'_>> {
-        self.nrf.as_ref().map(Function::Nrf)
+        let nrf = self.nrf.as_ref().map(Function::Nrf);
+        nrf.or_else(|| self.dsr.as_ref().map(Function::Dsr))
+    }
+
+    /// Messages that the function's guide counts for each transaction, where it counts messages.
+    #[must_use]
+    pub fn messages_per_transaction(&self) -> Option<f64> {
+        matches!(self.function(), Some(Function::Dsr(_))).then_some(dsr::MESSAGES_PER_REQUEST)
     }
 
     /// Ingress transactions per second at the model's full rate.
@@ -150,6 +163,7 @@ impl CallModel {
     pub fn ingress_tps(&self) -> f64 {
         match self.function() {
             Some(Function::Nrf(nrf)) => nrf.operations.total(),
+            Some(Function::Dsr(dsr)) => dsr.requests(),
             None => 0.0,
         }
     }
@@ -162,12 +176,22 @@ impl Validate for CallModel {
                 .at("title")
                 .say("is empty", "one line that names the model");
         }
-        match &self.nrf {
-            Some(nrf) => faults.within("nrf", nrf),
-            None => faults.at("").say(
+        let sections = [self.nrf.is_some(), self.dsr.is_some()];
+        match sections.iter().filter(|given| **given).count() {
+            1 => {}
+            0 => faults.at("").say(
                 "describes no traffic",
-                "the section of one function, such as `nrf`",
+                "the section of one function: `nrf` or `dsr`",
             ),
+            _ => faults
+                .at("")
+                .say("describes the traffic of several functions", "the section of one"),
+        }
+        if let Some(nrf) = &self.nrf {
+            faults.within("nrf", nrf);
+        }
+        if let Some(dsr) = &self.dsr {
+            faults.within("dsr", dsr);
         }
         faults.within("guide", &self.guide);
     }

@@ -117,6 +117,12 @@ impl Socket {
         Ok(())
     }
 
+    /// The address of this end.
+    #[must_use]
+    pub fn local_ip(&self) -> Option<std::net::IpAddr> {
+        self.stream.local_addr().ok().map(|address| address.ip())
+    }
+
     /// Resets the connection (RST) instead of closing it in order, when dropped.
     pub fn abort_on_drop(&self) {
         let _ = socket2::SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO));

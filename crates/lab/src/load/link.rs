@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ahash::AHashMap;
 
-use super::{Answer, Draft, Fault, Interest, Ticket, Workload};
+use super::ledger::{Ended, Sent};
+use super::{Answer, Draft, Interest, Workload};
 use crate::engine::{Poller, Received, Socket};
 use crate::http2::{CANCEL, Connection, Event, Limits, RequestHead, Role};
 
@@ -19,21 +20,10 @@ const RECONNECT: Duration = Duration::from_millis(200);
 /// A request without a complete answer.
 #[derive(Debug)]
 pub(super) struct Pending {
-    pub(super) ticket: Ticket,
-    pub(super) intended: Duration,
-    pub(super) step: u32,
+    pub(super) sent: Sent,
     status: u16,
     received: u64,
     body: Option<Vec<u8>>,
-}
-
-/// How a request ended.
-#[derive(Debug)]
-pub(super) enum Ended {
-    Judged(Result<(), Fault>, u16),
-    Reset(u32),
-    Lost,
-    Late,
 }
 
 /// One connection.
@@ -103,7 +93,7 @@ impl Link {
         draft: &Draft,
         authority: &str,
         stable: &[(&str, &str)],
-        pending: (Ticket, Duration, u32),
+        sent: Sent,
     ) -> u32 {
         let length;
         let mut own: smallvec::SmallVec<[(&str, &str); 4]> = smallvec::SmallVec::new();
@@ -121,13 +111,10 @@ impl Link {
             own: &own,
         };
         let stream = self.http.request(&head, &draft.body);
-        let (ticket, intended, step) = pending;
         self.pending.insert(
             stream,
             Pending {
-                ticket,
-                intended,
-                step,
+                sent,
                 status: 0,
                 received: 0,
                 body: None,
@@ -228,7 +215,8 @@ impl Link {
                         let length = fields.get("content-length").and_then(decimal);
                         pending.status = status as u16;
                         if !end
-                            && workload.interest(&pending.ticket, pending.status, length) == Interest::Body
+                            && workload.interest(&pending.sent.ticket, pending.status, length)
+                                == Interest::Body
                         {
                             pending.body = Some(self.spare.pop().unwrap_or_default());
                         }
@@ -264,12 +252,12 @@ impl Link {
             length: pending.received,
             body: pending.body.as_deref(),
         };
-        let verdict = workload.judge(&pending.ticket, &answer);
+        let verdict = workload.judge(&pending.sent.ticket, &answer);
         if let Some(mut body) = pending.body.take() {
             body.clear();
             self.spare.push(body);
         }
-        let status = pending.status;
+        let status = u32::from(pending.status);
         ended(pending, Ended::Judged(verdict, status));
     }
 

@@ -33,8 +33,26 @@ pub struct Report {
     /// The highest rate that held, when it was searched for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub knee: Option<Knee>,
+    /// The same in messages, where the function's guide counts those.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub messages: Option<MessageFigures>,
     /// Whether every check passed.
     pub verdict: Verdict,
+}
+
+/// Figures in messages: those that came in and went out again.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MessageFigures {
+    /// Messages of each transaction.
+    pub per_transaction: f64,
+    /// Messages per second, of transactions that were answered rightly.
+    pub mps: f64,
+    /// The function's processor time per message, in microseconds.
+    pub cpu_us_per_message: f64,
+    /// What the guide reached.
+    pub guide_mps: f64,
+    /// What the guide's processor use comes to.
+    pub guide_cpu_us_per_message: f64,
 }
 
 /// What came of an operation.

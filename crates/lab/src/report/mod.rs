@@ -15,8 +15,8 @@ use std::path::Path;
 
 pub use compare::{Comparison, compare};
 pub use data::{
-    Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, OperationFigures, Point,
-    Report, Series, Spread, Step, Verdict,
+    Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, MessageFigures,
+    OperationFigures, Point, Report, Series, Spread, Step, Verdict,
 };
 pub use html::html;
 pub use markdown::markdown;

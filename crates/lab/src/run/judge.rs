@@ -7,12 +7,12 @@ use time::format_description::well_known::Rfc3339;
 
 use super::figure;
 use super::rig::{Place, Rig};
-use crate::callmodel::{Bounds, Found, Guide};
+use crate::callmodel::{Bounds, CallModel, Found, Guide};
 use crate::load::{FailureKind, Record};
 use crate::measure::{Connections, Machine, Usage};
 use crate::report::{
-    Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, OperationFigures, Point,
-    Report, Series, Spread, Step, Verdict,
+    Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, MessageFigures,
+    OperationFigures, Point, Report, Series, Spread, Step, Verdict,
 };
 use crate::sim::Stats;
 
@@ -242,6 +242,7 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
             tps: round(window.tps, 0),
             limited_by: by.clone(),
         }),
+        messages: messages(model, achieved, window.cores()),
         verdict: if pass { Verdict::Pass } else { Verdict::Fail },
     };
     let spreads = named()
@@ -271,7 +272,7 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
             .iter()
             .map(|c| (c.about.clone(), c.printed.clone(), c.taken.clone()))
             .collect(),
-        notes: notes(&facts),
+        notes: notes(&facts, report.messages.as_ref()),
         timeline: facts.timeline,
         steps: facts.steps,
     };
@@ -440,6 +441,19 @@ fn guide(guide: &Guide, source: &str, function: &str) -> GuideFigures {
     }
 }
 
+/// The same figures in messages, where the guide counts those.
+fn messages(model: &CallModel, achieved: f64, cores: f64) -> Option<MessageFigures> {
+    let each = model.messages_per_transaction()?;
+    let guide = &model.guide;
+    Some(MessageFigures {
+        per_transaction: each,
+        mps: round(achieved * each, 1),
+        cpu_us_per_message: round(cores * 1e6 / (achieved * each).max(1e-9), 3),
+        guide_mps: guide.ingress_tps * each,
+        guide_cpu_us_per_message: round(guide.cpu_us_per_transaction().unwrap_or(0.0) / each, 1),
+    })
+}
+
 fn lab(facts: &Facts<'_>) -> Vec<LabProcess> {
     let window = facts.window;
     let cores =
@@ -467,8 +481,17 @@ fn lab(facts: &Facts<'_>) -> Vec<LabProcess> {
     lab
 }
 
-fn notes(facts: &Facts<'_>) -> Vec<String> {
+fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
     let mut notes = facts.rig.notes.clone();
+    if let Some(messages) = messages {
+        notes.push(format!(
+            "in the guide's messages: {} MPS at {} µs of processor time each; the guide: {} MPS at {} µs",
+            figure(messages.mps),
+            figure(messages.cpu_us_per_message),
+            figure(messages.guide_mps),
+            figure(messages.guide_cpu_us_per_message)
+        ));
+    }
     notes.push(format!("{} connections to the function", facts.connections_asked));
     let guide = facts
         .found

@@ -1,6 +1,7 @@
 //! A run from start to end: set up, warm up, measure (or search for the knee), judge, report.
 
 mod children;
+mod dsr;
 mod judge;
 mod nrf;
 mod options;
@@ -57,6 +58,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
     progress.status("starting the function and its simulated peers …");
     let rig = match model.function().ok_or(RunError::Empty)? {
         Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
+        Function::Dsr(dsr) => dsr::start(dsr, &model.load, options, &place)?,
     };
     session::Session::new(found, options, &place, rig, progress)?.run(tps)
 }

@@ -9,7 +9,7 @@ use super::Options;
 use super::children::{Guarded, Simulator};
 use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
 use crate::callmodel::nrf::NrfModel;
-use crate::load::Workload;
+use crate::load::{Traffic, Workload};
 use crate::sim::{GroupRange, RemoteNrfSettings, RoleName, Settings};
 use crate::workload::nrf::traffic::Shared;
 use crate::workload::nrf::{
@@ -106,14 +106,9 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
     };
     let count = options.generators.max(1);
     let workloads = (0..count)
-        .map(|index| -> Box<dyn Workload> {
-            Box::new(NrfWorkload::new(
-                model,
-                &population,
-                &standing,
-                &shared,
-                (index, count),
-            ))
+        .map(|index| {
+            let workload = NrfWorkload::new(model, &population, &standing, &shared, (index, count));
+            Traffic::from(Box::new(workload) as Box<dyn Workload>)
         })
         .collect();
     let expected = &shared.expected;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::Options;
 use super::children::{ChildError, Guarded, Simulator};
-use crate::load::Workload;
+use crate::load::Traffic;
 use crate::workload::nrf::setup::SetupError;
 
 /// Everything of a run, ready for load.
@@ -21,7 +21,7 @@ pub struct Rig {
     /// Its peers.
     pub simulators: Vec<Simulator>,
     /// One per generator thread.
-    pub workloads: Vec<Box<dyn Workload>>,
+    pub workloads: Vec<Traffic>,
     /// What the function must send to its peers.
     pub outgoing: Vec<Outgoing>,
     /// What a reader of the report should know.

@@ -6,6 +6,7 @@
 //! simulator outlives the laboratory that started it.
 
 mod control;
+pub mod diameter;
 mod link;
 mod misbehave;
 mod roles;
@@ -48,6 +49,12 @@ pub fn main(args: &[String]) -> ExitCode {
 }
 
 fn serve(settings: &Settings) -> std::io::Result<()> {
+    if settings.role.is_diameter() {
+        let server = diameter::DiameterServer::bind(settings)?;
+        let addresses: Vec<SocketAddr> = server.addresses().to_vec();
+        control::start(server.handle(), &addresses)?;
+        return server.run();
+    }
     let server = Server::bind(settings)?;
     let addresses: Vec<SocketAddr> = server.addresses().to_vec();
     let handle = server.handle();

@@ -91,7 +91,8 @@ impl Role {
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         match settings.role {
-            RoleName::Consumer => Self::Consumer,
+            // Those that speak Diameter have roles of their own (see `sim::diameter`).
+            RoleName::Consumer | RoleName::Hss | RoleName::PcfRx => Self::Consumer,
             RoleName::Producer => {
                 let padding = "x".repeat((settings.producer.body_bytes as usize).saturating_sub(11));
                 Self::Producer(Reply::json(

@@ -26,15 +26,15 @@ const LISTENERS: u64 = 1 << 32;
 const GULP: usize = 128 * 1024;
 
 /// What other threads may do with a running simulator.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    counters: Counters,
-    stop: AtomicBool,
+pub(super) struct Shared {
+    pub(super) counters: Counters,
+    pub(super) stop: AtomicBool,
     changed: AtomicBool,
     misbehave: Mutex<Misbehaviour>,
 }
@@ -54,6 +54,19 @@ impl Handle {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner) = misbehaviour;
         self.shared.changed.store(true, Ordering::Release);
+    }
+
+    /// How it is to misbehave from now on, if that has changed.
+    pub(super) fn changed(&self) -> Option<Misbehaviour> {
+        if !self.shared.changed.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        let misbehave = self.shared.misbehave.lock();
+        Some(
+            misbehave
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .clone(),
+        )
     }
 
     /// Ends it.
@@ -184,11 +197,8 @@ impl Server {
                 if self.shared.stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                if self.shared.changed.swap(false, Ordering::Acquire) {
-                    let misbehave = self.shared.misbehave.lock();
-                    self.misbehave = misbehave
-                        .unwrap_or_else(std::sync::PoisonError::into_inner)
-                        .clone();
+                if let Some(changed) = self.handle().changed() {
+                    self.misbehave = changed;
                 }
             }
             self.tidy();

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
 
 use super::Misbehaviour;
+use super::diameter::DiameterSettings;
 
 /// Settings of a simulator.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +31,8 @@ pub struct Settings {
     pub nrf: RemoteNrfSettings,
     /// Settings of the role `producer`.
     pub producer: ProducerSettings,
+    /// Settings of the roles that speak Diameter.
+    pub diameter: DiameterSettings,
 }
 
 impl Default for Settings {
@@ -45,6 +48,7 @@ impl Default for Settings {
             slf: SlfSettings::default(),
             nrf: RemoteNrfSettings::default(),
             producer: ProducerSettings::default(),
+            diameter: DiameterSettings::default(),
         }
     }
 }
@@ -61,6 +65,18 @@ pub enum RoleName {
     Slf,
     /// Another NRF: answers discoveries.
     Nrf,
+    /// Home subscriber servers (S6a, Diameter).
+    Hss,
+    /// Policy control functions at their Rx end (Diameter).
+    PcfRx,
+}
+
+impl RoleName {
+    /// Whether it speaks Diameter instead of HTTP.
+    #[must_use]
+    pub fn is_diameter(self) -> bool {
+        matches!(self, Self::Hss | Self::PcfRx)
+    }
 }
 
 /// Which group a subscriber belongs to.
@@ -145,5 +161,6 @@ impl Validate for Settings {
                 .say("no request could ever come", "at least 1");
         }
         faults.within("misbehave", &self.misbehave);
+        faults.within("diameter", &self.diameter);
     }
 }

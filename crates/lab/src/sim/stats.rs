@@ -19,6 +19,10 @@ pub struct Stats {
     pub accepted: u64,
     /// Connections that stand now.
     pub connections: u64,
+    /// Requests sent of its own accord.
+    pub asked: u64,
+    /// Of which answered.
+    pub asked_answered: u64,
     /// Bytes read.
     pub bytes_in: u64,
     /// Bytes written.
@@ -34,6 +38,8 @@ pub struct Counters {
     pub(super) bad_requests: AtomicU64,
     pub(super) accepted: AtomicU64,
     pub(super) connections: AtomicU64,
+    pub(super) asked: AtomicU64,
+    pub(super) asked_answered: AtomicU64,
     pub(super) bytes_in: AtomicU64,
     pub(super) bytes_out: AtomicU64,
 }
@@ -58,6 +64,8 @@ impl Counters {
             bad_requests: get(&self.bad_requests),
             accepted: get(&self.accepted),
             connections: get(&self.connections),
+            asked: get(&self.asked),
+            asked_answered: get(&self.asked_answered),
             bytes_in: get(&self.bytes_in),
             bytes_out: get(&self.bytes_out),
         }

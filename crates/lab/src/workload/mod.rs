@@ -1,3 +1,5 @@
-//! What is sent to each function, and what it must answer: a module per function.
+//! What is sent to each function, and what it must answer: a module per function or kind of peer.
 
+pub mod dsr;
 pub mod nrf;
+pub mod rx;

@@ -89,6 +89,7 @@ fn sample() -> (Report, Series) {
             tps: 31_000.0,
             limited_by: "function: its 1 core(s) are full".into(),
         }),
+        messages: None,
         verdict: Verdict::Fail,
     };
     let series = Series {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lab::load::{Answer, Draft, Fault, Generator, Interest, Plan, Record, Ticket, Workload};
+use lab::load::{Answer, Draft, Fault, Generator, Interest, Plan, Record, Ticket, Traffic, Workload};
 use lab::sim::{Handle, Server, Settings};
 use rand::rngs::SmallRng;
 
@@ -69,7 +69,12 @@ impl Workload for Posts {
 
 /// Sends at this rate until so many were offered, then waits until nothing is without an answer.
 pub(crate) fn load(plan: &Plan, workload: impl Workload + 'static, tps: f64, offered: u64) -> Record {
-    let generator = Generator::start(plan, vec![Box::new(workload)]).unwrap();
+    load_traffic(plan, Box::new(workload), tps, offered)
+}
+
+/// As [`load`], in any protocol.
+pub(crate) fn load_traffic(plan: &Plan, traffic: impl Into<Traffic>, tps: f64, offered: u64) -> Record {
+    let generator = Generator::start(plan, vec![traffic]).unwrap();
     let mut record = Record::default();
     generator.set(0.0, 1);
     // Connections first, so that nothing is refused for want of one.

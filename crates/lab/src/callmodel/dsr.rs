@@ -1,0 +1,163 @@
+//! The traffic of a Diameter signaling router: MMEs, HSSs and what the first ask the second.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Percent, Period, Validate};
+
+use crate::sim::diameter::SubscriberRanges;
+use crate::workload::dsr::FIRST_SUBSCRIBER;
+
+/// Messages that a router processes for each request: the request and its answer.
+pub const MESSAGES_PER_REQUEST: f64 = 2.0;
+/// Subscribers of each range of `ranges`.
+pub const SUBSCRIBERS_PER_RANGE: u64 = 1000;
+
+/// The traffic of a Diameter signaling router. There are as many MMEs as `load.connections`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DsrModel {
+    /// Messages per second at the full rate, as the guide counts them: every message that comes in and goes
+    /// out again, so that a request with its answer is two.
+    pub mps: f64,
+    /// What the requests are.
+    #[serde(default)]
+    pub mix: Mix,
+    /// Average size of ULRs and ULAs in bytes.
+    #[schemars(range(min = 700, max = 60_000))]
+    pub message_bytes: u32,
+    /// Simulated HSSs, a connection each.
+    #[schemars(range(min = 1, max = 999))]
+    pub hss: u16,
+    /// Message processors of the router. Peers are spread over them evenly, so that of `n` processors
+    /// `1 - 1/n` of the messages leave by another than they came in by.
+    #[schemars(range(min = 1, max = 64))]
+    pub da_mps: u16,
+    /// The least share of messages that leave by another processor.
+    #[serde(default)]
+    pub cross_routed: Percent,
+    /// What a request says of where it is to go.
+    #[serde(default)]
+    pub destination: Destination,
+    /// With `destination: subscriber`, entries of the router's address resolution: ranges of IMSIs, dealt to
+    /// the HSSs in turn.
+    #[serde(default)]
+    pub ranges: u64,
+    /// How long an HSS takes to answer.
+    #[serde(default)]
+    pub hss_latency: Period,
+}
+
+/// Shares of the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Mix {
+    /// ULR, at attach and when the MME changes.
+    pub update_location: Percent,
+    /// AIR, for vectors of authentication.
+    pub authentication_information: Percent,
+    /// PUR, when an MME forgets a subscriber.
+    pub purge: Percent,
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self {
+            update_location: Percent::new(100.0),
+            authentication_information: Percent::new(0.0),
+            purge: Percent::new(0.0),
+        }
+    }
+}
+
+/// What a request says of where it is to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Destination {
+    /// The HSS by its name (Destination-Host).
+    #[default]
+    Host,
+    /// The realm; a route list chooses the HSS.
+    Realm,
+    /// The realm; the HSS is found by the range that the IMSI is in.
+    Subscriber,
+}
+
+impl Default for DsrModel {
+    fn default() -> Self {
+        Self {
+            mps: 18_000.0,
+            mix: Mix::default(),
+            message_bytes: 2200,
+            hss: 4,
+            da_mps: 1,
+            cross_routed: Percent::new(0.0),
+            destination: Destination::Host,
+            ranges: 1000,
+            hss_latency: Period::default(),
+        }
+    }
+}
+
+impl DsrModel {
+    /// Requests per second at the full rate.
+    #[must_use]
+    pub fn requests(&self) -> f64 {
+        self.mps / MESSAGES_PER_REQUEST
+    }
+
+    /// The share of messages that leave by another processor than they came in by, peers being spread evenly.
+    #[must_use]
+    pub fn crossing(&self) -> f64 {
+        1.0 - 1.0 / f64::from(self.da_mps.max(1))
+    }
+
+    /// Which subscribers belong to which HSS, when the router has to know.
+    #[must_use]
+    pub fn subscribers(&self) -> Option<SubscriberRanges> {
+        (self.destination == Destination::Subscriber).then_some(SubscriberRanges {
+            first: FIRST_SUBSCRIBER,
+            size: SUBSCRIBERS_PER_RANGE,
+            count: self.ranges,
+            nodes: u64::from(self.hss),
+        })
+    }
+}
+
+impl Validate for DsrModel {
+    fn validate(&self, faults: &mut Faults) {
+        if !(self.mps.is_finite() && self.mps > 0.0) {
+            faults
+                .at("mps")
+                .say("is not a rate", "messages per second, above 0");
+        }
+        let Mix {
+            update_location,
+            authentication_information,
+            purge,
+        } = self.mix;
+        let sum: f64 = [update_location, authentication_information, purge]
+            .map(Percent::percent)
+            .iter()
+            .sum();
+        if (sum - 100.0).abs() > 0.01 {
+            faults.at("mix").say(format!("adds up to {sum}%"), "100%");
+        }
+        if self.destination == Destination::Subscriber && self.ranges < u64::from(self.hss) {
+            faults.at("ranges").say(
+                format!("{} ranges leave HSSs without subscribers", self.ranges),
+                format!("at least {}, one for each HSS", self.hss),
+            );
+        }
+        if self.crossing() + 1e-9 < self.cross_routed.fraction() {
+            let needed = (1.0 / (1.0 - self.cross_routed.fraction()).max(1e-3)).ceil();
+            faults.at("daMps").say(
+                format!(
+                    "with {} processors {:.0}% of the messages leave by another one",
+                    self.da_mps,
+                    self.crossing() * 100.0
+                ),
+                format!("at least {needed}, so that {} do", self.cross_routed),
+            );
+        }
+    }
+}

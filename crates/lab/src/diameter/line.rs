@@ -1,0 +1,273 @@
+//! One connection of a simulated client: introduces itself, sends, watches over its peer.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use diameter_proto::known::command;
+use diameter_proto::{MessageRef, ResultCode};
+
+use super::base::Introduction;
+use super::inbox::Inbox;
+use super::requests::{Requests, Turn, result_of};
+use super::slots::Slots;
+use crate::engine::{Poller, Received, Socket};
+use crate::load::{Ended, Fault, Ledger, Sent};
+
+/// Gulps read from one socket before the next has its turn.
+const GULPS: usize = 4;
+/// Pause before another try to connect.
+const RECONNECT: Duration = Duration::from_millis(200);
+/// How long a connection may take to stand, CEA included.
+const INTRODUCTION: Duration = Duration::from_secs(5);
+/// A peer that is silent for so long is asked whether it lives (RFC 3539), and left after as much again.
+const WATCHDOG: Duration = Duration::from_secs(10);
+/// A peer that leaves so many bytes unread gets no more requests.
+const MOST_UNREAD: usize = 4 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed {
+        retry_at: Duration,
+    },
+    Introducing {
+        since: Duration,
+    },
+    Open {
+        watching: bool,
+    },
+    /// The peer has said good-bye.
+    Leaving,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    peer: SocketAddr,
+    pub(super) introduction: Introduction,
+    number: usize,
+    socket: Option<Socket>,
+    state: State,
+    inbox: Inbox,
+    out: Vec<u8>,
+    pending: Slots,
+    heard: Duration,
+    next_end_to_end: u32,
+    pub(super) dirty: bool,
+    bytes: (u64, u64),
+}
+
+/// What a connection needs of its thread to handle what has come.
+pub(super) struct Around<'a> {
+    pub(super) requests: &'a mut dyn Requests,
+    pub(super) poller: &'a Poller,
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) now: Duration,
+}
+
+impl Line {
+    pub(super) fn new(peer: SocketAddr, introduction: Introduction, number: usize, seed: u32) -> Self {
+        Self {
+            peer,
+            introduction,
+            number,
+            socket: None,
+            state: State::Closed {
+                retry_at: Duration::ZERO,
+            },
+            inbox: Inbox::default(),
+            out: Vec::new(),
+            pending: Slots::default(),
+            heard: Duration::ZERO,
+            next_end_to_end: seed,
+            dirty: false,
+            bytes: (0, 0),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open { .. })
+    }
+
+    /// Whether a request may be sent now.
+    pub(super) fn has_room(&self) -> bool {
+        self.is_open() && self.pending.room() > 0 && self.out.len() < MOST_UNREAD
+    }
+
+    /// Bytes read and written.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let (read, written) = self.socket.as_ref().map_or((0, 0), |s| (s.bytes_in, s.bytes_out));
+        (self.bytes.0 + read, self.bytes.1 + written)
+    }
+
+    /// Keeps the connection: connects when it is closed, asks a silent peer, leaves one that does not answer.
+    pub(super) fn keep(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
+        match self.state {
+            State::Closed { retry_at } if retry_at <= now => self.connect(poller, now),
+            State::Introducing { since } if since + INTRODUCTION <= now => self.close(poller, ledger, now),
+            State::Open { watching: false } if self.heard + WATCHDOG <= now => {
+                self.introduction.put_watchdog_request(0, &mut self.out);
+                self.state = State::Open { watching: true };
+                self.dirty = true;
+            }
+            State::Open { watching: true } if self.heard + WATCHDOG * 2 <= now => {
+                self.close(poller, ledger, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn connect(&mut self, poller: &Poller, now: Duration) {
+        self.state = State::Closed {
+            retry_at: now + RECONNECT,
+        };
+        let Ok(socket) = Socket::connect(self.peer) else {
+            return;
+        };
+        if poller.add(&socket, self.number as u64).is_err() {
+            return;
+        }
+        self.inbox.clear();
+        self.out.clear();
+        self.introduction
+            .put_capabilities_request(socket.local_ip(), &mut self.out);
+        self.socket = Some(socket);
+        self.state = State::Introducing { since: now };
+        self.heard = now;
+        self.dirty = true;
+    }
+
+    /// Puts a request out, to be flushed: `message` with its identifiers set. The caller has seen that there
+    /// is room; what finds none all the same is lost.
+    pub(super) fn send(&mut self, message: &mut [u8], sent: Sent) -> Option<u32> {
+        let id = self.pending.keep(sent)?;
+        self.next_end_to_end = self.next_end_to_end.wrapping_add(1);
+        if let Some(place) = message.get_mut(12..20) {
+            let both = u64::from(id) << 32 | u64::from(self.next_end_to_end);
+            place.copy_from_slice(&both.to_be_bytes());
+        }
+        self.out.extend_from_slice(message);
+        self.dirty = true;
+        Some(id)
+    }
+
+    /// The request of this identifier, if it still has no answer.
+    pub(super) fn pending(&self, id: u32) -> Option<&Sent> {
+        self.pending.get(id)
+    }
+
+    /// Gives up a request that had no answer in time.
+    pub(super) fn forget(&mut self, id: u32) -> Option<Sent> {
+        self.pending.take(id)
+    }
+
+    /// Reads and handles what has come.
+    pub(super) fn receive(&mut self, buffer: &mut [u8], around: &mut Around<'_>) {
+        for _ in 0..GULPS {
+            let Some(socket) = &mut self.socket else { return };
+            match socket.receive(buffer) {
+                Received::Bytes(count) => {
+                    self.heard = around.now;
+                    let mut inbox = std::mem::take(&mut self.inbox);
+                    let mut good = true;
+                    let whole = inbox.feed(&buffer[..count], |message| {
+                        good = good && self.handle(message, around);
+                    });
+                    self.inbox = inbox;
+                    if whole.is_err() || !good {
+                        return self.close(around.poller, around.ledger, around.now);
+                    }
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
+                Received::Nothing => break,
+                Received::Closed => return self.close(around.poller, around.ledger, around.now),
+            }
+        }
+        self.dirty |= !self.out.is_empty();
+    }
+
+    /// Handles a message; false when the connection is of no further use.
+    fn handle(&mut self, message: MessageRef<'_>, around: &mut Around<'_>) -> bool {
+        if message.is_request() {
+            self.handle_request(message, around);
+            return true;
+        }
+        match message.command() {
+            command::CAPABILITIES_EXCHANGE => {
+                let welcome = result_of(message) == ResultCode::SUCCESS.0
+                    && self.introduction.has_common_application(message);
+                if welcome && matches!(self.state, State::Introducing { .. }) {
+                    self.state = State::Open { watching: false };
+                }
+                welcome
+            }
+            command::DEVICE_WATCHDOG => {
+                if self.is_open() {
+                    self.state = State::Open { watching: false };
+                }
+                true
+            }
+            _ => {
+                // An answer that nobody waits for any more has been counted as late already.
+                if let Some(sent) = self.pending.take(message.hop_by_hop()) {
+                    let verdict = around.requests.judge(&sent.ticket, message);
+                    let result = if verdict == Err(Fault::Status) {
+                        result_of(message)
+                    } else {
+                        0
+                    };
+                    around
+                        .ledger
+                        .end(&sent, Ended::Judged(verdict, result), around.now);
+                }
+                true
+            }
+        }
+    }
+
+    fn handle_request(&mut self, message: MessageRef<'_>, around: &mut Around<'_>) {
+        match message.command() {
+            command::DEVICE_WATCHDOG => {
+                self.introduction
+                    .put_result(message, ResultCode::SUCCESS, &mut self.out);
+            }
+            command::DISCONNECT_PEER => {
+                self.introduction
+                    .put_result(message, ResultCode::SUCCESS, &mut self.out);
+                self.state = State::Leaving;
+            }
+            _ => {
+                let turn = Turn {
+                    line: self.number,
+                    introduction: &self.introduction,
+                };
+                around.requests.asked(turn, message, &mut self.out);
+            }
+        }
+    }
+
+    /// Writes what was put out.
+    pub(super) fn flush(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
+        self.dirty = false;
+        let Some(socket) = &mut self.socket else { return };
+        if socket.flush(&mut self.out, poller, self.number as u64).is_err() {
+            self.close(poller, ledger, now);
+        }
+    }
+
+    /// Closes the connection; all that is without an answer is lost.
+    fn close(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
+        self.bytes = self.bytes();
+        if let Some(socket) = self.socket.take() {
+            poller.remove(&socket);
+        }
+        self.state = State::Closed {
+            retry_at: now + RECONNECT,
+        };
+        self.dirty = false;
+        for sent in self.pending.drain() {
+            ledger.end(&sent, Ended::Lost, now);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it.
+
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Options;
+use super::children::{Guarded, Simulator};
+use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
+use crate::callmodel::Load;
+use crate::callmodel::dsr::DsrModel;
+use crate::diameter::{Clients, Peer};
+use crate::load::Traffic;
+use crate::sim::diameter::DiameterSettings;
+use crate::sim::{RoleName, Settings};
+use crate::workload::dsr::{Mmes, Plan, REALM, mme};
+
+/// How long a router may take to connect to the HSSs.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// MMEs have numbers of three digits.
+const MOST_MMES: u32 = 999;
+
+/// Starts everything.
+///
+/// # Errors
+/// When something does not start.
+pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) -> Result<Rig, RigError> {
+    let mut hss = start_hss(model, place)?;
+    let mut function = None;
+    let address = match options.target {
+        Some(address) => address,
+        None => {
+            let address = free_address()?;
+            let made = config(model, place, address, &hss.addresses)?;
+            function = Some(start_router(place, made, options, address)?);
+            address
+        }
+    };
+    await_connections(&mut hss, model.hss)?;
+    let mmes = options
+        .connections
+        .unwrap_or(load.connections)
+        .clamp(1, MOST_MMES);
+    let plan = Arc::new(Plan::new(model).map_err(|error| RigError::Settings(error.to_string()))?);
+    let answered = Arc::new(AtomicU64::new(0));
+    let timeout = load.timeout.duration();
+    let workloads = traffic(&plan, address, mmes, options.generators, timeout, &answered);
+    let mut notes = vec![format!(
+        "{mmes} MMEs and {} HSSs; requests of {:.0} bytes on average",
+        model.hss,
+        plan.message_bytes()
+    )];
+    if model.da_mps > 1 {
+        notes.push(format!(
+            "{} message processors; peers are spread evenly, so that {:.0}% of the messages leave by another \
+             than they came in by",
+            model.da_mps,
+            model.crossing() * 100.0
+        ));
+    }
+    Ok(Rig {
+        name: "dsr",
+        function,
+        address,
+        outgoing: vec![Outgoing {
+            name: "requests at the HSSs",
+            simulator: 0,
+            expected: Counter::of(&answered, |answered| answered),
+        }],
+        simulators: vec![hss],
+        workloads,
+        notes,
+    })
+}
+
+/// Starts the HSSs of a model, a port each.
+pub(super) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
+    let settings = Settings {
+        role: RoleName::Hss,
+        ports: model.hss,
+        latency: model.hss_latency,
+        diameter: DiameterSettings {
+            answer_bytes: model.message_bytes,
+            subscribers: model.subscribers(),
+            ..DiameterSettings::default()
+        },
+        ..Settings::default()
+    };
+    let started = Simulator::start(&place.program, "hss", &settings, &place.lab_cpus, &place.folder)?;
+    Ok(started)
+}
+
+/// Starts our router with these settings and waits until it listens.
+pub(super) fn start_router(
+    place: &Place,
+    made: Value,
+    options: &Options,
+    address: SocketAddr,
+) -> Result<Guarded, RigError> {
+    let file = place.folder.join("dsr.yaml");
+    write_config(&file, made, options.function_config.as_deref())?;
+    let mut command = Command::new(&place.program);
+    command.arg("run").arg("dsr").arg("--config").arg(&file);
+    command.stdout(Stdio::null()).stdin(Stdio::null());
+    let log = place.folder.join("dsr.log");
+    let mut child = Guarded::start("dsr", command, &place.function_cpus, &log)?;
+    child.wait_for(address)?;
+    Ok(child)
+}
+
+/// Waits until a router has connected to all HSSs; those of other routers stay connected meanwhile.
+pub(super) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), RigError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let connections = hss.stats()?.connections;
+        if connections >= u64::from(count) {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            return Err(RigError::Settings(format!(
+                "the router has connected to {connections} of {count} HSSs after {} s",
+                PATIENCE.as_secs()
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What so many generator threads send; the MMEs are shared out among them.
+pub(super) fn traffic(
+    plan: &Arc<Plan>,
+    router: SocketAddr,
+    mmes: u32,
+    generators: usize,
+    timeout: Duration,
+    answered: &Arc<AtomicU64>,
+) -> Vec<Traffic> {
+    let threads = generators.clamp(1, mmes.max(1) as usize);
+    (0..threads)
+        .map(|thread| {
+            let numbers: Vec<u16> = (0..mmes as u16).skip(thread).step_by(threads).collect();
+            let peers = numbers.iter().map(|number| Peer {
+                address: router,
+                introduction: mme(usize::from(*number)),
+            });
+            let peers = peers.collect();
+            let requests = Mmes::new(plan.clone(), numbers, answered.clone());
+            Traffic::from(Clients::new(peers, Box::new(requests), timeout))
+        })
+        .collect()
+}
+
+/// Settings of the router, as its own reference page explains them.
+pub(super) fn config(
+    model: &DsrModel,
+    place: &Place,
+    address: SocketAddr,
+    hss: &[SocketAddr],
+) -> Result<Value, RigError> {
+    let names = DiameterSettings::default();
+    let hosts: Vec<String> = (0..hss.len()).map(|number| names.host(number)).collect();
+    let peers: Vec<Value> = hosts
+        .iter()
+        .zip(hss)
+        .enumerate()
+        .map(|(number, (host, address))| {
+            json!({
+                "host": host,
+                "addresses": [address],
+                "worker": number % usize::from(model.da_mps.max(1)),
+                "timers": { "reconnectMin": "50ms" },
+            })
+        })
+        .collect();
+    let members: Vec<Value> = hosts.iter().map(|host| json!({ "host": host })).collect();
+    let rule = json!({
+        "name": "s6a",
+        "when": {
+            "applications": [diameter_proto::known::application::S6A],
+            "destinationRealm": { "equals": [REALM] },
+            "destinationHost": { "present": false },
+        },
+        "action": { "routeList": "hss" },
+    });
+    Ok(json!({ "dsr": {
+        "admin": free_address()?.to_string(),
+        "workers": model.da_mps,
+        "cores": place.function_cpus,
+        "localNodes": [{
+            "name": "dsr",
+            "host": format!("dsr.{REALM}"),
+            "realm": REALM,
+            "listen": [address.to_string()],
+        }],
+        "peers": peers,
+        "dynamicPeers": [{ "realms": [REALM], "networks": ["127.0.0.0/8"] }],
+        "routing": {
+            "peerRouteTables": [{ "name": "default", "rules": [rule] }],
+            "routeLists": [{ "name": "hss", "groups": ["hss"] }],
+            "routeGroups": [{ "name": "hss", "peers": members }],
+        },
+    }}))
+}
