@@ -6,14 +6,8 @@ use lab::run::{Options, Progress, Rate};
 
 use crate::support::program;
 
-#[test]
-fn the_smallest_nrf_mix_at_a_low_rate_passes() {
-    let Some(program) = program("signalbox") else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let found = lab::callmodel::find("nrf/5k").unwrap();
-    let options = Options {
+fn options(folder: &tempfile::TempDir, program: std::path::PathBuf) -> Options {
+    Options {
         rate: Rate::Tps(200.0),
         duration: Duration::from_secs(3),
         warmup: Duration::from_secs(1),
@@ -24,7 +18,17 @@ fn the_smallest_nrf_mix_at_a_low_rate_passes() {
         program: Some(program),
         target: None,
         function_config: None,
+    }
+}
+
+#[test]
+fn the_smallest_nrf_mix_at_a_low_rate_passes() {
+    let Some(program) = program("signalbox") else {
+        return;
     };
+    let folder = tempfile::tempdir().unwrap();
+    let found = lab::callmodel::find("nrf/5k").unwrap();
+    let options = options(&folder, program);
     let (report, series) =
         lab::run::run(&found, &options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
     let failed: Vec<_> = report
@@ -40,4 +44,38 @@ fn the_smallest_nrf_mix_at_a_low_rate_passes() {
             .any(|o| o.name == "nfDiscover.slf" && o.count > 300)
     );
     assert!(report.functions[0].rss_mb_max > 1.0 && report.functions[0].connections_in >= 4);
+}
+
+#[test]
+fn a_router_relays_between_mmes_and_hsss() {
+    let Some(program) = program("signalbox") else {
+        return;
+    };
+    for (model, generators) in [("dsr/da-mp-relay", 2), ("dsr/x9-2-relay", 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let found = lab::callmodel::find(model).unwrap();
+        let options = Options {
+            generators,
+            ..options(&folder, program.clone())
+        };
+        let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let failed: Vec<_> = report
+            .checks
+            .iter()
+            .filter(|c| !c.pass && c.name != "generator on time")
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        assert!(report.operations[0].name == "updateLocation" && report.operations[0].count > 300);
+        let messages = report.messages.unwrap();
+        assert!((messages.mps / report.achieved_tps - 2.0).abs() < 0.01);
+        assert!(messages.guide_cpu_us_per_message > 200.0);
+        assert_eq!(
+            (
+                report.functions[0].connections_in,
+                report.functions[0].connections_out
+            ),
+            (4, 8)
+        );
+    }
 }
