@@ -11,6 +11,7 @@ use settings::Period;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
+use crate::bench::{self, BenchOptions};
 use crate::callmodel::{self, CallModel, Found};
 use crate::report::{self, Report, Verdict};
 use crate::run::{self, Options, Progress, Rate, figure};
@@ -40,6 +41,8 @@ enum LabCommand {
     },
     /// Run a call model against a function that is started for it
     Run(RunArgs),
+    /// Compare two programs for one job under one load, in turns
+    Bench(BenchArgs),
     /// Render the report of a run again, or compare two runs
     Report {
         /// Folder of a run; a second one to compare with
@@ -90,6 +93,40 @@ struct RunArgs {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct BenchArgs {
+    /// What: dsr (our Diameter router and freeDiameter as relays)
+    #[arg(value_parser = ["dsr"])]
+    what: String,
+    /// How often each is measured
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// How long each time
+    #[arg(long, default_value = "5s", value_parser = period)]
+    duration: Duration,
+    /// Cores of the relays (0 or 0-3,6); the lab gets the others
+    #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
+    pin: Option<std::vec::Vec<usize>>,
+    /// Simulated clients, a connection each
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=999))]
+    connections: u32,
+    /// Average size of requests and of answers
+    #[arg(long, default_value_t = 2200, value_parser = clap::value_parser!(u32).range(700..=60_000))]
+    message_bytes: u32,
+    /// Requests per second instead of the most that each carries
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Where the result goes, as <what>.json
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    out: PathBuf,
+    /// The program that runs our function, instead of this one
+    #[arg(long, value_name = "PROGRAM", hide = true)]
+    program: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
 fn period(text: &str) -> Result<Duration, String> {
     text.parse::<Period>()
         .map(Period::duration)
@@ -108,6 +145,7 @@ impl LabArgs {
             LabCommand::List { json } => list(json),
             LabCommand::Show { model, json } => show(&model, json),
             LabCommand::Run(args) => measure(args),
+            LabCommand::Bench(args) => compare(args),
             LabCommand::Report { folders, json } => again(&folders, json),
         };
         done.unwrap_or_else(|failure| {
@@ -314,6 +352,37 @@ fn measure(args: RunArgs) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::from(FAILED)
     })
+}
+
+fn compare(args: BenchArgs) -> Result<ExitCode, Failure> {
+    let options = BenchOptions {
+        rounds: args.rounds,
+        duration: args.duration,
+        pin: args.pin.unwrap_or_default(),
+        connections: args.connections,
+        message_bytes: args.message_bytes,
+        most: args.rate,
+        out: args.out.join(&args.what),
+        program: args.program,
+    };
+    let mut progress = Progress::default();
+    let made = bench::dsr(&options, &mut progress);
+    progress.clear();
+    let result = made.map_err(|error| match &error {
+        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
+        _ => failure(FAILED)(&error),
+    })?;
+    let text = json_text(&result)?;
+    let file = args.out.join(format!("{}.json", args.what));
+    std::fs::write(&file, &text)
+        .map_err(|error| failure(FAILED)(&format!("cannot write {}: {error}", file.display())))?;
+    say(&if args.json {
+        text
+    } else {
+        format!("{result}\nwritten to {}\n", file.display())
+    })?;
+    // A missed bar is told, not an error: a busy machine misses it too.
+    Ok(ExitCode::SUCCESS)
 }
 
 fn folder_for(model: &str) -> PathBuf {

@@ -14,7 +14,7 @@
 //! Below that lie [`engine`] (an event loop) and [`http2`] (a protocol machine of the lab's own: a judge
 //! should share no code with the accused, and cost far less) and [`diameter`] (clients of that protocol; only
 //! the codec is shared with the accused). [`traffic`] is the gentle background traffic of
-//! `signalbox up`. [`cli`] is what the binary mounts.
+//! `signalbox up`. [`bench`] compares two programs for one job in one run. [`cli`] is what the binary mounts.
 //!
 //! The lab knows functions as processes and addresses; it names none of their crates. To add a function: a
 //! section in [`callmodel::CallModel`], a module in [`workload`] that makes and judges its traffic, and one
@@ -23,6 +23,7 @@
 //! Deliberately missing: TLS towards the function (the guides measure behind a mesh), and loads from more
 //! than one machine.
 
+pub mod bench;
 pub mod callmodel;
 pub mod cli;
 pub mod client;

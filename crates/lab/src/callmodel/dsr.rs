@@ -42,6 +42,10 @@ pub struct DsrModel {
     /// the HSSs in turn.
     #[serde(default)]
     pub ranges: u64,
+    /// Shares of requests that the router's overload control discards at its levels DOC, CL1, CL2 and CL3;
+    /// none: it has no overload control.
+    #[serde(default)]
+    pub discards: Vec<Percent>,
     /// How long an HSS takes to answer.
     #[serde(default)]
     pub hss_latency: Period,
@@ -93,6 +97,7 @@ impl Default for DsrModel {
             cross_routed: Percent::new(0.0),
             destination: Destination::Host,
             ranges: 1000,
+            discards: Vec::new(),
             hss_latency: Period::default(),
         }
     }
@@ -141,6 +146,12 @@ impl Validate for DsrModel {
             .sum();
         if (sum - 100.0).abs() > 0.01 {
             faults.at("mix").say(format!("adds up to {sum}%"), "100%");
+        }
+        if !matches!(self.discards.len(), 0 | 4) {
+            faults.at("discards").say(
+                format!("has {} shares", self.discards.len()),
+                "four, of DOC, CL1, CL2 and CL3, or none",
+            );
         }
         if self.destination == Destination::Subscriber && self.ranges < u64::from(self.hss) {
             faults.at("ranges").say(

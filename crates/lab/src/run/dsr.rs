@@ -1,11 +1,14 @@
 //! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it.
 
+use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
 use super::Options;
@@ -15,7 +18,7 @@ use crate::callmodel::Load;
 use crate::callmodel::dsr::DsrModel;
 use crate::diameter::{Clients, Peer};
 use crate::load::Traffic;
-use crate::sim::diameter::DiameterSettings;
+use crate::sim::diameter::{DiameterSettings, SubscriberRanges};
 use crate::sim::{RoleName, Settings};
 use crate::workload::dsr::{Mmes, Plan, REALM, mme};
 
@@ -36,7 +39,12 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         None => {
             let address = free_address()?;
             let made = config(model, place, address, &hss.addresses)?;
-            function = Some(start_router(place, made, options, address)?);
+            function = Some(start_router(
+                place,
+                made,
+                options.function_config.as_deref(),
+                address,
+            )?);
             address
         }
     };
@@ -78,7 +86,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
 }
 
 /// Starts the HSSs of a model, a port each.
-pub(super) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
+pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
     let settings = Settings {
         role: RoleName::Hss,
         ports: model.hss,
@@ -95,14 +103,14 @@ pub(super) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, Ri
 }
 
 /// Starts our router with these settings and waits until it listens.
-pub(super) fn start_router(
+pub(crate) fn start_router(
     place: &Place,
     made: Value,
-    options: &Options,
+    over: Option<&Path>,
     address: SocketAddr,
 ) -> Result<Guarded, RigError> {
     let file = place.folder.join("dsr.yaml");
-    write_config(&file, made, options.function_config.as_deref())?;
+    write_config(&file, made, over)?;
     let mut command = Command::new(&place.program);
     command.arg("run").arg("dsr").arg("--config").arg(&file);
     command.stdout(Stdio::null()).stdin(Stdio::null());
@@ -113,7 +121,7 @@ pub(super) fn start_router(
 }
 
 /// Waits until a router has connected to all HSSs; those of other routers stay connected meanwhile.
-pub(super) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), RigError> {
+pub(crate) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), RigError> {
     let end = Instant::now() + PATIENCE;
     loop {
         let connections = hss.stats()?.connections;
@@ -131,7 +139,7 @@ pub(super) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), R
 }
 
 /// What so many generator threads send; the MMEs are shared out among them.
-pub(super) fn traffic(
+pub(crate) fn traffic(
     plan: &Arc<Plan>,
     router: SocketAddr,
     mmes: u32,
@@ -155,7 +163,7 @@ pub(super) fn traffic(
 }
 
 /// Settings of the router, as its own reference page explains them.
-pub(super) fn config(
+pub(crate) fn config(
     model: &DsrModel,
     place: &Place,
     address: SocketAddr,
@@ -180,13 +188,17 @@ pub(super) fn config(
     let rule = json!({
         "name": "s6a",
         "when": {
-            "applications": [diameter_proto::known::application::S6A],
+            "applications": [S6A],
             "destinationRealm": { "equals": [REALM] },
             "destinationHost": { "present": false },
         },
         "action": { "routeList": "hss" },
     });
-    Ok(json!({ "dsr": {
+    let levels = ["DOC", "CL1", "CL2", "CL3"].into_iter().zip(&model.discards);
+    let levels: Vec<Value> = levels
+        .map(|(name, discard)| json!({ "name": name, "discard": discard }))
+        .collect();
+    let mut config = json!({ "dsr": {
         "admin": free_address()?.to_string(),
         "workers": model.da_mps,
         "cores": place.function_cpus,
@@ -198,10 +210,57 @@ pub(super) fn config(
         }],
         "peers": peers,
         "dynamicPeers": [{ "realms": [REALM], "networks": ["127.0.0.0/8"] }],
+        "overload": { "levels": levels },
         "routing": {
             "peerRouteTables": [{ "name": "default", "rules": [rule] }],
             "routeLists": [{ "name": "hss", "groups": ["hss"] }],
             "routeGroups": [{ "name": "hss", "peers": members }],
         },
-    }}))
+    }});
+    if let Some(ranges) = model.subscribers() {
+        resolve(&mut config["dsr"], &ranges, &hosts, &place.folder)?;
+    }
+    Ok(config)
+}
+
+/// Adds address resolution: which range of IMSIs leads to which HSS, in a file as the router reads it.
+fn resolve(
+    router: &mut Value,
+    ranges: &SubscriberRanges,
+    hosts: &[String],
+    folder: &Path,
+) -> Result<(), RigError> {
+    let mut text = String::new();
+    for number in 0..ranges.count {
+        let first = ranges.first + number * ranges.size;
+        let last = first + ranges.size - 1;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "imsi,{first:015},{last:015},hss{:03}",
+            number % ranges.nodes.max(1)
+        );
+    }
+    let file = folder.join("ranges.csv");
+    std::fs::write(&file, text).map_err(RigError::io(format!("writing {}", file.display())))?;
+    let destinations: Vec<Value> = hosts
+        .iter()
+        .enumerate()
+        .map(|(number, host)| json!({ "name": format!("hss{number:03}"), "host": host }))
+        .collect();
+    router["applications"] = json!([{
+        "name": "subscribers",
+        "rbar": {
+            "lookups": [{ "applications": [S6A], "identities": ["imsi"] }],
+            "destinations": destinations,
+            "file": file,
+            "onInvalidIdentity": { "answer": { "resultCode": 5012, "message": "no IMSI" } },
+            "onNoMatch": { "answer": { "resultCode": 3002, "message": "no range holds the IMSI" } },
+        },
+    }]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{ "when": { "applications": [S6A] }, "action": { "application": "subscribers" } }],
+    }]);
+    Ok(())
 }

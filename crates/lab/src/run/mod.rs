@@ -1,7 +1,7 @@
 //! A run from start to end: set up, warm up, measure (or search for the knee), judge, report.
 
 mod children;
-mod dsr;
+pub(crate) mod dsr;
 mod judge;
 mod nrf;
 mod options;
@@ -17,7 +17,8 @@ pub use children::{ChildError, Guarded, Simulator};
 pub use options::{Options, Rate, cpu_list};
 pub use progress::{Progress, figure};
 pub use ramp::Ramp;
-pub use rig::RigError;
+pub(crate) use rig::free_address;
+pub use rig::{Place, RigError};
 
 /// A run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,14 @@ pub enum RunError {
     /// The function ended while it was under load.
     #[error(transparent)]
     Function(#[from] ChildError),
+    /// A program to compare with is not here.
+    #[error("{program} is not installed; on Debian: apt-get install {packages}")]
+    Missing {
+        /// What.
+        program: &'static str,
+        /// What brings it.
+        packages: &'static str,
+    },
     /// The model has no traffic that the lab can make.
     #[error("the model describes no traffic")]
     Empty,

@@ -92,7 +92,7 @@ pub enum RigError {
 
 impl RigError {
     /// A failure of a file or socket.
-    pub(super) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }
     }
@@ -149,7 +149,7 @@ impl Place {
 }
 
 /// An address that nobody listens on at this moment.
-pub(super) fn free_address() -> Result<SocketAddr, RigError> {
+pub(crate) fn free_address() -> Result<SocketAddr, RigError> {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|l| l.local_addr())
         .map_err(RigError::io("finding a free port"))

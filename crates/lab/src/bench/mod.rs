@@ -1,0 +1,178 @@
+//! Two programs for one job, under one load, in one run: `signalbox lab bench …`.
+//!
+//! Absolute figures drift on shared machines, so whatever is compared is measured in turns: both programs run
+//! all the time on the same cores, one is loaded while the other has nothing to do, then the other, for several
+//! rounds. What counts is processor time per request, from `/proc`.
+
+mod freediameter;
+mod phase;
+mod result;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use crate::callmodel::dsr::DsrModel;
+use crate::load::{Generator, Plan};
+use crate::run::{Options, Place, Progress, Rate, RigError, RunError, dsr as rig, figure, free_address};
+use crate::workload::dsr;
+
+use phase::{Loaded, Phase};
+pub use result::{Comparison, Row};
+
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Requests that may be without an answer at once.
+const MOST_IN_FLIGHT: u32 = 20_000;
+/// Seed of everything random.
+const SEED: u64 = 6733;
+/// The rate of the measured rounds, of the highest that held.
+const OF_KNEE: f64 = 0.9;
+/// The equal rate for both, of the highest that the slower holds.
+const OF_SLOWER: f64 = 0.8;
+
+/// How to compare.
+#[derive(Clone, Debug)]
+pub struct BenchOptions {
+    /// How often each is measured.
+    pub rounds: u32,
+    /// How long each time.
+    pub duration: Duration,
+    /// Cores of the relays; the lab gets the others. Empty: the scheduler decides.
+    pub pin: Vec<usize>,
+    /// MMEs, a connection each.
+    pub connections: u32,
+    /// Average size of ULRs and ULAs.
+    pub message_bytes: u32,
+    /// The highest rate to try, in requests per second; none: search for it.
+    pub most: Option<f64>,
+    /// Settings and logs go under this.
+    pub out: PathBuf,
+    /// The program that runs our router and the simulators, instead of this one.
+    pub program: Option<PathBuf>,
+}
+
+/// Compares our router with freeDiameter as relays between the same MMEs and HSSs.
+///
+/// # Errors
+/// When something does not start; [`RunError::Missing`] when there is no freeDiameter.
+pub fn dsr(options: &BenchOptions, progress: &mut Progress) -> Result<Comparison, RunError> {
+    freediameter::find()?;
+    let place = Place::new(&Options {
+        rate: Rate::Max,
+        duration: options.duration,
+        warmup: Duration::ZERO,
+        pin: options.pin.clone(),
+        connections: None,
+        generators: 1,
+        out: options.out.clone(),
+        program: options.program.clone(),
+        target: None,
+        function_config: None,
+    })?;
+    let model = DsrModel {
+        message_bytes: options.message_bytes,
+        ..DsrModel::default()
+    };
+    progress.status("starting the relays and the HSSs …");
+    let mut hss = rig::start_hss(&model, &place)?;
+    let address = free_address()?;
+    let settings = rig::config(&model, &place, address, &hss.addresses)?;
+    let ours = rig::start_router(&place, settings, None, address)?;
+    rig::await_connections(&mut hss, model.hss)?;
+    let (theirs, their_address) = freediameter::start(&place, &hss.addresses)?;
+    rig::await_connections(&mut hss, model.hss * 2)?;
+
+    let plan = Arc::new(dsr::Plan::new(&model).map_err(|error| RigError::Settings(error.to_string()))?);
+    let mut relays = Vec::new();
+    for (name, function, address) in [("dsr", ours, address), ("freediameter", theirs, their_address)] {
+        let answered = Arc::new(AtomicU64::new(0));
+        let traffic = rig::traffic(&plan, address, options.connections, 1, TIMEOUT, &answered);
+        let generator = Generator::start(
+            &Plan {
+                targets: vec![address],
+                authority: address.to_string(),
+                connections: options.connections,
+                timeout: TIMEOUT,
+                max_in_flight: MOST_IN_FLIGHT,
+                arrivals: crate::callmodel::Arrivals::Poisson,
+                seed: SEED,
+                cpus: place.lab_cpus.clone(),
+            },
+            traffic,
+        )
+        .map_err(RunError::Generator)?;
+        relays.push(Loaded::new(name, function, generator));
+    }
+    let measured = measure(&mut relays, options, &place, progress)?;
+    for relay in relays {
+        relay.stop()?;
+    }
+    Ok(result::comparison(
+        measured,
+        plan.message_bytes(),
+        &place.function_cpus,
+        options.rounds,
+    ))
+}
+
+/// What was measured of one relay.
+struct Measured {
+    name: &'static str,
+    /// The highest rate that held for a moment.
+    knee: f64,
+    /// At most of that.
+    full: Phase,
+    /// At the rate that both hold.
+    equal: Phase,
+}
+
+fn measure(
+    relays: &mut [Loaded],
+    options: &BenchOptions,
+    place: &Place,
+    progress: &mut Progress,
+) -> Result<Vec<Measured>, RunError> {
+    let mut knees = Vec::new();
+    for relay in relays.iter_mut() {
+        relay.await_answers(progress)?;
+        let knee = match options.most {
+            Some(most) => most / OF_KNEE,
+            None => relay.knee(place, progress)?,
+        };
+        progress.note(&format!(
+            "{}: holds {} requests per second",
+            relay.name,
+            figure(knee)
+        ));
+        knees.push(knee);
+    }
+    let equal = knees.iter().copied().fold(f64::INFINITY, f64::min) * OF_SLOWER;
+    let mut measured: Vec<Measured> = relays
+        .iter()
+        .zip(&knees)
+        .map(|(relay, knee)| Measured {
+            name: relay.name,
+            knee: *knee,
+            full: Phase::default(),
+            equal: Phase::default(),
+        })
+        .collect();
+    for round in 1..=options.rounds {
+        for (relay, of) in relays.iter_mut().zip(&mut measured) {
+            for (rate, sum) in [(of.knee * OF_KNEE, &mut of.full), (equal, &mut of.equal)] {
+                progress.status(&format!(
+                    "round {round} of {}: {} at {} requests per second",
+                    options.rounds,
+                    relay.name,
+                    figure(rate)
+                ));
+                let phase = relay.load(rate, options.duration, place)?;
+                progress.note(&format!("round {round}: {:<12} {}", relay.name, phase.in_words()));
+                sum.add(&phase);
+            }
+        }
+    }
+    Ok(measured)
+}
