@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lab::run::{Options, Progress, Rate};
+use lab::bench::BenchOptions;
+use lab::run::{Options, Progress, Rate, RunError};
 
 use crate::support::program;
 
@@ -51,7 +52,11 @@ fn a_router_relays_between_mmes_and_hsss() {
     let Some(program) = program("signalbox") else {
         return;
     };
-    for (model, generators) in [("dsr/da-mp-relay", 2), ("dsr/x9-2-relay", 1)] {
+    for (model, generators) in [
+        ("dsr/da-mp-relay", 2),
+        ("dsr/da-mp-large-rbar", 2),
+        ("dsr/x9-2-relay", 1),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let found = lab::callmodel::find(model).unwrap();
         let options = Options {
@@ -78,4 +83,38 @@ fn a_router_relays_between_mmes_and_hsss() {
             (4, 8)
         );
     }
+}
+
+#[test]
+fn our_router_and_freediameter_relay_the_same_load() {
+    let Some(program) = program("signalbox") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let options = BenchOptions {
+        rounds: 2,
+        duration: Duration::from_secs(1),
+        pin: Vec::new(),
+        connections: 4,
+        message_bytes: 2000,
+        most: Some(200.0),
+        out: folder.path().to_owned(),
+        program: Some(program),
+    };
+    let result = match lab::bench::dsr(&options, &mut Progress::default()) {
+        Ok(result) => result,
+        Err(RunError::Missing { .. }) => return eprintln!("skipped: freeDiameterd is not installed"),
+        Err(error) => panic!("{error}"),
+    };
+    for rows in [&result.rows, &result.equal_rate] {
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["dsr", "freediameter"]);
+        for row in rows {
+            assert!((row.success - 1.0).abs() < 1e-9, "{row:?}\n{:?}", result.notes);
+            assert!(row.rps > 50.0 && row.p99_ms > 0.0, "{row:?}");
+        }
+    }
+    let text = serde_json::to_value(&result).unwrap();
+    assert!(text["rows"][1]["cpu_us_per_request"].is_number(), "{text}");
+    assert!(result.to_string().contains("messages/core-s"));
 }
