@@ -28,7 +28,7 @@ const MOST_IN_FLIGHT: u32 = 20_000;
 /// Seed of everything random.
 const SEED: u64 = 6733;
 /// The rate of the measured rounds, of the highest that held.
-const OF_KNEE: f64 = 0.9;
+const OF_KNEE: f64 = 0.8;
 /// The equal rate for both, of the highest that the slower holds.
 const OF_SLOWER: f64 = 0.8;
 
