@@ -361,7 +361,7 @@ fn compare(args: BenchArgs) -> Result<ExitCode, Failure> {
         pin: args.pin.unwrap_or_default(),
         connections: args.connections,
         message_bytes: args.message_bytes,
-        most: args.rate,
+        rate: args.rate,
         out: args.out.join(&args.what),
         program: args.program,
     };

@@ -45,8 +45,8 @@ pub struct BenchOptions {
     pub connections: u32,
     /// Average size of ULRs and ULAs.
     pub message_bytes: u32,
-    /// The highest rate to try, in requests per second; none: search for it.
-    pub most: Option<f64>,
+    /// Requests per second for both; none: as many as each carries.
+    pub rate: Option<f64>,
     /// Settings and logs go under this.
     pub out: PathBuf,
     /// The program that runs our router and the simulators, instead of this one.
@@ -120,9 +120,11 @@ pub fn dsr(options: &BenchOptions, progress: &mut Progress) -> Result<Comparison
 /// What was measured of one relay.
 struct Measured {
     name: &'static str,
-    /// The highest rate that held for a moment.
-    knee: f64,
-    /// At most of that.
+    /// The highest rate that held for a moment, if it was searched for.
+    knee: Option<f64>,
+    /// Most of that.
+    rate: f64,
+    /// At that rate.
     full: Phase,
     /// At the rate that both hold.
     equal: Phase,
@@ -137,31 +139,34 @@ fn measure(
     let mut knees = Vec::new();
     for relay in relays.iter_mut() {
         relay.await_answers(progress)?;
-        let knee = match options.most {
-            Some(most) => most / OF_KNEE,
-            None => relay.knee(place, progress)?,
-        };
-        progress.note(&format!(
-            "{}: holds {} requests per second",
-            relay.name,
-            figure(knee)
-        ));
-        knees.push(knee);
+        knees.push(match options.rate {
+            Some(_) => None,
+            None => Some(relay.knee(place, progress)?),
+        });
+        if let Some(Some(knee)) = knees.last() {
+            progress.note(&format!(
+                "{}: holds {} requests per second",
+                relay.name,
+                figure(*knee)
+            ));
+        }
     }
-    let equal = knees.iter().copied().fold(f64::INFINITY, f64::min) * OF_SLOWER;
+    let slower = knees.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let equal = options.rate.unwrap_or(slower * OF_SLOWER);
     let mut measured: Vec<Measured> = relays
         .iter()
         .zip(&knees)
         .map(|(relay, knee)| Measured {
             name: relay.name,
             knee: *knee,
+            rate: knee.map_or(equal, |knee| knee * OF_KNEE),
             full: Phase::default(),
             equal: Phase::default(),
         })
         .collect();
     for round in 1..=options.rounds {
         for (relay, of) in relays.iter_mut().zip(&mut measured) {
-            for (rate, sum) in [(of.knee * OF_KNEE, &mut of.full), (equal, &mut of.equal)] {
+            for (rate, sum) in [(of.rate, &mut of.full), (equal, &mut of.equal)] {
                 progress.status(&format!(
                     "round {round} of {}: {} at {} requests per second",
                     options.rounds,

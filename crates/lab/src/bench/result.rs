@@ -39,8 +39,9 @@ pub struct Row {
     pub other_cores: f64,
     /// Share of the requests that were answered rightly.
     pub success: f64,
-    /// The highest rate that held for a moment.
-    pub knee_rps: f64,
+    /// The highest rate that held for a moment, if it was searched for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub knee_rps: Option<f64>,
 }
 
 /// Two programs under one load; `target/bench/dsr.json`.
@@ -69,7 +70,7 @@ pub struct Comparison {
 }
 
 impl Row {
-    fn new(name: &str, phase: &Phase, knee: f64) -> Self {
+    fn new(name: &str, phase: &Phase, knee: Option<f64>) -> Self {
         let request = phase.cpu_us_per_request();
         let message = request / MESSAGES_PER_REQUEST;
         Self {
@@ -83,7 +84,7 @@ impl Row {
             cores: round(phase.cores(), 3),
             other_cores: round(phase.others(), 3),
             success: round(phase.success(), 6),
-            knee_rps: round(knee, 0),
+            knee_rps: knee.map(|knee| round(knee, 0)),
         }
     }
 }

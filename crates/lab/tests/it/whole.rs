@@ -97,7 +97,7 @@ fn our_router_and_freediameter_relay_the_same_load() {
         pin: Vec::new(),
         connections: 4,
         message_bytes: 2000,
-        most: Some(200.0),
+        rate: Some(200.0),
         out: folder.path().to_owned(),
         program: Some(program),
     };
