@@ -8,20 +8,24 @@
 //! * `protection`: rates, overload, outliers, circuits, and what producers tell of their load.
 //! * [`network`]: the producers that are known, as immutable snapshots. `peers` learns them from NRFs, and
 //!   asks NRFs for consumers that delegate their discovery; [`discovery`] remembers the answers.
+//! * `security`: tokens fetched for consumers, assertions checked, rules of access.
 //! * [`selection`] and [`routing`]: who is chosen, and whether another may be tried.
 //! * [`mediation`]: an operator's rules at four points of the way.
+//! * `feed`: a copy of messages to Kafka, which signalling never waits for.
 //! * [`config`]: every setting, documented where it is defined. [`events`]: what is counted.
 
 pub mod config;
 pub mod discovery;
 pub mod error;
 pub mod events;
+mod feed;
 mod live;
 pub mod mediation;
 pub mod network;
 mod peers;
 mod protection;
 pub mod routing;
+mod security;
 pub mod selection;
 pub mod service;
 pub mod target;
@@ -30,3 +34,9 @@ pub use config::Config;
 pub use error::StartError;
 pub use live::KEYS;
 pub use service::{Running, start};
+
+/// Every metric of an SCP.
+#[must_use]
+pub fn metrics() -> Vec<telemetry::Declaration> {
+    [events::METRICS, security::METRICS, feed::METRICS].concat()
+}

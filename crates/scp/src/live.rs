@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::mediation::Engine;
 use crate::protection::Rates;
 use crate::routing::{Distances, PolicyTable};
+use crate::security::{Access, Authorities, TokenStore};
 
 /// Settings in effect, and what is made of them. Immutable: a change makes another.
 #[derive(Debug)]
@@ -20,6 +21,9 @@ pub(crate) struct Live {
     /// The SCPs of a region, by the localities in it; none for the own region.
     pub(crate) next_hops: AHashMap<String, Arc<[TargetApiRoot]>>,
     pub(crate) rates: Arc<Rates>,
+    pub(crate) access: Access,
+    pub(crate) authorities: Arc<Authorities>,
+    pub(crate) tokens: Arc<TokenStore>,
 }
 
 /// The keys of [`Config`] that take effect while running, each with all below it.
@@ -33,6 +37,7 @@ pub const KEYS: &[&str] = &[
     "places",
     "policies",
     "protection",
+    "security",
 ];
 
 impl Live {
@@ -66,6 +71,12 @@ impl Live {
             distances: config.places.distances(),
             next_hops,
             rates: Arc::default(),
+            access: Access::new(&config.security.access),
+            authorities: Arc::new(Authorities::read(&config.security.assertions)?),
+            tokens: Arc::new(TokenStore::new(
+                config.security.tokens.cache_size,
+                config.security.tokens.remember_refusal.duration(),
+            )),
             config,
         })
     }

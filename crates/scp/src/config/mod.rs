@@ -1,13 +1,19 @@
 //! Every setting of an SCP; a file per topic.
 
 mod discovery;
+mod feed;
 mod nrf;
 mod protection;
+mod security;
 
 pub use discovery::{Discovery, Order};
+pub use feed::{Feed, FeedPoint, PartitionSelection, SecurityProtocol};
 pub use nrf::{AuditMode, Nrf};
 pub use protection::{
     ConsumerKey, ConsumerRate, OverloadStep, Priorities, PriorityRule, ProducerRate, Protection,
+};
+pub use security::{
+    AccessRule, AssertionKey, AssertionMode, Assertions, Security, TokenLevel, TokenUse, Tokens,
 };
 
 use std::collections::BTreeMap;
@@ -73,8 +79,12 @@ pub struct Config {
     pub max_forward_hops: u8,
     /// Limits, overload and priorities.
     pub protection: Protection,
+    /// Who may do what, and how it is proved.
+    pub security: Security,
     /// Rules that change, refuse or steer messages.
     pub mediation: RuleSet,
+    /// A copy of messages for analytics.
+    pub feed: Feed,
 }
 
 impl Default for Config {
@@ -104,7 +114,9 @@ impl Default for Config {
             follow_redirects: false,
             max_forward_hops: 10,
             protection: Protection::default(),
+            security: Security::default(),
             mediation: RuleSet::default(),
+            feed: Feed::default(),
         }
     }
 }
@@ -195,5 +207,7 @@ impl Validate for Config {
         faults.within("nrf", &self.nrf);
         faults.within("discovery", &self.discovery);
         faults.within("protection", &self.protection);
+        faults.within("security", &self.security);
+        faults.within("feed", &self.feed);
     }
 }

@@ -26,8 +26,12 @@ pub(crate) struct Consumers {
 /// A consumer.
 #[derive(Debug)]
 pub(crate) struct Consumer {
+    /// What it is called.
+    pub(crate) name: Box<str>,
     /// The NF type that its `User-Agent` begins with.
     pub(crate) nf_type: Option<Box<str>>,
+    /// The NF instance id behind the type, if there is one.
+    pub(crate) instance: Option<Box<str>>,
     rate: Option<Arc<SharedRate>>,
     requests: Counter,
 }
@@ -82,7 +86,17 @@ impl Consumer {
                     .bytes()
                     .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
         });
+        let instance = name.split_once('-').map(|(_, rest)| rest);
+        let instance = instance.and_then(|rest| rest.get(..36)).filter(|id| {
+            let fits = |(at, b): (usize, u8)| match at {
+                8 | 13 | 18 | 23 => b == b'-',
+                _ => b.is_ascii_hexdigit(),
+            };
+            id.bytes().enumerate().all(fits)
+        });
         Self {
+            name: name.into(),
+            instance: instance.map(|id| id.to_ascii_lowercase().into()),
             nf_type: nf_type.map(Into::into),
             rate: rates.of_consumer(settings, name),
             requests: metrics.consumers.get(&[name]),

@@ -9,7 +9,7 @@ mod load;
 mod producers;
 mod rate;
 
-pub(crate) use consumers::Consumers;
+pub(crate) use consumers::{Consumer, Consumers};
 pub(crate) use load::{INTERVAL, Load};
 pub(crate) use producers::{Ended, Peer, Peers};
 pub(crate) use rate::Rates;

@@ -12,6 +12,8 @@ use sbi::problem::{Cause, Problem};
 use smallvec::SmallVec;
 use telemetry::trace;
 
+use super::authorize::Caller;
+use super::copy::Copies;
 use super::outgoing::Outgoing;
 use super::route::{Plan, Target, has_passed};
 use super::worker::{Admitted, Worker};
@@ -50,9 +52,10 @@ impl Worker {
         };
         let Admitted {
             request,
-            consumer_type,
+            caller,
             priority,
             metrics,
+            copies,
         } = admitted;
         let outgoing = match Outgoing::new(request, hops, &self.via, span) {
             Ok(outgoing) => outgoing,
@@ -62,7 +65,8 @@ impl Worker {
             worker: self,
             policy,
             stage,
-            consumer: consumer_type.as_deref(),
+            caller: &caller,
+            copies: copies.as_deref(),
             priority,
             metrics: &metrics,
             named: plan.first.clone(),
@@ -91,7 +95,8 @@ struct Relay<'a> {
     worker: &'a Worker,
     policy: &'a ServicePolicy,
     stage: StagePolicy,
-    consumer: Option<&'a str>,
+    caller: &'a Caller,
+    copies: Option<&'a Copies>,
     priority: u8,
     metrics: &'a Rc<ServiceMetrics>,
     /// Whom the request named.
@@ -136,7 +141,7 @@ impl Relay<'_> {
         self.complete();
         let chosen = self
             .worker
-            .select(&self.plan, self.consumer, &self.tried, self.reach)?;
+            .select(&self.plan, self.caller.nf_type(), &self.tried, self.reach)?;
         self.worker.place(&chosen)
     }
 
@@ -153,12 +158,19 @@ impl Relay<'_> {
 
     async fn attempt(&mut self, target: &Rc<Target>) -> Next {
         let worker = self.worker;
-        if !worker.allowed(target, self.consumer) {
-            let problem =
-                Problem::new(Cause::Forbidden).detail("the producer does not serve NFs of this type");
+        if let Err(why) = worker.allowed(target, self.caller, self.outgoing.service()) {
+            let problem = Problem::new(Cause::Forbidden).detail(why);
             self.answer = Some(worker.refuse("forbidden", problem));
             return Next::Again;
         }
+        let delegated = self.plan.discovered;
+        let token = worker
+            .authorize(&mut self.outgoing, target, self.caller, delegated)
+            .await;
+        let token = match token {
+            Ok(token) => token,
+            Err(problem) => return Next::Done(worker.refuse("token", problem)),
+        };
         let now = Instant::now();
         if !worker.peers.may_send(&target.peer, self.priority, now) {
             return self.passed_over();
@@ -179,6 +191,9 @@ impl Relay<'_> {
                     deadline: patience,
                     priority: self.priority,
                 };
+                if let Some(copies) = self.copies {
+                    copies.sent(&request, target, self.tried.len() - 1);
+                }
                 worker.client.send(&origin, request, options).await
             }
             Err(response) => return Next::Done(*response),
@@ -188,6 +203,12 @@ impl Relay<'_> {
             Ok(response) => {
                 in_flight.end(&Ended::Answered(response.status(), response.headers()), after);
                 self.metrics.time.observe(after.saturating_duration_since(now));
+                if let Some(copies) = self.copies {
+                    copies.received(&response);
+                }
+                if let (Some(key), StatusCode::UNAUTHORIZED) = (&token, response.status()) {
+                    worker.identity.tokens.forget(key);
+                }
                 self.answered(target, response, retried)
             }
             Err(error) => {
@@ -265,7 +286,8 @@ impl Relay<'_> {
         };
         self.complete();
         let reach = self.reach.max(farthest);
-        let somebody = self.worker.select(&self.plan, self.consumer, &self.tried, reach);
+        let consumer = self.caller.nf_type();
+        let somebody = self.worker.select(&self.plan, consumer, &self.tried, reach);
         if somebody.is_some() {
             self.reach = reach;
             self.metrics.rerouted.inc();

@@ -1,6 +1,8 @@
 //! Wires the function together: workers, the control thread that learns the network, and what goes between.
 
 mod attempt;
+mod authorize;
+mod copy;
 mod explain;
 mod mediate;
 mod outgoing;
@@ -87,6 +89,8 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         metrics: metrics.clone(),
         load: load.clone(),
     };
+    let feed = crate::feed::start(&config, count, registry)?.map(Arc::new);
+    observe_tokens(registry, &live);
     let control = control(learning, sender.clone(), changes, shutdown.clone())?;
     let listeners = Arc::new(parking_lot::Mutex::new(listeners));
     let pinning = match config.cores.is_empty() {
@@ -102,6 +106,8 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         metrics,
         load,
         own,
+        registry: registry.clone(),
+        feed: feed.clone(),
     };
     let worker_servers = servers.clone();
     let workers = ::worker::spawn(
@@ -141,6 +147,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         shutdown,
         workers: Some(workers),
         control: Some(control),
+        feed,
     })
 }
 
@@ -192,6 +199,13 @@ fn observe(registry: &Registry, network: &Arc<ArcSwap<Network>>) {
             .into_iter()
             .map(|(nf_type, count)| (vec![nf_type], count as f64))
             .collect()
+    });
+}
+
+fn observe_tokens(registry: &Registry, live: &Arc<ArcSwap<Live>>) {
+    let live = live.clone();
+    registry.observe(&crate::security::TOKEN_CACHE, move || {
+        live.load().tokens.len() as f64
     });
 }
 

@@ -19,9 +19,11 @@ use crate::target;
 pub(super) struct Outgoing {
     pub(super) method: Method,
     pub(super) path: PathAndQuery,
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
     body: Body,
     hops: MaxForwardHops,
+    /// Whether its token is one that this SCP has fetched.
+    pub(super) authorized: bool,
     /// Whether it came with discovery parameters, which an SCP of another region needs and a producer does
     /// not.
     discovers: bool,
@@ -58,8 +60,14 @@ impl Outgoing {
             headers,
             body: request.body,
             hops,
+            authorized: false,
             discovers,
         })
+    }
+
+    /// The API name.
+    pub(super) fn service(&self) -> &str {
+        target::service_of(self.path.path())
     }
 
     /// The request for a target, and where it goes. `before` is how many have been tried; of the `last`

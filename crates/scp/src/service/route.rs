@@ -294,12 +294,6 @@ impl Worker {
         let chosen = choose(&plan.others, standing, self.random())?;
         plan.others.get(chosen).cloned()
     }
-
-    /// Whether a consumer may use the target at all, by the producer's profile.
-    pub(super) fn allowed(&self, target: &Target, consumer: Option<&str>) -> bool {
-        let service = target.service.as_ref();
-        service.is_none_or(|one| one.producer.allows(one.service(), consumer))
-    }
 }
 
 /// A candidate that an NRF has named, as it is known now: changed, suspended, or gone since.

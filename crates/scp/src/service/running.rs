@@ -11,6 +11,7 @@ use worker::{Shutdown, Workers};
 
 use super::explain;
 use crate::config::Config;
+use crate::feed;
 use crate::live::Live;
 use crate::network::Network;
 
@@ -24,6 +25,7 @@ pub struct Running {
     pub(super) shutdown: Shutdown,
     pub(super) workers: Option<Workers>,
     pub(super) control: Option<JoinHandle<()>>,
+    pub(super) feed: Option<Arc<feed::Running>>,
 }
 
 impl Running {
@@ -83,6 +85,7 @@ impl Running {
         config.places = wanted.places.clone();
         config.policies = wanted.policies.clone();
         config.protection = wanted.protection.clone();
+        config.security = wanted.security.clone();
         self.live.store(Arc::new(Live::new(Arc::new(config))?));
         Ok(())
     }
@@ -94,6 +97,10 @@ impl Running {
     pub fn stop(mut self) -> std::io::Result<()> {
         self.shutdown.fire();
         let ended = self.workers.take().map_or(Ok(()), Workers::join);
+        // After the workers: what they have given is still sent.
+        if let Some(feed) = self.feed.take() {
+            feed.stop();
+        }
         if let Some(control) = self.control.take()
             && control.join().is_err()
         {

@@ -17,8 +17,11 @@ use sbi::{Request, Response, Service};
 use telemetry::trace;
 use tokio::sync::mpsc;
 
+use super::authorize::{Caller, Identity};
+use super::copy::Copies;
 use super::route::Known;
 use crate::events::{Metrics, ServiceMetrics};
+use crate::feed::Tap;
 use crate::live::Live;
 use crate::network::Network;
 use crate::peers::{CALLBACK_PATH, Change, Searcher, change_of};
@@ -40,6 +43,8 @@ pub(super) struct Parts {
     pub(super) metrics: Metrics,
     pub(super) load: Arc<AtomicU8>,
     pub(super) own: Arc<[String]>,
+    pub(super) registry: telemetry::Registry,
+    pub(super) feed: Option<Arc<crate::feed::Running>>,
 }
 
 /// A worker's SCP as its server sees it: made anew when the settings have changed.
@@ -49,19 +54,22 @@ pub(super) struct Front {
     client: Client,
     live: RefCell<arc_swap::Cache<Arc<ArcSwap<Live>>, Arc<Live>>>,
     current: RefCell<Rc<Worker>>,
+    tap: Option<Rc<Tap>>,
 }
 
 impl Front {
     pub(super) fn new(parts: Parts, index: usize) -> Self {
         let live = parts.live.load_full();
         let client = Client::new(Arc::new(live.config.client.clone()), parts.client_tls.clone());
-        let worker = Worker::new(live, &parts, client.clone());
+        let tap = parts.feed.as_ref().and_then(|feed| feed.tap(index)).map(Rc::new);
+        let worker = Worker::new(live, &parts, client.clone(), tap.clone());
         Self {
             live: RefCell::new(arc_swap::Cache::new(parts.live.clone())),
             current: RefCell::new(Rc::new(worker)),
             parts,
             index,
             client,
+            tap,
         }
     }
 
@@ -70,7 +78,8 @@ impl Front {
         let wanted = live.load();
         let mut current = self.current.borrow_mut();
         if !Arc::ptr_eq(&current.live, wanted) {
-            *current = Rc::new(Worker::new(wanted.clone(), &self.parts, self.client.clone()));
+            let (client, tap) = (self.client.clone(), self.tap.clone());
+            *current = Rc::new(Worker::new(wanted.clone(), &self.parts, client, tap));
         }
         current.clone()
     }
@@ -125,18 +134,21 @@ pub(super) struct Worker {
     pub(super) server: HeaderValue,
     pub(super) name: String,
     random: Cell<u64>,
+    pub(super) tap: Option<Rc<Tap>>,
+    pub(super) identity: Identity,
 }
 
 /// A request that was let in, and what is known of it.
 pub(super) struct Admitted {
     pub(super) request: Request,
-    pub(super) consumer_type: Option<Box<str>>,
+    pub(super) caller: Caller,
     pub(super) priority: u8,
     pub(super) metrics: Rc<ServiceMetrics>,
+    pub(super) copies: Option<Rc<Copies>>,
 }
 
 impl Worker {
-    fn new(live: Arc<Live>, parts: &Parts, client: Client) -> Self {
+    fn new(live: Arc<Live>, parts: &Parts, client: Client, tap: Option<Rc<Tap>>) -> Self {
         let config = &live.config;
         let (protection, metrics) = (&config.protection, &parts.metrics);
         let name = format!("SCP-{}", config.fqdn);
@@ -167,6 +179,8 @@ impl Worker {
             server: header(&name),
             name,
             random: Cell::new(rand::random::<u64>() | 1),
+            tap,
+            identity: Identity::new(&live, &client, &parts.registry),
             client,
             live,
         }
@@ -210,10 +224,19 @@ impl Worker {
         if let Some(response) = self.own_resource(&request) {
             return response;
         }
-        let admitted = match self.admit(request) {
-            Ok(admitted) => admitted,
-            Err(refused) => return *refused,
+        let copies = self.copies(&request);
+        let response = match self.admit(request, copies.clone()) {
+            Ok(admitted) => self.serve(admitted).await,
+            Err(refused) => *refused,
         };
+        if let Some(copies) = &copies {
+            copies.answered(&response);
+        }
+        response
+    }
+
+    /// Relays what was let in.
+    async fn serve(&self, admitted: Admitted) -> Response {
         let parent = admitted.request.headers().get(trace::TRACEPARENT);
         let span = trace::begin("scp", "relay", parent.and_then(|value| value.to_str().ok()));
         let metrics = admitted.metrics.clone();
@@ -229,7 +252,7 @@ impl Worker {
     }
 
     /// Who sends it, whether it may, and how important it is.
-    fn admit(&self, mut request: Request) -> Result<Admitted, Box<Response>> {
+    fn admit(&self, mut request: Request, copies: Option<Rc<Copies>>) -> Result<Admitted, Box<Response>> {
         let now = request.received;
         let consumer = self.consumers.of(&request);
         let service = crate::target::service_of(request.uri().path());
@@ -259,11 +282,20 @@ impl Worker {
             metrics.answered(refused.status());
             return Err(Box::new(self.signed(refused)));
         }
+        let caller = match self.caller(consumer, request.headers()) {
+            Ok(caller) => caller,
+            Err(problem) => {
+                let refused = self.refuse("assertion", problem);
+                metrics.answered(refused.status());
+                return Err(Box::new(refused));
+            }
+        };
         Ok(Admitted {
-            consumer_type: consumer.nf_type.clone(),
+            caller,
             priority,
             metrics,
             request,
+            copies,
         })
     }
 

@@ -2,9 +2,11 @@
 
 mod direct;
 mod discovered;
+mod feed;
 mod garbage;
 mod learning;
 mod protection;
 mod rules;
+mod security;
 mod support;
 mod tools;

@@ -60,7 +60,7 @@ pub(super) fn addresses(config: &Config) -> Vec<(String, SocketAddr)> {
 }
 
 pub(super) fn metrics() -> Vec<Declaration> {
-    scp::events::METRICS.to_vec()
+    scp::metrics()
 }
 
 pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {

@@ -1,0 +1,203 @@
+//! The copy of messages for analytics.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, HostPort, Percent, Period, Validate};
+
+/// Where on its way a message is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FeedPoint {
+    /// A request as it came from the consumer.
+    RxRequest,
+    /// A request as it goes to a producer; each attempt is one.
+    TxRequest,
+    /// A response as it came from a producer.
+    RxResponse,
+    /// A response as it goes to the consumer, this SCP's own included.
+    TxResponse,
+}
+
+impl FeedPoint {
+    /// As in the configuration and in the messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RxRequest => "RxRequest",
+            Self::TxRequest => "TxRequest",
+            Self::RxResponse => "RxResponse",
+            Self::TxResponse => "TxResponse",
+        }
+    }
+
+    /// Its place in lists by point.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Which partition of the topic a message goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PartitionSelection {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// All copies of one exchange go to the same.
+    CorrelationId,
+}
+
+/// How the brokers are spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SecurityProtocol {
+    /// Plain TCP.
+    #[default]
+    Plaintext,
+    /// TLS, with the files of `tls`.
+    Ssl,
+}
+
+/// A copy of messages, with facts about each, to a topic of Kafka. Signalling never waits for it: what the
+/// brokers do not take in time is dropped and counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Feed {
+    /// Whether messages are copied.
+    pub enabled: bool,
+    /// Brokers to begin with, `host:port`; they tell of the others.
+    pub brokers: Vec<HostPort>,
+    /// The topic; it must exist.
+    pub topic: String,
+    /// Where on their way messages are copied.
+    pub trigger_points: Vec<FeedPoint>,
+    /// API names whose messages are copied; empty: all.
+    pub services: Vec<String>,
+    /// Share of the exchanges that is copied; all copies of an exchange are, or none.
+    pub allowed_traffic_percentage: Percent,
+    /// Whether copies have the body.
+    pub bodies: bool,
+    /// Headers whose values are not copied.
+    pub redacted_headers: Vec<String>,
+    /// Which partition a message goes to.
+    pub partition_selection: PartitionSelection,
+    /// How the brokers are spoken to.
+    pub security_protocol: SecurityProtocol,
+    /// Certificates and authorities for `ssl`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<sbi::tls::TlsFiles>,
+    /// How often a batch that failed is sent again, within `deliveryTimeout`.
+    pub retry_count: u32,
+    /// How long to wait before it is.
+    pub retry_backoff: Period,
+    /// How long a broker may take to answer.
+    pub request_timeout: Period,
+    /// From the copy to the broker's answer; what takes longer is dropped.
+    pub delivery_timeout: Period,
+    /// Memory that copies may take until they are delivered, over all workers; more are dropped.
+    pub buffer_memory: ByteSize,
+    /// Size of a batch; a full one is sent at once.
+    pub batch_size: ByteSize,
+    /// How long a batch that is not full waits for more.
+    pub linger: Period,
+    /// Batches under way to one partition; more wait.
+    #[schemars(range(min = 1))]
+    pub max_in_flight: usize,
+    /// How long a full batch may wait for a place among those under way; then it is dropped.
+    pub max_block: Period,
+    /// How long a message may wait before it is in a batch; older ones are dropped.
+    pub blocking_send_timeout: Period,
+    /// Batches that fail in a row until the feed pauses.
+    #[schemars(range(min = 1))]
+    pub consecutive_failures: u32,
+    /// How long it pauses; copies are dropped meanwhile at the cost of a look at a flag.
+    pub degradation_period: Period,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            brokers: vec![HostPort {
+                host: "127.0.0.1".to_owned(),
+                port: 9092,
+            }],
+            topic: "SCP".to_owned(),
+            trigger_points: vec![
+                FeedPoint::RxRequest,
+                FeedPoint::TxRequest,
+                FeedPoint::RxResponse,
+                FeedPoint::TxResponse,
+            ],
+            services: Vec::new(),
+            allowed_traffic_percentage: Percent::new(100.0),
+            bodies: true,
+            redacted_headers: [
+                "authorization",
+                "3gpp-sbi-client-credentials",
+                "3gpp-sbi-source-nf-client-credentials",
+                "3gpp-sbi-access-token",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            partition_selection: PartitionSelection::default(),
+            security_protocol: SecurityProtocol::default(),
+            tls: None,
+            retry_count: 0,
+            retry_backoff: Period::from_millis(100),
+            request_timeout: Period::from_secs(1),
+            delivery_timeout: Period::from_secs(5),
+            buffer_memory: ByteSize(128_000_000),
+            batch_size: ByteSize::kib(256),
+            linger: Period::from_millis(5),
+            max_in_flight: 5,
+            max_block: Period::from_millis(100),
+            blocking_send_timeout: Period::from_millis(500),
+            consecutive_failures: 10,
+            degradation_period: Period::from_secs(1),
+        }
+    }
+}
+
+impl Validate for Feed {
+    fn validate(&self, faults: &mut Faults) {
+        if self.enabled && self.brokers.is_empty() {
+            faults
+                .at("brokers")
+                .say("is empty", "at least one, such as kafka:9092");
+        }
+        if self.topic.is_empty() {
+            faults.at("topic").say("is empty", "the name of a topic");
+        }
+        let ssl = self.security_protocol == SecurityProtocol::Ssl;
+        if ssl && self.tls.as_ref().is_none_or(|tls| tls.authorities.is_none()) {
+            faults.at("tls").say(
+                "names no authorities, and the protocol is ssl",
+                "`tls.authorities`",
+            );
+        }
+        for (i, name) in self.redacted_headers.iter().enumerate() {
+            if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                faults
+                    .at(format!("redactedHeaders[{i}]"))
+                    .say(format!("`{name}` is no header name"), "such as authorization");
+            }
+        }
+        for (key, period) in [
+            ("requestTimeout", self.request_timeout),
+            ("deliveryTimeout", self.delivery_timeout),
+            ("linger", self.linger),
+        ] {
+            if period.is_zero() {
+                faults.at(key).say("is 0", "a period such as 1s");
+            }
+        }
+        if self.max_in_flight == 0 {
+            faults.at("maxInFlight").say("is 0", "at least 1");
+        }
+        if self.batch_size.bytes() == 0 || self.batch_size.bytes() > 16 << 20 {
+            faults
+                .at("batchSize")
+                .say(format!("is {}", self.batch_size), "up to 16MiB");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Access tokens, client credentials assertions, and who may use what.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
+
+/// Whom a token is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TokenLevel {
+    /// All producers of the type.
+    #[default]
+    NfType,
+    /// The NF set of the chosen producer; its type where it is in none.
+    NfSet,
+    /// The chosen producer.
+    NfInstance,
+}
+
+/// For which requests tokens are fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TokenUse {
+    /// Those whose producer this SCP has chosen (Model D).
+    #[default]
+    Delegated,
+    /// All that come without a token.
+    Missing,
+}
+
+/// Access tokens fetched from the NRF for consumers (TS 29.500 §6.7.3, TS 33.501 §13.4.1.3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Tokens {
+    /// Whether tokens are fetched.
+    pub enabled: bool,
+    /// For which requests.
+    pub requests: TokenUse,
+    /// Whom a token is asked for.
+    pub level: TokenLevel,
+    /// API names whose requests get tokens; empty: all.
+    pub services: Vec<String>,
+    /// Tokens that are remembered.
+    pub cache_size: usize,
+    /// A token that ends this soon is fetched again while the old one is still used.
+    pub refresh_before: Period,
+    /// A token that ends this soon is not used.
+    pub margin: Period,
+    /// How long the NRF's refusal is remembered.
+    pub remember_refusal: Period,
+    /// How long an NRF may take to answer.
+    pub timeout: Period,
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            requests: TokenUse::default(),
+            level: TokenLevel::default(),
+            services: Vec::new(),
+            cache_size: 100_000,
+            refresh_before: Period::from_secs(60),
+            margin: Period::from_secs(5),
+            remember_refusal: Period::from_secs(1),
+            timeout: Period::from_secs(2),
+        }
+    }
+}
+
+/// What is made of a `3gpp-Sbi-Client-Credentials`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AssertionMode {
+    /// Nothing; it is passed on.
+    #[default]
+    Ignore,
+    /// One that is there must be valid.
+    Check,
+    /// There must be one, and it must be valid.
+    Require,
+}
+
+/// A key that consumers sign with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AssertionKey {
+    /// `kid` of the assertions it signs.
+    pub id: String,
+    /// Public key or certificate in PEM: EC P-256 or RSA.
+    pub file: PathBuf,
+}
+
+/// Client credentials assertions (TS 33.501 §13.3.8, TS 29.500 §6.7.5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Assertions {
+    /// What is made of them.
+    pub mode: AssertionMode,
+    /// Keys by `kid`.
+    pub keys: Vec<AssertionKey>,
+    /// PEM file of authorities: the certificate in an assertion (`x5c`) must be signed by one of them and be
+    /// that of the NF instance (TS 33.310 §6.1.3c.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorities: Option<PathBuf>,
+    /// NF types of which one must be in the audience; empty: any audience will do.
+    pub audiences: Vec<String>,
+    /// The longest time from `iat` to `exp` that is accepted.
+    pub max_validity: Period,
+    /// By how much clocks may differ.
+    pub clock_skew: Period,
+    /// Assertions that a worker remembers as verified.
+    pub remembered: usize,
+}
+
+impl Default for Assertions {
+    fn default() -> Self {
+        Self {
+            mode: AssertionMode::default(),
+            keys: Vec::new(),
+            authorities: None,
+            audiences: vec!["SCP".to_owned()],
+            max_validity: Period::from_secs(3_600),
+            clock_skew: Period::from_secs(5),
+            remembered: 10_000,
+        }
+    }
+}
+
+/// Says whether some consumers may use some producers. What is empty fits everybody.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct AccessRule {
+    /// Consumers by NF type, NF instance id, or the whole `User-Agent`.
+    pub consumers: Vec<String>,
+    /// PLMNs of the consumer (`001-01`), as `3gpp-Sbi-Originating-Network-Id` or the discovery's
+    /// `requester-plmn-list` tells them.
+    pub consumer_plmns: Vec<String>,
+    /// Producers by NF type, NF instance id or NF set id.
+    pub producers: Vec<String>,
+    /// API names.
+    pub services: Vec<String>,
+    /// Slices that the request is for (`1` or `1-0000ab`), as discovery parameters tell them.
+    pub slices: Vec<String>,
+    /// Whether the request is refused; otherwise it is let through, whatever later rules say.
+    pub deny: bool,
+}
+
+/// Who may do what, and how it is proved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Security {
+    /// Access tokens fetched for consumers.
+    pub tokens: Tokens,
+    /// Client credentials assertions.
+    pub assertions: Assertions,
+    /// Rules of access; the first that fits counts, and what none fits is let through.
+    pub access: Vec<AccessRule>,
+}
+
+impl Validate for Security {
+    fn validate(&self, faults: &mut Faults) {
+        let tokens = &self.tokens;
+        if tokens.cache_size == 0 {
+            faults.at("tokens.cacheSize").say("is 0", "at least 1");
+        }
+        if tokens.margin > tokens.refresh_before {
+            faults.at("tokens.refreshBefore").say(
+                format!("{} is less than `margin`", tokens.refresh_before),
+                format!("at least {}", tokens.margin),
+            );
+        }
+        if tokens.timeout.is_zero() {
+            faults.at("tokens.timeout").say("is 0", "a period such as 2s");
+        }
+        let assertions = &self.assertions;
+        if assertions.mode != AssertionMode::Ignore
+            && assertions.keys.is_empty()
+            && assertions.authorities.is_none()
+        {
+            faults.at("assertions").say(
+                "is switched on and names nothing to check by",
+                "`keys`, `authorities`, or both",
+            );
+        }
+        for (i, rule) in self.access.iter().enumerate() {
+            for (j, plmn) in rule.consumer_plmns.iter().enumerate() {
+                let fits = plmn.split_once('-').is_some_and(|(mcc, mnc)| {
+                    mcc.len() == 3
+                        && (2..=3).contains(&mnc.len())
+                        && (mcc.bytes().chain(mnc.bytes())).all(|b| b.is_ascii_digit())
+                });
+                if !fits {
+                    faults
+                        .at(format!("access[{i}].consumerPlmns[{j}]"))
+                        .say(format!("`{plmn}` is no PLMN"), "MCC-MNC, such as 001-01");
+                }
+            }
+            for (j, slice) in rule.slices.iter().enumerate() {
+                if crate::security::slice(slice).is_none() {
+                    faults.at(format!("access[{i}].slices[{j}]")).say(
+                        format!("`{slice}` is no slice"),
+                        "SST or SST-SD, such as 1 or 1-0000ab",
+                    );
+                }
+            }
+        }
+    }
+}

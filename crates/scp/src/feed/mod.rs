@@ -1,0 +1,399 @@
+//! A copy of messages for analytics, to Kafka.
+//!
+//! ```text
+//! worker ─ Tap ─ lane (bounded in bytes) ┐
+//! worker ─ Tap ─ lane                    ├─ thread `scp-feed`: encode, batch, send, count
+//! worker ─ Tap ─ lane                    ┘
+//! ```
+//!
+//! A worker gives away cheap copies (bodies are shared, not copied) and never waits; the thread of the feed
+//! makes messages of them. Memory is bounded in bytes from the copy to the broker's answer. When brokers fail
+//! several times in a row the feed pauses, and a worker's part is a look at a flag.
+
+mod kafka;
+mod message;
+mod pump;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use ::worker::Shutdown;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use http::{HeaderMap, Method, StatusCode, Uri};
+use overload::Discard;
+use sbi::Body;
+use telemetry::Registry;
+use telemetry::metrics::Counter;
+
+pub(crate) use message::Exchange;
+
+use crate::config::{Config, Feed, FeedPoint};
+use crate::error::StartError;
+
+telemetry::declare! {
+    /// What is counted of the feed.
+    pub METRICS;
+    counter COPIED = "signalbox_scp_feed_copied_total" ["point"]: "Messages that were copied for the feed, by trigger point.";
+    counter DELIVERED = "signalbox_scp_feed_delivered_total" []: "Copies that a broker has taken.";
+    counter LOST = "signalbox_scp_feed_lost_total" ["reason"]: "Copies that were dropped: full, paused, late, blocked, failed.";
+    counter PAUSES = "signalbox_scp_feed_pauses_total" []: "Times that the feed paused because brokers failed several times in a row.";
+    gauge BUFFERED = "signalbox_scp_feed_buffered_bytes" []: "Memory that copies take which are not delivered yet.";
+}
+
+/// What a copy costs beside its headers and body.
+const OVERHEAD: u64 = 512;
+
+/// A copied message on its way from a worker to the feed.
+pub(crate) struct Copied {
+    point: FeedPoint,
+    /// Nanoseconds since 1970.
+    at: u64,
+    given: Instant,
+    exchange: Exchange,
+    method: Method,
+    uri: Uri,
+    status: Option<StatusCode>,
+    headers: HeaderMap,
+    body: Body,
+    /// What it is accounted as.
+    cost: u64,
+}
+
+/// What a worker and the feed know of each other. Each number has one writer.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Bytes given; written by the worker.
+    given: AtomicU64,
+    /// Bytes delivered or dropped; written by the feed.
+    done: AtomicU64,
+}
+
+impl Lane {
+    fn held(&self) -> u64 {
+        let done = self.done.load(Ordering::Acquire);
+        self.given.load(Ordering::Relaxed).saturating_sub(done)
+    }
+
+    /// Bytes are no longer held; only the feed calls this.
+    fn release(&self, bytes: u64) {
+        let done = self.done.load(Ordering::Relaxed);
+        self.done.store(done.wrapping_add(bytes), Ordering::Release);
+    }
+}
+
+/// The counters of the feed.
+#[derive(Clone, Debug)]
+struct Counts {
+    copied: [Counter; 4],
+    delivered: Counter,
+    pauses: Counter,
+    full: Counter,
+    paused: Counter,
+    late: Counter,
+    blocked: Counter,
+    failed: Counter,
+}
+
+impl Counts {
+    fn new(registry: &Registry) -> Self {
+        let (copied, lost) = (registry.counters(&COPIED), registry.counters(&LOST));
+        let point = |point: FeedPoint| copied.get(&[point.as_str()]);
+        Self {
+            copied: [
+                FeedPoint::RxRequest,
+                FeedPoint::TxRequest,
+                FeedPoint::RxResponse,
+                FeedPoint::TxResponse,
+            ]
+            .map(point),
+            delivered: registry.counter(&DELIVERED),
+            pauses: registry.counter(&PAUSES),
+            full: lost.get(&["full"]),
+            paused: lost.get(&["paused"]),
+            late: lost.get(&["late"]),
+            blocked: lost.get(&["blocked"]),
+            failed: lost.get(&["failed"]),
+        }
+    }
+}
+
+/// What is the same for every worker.
+struct Shared {
+    settings: Feed,
+    paused: AtomicBool,
+    lanes: Vec<Lane>,
+    counts: Counts,
+}
+
+/// The feed of an SCP: a tap for each worker, and its thread.
+pub(crate) struct Running {
+    taps: parking_lot::Mutex<Vec<Option<Tap>>>,
+    thread: parking_lot::Mutex<Option<JoinHandle<()>>>,
+    stop: Shutdown,
+}
+
+impl Running {
+    /// The tap of a worker; each is given away once.
+    pub(crate) fn tap(&self, worker: usize) -> Option<Tap> {
+        self.taps.lock().get_mut(worker)?.take()
+    }
+
+    /// Sends what is left, within the time for a delivery, and ends. Blocks.
+    pub(crate) fn stop(&self) {
+        self.stop.fire();
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of the feed panicked; see the log");
+        }
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Feed")
+    }
+}
+
+/// Starts the feed if it is switched on. That no broker can be reached is no reason not to start.
+///
+/// # Errors
+/// When the certificates cannot be used, or the system has no thread to give.
+pub(crate) fn start(
+    config: &Config,
+    workers: usize,
+    registry: &Registry,
+) -> Result<Option<Running>, StartError> {
+    let settings = &config.feed;
+    if !settings.enabled {
+        return Ok(None);
+    }
+    let sink = kafka::Kafka::new(settings).map_err(StartError::Config)?;
+    let (taps, pump) = plumb(settings, workers, registry);
+    let source = message::Source::new(config);
+    let stop = Shutdown::new();
+    let stopped = stop.clone();
+    let run = move || {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!(%error, "the feed could not be started; every copy will be lost");
+                return;
+            }
+        };
+        tokio::task::LocalSet::new().block_on(&runtime, pump.run(sink, source, stopped));
+    };
+    let thread = std::thread::Builder::new()
+        .name("scp-feed".to_owned())
+        .spawn(run)
+        .map_err(StartError::io("starting the thread of the feed"))?;
+    Ok(Some(Running {
+        taps: parking_lot::Mutex::new(taps.into_iter().map(Some).collect()),
+        thread: parking_lot::Mutex::new(Some(thread)),
+        stop,
+    }))
+}
+
+/// Taps for the workers, and the pump that empties them.
+fn plumb(settings: &Feed, workers: usize, registry: &Registry) -> (Vec<Tap>, pump::Pump) {
+    let shared = Arc::new(Shared {
+        settings: settings.clone(),
+        paused: AtomicBool::new(false),
+        lanes: (0..workers).map(|_| Lane::default()).collect(),
+        counts: Counts::new(registry),
+    });
+    let observed = shared.clone();
+    registry.observe(&BUFFERED, move || {
+        observed.lanes.iter().map(Lane::held).sum::<u64>() as f64
+    });
+    let (mut taps, mut receivers) = (Vec::new(), Vec::new());
+    for lane in 0..workers {
+        // Bounded by the bytes of the lane, not by a number of messages.
+        let (sender, receiver) = unbounded();
+        receivers.push(receiver);
+        taps.push(Tap::new(shared.clone(), lane, sender));
+    }
+    (taps, pump::Pump::new(shared, receivers))
+}
+
+/// Where a worker gives its copies.
+pub(crate) struct Tap {
+    shared: Arc<Shared>,
+    lane: usize,
+    sender: Sender<Copied>,
+    points: [bool; 4],
+    /// Bytes this worker may have on their way.
+    most: u64,
+    skipped: RefCell<Discard>,
+    next: Cell<u64>,
+}
+
+/// A message that may be copied.
+pub(crate) struct Shown<'a> {
+    pub(crate) point: FeedPoint,
+    pub(crate) method: &'a Method,
+    pub(crate) uri: &'a Uri,
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: &'a Body,
+}
+
+impl Tap {
+    fn new(shared: Arc<Shared>, lane: usize, sender: Sender<Copied>) -> Self {
+        let settings = &shared.settings;
+        let mut points = [false; 4];
+        for point in &settings.trigger_points {
+            points[point.index()] = true;
+        }
+        Self {
+            points,
+            most: settings.buffer_memory.bytes() / shared.lanes.len().max(1) as u64,
+            skipped: RefCell::default(),
+            // Numbers of different workers do not meet.
+            next: Cell::new((lane as u64) << 48),
+            lane,
+            sender,
+            shared,
+        }
+    }
+
+    /// A new exchange, if it is among those that are copied.
+    pub(crate) fn begin(&self, service: &str, consumer: Option<&[u8]>) -> Option<Exchange> {
+        let settings = &self.shared.settings;
+        if !settings.services.is_empty() && !settings.services.iter().any(|one| one == service) {
+            return None;
+        }
+        let left_out = 1.0 - settings.allowed_traffic_percentage.fraction();
+        if self.skipped.borrow_mut().next(left_out) {
+            return None;
+        }
+        let number = self.next.get();
+        self.next.set(number.wrapping_add(1));
+        Some(Exchange {
+            number,
+            consumer: consumer.map(|name| String::from_utf8_lossy(name).into()),
+            producer: None,
+            instance: None,
+            attempt: 0,
+        })
+    }
+
+    /// Copies a message of an exchange, if there is room.
+    pub(crate) fn copy(&self, exchange: &Exchange, shown: &Shown<'_>) {
+        let (shared, point) = (&*self.shared, shown.point.index());
+        if !self.points[point] {
+            return;
+        }
+        if shared.paused.load(Ordering::Relaxed) {
+            shared.counts.paused.inc();
+            return;
+        }
+        let fields = shown.headers.iter();
+        let length: usize = fields
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum();
+        let body = match shared.settings.bodies {
+            true => shown.body.clone(),
+            false => Body::empty(),
+        };
+        // The text that is made of it is held beside it for a moment; binary bodies grow by a third.
+        let cost = OVERHEAD + (length + body.len()) as u64 * 3 / 2;
+        let lane = &shared.lanes[self.lane];
+        if lane.held() + cost > self.most {
+            shared.counts.full.inc();
+            return;
+        }
+        let copied = Copied {
+            point: shown.point,
+            at: unix_nanos(),
+            given: Instant::now(),
+            exchange: exchange.clone(),
+            method: shown.method.clone(),
+            uri: shown.uri.clone(),
+            status: shown.status,
+            headers: shown.headers.clone(),
+            body,
+            cost,
+        };
+        let given = lane.given.load(Ordering::Relaxed);
+        lane.given.store(given.wrapping_add(cost), Ordering::Release);
+        if self.sender.send(copied).is_err() {
+            lane.given.store(given, Ordering::Release);
+            shared.counts.failed.inc();
+            return;
+        }
+        shared.counts.copied[point].inc();
+    }
+}
+
+fn unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The workers' ends.
+type Receivers = Vec<Receiver<Copied>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown<'a>(uri: &'a Uri, headers: &'a HeaderMap, body: &'a Body) -> Shown<'a> {
+        Shown {
+            point: FeedPoint::RxRequest,
+            method: &Method::POST,
+            uri,
+            status: None,
+            headers,
+            body,
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_exceeds_it_is_counted() {
+        let registry = Registry::new();
+        let settings = Feed {
+            buffer_memory: settings::ByteSize(4 * 2012),
+            ..Feed::default()
+        };
+        let (taps, _pump) = plumb(&settings, 2, &registry);
+        let (uri, headers) = ("/a/v1/b".parse().unwrap(), HeaderMap::new());
+        let body = Body::from(vec![b'x'; 1000]);
+        let exchange = taps[0].begin("a", Some(b"AMF")).unwrap();
+        for _ in 0..5 {
+            taps[0].copy(&exchange, &shown(&uri, &headers, &body));
+        }
+        // Half of the memory is the other worker's.
+        assert_eq!(taps[0].shared.counts.copied[0].value(), 2);
+        assert_eq!(taps[0].shared.counts.full.value(), 3);
+        taps[1].copy(&exchange, &shown(&uri, &headers, &body));
+        assert_eq!(taps[0].shared.counts.copied[0].value(), 3);
+        assert!(
+            registry
+                .render()
+                .contains("signalbox_scp_feed_buffered_bytes 6036")
+        );
+    }
+
+    #[test]
+    fn only_the_share_the_services_and_the_points_that_are_wanted() {
+        let settings = Feed {
+            allowed_traffic_percentage: settings::Percent::new(25.0),
+            services: vec!["a".into()],
+            trigger_points: vec![FeedPoint::TxResponse],
+            ..Feed::default()
+        };
+        let (taps, _pump) = plumb(&settings, 1, &Registry::new());
+        assert!(taps[0].begin("b", None).is_none());
+        let some = (0..100).filter(|_| taps[0].begin("a", None).is_some()).count();
+        assert_eq!(some, 25);
+        let (uri, headers, body) = ("/".parse().unwrap(), HeaderMap::new(), Body::empty());
+        let exchange = (0..4).find_map(|_| taps[0].begin("a", None)).unwrap();
+        taps[0].copy(&exchange, &shown(&uri, &headers, &body));
+        assert_eq!(taps[0].shared.counts.copied[0].value(), 0);
+    }
+}

@@ -1,0 +1,334 @@
+//! Asking NRFs for access tokens on behalf of consumers (TS 29.510 §5.4.2, §6.3.5.2.2).
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ahash::AHashMap;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use sbi::Body;
+use sbi::client::{Client, SendOptions};
+use sbi::headers::{SbiHeader, TargetApiRoot, names};
+use serde::Deserialize;
+use telemetry::Registry;
+use telemetry::metrics::Counter;
+
+use super::TOKENS;
+use super::tokens::{Looked, Outcome, Ticket, Token, TokenError, TokenStore};
+use crate::config::Tokens;
+
+/// What is escaped in a form beside what URLs need.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// How long a token without `expires_in` is used.
+const UNTOLD: u64 = 30;
+
+/// What a token is for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted<'a> {
+    /// NF instance id of the consumer.
+    pub(crate) consumer: &'a str,
+    pub(crate) consumer_type: Option<&'a str>,
+    pub(crate) target_type: &'a str,
+    pub(crate) target_instance: Option<&'a str>,
+    pub(crate) target_set: Option<&'a str>,
+    pub(crate) scope: &'a str,
+    /// JSON lists, as discovery parameters have them.
+    pub(crate) requester_slices: Option<&'a str>,
+    pub(crate) target_slices: Option<&'a str>,
+    pub(crate) requester_plmns: Option<&'a str>,
+    /// The consumer's assertion, which goes along (TS 33.501 §13.4.1.3.2).
+    pub(crate) assertion: Option<&'a HeaderValue>,
+}
+
+impl Wanted<'_> {
+    fn fields(&self) -> [(&'static str, &str); 9] {
+        [
+            ("nfInstanceId", self.consumer),
+            ("nfType", self.consumer_type.unwrap_or_default()),
+            ("targetNfType", self.target_type),
+            ("targetNfInstanceId", self.target_instance.unwrap_or_default()),
+            ("targetNfSetId", self.target_set.unwrap_or_default()),
+            ("scope", self.scope),
+            ("requesterSnssaiList", self.requester_slices.unwrap_or_default()),
+            ("targetSnssaiList", self.target_slices.unwrap_or_default()),
+            ("requesterPlmnList", self.requester_plmns.unwrap_or_default()),
+        ]
+    }
+
+    /// What makes one token another.
+    pub(crate) fn key(&self) -> String {
+        let mut key = String::with_capacity(160);
+        for (_, value) in self.fields() {
+            key.push_str(value);
+            key.push('\n');
+        }
+        key
+    }
+
+    /// The form of `AccessTokenReq`.
+    fn form(&self) -> String {
+        let mut form = "grant_type=client_credentials".to_owned();
+        for (name, value) in self.fields() {
+            if value.is_empty() {
+                continue;
+            }
+            let list = name.ends_with("List") && !value.starts_with('[');
+            let value = match list {
+                true => format!("[{value}]"),
+                false => value.to_owned(),
+            };
+            form.push('&');
+            form.push_str(name);
+            form.push('=');
+            form.extend(utf8_percent_encode(&value, ESCAPED));
+        }
+        form
+    }
+}
+
+/// A worker's way to tokens.
+pub(crate) struct Fetcher {
+    settings: Tokens,
+    store: Arc<TokenStore>,
+    nrfs: Vec<TargetApiRoot>,
+    client: Client,
+    /// Tokens this worker has used.
+    known: RefCell<AHashMap<Box<str>, Arc<Token>>>,
+    /// The NRF to begin with; moves on when one fails.
+    turn: Cell<usize>,
+    counts: Counts,
+}
+
+struct Counts {
+    cached: Counter,
+    fetched: Counter,
+    refreshed: Counter,
+    waited: Counter,
+    refused: Counter,
+    failed: Counter,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    access_token: String,
+    expires_in: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NotGranted {
+    error: String,
+    error_description: String,
+}
+
+impl Fetcher {
+    pub(crate) fn new(
+        settings: &Tokens,
+        store: Arc<TokenStore>,
+        nrfs: &[String],
+        client: Client,
+        registry: &Registry,
+    ) -> Self {
+        let outcomes = registry.counters(&TOKENS);
+        Self {
+            settings: settings.clone(),
+            store,
+            nrfs: nrfs
+                .iter()
+                .filter_map(|root| TargetApiRoot::parse(root).ok())
+                .collect(),
+            client,
+            known: RefCell::default(),
+            turn: Cell::new(0),
+            counts: Counts {
+                cached: outcomes.get(&["cached"]),
+                fetched: outcomes.get(&["fetched"]),
+                refreshed: outcomes.get(&["refreshed"]),
+                waited: outcomes.get(&["waited"]),
+                refused: outcomes.get(&["refused"]),
+                failed: outcomes.get(&["failed"]),
+            },
+        }
+    }
+
+    /// The token for a request.
+    pub(crate) async fn token(self: &Rc<Self>, wanted: &Wanted<'_>, now: Instant) -> Outcome {
+        let key = wanted.key();
+        if let Some(token) = self
+            .known
+            .borrow()
+            .get(key.as_str())
+            .filter(|token| now < token.refresh)
+        {
+            self.counts.cached.inc();
+            return Ok(token.clone());
+        }
+        let mut told = match self.store.look(&key, now) {
+            Looked::Have(token) => {
+                self.counts.cached.inc();
+                return Ok(self.remember(key, token));
+            }
+            Looked::Refresh(token, ticket) => {
+                self.counts.refreshed.inc();
+                self.begin(ticket, wanted);
+                return Ok(token);
+            }
+            Looked::Refused(error) => {
+                self.counts.refused.inc();
+                return Err(error);
+            }
+            Looked::Wait(told) => {
+                self.counts.waited.inc();
+                told
+            }
+            Looked::Fetch(ticket) => {
+                self.counts.fetched.inc();
+                let told = ticket.hear();
+                self.begin(ticket, wanted);
+                told
+            }
+        };
+        let waiting = tokio::time::timeout(self.patience(), told.wait_for(Option::is_some));
+        let outcome = match waiting.await {
+            Ok(Ok(outcome)) => outcome.clone(),
+            // Whoever fetched has gone, or no NRF has answered in the time for all of them.
+            Ok(Err(_)) | Err(_) => None,
+        };
+        match outcome.unwrap_or(Err(TokenError::NotReachable)) {
+            Ok(token) => Ok(self.remember(key, token)),
+            Err(error) => {
+                self.counts.failed.inc();
+                Err(error)
+            }
+        }
+    }
+
+    /// A producer has refused the token of this key.
+    pub(crate) fn forget(&self, key: &str) {
+        self.known.borrow_mut().remove(key);
+        self.store.forget(key);
+    }
+
+    fn remember(&self, key: String, token: Arc<Token>) -> Arc<Token> {
+        let mut known = self.known.borrow_mut();
+        if known.len() >= self.settings.cache_size {
+            // They are in the store; those that are used come back.
+            known.clear();
+        }
+        known.insert(key.into(), token.clone());
+        token
+    }
+
+    /// Each NRF may take its time.
+    fn patience(&self) -> Duration {
+        let count = u32::try_from(self.nrfs.len().max(1)).unwrap_or(u32::MAX);
+        self.settings.timeout.duration().saturating_mul(count)
+    }
+
+    /// Fetches in a task of its own: others wait for it, so it must not end with the request that began it.
+    fn begin(self: &Rc<Self>, ticket: Ticket, wanted: &Wanted<'_>) {
+        let (this, form, assertion) = (self.clone(), wanted.form(), wanted.assertion.cloned());
+        tokio::task::spawn_local(async move {
+            let outcome = this.ask(&form, assertion.as_ref()).await;
+            if let Err(error) = &outcome {
+                tracing::debug!(%error, "no access token");
+            }
+            this.store.finish(ticket, outcome, Instant::now());
+        });
+    }
+
+    /// Asks one NRF after the other; the first that answers counts.
+    async fn ask(&self, form: &str, assertion: Option<&HeaderValue>) -> Outcome {
+        let first = self.turn.get();
+        for step in 0..self.nrfs.len() {
+            let at = (first + step) % self.nrfs.len();
+            match self.ask_one(&self.nrfs[at], form, assertion).await {
+                Some(outcome) => return outcome,
+                None => self.turn.set(at + 1),
+            }
+        }
+        Err(TokenError::NotReachable)
+    }
+
+    /// `None`: this one did not help, another may.
+    async fn ask_one(
+        &self,
+        nrf: &TargetApiRoot,
+        form: &str,
+        assertion: Option<&HeaderValue>,
+    ) -> Option<Outcome> {
+        let mut request = http::Request::post(format!("{}/oauth2/token", nrf.prefix))
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(ACCEPT, "application/json");
+        if let Some(assertion) = assertion {
+            request = request.header(names::CLIENT_CREDENTIALS, assertion);
+        }
+        let request = request.body(Body::from(form.to_owned())).ok()?;
+        let options = SendOptions {
+            deadline: self.settings.timeout.duration(),
+            priority: 8,
+        };
+        let response = self.client.send(&nrf.origin, request, options).await.ok()?;
+        let now = Instant::now();
+        let status = response.status();
+        let body = response.into_body().into_bytes();
+        if status.is_server_error() {
+            return None;
+        }
+        if status != StatusCode::OK {
+            let told: NotGranted = serde_json::from_slice(&body).unwrap_or_default();
+            let why = format!("{} {}", told.error, told.error_description);
+            let why = why.trim().chars().take(300).collect();
+            return Some(Err(TokenError::Refused(status, why)));
+        }
+        let granted: Granted = serde_json::from_slice(&body).ok()?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", granted.access_token)).ok()?;
+        value.set_sensitive(true);
+        // A hundred years are more than an instant is sure to hold.
+        let seconds = granted.expires_in.unwrap_or(UNTOLD).min(86_400 * 3_650);
+        let before = |period: settings::Period| {
+            let left = Duration::from_secs(seconds).saturating_sub(period.duration());
+            now + left
+        };
+        let ends = before(self.settings.margin);
+        // A token that holds for less than the time to refresh would be refreshed with every request.
+        let half = now + Duration::from_secs(seconds) / 2;
+        let refresh = before(self.settings.refresh_before).max(half).min(ends);
+        Some(Ok(Arc::new(Token { value, ends, refresh })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_names_what_is_known() {
+        let wanted = Wanted {
+            consumer: "4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
+            consumer_type: Some("AMF"),
+            target_type: "UDM",
+            scope: "nudm-sdm",
+            target_slices: Some("{\"sst\":1}"),
+            ..Wanted::default()
+        };
+        assert_eq!(
+            wanted.form(),
+            "grant_type=client_credentials&nfInstanceId=4947a69a-f61b-4bc1-b9da-47c9c5d14b64&nfType=AMF\
+             &targetNfType=UDM&scope=nudm-sdm&targetSnssaiList=%5B%7B%22sst%22%3A1%7D%5D"
+        );
+        let other = Wanted {
+            target_instance: Some("x"),
+            ..wanted.clone()
+        };
+        assert_ne!(wanted.key(), other.key());
+    }
+}

@@ -1,0 +1,19 @@
+//! Who asks, proved by an assertion; what it may use, by rule; and the tokens that are fetched for it.
+
+mod access;
+mod assertions;
+mod fetch;
+mod tokens;
+
+pub(crate) use access::{Access, Asked, slice};
+pub(crate) use assertions::{Assertions, Authorities, Claims, since_epoch};
+pub(crate) use fetch::{Fetcher, Wanted};
+pub(crate) use tokens::{TokenError, TokenStore};
+
+telemetry::declare! {
+    /// What is counted of security.
+    pub METRICS;
+    counter TOKENS = "signalbox_scp_tokens_total" ["outcome"]: "Access tokens for requests: cached, fetched, refreshed, waited, refused, failed.";
+    counter ASSERTIONS = "signalbox_scp_assertions_total" ["outcome"]: "Client credentials assertions: accepted, refused, missing.";
+    gauge TOKEN_CACHE = "signalbox_scp_token_cache_entries" []: "Access tokens that are remembered.";
+}

@@ -1,0 +1,204 @@
+//! Who a consumer is, whether it may use a producer, and the token it needs there.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use percent_encoding::percent_decode_str;
+use sbi::client::Client;
+use sbi::headers::names;
+use sbi::problem::{Cause, Problem};
+use telemetry::Registry;
+use telemetry::metrics::Counter;
+
+use super::outgoing::Outgoing;
+use super::route::Target;
+use super::worker::Worker;
+use crate::config::{AssertionMode, TokenLevel, TokenUse};
+use crate::live::Live;
+use crate::protection::Consumer;
+use crate::security::{ASSERTIONS, Asked, Assertions, Claims, Fetcher, TokenError, Wanted, since_epoch};
+
+/// What a worker proves identities with.
+pub(super) struct Identity {
+    assertions: Assertions,
+    pub(super) tokens: Rc<Fetcher>,
+    accepted: Counter,
+    refused: Counter,
+    missing: Counter,
+}
+
+impl Identity {
+    pub(super) fn new(live: &Live, client: &Client, registry: &Registry) -> Self {
+        let (config, outcomes) = (&live.config, registry.counters(&ASSERTIONS));
+        let tokens = Fetcher::new(
+            &config.security.tokens,
+            live.tokens.clone(),
+            &config.nrf.roots,
+            client.clone(),
+            registry,
+        );
+        Self {
+            assertions: Assertions::new(&config.security.assertions, live.authorities.clone()),
+            tokens: Rc::new(tokens),
+            accepted: outcomes.get(&["accepted"]),
+            refused: outcomes.get(&["refused"]),
+            missing: outcomes.get(&["missing"]),
+        }
+    }
+}
+
+/// Who has sent a request, as far as it is known.
+pub(super) struct Caller {
+    consumer: Rc<Consumer>,
+    /// The claims of its assertion, where assertions are checked.
+    claims: Option<Rc<Claims>>,
+    /// What rules of access ask of a request.
+    asked: Asked,
+}
+
+impl Caller {
+    /// Its NF type.
+    pub(super) fn nf_type(&self) -> Option<&str> {
+        self.consumer.nf_type.as_deref()
+    }
+
+    /// Its NF instance id: as it has proved, else as it says.
+    fn instance(&self) -> Option<&str> {
+        let proved = self.claims.as_ref().map(|claims| claims.sub.as_str());
+        proved.or(self.consumer.instance.as_deref())
+    }
+}
+
+impl Worker {
+    /// Who has sent a request; its assertion is checked if that is wanted (TS 29.500 §6.7.5).
+    pub(super) fn caller(&self, consumer: Rc<Consumer>, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let (mode, identity) = (self.live.config.security.assertions.mode, &self.identity);
+        let refuse = |why: &str| {
+            Problem::new(Cause::CcaVerificationFailure)
+                .detail("the client credentials assertion is refused")
+                .invalid_param("header 3gpp-Sbi-Client-Credentials", why)
+        };
+        let claims = match (mode, headers.get(names::CLIENT_CREDENTIALS)) {
+            (AssertionMode::Ignore, _) | (AssertionMode::Check, None) => None,
+            (AssertionMode::Require, None) => {
+                identity.missing.inc();
+                return Err(refuse("expected an assertion"));
+            }
+            (_, Some(value)) => {
+                let checked = match value.to_str() {
+                    Ok(text) => identity.assertions.check(text, since_epoch()),
+                    Err(_) => Err("it is not text"),
+                };
+                match &checked {
+                    Ok(_) => identity.accepted.inc(),
+                    Err(_) => identity.refused.inc(),
+                }
+                Some(checked.map_err(refuse)?)
+            }
+        };
+        let access = &self.live.access;
+        Ok(Caller {
+            asked: match access.is_empty() {
+                true => Asked::default(),
+                false => access.asked(headers),
+            },
+            consumer,
+            claims,
+        })
+    }
+
+    /// Whether a consumer may use the target: by the producer's profile, and by rule.
+    pub(super) fn allowed(
+        &self,
+        target: &Target,
+        caller: &Caller,
+        service: &str,
+    ) -> Result<(), &'static str> {
+        let known = target.service.as_ref();
+        if known.is_some_and(|one| !one.producer.allows(one.service(), caller.nf_type())) {
+            return Err("the producer does not serve NFs of this type");
+        }
+        let access = &self.live.access;
+        if access.is_empty() {
+            return Ok(());
+        }
+        let mut called = [&*caller.consumer.name, ""];
+        if let Some(instance) = caller.instance() {
+            called[1] = instance;
+        }
+        let producer = known.map(|one| &*one.producer);
+        match access.allows(caller.nf_type(), &called, &caller.asked, producer, service) {
+            true => Ok(()),
+            false => Err("a rule of this SCP refuses the consumer this producer"),
+        }
+    }
+
+    /// Gives a request the token that it needs at the target, if this SCP is to get it (TS 29.500 §6.7.3).
+    /// Answers what the token is known by.
+    pub(super) async fn authorize(
+        &self,
+        outgoing: &mut Outgoing,
+        target: &Target,
+        caller: &Caller,
+        delegated: bool,
+    ) -> Result<Option<String>, Problem> {
+        let settings = &self.live.config.security.tokens;
+        let Some(service) = target.service.as_ref().filter(|_| settings.enabled) else {
+            return Ok(None);
+        };
+        let wished = delegated || settings.requests == TokenUse::Missing;
+        let name = outgoing.service();
+        let covered = settings.services.is_empty() || settings.services.iter().any(|one| one == name);
+        // The consumer's own token is not replaced; one that was fetched for another attempt is.
+        if !wished || !covered || (outgoing.headers.contains_key(AUTHORIZATION) && !outgoing.authorized) {
+            return Ok(None);
+        }
+        let producer = &service.producer;
+        let headers = &outgoing.headers;
+        let parameter = |name: &str| {
+            let value = headers.get(name)?.to_str().ok()?;
+            Some(percent_decode_str(value.trim()).decode_utf8_lossy())
+        };
+        let told_instance = parameter("3gpp-sbi-discovery-requester-nf-instance-id");
+        let told_type = parameter("3gpp-sbi-discovery-requester-nf-type");
+        let scope = parameter("3gpp-sbi-access-scope");
+        let requester_slices = parameter("3gpp-sbi-discovery-requester-snssais");
+        let target_slices = parameter("3gpp-sbi-discovery-snssais");
+        let requester_plmns = parameter("3gpp-sbi-discovery-requester-plmn-list");
+        let set = producer
+            .sets
+            .first()
+            .filter(|_| settings.level == TokenLevel::NfSet);
+        let wanted = Wanted {
+            // A consumer that says nothing of itself is served in the name of this SCP.
+            consumer: caller
+                .instance()
+                .or(told_instance.as_deref())
+                .unwrap_or(&self.live.config.nf_instance_id),
+            consumer_type: told_type.as_deref().or(caller.nf_type()),
+            target_type: &producer.nf_type,
+            target_instance: (settings.level == TokenLevel::NfInstance).then_some(&*producer.id),
+            target_set: set.map(|set| &**set),
+            scope: scope.as_deref().unwrap_or(name),
+            requester_slices: requester_slices.as_deref(),
+            target_slices: target_slices.as_deref(),
+            requester_plmns: requester_plmns.as_deref(),
+            assertion: headers.get(names::CLIENT_CREDENTIALS),
+        };
+        let token = self.identity.tokens.token(&wanted, Instant::now()).await;
+        let (key, value): (String, HeaderValue) = match token {
+            Ok(token) => (wanted.key(), token.value.clone()),
+            Err(error @ TokenError::NotReachable) => {
+                return Err(Problem::new(Cause::NrfNotReachable).detail(error.to_string()));
+            }
+            Err(error @ TokenError::Refused(..)) => {
+                return Err(Problem::of_status(StatusCode::FORBIDDEN).detail(error.to_string()));
+            }
+        };
+        outgoing.headers.insert(AUTHORIZATION, value);
+        outgoing.authorized = true;
+        Ok(Some(key))
+    }
+}

@@ -1,0 +1,347 @@
+//! The copy of messages, to a real broker and to none.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use rskafka::client::ClientBuilder;
+use rskafka::client::partition::{OffsetAt, UnknownTopicHandling};
+use scp::config::{Feed, FeedPoint, SecurityProtocol};
+use serde_json::Value;
+use settings::{HostPort, Period};
+
+use crate::support::{PATH, Producer, knowing, local, until};
+
+/// A Kafka broker in a process of its own.
+struct Broker {
+    child: Option<Child>,
+    directory: tempfile::TempDir,
+    port: u16,
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/kafka.sh")
+}
+
+impl Broker {
+    /// A broker, or `None` where it cannot be had. With `tls` it has a certificate of this authority.
+    fn start(tls: Option<&sbi::tls::lab::Authority>) -> Option<Self> {
+        let java = Command::new("java")
+            .arg("-version")
+            .stderr(Stdio::null())
+            .status();
+        let fetched = Command::new(script()).arg("fetch").status();
+        if !java.is_ok_and(|status| status.success()) || !fetched.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: no Java, or the jars of Kafka cannot be fetched (scripts/kafka.sh fetch)");
+            return None;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        if let Some(authority) = tls
+            && !keystore(authority, directory.path())
+        {
+            eprintln!("skipped: openssl or keytool is missing");
+            return None;
+        }
+        // Three ports in a row: clients, TLS clients, the controller.
+        let port = loop {
+            let free = TcpListener::bind("127.0.0.1:0")
+                .unwrap()
+                .local_addr()
+                .unwrap()
+                .port();
+            let rest = [free.checked_add(1), free.checked_add(2)];
+            if rest
+                .iter()
+                .all(|port| port.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
+            {
+                break free;
+            }
+        };
+        let mut broker = Self {
+            child: None,
+            directory,
+            port,
+        };
+        broker.run();
+        Some(broker)
+    }
+
+    fn run(&mut self) {
+        let child = Command::new(script())
+            .arg("run")
+            .arg(self.directory.path())
+            .arg(self.port.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.child = Some(child.unwrap());
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    async fn client(&self) -> rskafka::client::Client {
+        for _ in 0..600 {
+            let client = ClientBuilder::new(vec![format!("127.0.0.1:{}", self.port)]).build();
+            if let Ok(Ok(client)) = tokio::time::timeout(Duration::from_secs(5), client).await {
+                return client;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the broker does not come up");
+    }
+
+    async fn topic(&self, name: &str, partitions: i32) {
+        let client = self.client().await;
+        let controller = client.controller_client().unwrap();
+        controller
+            .create_topic(name, partitions, 1, 20_000)
+            .await
+            .unwrap();
+        // A topic exists a moment before its partitions have leaders.
+        for number in 0..partitions {
+            let partition = client.partition_client(name, number, UnknownTopicHandling::Retry);
+            let partition = partition.await.unwrap();
+            partition.get_offset(OffsetAt::Latest).await.unwrap();
+        }
+    }
+
+    /// What is in a topic, with the partition of each.
+    async fn read(&self, topic: &str, partitions: i32) -> Vec<(i32, Value)> {
+        let client = self.client().await;
+        let mut all = Vec::new();
+        for number in 0..partitions {
+            let partition = client
+                .partition_client(topic, number, UnknownTopicHandling::Retry)
+                .await
+                .unwrap();
+            let mut at = 0;
+            loop {
+                let (records, end) = partition.fetch_records(at, 0..10_000_000, 100).await.unwrap();
+                let Some(last) = records.last() else { break };
+                at = last.offset + 1;
+                let values = records.iter().map(|one| {
+                    let text = one.record.value.as_deref().unwrap();
+                    (number, serde_json::from_slice(text).unwrap())
+                });
+                all.extend(values);
+                if at >= end {
+                    break;
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Key and trust stores as Java reads them.
+fn keystore(authority: &sbi::tls::lab::Authority, directory: &Path) -> bool {
+    let identity = authority.issue(&["127.0.0.1", "localhost"]).unwrap();
+    let written = authority.write(&identity, directory, "broker").unwrap();
+    let authorities = written.authorities.clone().unwrap();
+    let run = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program)
+            .args(arguments)
+            .current_dir(directory)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success())
+    };
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    run(
+        "openssl",
+        &[
+            "pkcs12",
+            "-export",
+            "-in",
+            &path(&written.certificate),
+            "-inkey",
+            &path(&written.key),
+            "-out",
+            "keystore.p12",
+            "-passout",
+            "pass:changeit",
+        ],
+    ) && run(
+        "keytool",
+        &[
+            "-importcert",
+            "-noprompt",
+            "-alias",
+            "ca",
+            "-file",
+            &path(&authorities),
+            "-keystore",
+            "truststore.p12",
+            "-storetype",
+            "PKCS12",
+            "-storepass",
+            "changeit",
+        ],
+    )
+}
+
+/// A feed to a broker, patient enough for a slow machine.
+fn to(port: u16, topic: &str) -> Feed {
+    Feed {
+        enabled: true,
+        brokers: vec![HostPort {
+            host: "127.0.0.1".into(),
+            port,
+        }],
+        topic: topic.into(),
+        request_timeout: Period::from_secs(20),
+        delivery_timeout: Period::from_secs(30),
+        blocking_send_timeout: Period::from_secs(60),
+        max_block: Period::from_secs(20),
+        degradation_period: Period::from_millis(100),
+        ..Feed::default()
+    }
+}
+
+const DELIVERED: &str = "signalbox_scp_feed_delivered_total";
+const LOST: &str = "signalbox_scp_feed_lost_total";
+
+#[test]
+fn every_message_of_an_exchange_is_copied_and_a_broker_that_goes_disturbs_nobody() {
+    local(async {
+        let Some(mut broker) = Broker::start(None) else {
+            return;
+        };
+        broker.topic("scp", 3).await;
+        let (failing, well) = (Producer::start(1), Producer::start(2));
+        failing.fails_with(503);
+        let scp = knowing(&[&failing, &well], |config| {
+            config.feed = to(broker.port, "scp");
+        });
+        let request = http::Request::builder()
+            .method(Method::GET)
+            .uri(PATH)
+            .header("3gpp-sbi-target-apiroot", failing.root())
+            .header("authorization", "Bearer secret")
+            .body("{\"asked\":1}".to_owned().into())
+            .unwrap();
+        assert_eq!(scp.send(request).await.by(), well.id);
+        until("all six are delivered", async || scp.count(DELIVERED, "") == 6.0).await;
+        let got = broker.read("scp", 3).await;
+        let mut partitions: Vec<i32> = got.iter().map(|one| one.0).collect();
+        partitions.sort_unstable();
+        assert_eq!(partitions, [0, 0, 1, 1, 2, 2], "one after the other");
+        let mut messages: Vec<&Value> = got.iter().map(|one| &one.1).collect();
+        messages.sort_by_key(|one| one["metadata-list"]["timestamp"].as_str().unwrap().to_owned());
+        let points: Vec<&str> = messages
+            .iter()
+            .map(|one| one["metadata-list"]["message-direction"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            points,
+            [
+                "RxRequest",
+                "TxRequest",
+                "RxResponse",
+                "TxRequest",
+                "RxResponse",
+                "TxResponse"
+            ]
+        );
+        let first = &messages[0]["metadata-list"]["correlation-id"];
+        assert!(
+            messages
+                .iter()
+                .all(|one| one["metadata-list"]["correlation-id"] == *first)
+        );
+        assert_eq!(messages[0]["5g-sbi-message"]["asked"], 1);
+        assert_eq!(messages[0]["metadata-list"]["consumer-id"], "AMF-test");
+        assert_eq!(messages[2]["status"], 503);
+        assert_eq!(messages[3]["metadata-list"]["producer-id"], well.id);
+        assert_eq!(messages[5]["5g-sbi-message"]["by"], well.id);
+        assert!(!got.iter().any(|one| one.1.to_string().contains("secret")));
+
+        // The broker goes: every request is served, every copy is counted as lost.
+        broker.kill();
+        for _ in 0..50 {
+            assert_eq!(scp.get(&well).await.status, StatusCode::OK);
+        }
+        until("the loss is counted", async || scp.count(LOST, "") == 200.0).await;
+        assert!(scp.count("signalbox_scp_feed_pauses_total", "") >= 1.0);
+        until("memory is given back", async || {
+            scp.count("signalbox_scp_feed_buffered_bytes", "") == 0.0
+        })
+        .await;
+
+        // It comes back, and so does the feed.
+        broker.run();
+        broker.client().await;
+        until("copies are delivered again", async || {
+            assert_eq!(scp.get(&well).await.status, StatusCode::OK);
+            scp.count(DELIVERED, "") > 6.0
+        })
+        .await;
+    });
+}
+
+#[test]
+fn brokers_are_spoken_to_over_tls() {
+    local(async {
+        let authority = sbi::tls::lab::Authority::new("kafka test").unwrap();
+        let Some(broker) = Broker::start(Some(&authority)) else {
+            return;
+        };
+        broker.topic("scp", 1).await;
+        let producer = Producer::start(1);
+        let files = sbi::tls::TlsFiles {
+            authorities: Some(broker.directory.path().join("authority.crt")),
+            ..sbi::tls::TlsFiles::default()
+        };
+        let scp = knowing(&[&producer], |config| {
+            config.feed = Feed {
+                security_protocol: SecurityProtocol::Ssl,
+                tls: Some(files),
+                trigger_points: vec![FeedPoint::TxResponse],
+                ..to(broker.port + 1, "scp")
+            };
+        });
+        assert_eq!(scp.get(&producer).await.status, StatusCode::OK);
+        until("it is delivered", async || scp.count(DELIVERED, "") == 1.0).await;
+        assert_eq!(broker.read("scp", 1).await.len(), 1);
+    });
+}
+
+#[test]
+fn without_any_broker_signalling_is_untouched_and_the_loss_is_told() {
+    local(async {
+        let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = nobody.local_addr().unwrap().port();
+        let producer = Producer::start(1);
+        let mut scp = knowing(&[&producer], |config| {
+            // Accepts connections and says nothing.
+            config.feed = Feed {
+                request_timeout: Period::from_millis(100),
+                ..to(port, "scp")
+            };
+        });
+        for _ in 0..20 {
+            assert_eq!(scp.get(&producer).await.status, StatusCode::OK);
+        }
+        until("the feed pauses", async || {
+            scp.count("signalbox_scp_feed_pauses_total", "") >= 1.0
+        })
+        .await;
+        until("the loss is counted", async || scp.count(LOST, "paused") == 80.0).await;
+        assert_eq!(scp.count("signalbox_scp_feed_copied_total", ""), 80.0);
+        scp.running.take().unwrap().stop().unwrap();
+    });
+}

@@ -1,0 +1,298 @@
+//! Tokens fetched for consumers, assertions, and rules of access.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use scp::config::{AccessRule, AssertionKey, AssertionMode, TokenLevel};
+use serde_json::{Value, json};
+
+use crate::support::{Got, PATH, Producer, Scp, knowing, local, start};
+
+const CONSUMER: &str = "4947a69a-f61b-4bc1-b9da-47c9c5d14b64";
+
+const WISH: [(&str, &str); 4] = [
+    ("3gpp-sbi-discovery-target-nf-type", "UDM"),
+    ("3gpp-sbi-discovery-requester-nf-type", "AMF"),
+    ("3gpp-sbi-discovery-requester-nf-instance-id", CONSUMER),
+    ("3gpp-sbi-discovery-service-names", "nudm-sdm"),
+];
+
+/// An NRF that finds these producers and grants tokens `t1`, `t2` … that hold for so long.
+fn nrf(producers: &[&Producer], seconds: u64) -> Producer {
+    let nrf = Producer::start(99);
+    let profiles: Vec<Value> = producers.iter().map(|one| one.profile(&json!({}))).collect();
+    let granted = std::cell::Cell::new(0);
+    nrf.answers(move |seen| {
+        if seen.path != "/oauth2/token" {
+            return sbi::json::response(
+                StatusCode::OK,
+                &json!({"validityPeriod": 60, "nfInstances": profiles}),
+            );
+        }
+        granted.set(granted.get() + 1);
+        sbi::json::response(
+            StatusCode::OK,
+            &json!({
+                "access_token": format!("t{}", granted.get()), "token_type": "Bearer", "expires_in": seconds
+            }),
+        )
+    });
+    nrf
+}
+
+/// An SCP that delegates to this NRF and gets tokens.
+fn asking(nrf: &Producer, change: impl FnOnce(&mut scp::Config)) -> Scp {
+    let root = nrf.root();
+    start(|config| {
+        config.nrf.roots = vec![root];
+        config.nrf.register = false;
+        config.nrf.nf_types.clear();
+        config.security.tokens.enabled = true;
+        change(config);
+    })
+}
+
+async fn wish(scp: &Scp) -> Got {
+    scp.ask(Method::GET, PATH, &WISH).await
+}
+
+fn forms(nrf: &Producer) -> Vec<String> {
+    let seen = nrf.seen();
+    let tokens = seen.iter().filter(|one| one.path == "/oauth2/token");
+    tokens
+        .map(|one| String::from_utf8(one.body.clone()).unwrap())
+        .collect()
+}
+
+fn bearer(producer: &Producer) -> Vec<String> {
+    let seen = producer.seen();
+    let all = seen.iter().filter_map(|one| one.headers.get("authorization"));
+    all.map(|value| value.to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_token_is_fetched_once_for_many_and_used_until_shortly_before_its_end() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        nrf.waits(Duration::from_millis(50));
+        let scp = asking(&nrf, |_| {});
+        let got = futures_util::future::join_all((0..100).map(|_| wish(&scp))).await;
+        assert!(got.iter().all(|one| one.status == StatusCode::OK));
+        assert_eq!(
+            forms(&nrf).len(),
+            1,
+            "a hundred at the same time are one question"
+        );
+        assert_eq!(
+            forms(&nrf)[0],
+            format!(
+                "grant_type=client_credentials&nfInstanceId={CONSUMER}&nfType=AMF&targetNfType=UDM&scope=nudm-sdm"
+            )
+        );
+        assert_eq!(bearer(&producer), vec!["Bearer t1"; 100]);
+        wish(&scp).await;
+        assert_eq!(forms(&nrf).len(), 1);
+        assert_eq!(scp.count("signalbox_scp_tokens_total", "fetched"), 1.0);
+        assert_eq!(scp.count("signalbox_scp_tokens_total", "waited"), 99.0);
+        assert_eq!(scp.count("signalbox_scp_tokens_total", "cached"), 1.0);
+        assert_eq!(scp.count("signalbox_scp_token_cache_entries", ""), 1.0);
+    });
+}
+
+#[test]
+fn a_token_that_a_producer_refuses_is_not_used_again() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let scp = asking(&nrf, |config| {
+            config.security.tokens.level = TokenLevel::NfInstance;
+        });
+        producer.fails_with(401);
+        assert_eq!(wish(&scp).await.status, StatusCode::UNAUTHORIZED);
+        producer.answers(|_| sbi::Response::default());
+        wish(&scp).await;
+        assert_eq!(bearer(&producer), ["Bearer t1", "Bearer t2"]);
+        assert!(forms(&nrf)[0].contains(&format!("&targetNfInstanceId={}&", producer.id)));
+    });
+}
+
+#[test]
+fn consumers_with_tokens_of_their_own_keep_them() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let scp = asking(&nrf, |_| {});
+        let mut headers = WISH.to_vec();
+        headers.push(("authorization", "Bearer own"));
+        scp.ask(Method::GET, PATH, &headers).await;
+        // Who names its producer (Model C) brings its token itself.
+        scp.get(&producer).await;
+        assert_eq!(bearer(&producer), ["Bearer own"]);
+        assert!(forms(&nrf).is_empty());
+    });
+}
+
+#[test]
+fn what_the_nrf_refuses_is_refused_and_its_silence_is_told() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let profile = producer.profile(&json!({}));
+        nrf.answers(move |seen| match seen.path.as_str() {
+            "/oauth2/token" => sbi::json::response(
+                StatusCode::BAD_REQUEST,
+                &json!({"error": "unauthorized_client", "error_description": "not you"}),
+            ),
+            _ => sbi::json::response(
+                StatusCode::OK,
+                &json!({"validityPeriod": 60, "nfInstances": [profile]}),
+            ),
+        });
+        let scp = asking(&nrf, |config| {
+            config.security.tokens.remember_refusal = settings::Period::from_secs(600);
+        });
+        for _ in 0..5 {
+            let got = wish(&scp).await;
+            assert_eq!(got.status, StatusCode::FORBIDDEN, "{got:?}");
+            assert!(
+                got.json["detail"]
+                    .as_str()
+                    .unwrap()
+                    .contains("unauthorized_client")
+            );
+        }
+        assert_eq!(forms(&nrf).len(), 1, "the refusal is remembered");
+        assert_eq!(producer.count(), 0);
+        assert_eq!(scp.count("signalbox_scp_refused_total", "token"), 5.0);
+        // One that fails is as good as one that is gone.
+        nrf.fails_with(503);
+        let mut other = WISH.to_vec();
+        other.push(("3gpp-sbi-access-scope", "nudm-sdm:other"));
+        let got = scp.ask(Method::GET, PATH, &other).await;
+        assert_eq!(
+            (got.status, got.cause()),
+            (StatusCode::GATEWAY_TIMEOUT, "NRF_NOT_REACHABLE")
+        );
+    });
+}
+
+fn unix() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap().as_secs()
+}
+
+fn assertion(key: &rcgen::KeyPair, subject: &str, audience: &str, ends: u64) -> String {
+    let mut header = Header::new(Algorithm::ES256);
+    header.kid = Some("amf".to_owned());
+    let claims = json!({"sub": subject, "iat": unix() - 100, "exp": ends, "aud": [audience]});
+    let key = EncodingKey::from_ec_der(key.serialized_der());
+    jsonwebtoken::encode(&header, &claims, &key).unwrap()
+}
+
+#[test]
+fn a_bad_assertion_is_refused_and_a_good_one_says_who_it_is() {
+    local(async {
+        let producer = Producer::start(1);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("amf.pem");
+        let key = rcgen::KeyPair::generate().unwrap();
+        std::fs::write(&path, key.public_key_pem()).unwrap();
+        let file = path.clone();
+        let scp = knowing(&[&producer], move |config| {
+            config.security.assertions.mode = AssertionMode::Require;
+            config.security.assertions.keys = vec![AssertionKey {
+                id: "amf".into(),
+                file,
+            }];
+            // Whoever it says it is, this one may not.
+            config.security.access = vec![AccessRule {
+                consumers: vec!["00000000-0000-4000-8000-000000000bad".into()],
+                deny: true,
+                ..AccessRule::default()
+            }];
+        });
+        let root = producer.root();
+        let ask = async |assertion: &str| {
+            let mut headers = vec![("3gpp-sbi-target-apiroot", root.as_str())];
+            if !assertion.is_empty() {
+                headers.push(("3gpp-sbi-client-credentials", assertion));
+            }
+            scp.ask(Method::GET, PATH, &headers).await
+        };
+        let later = unix() + 300;
+        let good = assertion(&key, CONSUMER, "SCP", later);
+        assert_eq!(ask(&good).await.status, StatusCode::OK);
+        assert_eq!(ask(&good).await.status, StatusCode::OK);
+        let stranger = rcgen::KeyPair::generate().unwrap();
+        for bad in [
+            String::new(),
+            "no.jwt.".into(),
+            assertion(&stranger, CONSUMER, "SCP", later),
+            assertion(&key, CONSUMER, "UDM", later),
+            assertion(&key, CONSUMER, "SCP", unix() - 50),
+        ] {
+            let got = ask(&bad).await;
+            assert_eq!(got.status, StatusCode::FORBIDDEN, "{bad}");
+            assert_eq!(got.cause(), "CCA_VERIFICATION_FAILURE");
+            assert_eq!(
+                got.json["invalidParams"][0]["param"],
+                "header 3gpp-Sbi-Client-Credentials"
+            );
+        }
+        let refused = ask(&assertion(
+            &key,
+            "00000000-0000-4000-8000-000000000bad",
+            "SCP",
+            later,
+        ))
+        .await;
+        assert_eq!((refused.status, refused.cause()), (StatusCode::FORBIDDEN, ""));
+        assert_eq!(producer.count(), 2);
+        assert_eq!(scp.count("signalbox_scp_assertions_total", "accepted"), 3.0);
+        assert_eq!(scp.count("signalbox_scp_assertions_total", "refused"), 4.0);
+        assert_eq!(scp.count("signalbox_scp_assertions_total", "missing"), 1.0);
+        assert_eq!(scp.count("signalbox_scp_refused_total", "assertion"), 5.0);
+    });
+}
+
+#[test]
+fn a_rule_refuses_a_producer_and_another_of_the_set_serves() {
+    local(async {
+        let (forbidden, open) = (Producer::start(1), Producer::start(2));
+        let id = forbidden.id.clone();
+        let scp = knowing(&[&forbidden, &open], move |config| {
+            config.security.access = vec![AccessRule {
+                consumers: vec!["AMF".into()],
+                producers: vec![id],
+                deny: true,
+                ..AccessRule::default()
+            }];
+        });
+        for _ in 0..5 {
+            assert_eq!(scp.get(&forbidden).await.by(), open.id);
+        }
+        assert_eq!(forbidden.count(), 0);
+        assert_eq!(scp.count("signalbox_scp_refused_total", "forbidden"), 5.0);
+    });
+}
+
+#[test]
+fn rules_can_be_changed_while_running() {
+    local(async {
+        let producer = Producer::start(1);
+        let profile = producer.profile(&json!({}));
+        let scp = knowing(&[&producer], |_| {});
+        assert_eq!(scp.get(&producer).await.status, StatusCode::OK);
+        let mut config = crate::support::config();
+        config.producers = vec![profile];
+        config.security.access = vec![AccessRule {
+            services: vec!["nudm-sdm".into()],
+            deny: true,
+            ..AccessRule::default()
+        }];
+        scp.running.as_ref().unwrap().reconfigure(&config).unwrap();
+        assert_eq!(scp.get(&producer).await.status, StatusCode::FORBIDDEN);
+    });
+}
