@@ -78,7 +78,7 @@ pub fn dsr(options: &BenchOptions, progress: &mut Progress) -> Result<Comparison
     progress.status("starting the relays and the HSSs …");
     let mut hss = rig::start_hss(&model, &place)?;
     let address = free_address()?;
-    let settings = rig::config(&model, &place, address, &hss.addresses)?;
+    let settings = rig::config(&model, &place, (address, free_address()?), &hss.addresses)?;
     let ours = rig::start_router(&place, settings, None, address)?;
     rig::await_connections(&mut hss, model.hss)?;
     let (theirs, their_address) = freediameter::start(&place, &hss.addresses)?;

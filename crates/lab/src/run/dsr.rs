@@ -1,7 +1,8 @@
 //! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it.
 
-use std::fmt::Write;
-use std::net::SocketAddr;
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -11,19 +12,23 @@ use std::time::{Duration, Instant};
 use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
-use super::Options;
 use super::children::{Guarded, Simulator};
-use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
+use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
+use super::{Options, figure};
 use crate::callmodel::Load;
 use crate::callmodel::dsr::DsrModel;
 use crate::diameter::{Clients, Peer};
 use crate::load::Traffic;
+use crate::report::Check;
 use crate::sim::diameter::{DiameterSettings, SubscriberRanges};
 use crate::sim::{RoleName, Settings};
 use crate::workload::dsr::{Mmes, Plan, REALM, mme};
 
 /// How long a router may take to connect to the HSSs.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the router may take to tell its metrics, and how much of them is read.
+const ASKING: Duration = Duration::from_secs(5);
+const MOST_METRICS: u64 = 8 << 20;
 /// MMEs have numbers of three digits.
 const MOST_MMES: u32 = 999;
 
@@ -34,11 +39,16 @@ const MOST_MMES: u32 = 999;
 pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) -> Result<Rig, RigError> {
     let mut hss = start_hss(model, place)?;
     let mut function = None;
+    let mut probes: Vec<Probe> = Vec::new();
     let address = match options.target {
         Some(address) => address,
         None => {
-            let address = free_address()?;
-            let made = config(model, place, address, &hss.addresses)?;
+            let (address, admin) = (free_address()?, free_address()?);
+            let made = config(model, place, (address, admin), &hss.addresses)?;
+            let expected = model.cross_routed.fraction();
+            if expected > 0.0 {
+                probes.push(Box::new(move || crossing(admin, expected)));
+            }
             function = Some(start_router(
                 place,
                 made,
@@ -81,6 +91,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         }],
         simulators: vec![hss],
         workloads,
+        probes,
         notes,
     })
 }
@@ -162,11 +173,55 @@ pub(crate) fn traffic(
         .collect()
 }
 
+/// The share of messages that left by another processor than they came in by, as the router counts them.
+fn crossing(admin: SocketAddr, expected: f64) -> Check {
+    let counted = metrics(admin).and_then(|text| {
+        let handed_over = metric(&text, "signalbox_dsr_handovers_total")?;
+        let messages = metric(&text, "signalbox_dsr_messages_total")?;
+        (messages > 0.0).then_some((handed_over, messages))
+    });
+    let share = counted.map(|(handed_over, messages)| handed_over / messages);
+    Check {
+        name: "cross-routed".to_owned(),
+        expected: format!("at least {:.0}% of the messages, within 1%", expected * 100.0),
+        got: match counted {
+            Some((handed_over, messages)) => format!(
+                "{:.1}% ({} of {})",
+                handed_over / messages * 100.0,
+                figure(handed_over),
+                figure(messages)
+            ),
+            None => "the router does not tell".to_owned(),
+        },
+        pass: share.is_some_and(|share| share >= expected - 0.01),
+    }
+}
+
+/// What the admin endpoint of a function says of itself.
+fn metrics(admin: SocketAddr) -> Option<String> {
+    let mut stream = TcpStream::connect_timeout(&admin, ASKING).ok()?;
+    stream.set_read_timeout(Some(ASKING)).ok()?;
+    write!(
+        stream,
+        "GET /metrics HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n"
+    )
+    .ok()?;
+    let mut text = Vec::new();
+    stream.take(MOST_METRICS).read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The value of a metric without labels.
+fn metric(text: &str, name: &str) -> Option<f64> {
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
 /// Settings of the router, as its own reference page explains them.
 pub(crate) fn config(
     model: &DsrModel,
     place: &Place,
-    address: SocketAddr,
+    (address, admin): (SocketAddr, SocketAddr),
     hss: &[SocketAddr],
 ) -> Result<Value, RigError> {
     let names = DiameterSettings::default();
@@ -199,7 +254,7 @@ pub(crate) fn config(
         .map(|(name, discard)| json!({ "name": name, "discard": discard }))
         .collect();
     let mut config = json!({ "dsr": {
-        "admin": free_address()?.to_string(),
+        "admin": admin.to_string(),
         "workers": model.da_mps,
         "cores": place.function_cpus,
         "localNodes": [{

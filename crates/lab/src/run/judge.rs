@@ -377,6 +377,7 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
             });
         }
     }
+    checks.extend(facts.rig.probes.iter().map(|probe| probe()));
     checks
 }
 

@@ -146,6 +146,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         ],
         simulators: vec![slf, remote, consumers],
         workloads,
+        probes: Vec::new(),
         notes,
     })
 }

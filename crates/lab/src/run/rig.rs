@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use super::Options;
 use super::children::{ChildError, Guarded, Simulator};
 use crate::load::Traffic;
+use crate::report::Check;
 use crate::workload::nrf::setup::SetupError;
 
 /// Everything of a run, ready for load.
@@ -24,9 +25,14 @@ pub struct Rig {
     pub workloads: Vec<Traffic>,
     /// What the function must send to its peers.
     pub outgoing: Vec<Outgoing>,
+    /// What is asked of the function itself when the load is over.
+    pub probes: Vec<Probe>,
     /// What a reader of the report should know.
     pub notes: Vec<String>,
 }
+
+/// Asks the function something when the load is over.
+pub type Probe = Box<dyn Fn() -> Check>;
 
 impl std::fmt::Debug for Rig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

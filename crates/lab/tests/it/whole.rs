@@ -71,6 +71,7 @@ fn a_router_relays_between_mmes_and_hsss() {
             .filter(|c| !c.pass && c.name != "generator on time")
             .collect();
         assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        assert!(report.checks.iter().any(|check| check.name == "cross-routed"));
         assert!(report.operations[0].name == "updateLocation" && report.operations[0].count > 300);
         let messages = report.messages.unwrap();
         assert!((messages.mps / report.achieved_tps - 2.0).abs() < 0.01);
