@@ -180,10 +180,17 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
         let messages = metric(&text, "signalbox_dsr_messages_total")?;
         (messages > 0.0).then_some((handed_over, messages))
     });
-    let share = counted.map(|(handed_over, messages)| handed_over / messages);
+    // Which HSS is asked is drawn for each request, so that the share varies by the root of their number.
+    let enough = |handed_over: f64, messages: f64| {
+        handed_over / messages
+            >= expected - 0.01 - 3.0 * (expected * (1.0 - expected) * 2.0 / messages).sqrt()
+    };
     Check {
         name: "cross-routed".to_owned(),
-        expected: format!("at least {:.0}% of the messages, within 1%", expected * 100.0),
+        expected: format!(
+            "at least {:.0}% of the messages, but for chance",
+            expected * 100.0
+        ),
         got: match counted {
             Some((handed_over, messages)) => format!(
                 "{:.1}% ({} of {})",
@@ -193,7 +200,7 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
             ),
             None => "the router does not tell".to_owned(),
         },
-        pass: share.is_some_and(|share| share >= expected - 0.01),
+        pass: counted.is_some_and(|(handed_over, messages)| enough(handed_over, messages)),
     }
 }
 
