@@ -5,24 +5,24 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 
-use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use diameter::proto::known::disconnect_cause;
-use diameter::proto::peer::{ApplicationId, Capabilities};
-use diameter::{BoundListener, Directory, Node, NodeConfig, PeerConfig, PeerId, Seat, Security, Transport};
+use diameter::{BoundListener, Directory, Node, Seat};
 use parking_lot::Mutex;
 use telemetry::{Alarms, Health};
 use tokio::sync::watch;
 use worker::{Pinning, Shutdown, WorkerContext, Workers};
 
-use crate::config::{Config, Peer};
+use crate::config::Config;
 use crate::error::StartError;
 use crate::events::{Counters, Event};
+use crate::listen::{Parts, bind};
 use crate::metrics;
 use crate::pages::{self, PeerRow, RouteRow};
-use crate::registry::{ByHost, HopState, Registry};
+use crate::peers::{Known, peer_config};
+use crate::registry::{ByHost, Registry};
 use crate::router::{Core, Gauges, Mailbox, Post, Router, posts};
-use crate::snapshot::{Loader, Snapshot, nodes_of};
+use crate::snapshot::{Loader, Snapshot};
 use crate::trace::{self, Record};
 use crate::watch::{IndicatorRow, Indicators, run as run_control};
 
@@ -191,76 +191,6 @@ struct Place {
     listeners: Vec<Vec<BoundListener>>,
 }
 
-/// TLS and identities, ready for use.
-#[derive(Clone, Debug)]
-struct Parts {
-    nodes: Vec<(NodeConfig, Security)>,
-}
-
-impl Parts {
-    fn load(config: &Config) -> Result<Self, String> {
-        let nodes = config.local_nodes.iter().map(|local| {
-            let applications: Vec<ApplicationId> = match local.applications.is_empty() {
-                true => vec![ApplicationId::RELAY],
-                false => local.applications.iter().map(|id| announced(*id)).collect(),
-            };
-            let mut capabilities =
-                Capabilities::new(&local.host, &local.realm).with_applications(applications);
-            capabilities.addresses.clone_from(&local.addresses);
-            capabilities.product.clone_from(&local.product);
-            let node = NodeConfig {
-                limits: config.limits.driver(),
-                dynamic: config.dynamic_peers.iter().map(|rule| rule.driver()).collect(),
-                ..NodeConfig::new(capabilities)
-            };
-            let security = match &local.tls {
-                Some(files) => Security::Tls(files.load()?),
-                None => Security::None,
-            };
-            Ok((node, security))
-        });
-        Ok(Self {
-            nodes: nodes.collect::<Result<_, String>>()?,
-        })
-    }
-}
-
-/// Applications of 3GPP have ids from here on and are announced with its vendor id.
-const VENDOR_SPECIFIC: u32 = 16_777_216;
-
-fn announced(id: u32) -> ApplicationId {
-    match id {
-        u32::MAX => ApplicationId::RELAY,
-        VENDOR_SPECIFIC.. => ApplicationId::tgpp(id),
-        _ => ApplicationId::auth(id),
-    }
-}
-
-/// Per worker, per local node, its listeners.
-type Listeners = Vec<Vec<Vec<BoundListener>>>;
-
-fn bind(config: &Config, parts: &Parts, workers: usize) -> Result<(Listeners, Vec<SocketAddr>), StartError> {
-    let nodes = parts.nodes.len();
-    let mut listeners: Listeners = (0..workers)
-        .map(|_| (0..nodes).map(|_| Vec::new()).collect())
-        .collect();
-    let mut addresses = Vec::new();
-    for (node, local) in config.local_nodes.iter().enumerate() {
-        for wanted in local.listen.iter() {
-            let mut address = wanted;
-            for mine in &mut listeners {
-                let listener = BoundListener::bind(address, Transport::Tcp)
-                    .map_err(StartError::io(format!("listening at {address}")))?;
-                // With port 0 the first worker's port is everybody's.
-                address = listener.address();
-                mine[node].push(listener);
-            }
-            addresses.push(address);
-        }
-    }
-    Ok((listeners, addresses))
-}
-
 /// The life of a worker.
 async fn run(
     context: WorkerContext,
@@ -348,81 +278,6 @@ fn core_share(cores: &[usize], workers: usize) -> f64 {
 fn seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(1, |since| since.as_nanos() as u64)
-}
-
-/// The configured peers that a worker has added to its nodes.
-#[derive(Debug, Default)]
-struct Known(AHashMap<(usize, String), (PeerId, Peer)>);
-
-impl Known {
-    /// Adds, changes and removes peers so that the nodes have those of the configuration that live here.
-    fn follow(&mut self, snapshot: &Snapshot, nodes: &[Node<Router>], registry: &Registry, worker: usize) {
-        let config = &snapshot.config;
-        let mut wanted: AHashMap<(usize, String), &Peer> = AHashMap::new();
-        let hops = registry.by_host();
-        for peer in config.peers.iter().filter(|peer| peer.via.is_empty()) {
-            let host = peer.host.to_ascii_lowercase();
-            for node in nodes_of(config, peer) {
-                let here = hops.get(host.as_bytes()).is_some_and(|hops| {
-                    hops.iter()
-                        .any(|hop| usize::from(hop.node) == node && hop.home() == worker)
-                });
-                if here {
-                    wanted.insert((node, host.clone()), peer);
-                }
-            }
-        }
-        self.0.retain(|(node, host), (id, known)| {
-            let keep = wanted
-                .get(&(*node, host.clone()))
-                .is_some_and(|peer| same_connection(known, peer));
-            if !keep && let Some(driver) = nodes.get(*node) {
-                driver.remove_peer(*id, disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU);
-                let hop = hops
-                    .get(host.as_bytes())
-                    .and_then(|hops| hops.iter().find(|hop| usize::from(hop.node) == *node));
-                if let Some(hop) = hop
-                    && !wanted.contains_key(&(*node, host.clone()))
-                {
-                    hop.unconfigure();
-                    if hop.state() == HopState::Down {
-                        registry.release(hop);
-                    }
-                }
-            }
-            keep
-        });
-        for (key, peer) in wanted {
-            if let Some((_, known)) = self.0.get_mut(&key) {
-                known.clone_from(peer);
-                continue;
-            }
-            let Some(node) = nodes.get(key.0) else { continue };
-            let made =
-                peer_config(peer).and_then(|made| node.add_peer(made).map_err(|error| error.to_string()));
-            match made {
-                Ok(id) => {
-                    self.0.insert(key, (id, peer.clone()));
-                }
-                Err(reason) => tracing::error!(peer = peer.host, reason, "peer cannot be added"),
-            }
-        }
-    }
-}
-
-/// Whether a changed peer can keep its connection.
-fn same_connection(old: &Peer, new: &Peer) -> bool {
-    old.addresses == new.addresses && old.bind == new.bind && old.tls == new.tls && old.timers == new.timers
-}
-
-fn peer_config(peer: &Peer) -> Result<PeerConfig, String> {
-    let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
-    made.bind = peer.bind;
-    made.settings = peer.timers.driver();
-    if let Some(files) = &peer.tls {
-        made.security = Security::Tls(files.load()?);
-    }
-    Ok(made)
 }
 
 impl Running {

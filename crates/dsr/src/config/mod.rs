@@ -1,22 +1,25 @@
 //! Every setting of a router; a file per topic.
 
 mod applications;
+mod exceptions;
 mod hiding;
 mod nodes;
 mod overload;
 mod peers;
 mod routing;
+mod rules;
 mod watching;
 
 pub use applications::{Application, Destination, Identity, Lookup, Otherwise, Range, Rbar};
+pub use exceptions::{AnswerRule, Exception, Exceptions};
 pub use hiding::{HiddenHost, TopologyHiding};
 pub use nodes::{LocalNode, NodeLimits, TlsFiles};
 pub use overload::{ClassDiscard, Colour, Overload, OverloadLevel, Policy, Thresholds};
 pub use peers::{DuplicatePolicy, DynamicPeers, Ingress, Peer, ThrottleGroup, ThrottleLevel, Timers};
-pub use routing::{
-    Action, Answer, AnswerRule, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, Exception,
-    Exceptions, Group, Member, Reroute, RouteList, Routing, Rule, Table, TableOfApplication, TextCondition,
-    Transaction,
+pub use routing::{Group, Member, Reroute, RouteList, Routing, TableOfApplication, Transaction};
+pub use rules::{
+    Action, Answer, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, Rule, Table,
+    TextCondition,
 };
 pub use watching::{Indicators, Trace, TracePoint};
 

@@ -1,10 +1,12 @@
-//! Where requests go: tables of rules, route lists, what happens when a peer fails.
+//! Where requests go: tables, route lists, attempts; and that every name leads somewhere.
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Period, Validate};
+use settings::{Faults, Period};
+
+use super::{Action, ApplicationAction, ApplicationTable, Exceptions, Table};
 
 /// Where requests go. Changes while running.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -42,197 +44,6 @@ pub struct TableOfApplication {
     pub peer_route_table: String,
     /// Table of application route rules; empty: the default one.
     pub application_route_table: String,
-}
-
-/// A table of application route rules.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct ApplicationTable {
-    /// Name; `default` for the one that is used where none is named.
-    pub name: String,
-    /// Rules. Of those that fit a request the one of the lowest priority value counts, of equal ones the
-    /// first. A request that fits none is routed as it is.
-    pub rules: Vec<ApplicationRule>,
-}
-
-/// An application route rule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct ApplicationRule {
-    /// Name, in logs and counts.
-    pub name: String,
-    /// Rules with a lower value are looked at first.
-    pub priority: u32,
-    /// What a request has to be like; conditions that are absent are always true.
-    pub when: Conditions,
-    /// What happens then.
-    pub action: ApplicationAction,
-}
-
-impl Default for ApplicationRule {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            priority: 100,
-            when: Conditions::default(),
-            action: ApplicationAction::Route,
-        }
-    }
-}
-
-/// What happens to a request that fits an application route rule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum ApplicationAction {
-    /// It meets this application, and is routed by peer route rules then.
-    Application(String),
-    /// It is routed by peer route rules at once.
-    Route,
-    /// It is answered.
-    Answer(Answer),
-    /// It is forgotten; its sender gets no answer.
-    Abandon,
-}
-
-/// A table of rules.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Table {
-    /// Name; `default` for the one that is used where none is named.
-    pub name: String,
-    /// Rules. Of those that fit a request the one of the lowest priority value counts, of equal ones the
-    /// first. A request that fits none goes to the peer its Destination-Host names, if that is connected.
-    pub rules: Vec<Rule>,
-}
-
-/// A rule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Rule {
-    /// Name, in logs and counts.
-    pub name: String,
-    /// Rules with a lower value are looked at first.
-    pub priority: u32,
-    /// What a request has to be like; conditions that are absent are always true.
-    pub when: Conditions,
-    /// What happens then.
-    pub action: Action,
-    /// Name of a route list: a copy of the request goes there too. Its answer is not waited for.
-    pub copy_to: String,
-}
-
-impl Default for Rule {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            priority: 100,
-            when: Conditions::default(),
-            action: Action::Implicit,
-            copy_to: String::new(),
-        }
-    }
-}
-
-/// What a request has to be like. All that are given have to hold.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Conditions {
-    /// Destination-Realm.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destination_realm: Option<TextCondition>,
-    /// Destination-Host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destination_host: Option<TextCondition>,
-    /// Origin-Realm.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin_realm: Option<TextCondition>,
-    /// Origin-Host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin_host: Option<TextCondition>,
-    /// The subscriber's IMSI, wherever the message has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub imsi: Option<TextCondition>,
-    /// The subscriber's MSISDN, wherever the message has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub msisdn: Option<TextCondition>,
-    /// Application ids, any of these; empty: any at all.
-    pub applications: Vec<u32>,
-    /// Command codes, any of these; empty: any at all.
-    pub commands: Vec<u32>,
-    /// The least important DRMP priority that fits (0 most important, 15 least).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 15))]
-    pub priority_at_least: Option<u8>,
-}
-
-/// A condition on a text. Exactly one of its keys is given. Letters compare without regard to case.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct TextCondition {
-    /// It is one of these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub equals: Vec<String>,
-    /// It begins with one of these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub starts_with: Vec<String>,
-    /// It ends with one of these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ends_with: Vec<String>,
-    /// It is there (true) or not (false).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub present: Option<bool>,
-}
-
-impl Validate for TextCondition {
-    fn validate(&self, faults: &mut Faults) {
-        let given = [
-            !self.equals.is_empty(),
-            !self.starts_with.is_empty(),
-            !self.ends_with.is_empty(),
-            self.present.is_some(),
-        ];
-        if given.iter().filter(|given| **given).count() != 1 {
-            faults.at("").say(
-                "does not say one thing",
-                "exactly one of equals, startsWith, endsWith and present",
-            );
-        }
-    }
-}
-
-/// What happens to a request that fits a rule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Action {
-    /// It goes to a peer of this route list.
-    RouteList(String),
-    /// It goes to the peer that its Destination-Host names.
-    Implicit,
-    /// It is looked up in this table instead.
-    Table(String),
-    /// It is answered.
-    Answer(Answer),
-    /// It is forgotten; its sender gets no answer.
-    Abandon,
-}
-
-/// An answer the router gives.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Answer {
-    /// Result-Code.
-    pub result_code: u32,
-    /// Error-Message.
-    pub message: String,
-}
-
-impl Default for Answer {
-    fn default() -> Self {
-        Self {
-            result_code: 3002,
-            message: String::new(),
-        }
-    }
 }
 
 /// A list of route groups.
@@ -328,88 +139,6 @@ pub struct Reroute {
     pub result_codes: Vec<u32>,
     /// Values of Experimental-Result-Code.
     pub experimental_codes: Vec<u32>,
-}
-
-/// What is answered when a request cannot be routed, by reason.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Exceptions {
-    /// No rule fits and its Destination-Host is not connected, or no peer of the route is available.
-    pub no_route: AnswerRule,
-    /// The connection was lost, and no other peer is left.
-    pub connection_failure: AnswerRule,
-    /// No peer answered in time.
-    pub no_answer: AnswerRule,
-    /// A queue or table is full.
-    pub exhausted: AnswerRule,
-    /// The router found itself in the Route-Records.
-    pub loop_detected: AnswerRule,
-}
-
-/// An answer, or none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct AnswerRule {
-    /// Result-Code; 0: no answer at all.
-    pub result_code: u32,
-    /// Error-Message.
-    pub message: String,
-}
-
-impl Default for AnswerRule {
-    fn default() -> Self {
-        Self::new(3002, "unable to deliver")
-    }
-}
-
-impl AnswerRule {
-    fn new(result_code: u32, message: &str) -> Self {
-        Self {
-            result_code,
-            message: message.to_owned(),
-        }
-    }
-}
-
-impl Default for Exceptions {
-    fn default() -> Self {
-        Self {
-            no_route: AnswerRule::new(3002, "no peer is available for this request"),
-            connection_failure: AnswerRule::new(3002, "the connection was lost and no other peer is left"),
-            no_answer: AnswerRule::new(3002, "no peer answered in time"),
-            exhausted: AnswerRule::new(3004, "too many requests are under way"),
-            loop_detected: AnswerRule::new(3005, "this request has been here before"),
-        }
-    }
-}
-
-/// Why a request could not be routed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exception {
-    /// No rule fits, or no peer of the route is available.
-    NoRoute,
-    /// The connection was lost, and no other peer is left.
-    ConnectionFailure,
-    /// No peer answered in time.
-    NoAnswer,
-    /// A queue or table is full.
-    Exhausted,
-    /// The router found itself in the Route-Records.
-    LoopDetected,
-}
-
-impl Exceptions {
-    /// What is answered.
-    #[must_use]
-    pub fn of(&self, exception: Exception) -> &AnswerRule {
-        match exception {
-            Exception::NoRoute => &self.no_route,
-            Exception::ConnectionFailure => &self.connection_failure,
-            Exception::NoAnswer => &self.no_answer,
-            Exception::Exhausted => &self.exhausted,
-            Exception::LoopDetected => &self.loop_detected,
-        }
-    }
 }
 
 impl Routing {
@@ -518,22 +247,6 @@ impl Routing {
                 "is shorter than one attempt",
                 "at least routing.transaction.answer",
             );
-        }
-    }
-}
-
-impl Conditions {
-    pub(super) fn validate_within(&self, at: &str, faults: &mut Faults) {
-        let texts = [
-            ("destinationRealm", &self.destination_realm),
-            ("destinationHost", &self.destination_host),
-            ("originRealm", &self.origin_realm),
-            ("originHost", &self.origin_host),
-            ("imsi", &self.imsi),
-            ("msisdn", &self.msisdn),
-        ];
-        for (key, condition) in texts {
-            faults.within(format!("{at}.{key}"), condition);
         }
     }
 }

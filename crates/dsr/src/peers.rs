@@ -1,0 +1,91 @@
+//! The configured peers of a worker's nodes: added, changed and removed as configurations come.
+
+use ahash::AHashMap;
+use diameter::proto::known::disconnect_cause;
+use diameter::{Node, PeerConfig, PeerId, Security};
+
+use crate::config::Peer;
+use crate::registry::{HopState, Registry};
+use crate::router::Router;
+use crate::snapshot::{Snapshot, nodes_of};
+
+/// The configured peers that a worker has added to its nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Known(AHashMap<(usize, String), (PeerId, Peer)>);
+
+impl Known {
+    /// Adds, changes and removes peers so that the nodes have those of the configuration that live here.
+    pub(crate) fn follow(
+        &mut self,
+        snapshot: &Snapshot,
+        nodes: &[Node<Router>],
+        registry: &Registry,
+        worker: usize,
+    ) {
+        let config = &snapshot.config;
+        let mut wanted: AHashMap<(usize, String), &Peer> = AHashMap::new();
+        let hops = registry.by_host();
+        for peer in config.peers.iter().filter(|peer| peer.via.is_empty()) {
+            let host = peer.host.to_ascii_lowercase();
+            for node in nodes_of(config, peer) {
+                let here = hops.get(host.as_bytes()).is_some_and(|hops| {
+                    hops.iter()
+                        .any(|hop| usize::from(hop.node) == node && hop.home() == worker)
+                });
+                if here {
+                    wanted.insert((node, host.clone()), peer);
+                }
+            }
+        }
+        self.0.retain(|(node, host), (id, known)| {
+            let keep = wanted
+                .get(&(*node, host.clone()))
+                .is_some_and(|peer| same_connection(known, peer));
+            if !keep && let Some(driver) = nodes.get(*node) {
+                driver.remove_peer(*id, disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU);
+                let hop = hops
+                    .get(host.as_bytes())
+                    .and_then(|hops| hops.iter().find(|hop| usize::from(hop.node) == *node));
+                if let Some(hop) = hop
+                    && !wanted.contains_key(&(*node, host.clone()))
+                {
+                    hop.unconfigure();
+                    if hop.state() == HopState::Down {
+                        registry.release(hop);
+                    }
+                }
+            }
+            keep
+        });
+        for (key, peer) in wanted {
+            if let Some((_, known)) = self.0.get_mut(&key) {
+                known.clone_from(peer);
+                continue;
+            }
+            let Some(node) = nodes.get(key.0) else { continue };
+            let made =
+                peer_config(peer).and_then(|made| node.add_peer(made).map_err(|error| error.to_string()));
+            match made {
+                Ok(id) => {
+                    self.0.insert(key, (id, peer.clone()));
+                }
+                Err(reason) => tracing::error!(peer = peer.host, reason, "peer cannot be added"),
+            }
+        }
+    }
+}
+
+/// Whether a changed peer can keep its connection.
+fn same_connection(old: &Peer, new: &Peer) -> bool {
+    old.addresses == new.addresses && old.bind == new.bind && old.tls == new.tls && old.timers == new.timers
+}
+
+pub(crate) fn peer_config(peer: &Peer) -> Result<PeerConfig, String> {
+    let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
+    made.bind = peer.bind;
+    made.settings = peer.timers.driver();
+    if let Some(files) = &peer.tls {
+        made.security = Security::Tls(files.load()?);
+    }
+    Ok(made)
+}

@@ -1,0 +1,252 @@
+//! Making a snapshot of a configuration: names become positions and hops, rules are filed.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use diameter::proto::{Fault, ResultCode};
+
+use super::{Action, Leads, Loader, Meets, Profile, Snapshot, TracePoint, nodes_of};
+use crate::config::{self, Config, Routing};
+use crate::hiding::Hiding;
+use crate::registry::{Hop, Hops, Registry};
+use crate::routing::{RouteGroup, RouteList, Rules};
+
+/// Hops by host in lower case.
+type ByHost = AHashMap<String, Hops>;
+
+impl Snapshot {
+    /// Compiles a valid configuration. Hops of configured peers are made in `registry`; what `loader` has
+    /// loaded from files that did not change is taken over.
+    ///
+    /// # Errors
+    /// When a file cannot be used.
+    pub fn compile(
+        config: Arc<Config>,
+        version: u32,
+        registry: &Registry,
+        workers: usize,
+        loader: &mut Loader,
+    ) -> Result<Self, String> {
+        let applications = loader.load(&config)?;
+        let routing = &config.routing;
+        let (hops, via) = hops(&config, registry, workers);
+        let siblings = config.peers.iter().filter(|peer| peer.sibling);
+        let siblings = siblings.filter_map(|peer| find(&hops, &peer.host)).flatten();
+        let (throttled, shares) = throttles(&config, &hops, workers);
+        let own = config.local_nodes.iter().map(|node| &node.host);
+        let default_profile = Profile {
+            ingress: config.ingress,
+            ..Profile::default()
+        };
+        Ok(Self {
+            version,
+            own: own
+                .map(|host| host.to_ascii_lowercase().into_bytes().into())
+                .collect(),
+            tables: routing
+                .peer_route_tables
+                .iter()
+                .map(|table| peer_rules(routing, table))
+                .collect(),
+            default_table: peer_table(routing, "default"),
+            table_of: by_application(routing, |entry| peer_table(routing, &entry.peer_route_table)),
+            application_tables: routing
+                .application_route_tables
+                .iter()
+                .map(|table| application_rules(&config, table))
+                .collect(),
+            default_application_table: application_table(routing, "default"),
+            application_table_of: by_application(routing, |entry| {
+                application_table(routing, &entry.application_route_table)
+            }),
+            applications,
+            siblings: siblings.map(|hop| hop.id).collect(),
+            via,
+            hiding: Hiding::new(&config.topology_hiding),
+            trace: config.trace.points.iter().map(trace_point).collect(),
+            throttled,
+            shares,
+            lists: lists(routing, &hops),
+            profiles: config.peers.iter().map(|peer| profile(&config, peer)).collect(),
+            default_profile: Arc::new(default_profile),
+            reroute: routing.reroute.clone(),
+            exceptions: routing.exceptions.clone(),
+            answer_timeout: routing.transaction.answer.duration(),
+            lifetime: routing.transaction.lifetime.duration(),
+            attempts: routing.transaction.attempts.max(1),
+            on_timeout: routing.transaction.on_timeout,
+            follow_redirects: routing.follow_redirects,
+            config,
+        })
+    }
+}
+
+fn find<'h>(hops: &'h ByHost, host: &str) -> Option<&'h Hops> {
+    hops.get(&host.to_ascii_lowercase())
+}
+
+/// The hops of every peer, and where peers of siblings are reached.
+fn hops(config: &Config, registry: &Registry, workers: usize) -> (ByHost, AHashMap<Box<[u8]>, Hops>) {
+    let mut hops = ByHost::new();
+    let (behind, ours): (Vec<_>, Vec<_>) = config
+        .peers
+        .iter()
+        .enumerate()
+        .partition(|(_, peer)| !peer.via.is_empty());
+    for (index, peer) in ours {
+        let home = peer.worker.unwrap_or(index) % workers.max(1);
+        let each = nodes_of(config, peer)
+            .into_iter()
+            .map(|node| registry.claim(&peer.host, node as u8, true, home));
+        hops.insert(peer.host.to_ascii_lowercase(), each.collect());
+    }
+    // A peer of a sibling is reached where the sibling is.
+    let mut via = AHashMap::new();
+    for (_, peer) in behind {
+        if let Some(there) = find(&hops, &peer.via).cloned() {
+            let host = peer.host.to_ascii_lowercase();
+            via.insert(host.clone().into_bytes().into(), there.clone());
+            hops.insert(host, there);
+        }
+    }
+    (hops, via)
+}
+
+/// The throttle group of each hop, and each worker's share of each group.
+fn throttles(config: &Config, hops: &ByHost, workers: usize) -> (AHashMap<u32, usize>, Vec<Vec<f64>>) {
+    let mut throttled = AHashMap::new();
+    let mut shares = Vec::new();
+    for (index, group) in config.throttle_groups.iter().enumerate() {
+        let members: Vec<&Arc<Hop>> = group
+            .peers
+            .iter()
+            .filter_map(|host| find(hops, host))
+            .flatten()
+            .collect();
+        let at_home = |worker| members.iter().filter(|hop| hop.home() == worker).count() as f64;
+        let all = members.len().max(1) as f64;
+        shares.push((0..workers).map(|worker| at_home(worker) / all).collect());
+        throttled.extend(members.iter().map(|hop| (hop.id, index)));
+    }
+    (throttled, shares)
+}
+
+fn lists(routing: &Routing, hops: &ByHost) -> Vec<RouteList> {
+    let group = |group: &config::Group| {
+        let member = |member: &config::Member| Some((find(hops, &member.host)?.clone(), member.weight));
+        Arc::new(RouteGroup::new(
+            group.name.clone(),
+            group.peers.iter().filter_map(member).collect(),
+        ))
+    };
+    let groups: AHashMap<&str, Arc<RouteGroup>> = routing
+        .route_groups
+        .iter()
+        .map(|one| (one.name.as_str(), group(one)))
+        .collect();
+    let list = |list: &config::RouteList| {
+        let members = list
+            .groups
+            .iter()
+            .filter_map(|name| groups.get(name.as_str()).cloned());
+        RouteList::new(
+            list.name.clone(),
+            members.collect(),
+            list.minimum_capacity,
+            list.across_groups,
+        )
+    };
+    routing.route_lists.iter().map(list).collect()
+}
+
+fn list_position(routing: &Routing, name: &str) -> Option<usize> {
+    routing.route_lists.iter().position(|list| list.name == name)
+}
+
+fn peer_table(routing: &Routing, name: &str) -> Option<usize> {
+    routing
+        .peer_route_tables
+        .iter()
+        .position(|table| table.name == name)
+}
+
+fn application_table(routing: &Routing, name: &str) -> Option<usize> {
+    routing
+        .application_route_tables
+        .iter()
+        .position(|table| table.name == name)
+}
+
+fn by_application(
+    routing: &Routing,
+    table: impl Fn(&config::TableOfApplication) -> Option<usize>,
+) -> AHashMap<u32, usize> {
+    let entries = routing.tables_by_application.iter();
+    entries
+        .filter_map(|entry| Some((entry.application, table(entry)?)))
+        .collect()
+}
+
+fn fault(answer: &config::Answer) -> Fault {
+    Fault::new(ResultCode(answer.result_code), answer.message.clone())
+}
+
+// Names that lead nowhere were refused when the configuration was read.
+
+fn peer_rules(routing: &Routing, table: &config::Table) -> Rules<Leads> {
+    let action = |action: &config::Action| match action {
+        config::Action::RouteList(name) => {
+            list_position(routing, name).map_or(Action::Implicit, Action::List)
+        }
+        config::Action::Table(name) => peer_table(routing, name).map_or(Action::Implicit, Action::Table),
+        config::Action::Implicit => Action::Implicit,
+        config::Action::Answer(answer) => Action::Answer(fault(answer)),
+        config::Action::Abandon => Action::Abandon,
+    };
+    let leads = |rule: &config::Rule| Leads {
+        action: action(&rule.action),
+        copy: list_position(routing, &rule.copy_to),
+    };
+    let rules = table
+        .rules
+        .iter()
+        .map(|rule| (rule.priority, &rule.when, leads(rule)));
+    Rules::new(rules.collect())
+}
+
+fn application_rules(config: &Config, table: &config::ApplicationTable) -> Rules<Meets> {
+    let position = |name: &String| config.applications.iter().position(|one| one.name == *name);
+    let meets = |action: &config::ApplicationAction| match action {
+        config::ApplicationAction::Application(name) => {
+            position(name).map_or(Meets::Route, Meets::Application)
+        }
+        config::ApplicationAction::Route => Meets::Route,
+        config::ApplicationAction::Answer(answer) => Meets::Answer(fault(answer)),
+        config::ApplicationAction::Abandon => Meets::Abandon,
+    };
+    let rules = table
+        .rules
+        .iter()
+        .map(|rule| (rule.priority, &rule.when, meets(&rule.action)));
+    Rules::new(rules.collect())
+}
+
+fn trace_point(point: &config::TracePoint) -> TracePoint {
+    TracePoint {
+        peers: point.peers.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        rules: Rules::new(vec![(0, &point.when, ())]),
+    }
+}
+
+fn profile(config: &Config, peer: &config::Peer) -> (Box<str>, Arc<Profile>) {
+    let profile = Profile {
+        table: peer_table(&config.routing, &peer.peer_route_table),
+        application_table: application_table(&config.routing, &peer.application_route_table),
+        priority: peer.priority,
+        ingress: peer.ingress.unwrap_or(config.ingress),
+        untrusted: peer.untrusted,
+        sibling: peer.sibling,
+        answer_timeout: peer.answer_timeout.map(|timeout| timeout.duration()),
+    };
+    (peer.host.to_ascii_lowercase().into(), Arc::new(profile))
+}
