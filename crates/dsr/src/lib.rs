@@ -13,6 +13,7 @@
 //! * [`snapshot`]: a configuration compiled into what workers read. It is swapped as a whole while they run.
 //! * [`registry`]: which neighbours there are and how they stand.
 //! * [`events`]: what can happen, each with its counter; [`metrics`] and [`pages`]: how to look inside.
+//! * `listen` and `peers`: who the router is, where it listens, whom its workers connect to.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! The sockets, peer machines, watchdogs and pending requests are crate `diameter`'s.

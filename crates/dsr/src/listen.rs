@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use diameter::proto::peer::{ApplicationId, Capabilities};
-use diameter::{BoundListener, NodeConfig, Security, Transport};
+use diameter::{BoundListener, NodeConfig, Security};
 
 use crate::config::Config;
 use crate::error::StartError;
@@ -70,7 +70,7 @@ pub(crate) fn bind(
         for wanted in local.listen.iter() {
             let mut address = wanted;
             for mine in &mut listeners {
-                let listener = BoundListener::bind(address, Transport::Tcp)
+                let listener = BoundListener::bind(address, local.transport.driver())
                     .map_err(StartError::io(format!("listening at {address}")))?;
                 // With port 0 the first worker's port is everybody's.
                 address = listener.address();

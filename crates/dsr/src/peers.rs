@@ -77,12 +77,17 @@ impl Known {
 
 /// Whether a changed peer can keep its connection.
 fn same_connection(old: &Peer, new: &Peer) -> bool {
-    old.addresses == new.addresses && old.bind == new.bind && old.tls == new.tls && old.timers == new.timers
+    old.addresses == new.addresses
+        && old.transport == new.transport
+        && old.bind == new.bind
+        && old.tls == new.tls
+        && old.timers == new.timers
 }
 
 pub(crate) fn peer_config(peer: &Peer) -> Result<PeerConfig, String> {
     let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
     made.bind = peer.bind;
+    made.transport = peer.transport.driver();
     made.settings = peer.timers.driver();
     if let Some(files) = &peer.tls {
         made.security = Security::Tls(files.load()?);

@@ -15,7 +15,9 @@ pub use exceptions::{AnswerRule, Exception, Exceptions};
 pub use hiding::{HiddenHost, TopologyHiding};
 pub use nodes::{LocalNode, NodeLimits, TlsFiles};
 pub use overload::{ClassDiscard, Colour, Overload, OverloadLevel, Policy, Thresholds};
-pub use peers::{DuplicatePolicy, DynamicPeers, Ingress, Peer, ThrottleGroup, ThrottleLevel, Timers};
+pub use peers::{
+    DuplicatePolicy, DynamicPeers, Ingress, Peer, ThrottleGroup, ThrottleLevel, Timers, TransportKind,
+};
 pub use routing::{Group, Member, Reroute, RouteList, Routing, TableOfApplication, Transaction};
 pub use rules::{
     Action, Answer, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, Rule, Table,

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Period, Validate};
 
+use super::TransportKind;
+
 /// An identity of the router.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -19,6 +21,8 @@ pub struct LocalNode {
     pub realm: String,
     /// Where it accepts connections; empty: it only connects.
     pub listen: Listen,
+    /// What carries the connections it accepts.
+    pub transport: TransportKind,
     /// Host-IP-Address in CER and CEA; empty: the address of each connection.
     pub addresses: Vec<IpAddr>,
     /// Application ids to announce; empty: the relay application (RFC 6733 §2.4), which stands for all.
@@ -37,6 +41,7 @@ impl Default for LocalNode {
             host: "dsr.signalbox.example".to_owned(),
             realm: "signalbox.example".to_owned(),
             listen: Listen::local(3868),
+            transport: TransportKind::default(),
             addresses: Vec::new(),
             applications: Vec::new(),
             product: "Signalbox DSR".to_owned(),
@@ -56,6 +61,11 @@ pub(crate) fn is_identity(name: &str) -> bool {
 
 impl Validate for LocalNode {
     fn validate(&self, faults: &mut Faults) {
+        if self.tls.is_some() && self.transport == TransportKind::Sctp {
+            faults
+                .at("tls")
+                .say("is not there over SCTP", "transport: tcp, or no tls");
+        }
         for (key, value) in [("host", &self.host), ("realm", &self.realm)] {
             if !is_identity(value) {
                 faults.at(key).say(

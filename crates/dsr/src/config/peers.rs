@@ -23,6 +23,8 @@ pub struct Peer {
     /// Our address when connecting; absent: the system's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bind: Option<IpAddr>,
+    /// What carries the connection.
+    pub transport: TransportKind,
     /// Names of the local nodes that have a connection with it, one each; empty: the first local node.
     pub local_nodes: Vec<String>,
     /// The message processor on which its connections live; absent: spread evenly.
@@ -100,6 +102,26 @@ pub struct ThrottleLevel {
     /// Requests less important than this DRMP priority are not sent to the group.
     #[schemars(range(min = 0, max = 15))]
     pub priority: u8,
+}
+
+/// What carries a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TransportKind {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// SCTP of the system's kernel; where it has none, connecting and listening fail and say so.
+    Sctp,
+}
+
+impl TransportKind {
+    pub(crate) const fn driver(self) -> diameter::Transport {
+        match self {
+            Self::Tcp => diameter::Transport::Tcp,
+            Self::Sctp => diameter::Transport::Sctp,
+        }
+    }
 }
 
 impl PartialEq for TlsFiles {

@@ -8,5 +8,6 @@ mod load;
 mod overload;
 mod relay;
 mod routing;
+mod security;
 mod support;
 mod watching;
