@@ -12,7 +12,7 @@ telemetry::declare! {
     counter CONSUMERS = "signalbox_scp_consumer_requests_total" ["consumer"]: "Requests that came, by consumer.";
     counter ATTEMPTS = "signalbox_scp_attempts_total" ["producer", "outcome"]: "Requests sent to producers, by how they ended: 1xx to 5xx, connect, timeout, reset, other.";
     counter REROUTES = "signalbox_scp_reroutes_total" ["service"]: "Attempts at another producer after one had failed.";
-    counter REFUSED = "signalbox_scp_refused_total" ["reason"]: "Requests that this SCP refused, by reason.";
+    counter REFUSED = "signalbox_scp_refused_total" ["reason"]: "Requests that this SCP refused or could not serve, by reason.";
     counter DISCOVERIES = "signalbox_scp_discoveries_total" ["outcome"]: "Delegated discoveries: cached, waited for another's answer, asked, local, empty, failed.";
     counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, oci.";
     counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages that a mediation rule was applied to.";
@@ -32,7 +32,7 @@ pub(crate) struct Metrics {
     pub(crate) attempts: Family<Counter>,
     pub(crate) reroutes: Family<Counter>,
     pub(crate) producer_time: Family<Histogram>,
-    pub(crate) refused: Family<Counter>,
+    pub(crate) refused: crate::protection::Refusals,
     pub(crate) nrf_failures: Counter,
     pub(crate) discovery_hit: Counter,
     pub(crate) discovery_waited: Counter,
@@ -65,7 +65,7 @@ impl Metrics {
             attempts: registry.counters(&ATTEMPTS),
             reroutes: registry.counters(&REROUTES),
             producer_time: registry.histograms(&PRODUCER_TIME),
-            refused: registry.counters(&REFUSED),
+            refused: crate::protection::Refusals::new(registry),
             nrf_failures: registry.counter(&NRF_FAILURES),
             discovery_hit: discoveries.get(&["cached"]),
             discovery_waited: discoveries.get(&["waited"]),

@@ -10,7 +10,7 @@ pub use discovery::{Discovery, Order};
 pub use feed::{Feed, FeedPoint, PartitionSelection, SecurityProtocol};
 pub use nrf::{AuditMode, Nrf};
 pub use protection::{
-    ConsumerKey, ConsumerRate, OverloadStep, Priorities, PriorityRule, ProducerRate, Protection,
+    ConsumerKey, ConsumerRate, ErrorProfile, OverloadStep, Priorities, PriorityRule, ProducerRate, Protection,
 };
 pub use security::{
     AccessRule, AssertionKey, AssertionMode, Assertions, Security, TokenLevel, TokenUse, Tokens,

@@ -1,9 +1,11 @@
 //! Limits, overload and priorities.
 
+use std::collections::BTreeMap;
+
 use overload::{BreakerSettings, CongestionLevels, Level, OutlierSettings, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Percent, Validate};
+use settings::{Faults, Percent, Period, Validate};
 
 /// By what a consumer is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -12,6 +14,10 @@ pub enum ConsumerKey {
     /// The value of `User-Agent` (TS 29.500 §5.2.2.2: NF type, perhaps with instance id or FQDN).
     #[default]
     UserAgent,
+    /// The first DNS name or URI of its TLS certificate.
+    TlsName,
+    /// The NF instance id that its client credentials assertion proves (`security.assertions`).
+    AssertionSubject,
     /// Its IP address.
     Address,
 }
@@ -20,7 +26,7 @@ pub enum ConsumerKey {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ConsumerRate {
-    /// The consumer as `consumerKey` knows it; `*`: each consumer without a rate of its own.
+    /// The consumer as `consumerKeys` know it; `*`: each consumer without a rate of its own.
     pub consumer: String,
     /// Requests that are let in.
     pub rate: Rate,
@@ -88,13 +94,30 @@ impl Default for Priorities {
     }
 }
 
+/// What the consumer is told; what is absent is as it would be without.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct ErrorProfile {
+    /// HTTP status.
+    #[schemars(range(min = 400, max = 599))]
+    pub status: Option<u16>,
+    /// `cause` of the problem details; empty: none.
+    pub cause: Option<String>,
+    /// `title`; empty: none.
+    pub title: Option<String>,
+    /// `detail`; empty: none.
+    pub detail: Option<String>,
+    /// `Retry-After`, in whole seconds; 0: none.
+    pub retry_after: Option<Period>,
+}
+
 /// What keeps this SCP and the producers behind it from harm. All of it is on by default but the rates, which
 /// are nobody's until somebody sets them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Protection {
-    /// By what consumers are told apart.
-    pub consumer_key: ConsumerKey,
+    /// By what consumers are told apart: by the first of these that a request has.
+    pub consumer_keys: Vec<ConsumerKey>,
     /// Consumers that are told apart at most, per worker; further ones share one account.
     pub max_consumers: usize,
     /// Rates of consumers; what exceeds them is answered 429.
@@ -113,23 +136,39 @@ pub struct Protection {
     pub use_lci: bool,
     /// Whether answers carry the load of this SCP (`3gpp-Sbi-Lci` with the scope of the SCP).
     pub convey_own_lci: bool,
-    /// What a load of this SCP means; rising.
+    /// How often the load that is conveyed is brought up to date.
+    pub own_lci_interval: Period,
+    /// A change by so many percent points is conveyed at once.
+    pub own_lci_change: u8,
+    /// Whether answers tell that this SCP is overloaded, and by how much its consumers are to send less
+    /// (`3gpp-Sbi-Oci` with the scope of the SCP).
+    pub convey_own_oci: bool,
+    /// How long an overload that is told holds, unless it is told anew.
+    pub own_oci_validity: Period,
+    /// Processor time of a worker, in percent of its core, above which requests are discarded until it is
+    /// there again, the least important first. Absent: only `overload` discards.
+    pub target_load: Option<Percent>,
+    /// Loads at which a fixed share is discarded; rising.
     pub overload: Vec<OverloadStep>,
-    /// Requests of this priority and more important ones are never discarded.
+    /// Requests that may be under way, per worker; 0: any number. The last quarter is for those of higher
+    /// priority, more of it the higher it is.
+    pub max_in_flight: u32,
+    /// Requests more important than this priority are never discarded; 0: any may be.
     #[schemars(range(max = 31))]
     pub spare_priority: u8,
+    /// What consumers are told of requests that are refused or cannot be served, by reason: `assertion`,
+    /// `circuitOpen`, `egressRate`, `ejected`, `forbidden`, `header`, `hops`, `inFlight`, `ingressRate`,
+    /// `loop`, `mediation`, `noProducer`, `outstanding`, `overflow`, `overload`, `producerOverload`, `target`,
+    /// `timeout`, `token`, `unreachable`, `unsendable`.
+    pub error_profiles: BTreeMap<String, ErrorProfile>,
     /// Message priorities.
     pub priorities: Priorities,
 }
 
 impl Default for Protection {
     fn default() -> Self {
-        let step = |name, set, clear, discard| OverloadStep {
-            level: Level::new(name, set, clear),
-            discard: Percent::new(discard),
-        };
         Self {
-            consumer_key: ConsumerKey::default(),
+            consumer_keys: vec![ConsumerKey::default()],
             max_consumers: 10_000,
             ingress: Vec::new(),
             egress: Vec::new(),
@@ -139,12 +178,15 @@ impl Default for Protection {
             honour_oci: true,
             use_lci: true,
             convey_own_lci: false,
-            overload: vec![
-                step("minor", 92.0, 85.0, 10.0),
-                step("major", 96.0, 90.0, 30.0),
-                step("critical", 98.5, 94.0, 60.0),
-            ],
+            own_lci_interval: Period::from_secs(5),
+            own_lci_change: 5,
+            convey_own_oci: false,
+            own_oci_validity: Period::from_secs(15),
+            target_load: Some(Percent::new(95.0)),
+            overload: Vec::new(),
+            max_in_flight: 20_000,
             spare_priority: 0,
+            error_profiles: BTreeMap::new(),
             priorities: Priorities::default(),
         }
     }
@@ -176,6 +218,19 @@ impl Validate for Protection {
                     .at(format!("priorities.rules[{i}].priority"))
                     .say("is out of range", "0 to 31");
             }
+        }
+        for reason in self.error_profiles.keys() {
+            if !crate::protection::REASONS.contains(&reason.as_str()) {
+                faults.at(format!("errorProfiles.{reason}")).say(
+                    "is no reason",
+                    format!("one of {}", crate::protection::REASONS.join(", ")),
+                );
+            }
+        }
+        if self.consumer_keys.is_empty() {
+            faults
+                .at("consumerKeys")
+                .say("is empty", "at least one, such as userAgent");
         }
         if self.max_consumers == 0 {
             faults.at("maxConsumers").say("is 0", "at least 1");

@@ -147,7 +147,10 @@ impl Pump {
                     }
                 }
             }
-            if ways.sink.partitions() > 0 {
+            if ways.sink.partitions() == 0 || ways.resumes.get().is_some() {
+                // What waited for brokers that have failed is not kept for others.
+                self.abandon(&mut batches, &ways);
+            } else {
                 self.fill(&mut batches, &mut turn, &source, &ways).await;
                 self.flush(&mut batches, &ways, stopping);
             }
@@ -162,6 +165,16 @@ impl Pump {
             }
         };
         let _ = tokio::time::timeout(patience, all_done).await;
+        self.abandon(&mut batches, &ways);
+    }
+
+    /// Drops what is in batches.
+    fn abandon<S: Sink>(&self, batches: &mut [Batch], ways: &Rc<Ways<S>>) {
+        for batch in batches {
+            let gone = std::mem::take(batch);
+            self.shared.counts.failed.add(gone.records.len() as u64);
+            ways.release(&gone.held);
+        }
     }
 
     fn anything_waits(&self) -> bool {

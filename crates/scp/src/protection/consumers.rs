@@ -51,15 +51,37 @@ impl Consumers {
         }
     }
 
-    /// Who has sent a request.
-    pub(crate) fn of(&self, request: &Request) -> Rc<Consumer> {
-        match self.settings.consumer_key {
-            ConsumerKey::UserAgent => {
-                let agent = request.headers().get(USER_AGENT);
-                self.named(agent.map_or(b"unknown", |agent| agent.as_bytes()))
+    /// Whether an assertion must be checked before a consumer is known.
+    pub(crate) fn need_assertion(&self) -> bool {
+        self.settings
+            .consumer_keys
+            .contains(&ConsumerKey::AssertionSubject)
+    }
+
+    /// Who has sent a request; `subject` is the NF instance id that its assertion has proved.
+    pub(crate) fn of(&self, request: &Request, subject: Option<&str>) -> Rc<Consumer> {
+        for key in &self.settings.consumer_keys {
+            match key {
+                ConsumerKey::UserAgent => {
+                    if let Some(agent) = request.headers().get(USER_AGENT) {
+                        return self.named(agent.as_bytes());
+                    }
+                }
+                ConsumerKey::TlsName => {
+                    let names = request.peer.tls.as_ref().map(|tls| &tls.names);
+                    if let Some(name) = names.and_then(|names| names.first()) {
+                        return self.named(name.as_bytes());
+                    }
+                }
+                ConsumerKey::AssertionSubject => {
+                    if let Some(subject) = subject {
+                        return self.named(subject.as_bytes());
+                    }
+                }
+                ConsumerKey::Address => return self.named(request.peer.addr.ip().to_string().as_bytes()),
             }
-            ConsumerKey::Address => self.named(request.peer.addr.ip().to_string().as_bytes()),
         }
+        self.named(b"unknown")
     }
 
     fn named(&self, name: &[u8]) -> Rc<Consumer> {

@@ -5,11 +5,15 @@
 //! is looked up once; what follows are a few additions.
 
 mod consumers;
+mod failures;
 mod load;
+mod own;
 mod producers;
 mod rate;
 
 pub(crate) use consumers::{Consumer, Consumers};
+pub(crate) use failures::{REASONS, Refusals, respond};
 pub(crate) use load::{INTERVAL, Load};
-pub(crate) use producers::{Ended, Peer, Peers};
+pub(crate) use own::Own;
+pub(crate) use producers::{Ended, Held, Peer, Peers};
 pub(crate) use rate::Rates;

@@ -49,6 +49,21 @@ struct Reduction {
     share: f64,
 }
 
+/// Why nothing is sent to a producer now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It fails, and is left alone for a while.
+    Ejected,
+    /// Too many requests are outstanding there.
+    Outstanding,
+    /// It has told that it is overloaded.
+    Overloaded,
+    /// Its rate is reached.
+    Rate,
+    /// Its circuit is open.
+    Open,
+}
+
 /// How an attempt has ended.
 pub(crate) enum Ended<'a> {
     /// The producer answered.
@@ -111,30 +126,32 @@ impl Peers {
     }
 
     /// Whether a request may be sent to the producer now. If so, [`Peers::ended`] must follow.
-    pub(crate) fn may_send(&self, peer: &Peer, priority: u8, now: Instant) -> bool {
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(crate) fn may_send(&self, peer: &Peer, priority: u8, now: Instant) -> Result<(), Held> {
         let metrics = &self.metrics;
+        let held = |counter: &telemetry::Counter, why| {
+            counter.inc();
+            Err(why)
+        };
         if self.is_ejected(peer, now) {
-            metrics.over_ejected.inc();
-            return false;
+            return held(&metrics.over_ejected, Held::Ejected);
         }
         if peer.outstanding.get() >= peer.most_outstanding {
-            metrics.over_outstanding.inc();
-            return false;
+            return held(&metrics.over_outstanding, Held::Outstanding);
         }
         if self.settings.honour_oci && peer.sheds(priority, self.settings.spare_priority, now) {
-            metrics.over_oci.inc();
-            return false;
+            return held(&metrics.over_oci, Held::Overloaded);
         }
         if peer.rate.as_ref().is_some_and(|rate| !rate.allow(now)) {
-            metrics.over_rate.inc();
-            return false;
+            return held(&metrics.over_rate, Held::Rate);
         }
         if peer.troubled.get() && !peer.breaker.borrow_mut().allow(now) {
-            metrics.over_open.inc();
-            return false;
+            return held(&metrics.over_open, Held::Open);
         }
         peer.outstanding.set(peer.outstanding.get() + 1);
-        true
+        Ok(())
     }
 
     /// A request that was let through was not waited for to its end.
@@ -297,12 +314,12 @@ mod tests {
         let (failed, fine) = (StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK);
         let none = HeaderMap::new();
         for _ in 0..3 {
-            assert!(peers.may_send(&peer, 24, now));
+            assert!(peers.may_send(&peer, 24, now).is_ok());
             peers.ended(&peer, &Ended::Answered(failed, &none), now);
         }
-        assert!(!peers.may_send(&peer, 24, now));
+        assert!(!peers.may_send(&peer, 24, now).is_ok());
         let later = now + Duration::from_secs(31);
-        assert!(peers.may_send(&peer, 24, later));
+        assert!(peers.may_send(&peer, 24, later).is_ok());
         peers.ended(&peer, &Ended::Answered(fine, &none), later);
         assert!(!peer.troubled.get());
         assert_eq!(peer.outstanding.get(), 0);
@@ -316,10 +333,10 @@ mod tests {
         });
         let now = Instant::now();
         let peer = peer(&peers, now);
-        assert!(peers.may_send(&peer, 24, now) && peers.may_send(&peer, 24, now));
-        assert!(!peers.may_send(&peer, 24, now));
+        assert!(peers.may_send(&peer, 24, now).is_ok() && peers.may_send(&peer, 24, now).is_ok());
+        assert!(!peers.may_send(&peer, 24, now).is_ok());
         peers.abandoned(&peer);
-        assert!(peers.may_send(&peer, 24, now));
+        assert!(peers.may_send(&peer, 24, now).is_ok());
     }
 
     #[test]
@@ -334,13 +351,13 @@ mod tests {
         let oci = "Timestamp: \"Tue, 04 Feb 2020 08:49:37 GMT\"; Period-of-Validity: 75s; \
                    Overload-Reduction-Metric: 50%; NF-Instance: 54804518-4191-46b3-955c-ac631f953ed8";
         headers.insert(names::OCI, HeaderValue::from_static(oci));
-        assert!(peers.may_send(&peer, 24, now));
+        assert!(peers.may_send(&peer, 24, now).is_ok());
         peers.ended(&peer, &Ended::Answered(StatusCode::OK, &headers), now);
         assert_eq!(peer.overloaded.get().map(|told| told.share), Some(0.5));
         let mut passed = [0; 2];
         for _ in 0..1_000 {
             for (at, priority) in [(0, 24), (1, 3)] {
-                if peers.may_send(&peer, priority, now) {
+                if peers.may_send(&peer, priority, now).is_ok() {
                     passed[at] += 1;
                     peers.ended(&peer, &Ended::Answered(StatusCode::OK, &HeaderMap::new()), now);
                 }
@@ -348,6 +365,6 @@ mod tests {
         }
         assert_eq!(passed, [500, 1_000]);
         let later = now + Duration::from_secs(76);
-        assert!((0..100).all(|_| peers.may_send(&peer, 24, later)));
+        assert!((0..100).all(|_| peers.may_send(&peer, 24, later).is_ok()));
     }
 }

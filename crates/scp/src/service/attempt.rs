@@ -18,7 +18,7 @@ use super::outgoing::Outgoing;
 use super::route::{Plan, Target, has_passed};
 use super::worker::{Admitted, Worker};
 use crate::events::ServiceMetrics;
-use crate::protection::{Ended, Peer};
+use crate::protection::{Ended, Held, Peer};
 use crate::routing::{Attempt, Budget, Failure, ServicePolicy, StagePolicy, Verdict};
 use crate::target;
 
@@ -109,7 +109,17 @@ struct Relay<'a> {
     /// Who has been tried, by `host:port`.
     tried: SmallVec<[Arc<str>; 4]>,
     /// What the consumer gets if nothing better comes.
-    answer: Option<Response>,
+    answer: Option<Answer>,
+}
+
+/// What stands in for a better answer. A refusal is made, and counted, only when nothing better has come.
+enum Answer {
+    /// A producer's.
+    Of(Response),
+    /// Nothing could be sent to a producer.
+    Held(Held),
+    /// A producer may not be used, and why.
+    Forbidden(&'static str),
 }
 
 /// What an attempt came to.
@@ -159,8 +169,7 @@ impl Relay<'_> {
     async fn attempt(&mut self, target: &Rc<Target>) -> Next {
         let worker = self.worker;
         if let Err(why) = worker.allowed(target, self.caller, self.outgoing.service()) {
-            let problem = Problem::new(Cause::Forbidden).detail(why);
-            self.answer = Some(worker.refuse("forbidden", problem));
+            self.answer = Some(Answer::Forbidden(why));
             return Next::Again;
         }
         let delegated = self.plan.discovered;
@@ -172,8 +181,8 @@ impl Relay<'_> {
             Err(problem) => return Next::Done(worker.refuse("token", problem)),
         };
         let now = Instant::now();
-        if !worker.peers.may_send(&target.peer, self.priority, now) {
-            return self.passed_over();
+        if let Err(held) = worker.peers.may_send(&target.peer, self.priority, now) {
+            return self.passed_over(held);
         }
         let in_flight = InFlight {
             worker,
@@ -181,7 +190,7 @@ impl Relay<'_> {
             ended: false,
         };
         let Some(patience) = self.budget.take(self.policy, now) else {
-            return Next::Done(self.answer.take().unwrap_or_else(|| worker.timed_out()));
+            return Next::Done(self.best().unwrap_or_else(|| worker.timed_out()));
         };
         let last = self.policy.attempts <= 1 || self.stage.reroute.reach().is_none();
         let retried = self.tried.len() > 1;
@@ -219,18 +228,12 @@ impl Relay<'_> {
     }
 
     /// A producer that nothing may be sent to now: another one, if one may be chosen.
-    fn passed_over(&mut self) -> Next {
-        let problem = Problem::new(Cause::NfCongestion)
-            .detail("the producer is left alone: it fails, is overloaded, or its rate is reached");
-        self.answer
-            .get_or_insert_with(|| self.worker.refuse("heldBack", problem));
+    fn passed_over(&mut self, held: Held) -> Next {
+        self.answer.get_or_insert(Answer::Held(held));
         match (self.stage.reroute.reach(), self.plan.discovered) {
             (Some(farthest), _) => self.reach = self.reach.max(farthest),
             (None, true) => {}
-            (None, false) => {
-                let answer = self.answer.take();
-                return Next::Done(answer.unwrap_or_default());
-            }
+            (None, false) => return Next::Done(self.best().unwrap_or_default()),
         }
         Next::Again
     }
@@ -246,11 +249,11 @@ impl Relay<'_> {
             && let Some(elsewhere) = self.redirected(&response)
         {
             self.plan.first = Some(elsewhere);
-            self.answer = Some(response);
+            self.answer = Some(Answer::Of(response));
             return Next::Again;
         }
         if !status.is_success() && self.another(Failure::Status(status)) {
-            self.answer = Some(response);
+            self.answer = Some(Answer::Of(response));
             return Next::Again;
         }
         if let Err(replaced) = worker.mediate_response(&self.outgoing, &mut response) {
@@ -270,8 +273,7 @@ impl Relay<'_> {
             return Next::Again;
         }
         let worker = self.worker;
-        let unanswered = || worker.unanswered(error, target);
-        Next::Done(self.answer.take().unwrap_or_else(unanswered))
+        Next::Done(self.best().unwrap_or_else(|| worker.unanswered(error, target)))
     }
 
     /// Whether another attempt may follow, and there is somebody to try.
@@ -320,11 +322,23 @@ impl Relay<'_> {
     }
 
     /// Nobody is left: the last answer of a producer is the answer, else what stood in the way.
-    fn nobody(self) -> Response {
+    fn nobody(mut self) -> Response {
         let problem = Problem::new(Cause::TargetNfNotReachable)
             .detail("no producer that may serve the request is left");
-        self.answer
+        self.best()
             .unwrap_or_else(|| self.worker.refuse("noProducer", problem))
+    }
+
+    /// The answer that stands in for a better one.
+    fn best(&mut self) -> Option<Response> {
+        Some(match self.answer.take()? {
+            Answer::Of(response) => response,
+            Answer::Held(held) => self.worker.held_back(held),
+            Answer::Forbidden(why) => {
+                let problem = Problem::new(Cause::Forbidden).detail(why);
+                self.worker.refuse("forbidden", problem)
+            }
+        })
     }
 }
 
@@ -333,6 +347,32 @@ impl Worker {
         let problem =
             Problem::new(Cause::TargetNfTimeout).detail("no producer answered in the time there was");
         self.refuse("timeout", problem)
+    }
+
+    /// The answer when the only producer there is may not be sent to.
+    fn held_back(&self, held: Held) -> Response {
+        let congested = |detail: &str| Problem::new(Cause::NfCongestion).detail(detail);
+        let (reason, problem) = match held {
+            Held::Ejected => (
+                "ejected",
+                congested("the producer fails and is left alone for a while"),
+            ),
+            Held::Open => (
+                "circuitOpen",
+                congested("the producer fails and its circuit is open"),
+            ),
+            Held::Outstanding => (
+                "outstanding",
+                congested("too many requests wait for the producer"),
+            ),
+            Held::Overloaded => ("producerOverload", congested("the producer is overloaded")),
+            Held::Rate => (
+                "egressRate",
+                Problem::with_cause(StatusCode::TOO_MANY_REQUESTS, "NF_CONGESTION_RISK")
+                    .detail("the rate of requests to the producer is reached"),
+            ),
+        };
+        self.refuse_for(reason, problem, Some(1))
     }
 
     /// The answer for a producer that gave none.

@@ -72,19 +72,19 @@ impl Caller {
 }
 
 impl Worker {
-    /// Who has sent a request; its assertion is checked if that is wanted (TS 29.500 §6.7.5).
-    pub(super) fn caller(&self, consumer: Rc<Consumer>, headers: &HeaderMap) -> Result<Caller, Problem> {
+    /// Checks the assertion of a request, if that is wanted (TS 29.500 §6.7.5).
+    pub(super) fn claims(&self, headers: &HeaderMap) -> Result<Option<Rc<Claims>>, Problem> {
         let (mode, identity) = (self.live.config.security.assertions.mode, &self.identity);
         let refuse = |why: &str| {
             Problem::new(Cause::CcaVerificationFailure)
                 .detail("the client credentials assertion is refused")
                 .invalid_param("header 3gpp-Sbi-Client-Credentials", why)
         };
-        let claims = match (mode, headers.get(names::CLIENT_CREDENTIALS)) {
-            (AssertionMode::Ignore, _) | (AssertionMode::Check, None) => None,
+        match (mode, headers.get(names::CLIENT_CREDENTIALS)) {
+            (AssertionMode::Ignore, _) | (AssertionMode::Check, None) => Ok(None),
             (AssertionMode::Require, None) => {
                 identity.missing.inc();
-                return Err(refuse("expected an assertion"));
+                Err(refuse("expected an assertion"))
             }
             (_, Some(value)) => {
                 let checked = match value.to_str() {
@@ -95,18 +95,27 @@ impl Worker {
                     Ok(_) => identity.accepted.inc(),
                     Err(_) => identity.refused.inc(),
                 }
-                Some(checked.map_err(refuse)?)
+                checked.map(Some).map_err(refuse)
             }
-        };
+        }
+    }
+
+    /// Who has sent a request.
+    pub(super) fn caller(
+        &self,
+        consumer: Rc<Consumer>,
+        claims: Option<Rc<Claims>>,
+        headers: &HeaderMap,
+    ) -> Caller {
         let access = &self.live.access;
-        Ok(Caller {
+        Caller {
             asked: match access.is_empty() {
                 true => Asked::default(),
                 false => access.asked(headers),
             },
             consumer,
             claims,
-        })
+        }
     }
 
     /// Whether a consumer may use the target: by the producer's profile, and by rule.

@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
-use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
 use sbi::client::Client;
 use sbi::headers::{MessagePriority, SbiHeader, names};
@@ -25,7 +24,7 @@ use crate::feed::Tap;
 use crate::live::Live;
 use crate::network::Network;
 use crate::peers::{CALLBACK_PATH, Change, Searcher, change_of};
-use crate::protection::{Consumers, Load, Peers};
+use crate::protection::{Consumers, Load, Own, Peers};
 use crate::target::is_own;
 
 /// Path that tells whether the SCP is well (N050 of the NRF's features looks here).
@@ -95,7 +94,10 @@ impl Front {
         loop {
             tick.tick().await;
             let worker = self.current();
-            if let Some(to) = worker.load.sample(Instant::now()) {
+            let now = Instant::now();
+            let changed = worker.load.sample(now);
+            worker.told.update(&worker.load, now);
+            if let Some(to) = changed {
                 tracing::warn!(worker = self.index, level = to, "the overload level has changed");
                 level.set(to as f64);
             }
@@ -122,6 +124,8 @@ pub(super) struct Worker {
     pub(super) peers: Peers,
     consumers: Consumers,
     pub(super) load: Load,
+    /// What answers tell of it.
+    told: Own,
     changes: mpsc::Sender<Change>,
     metrics: Metrics,
     pub(super) own: Arc<[String]>,
@@ -170,6 +174,7 @@ impl Worker {
             ),
             consumers: Consumers::new(protection, metrics, live.rates.clone()),
             load: Load::new(protection),
+            told: Own::new(protection, &config.fqdn),
             changes: parts.changes.clone(),
             metrics: metrics.clone(),
             own: parts.own.clone(),
@@ -237,14 +242,13 @@ impl Worker {
 
     /// Relays what was let in.
     async fn serve(&self, admitted: Admitted) -> Response {
+        let _under_way = UnderWay(&self.load);
         let parent = admitted.request.headers().get(trace::TRACEPARENT);
         let span = trace::begin("scp", "relay", parent.and_then(|value| value.to_str().ok()));
         let metrics = admitted.metrics.clone();
         let mut response = self.relay(admitted, span.as_ref()).await;
         metrics.answered(response.status());
-        if self.live.config.protection.convey_own_lci {
-            self.tell_load(&mut response);
-        }
+        self.told.add_to(response.headers_mut());
         if let Some(mut span) = span {
             span.status(response.status().as_u16());
         }
@@ -254,44 +258,51 @@ impl Worker {
     /// Who sends it, whether it may, and how important it is.
     fn admit(&self, mut request: Request, copies: Option<Rc<Copies>>) -> Result<Admitted, Box<Response>> {
         let now = request.received;
-        let consumer = self.consumers.of(&request);
         let service = crate::target::service_of(request.uri().path());
         let metrics = self.service_metrics(service);
-        let priority = self.priority(service, request.method(), request.headers());
-        if let (priority, true) = priority {
+        let refuse = |reason, problem, wait| {
+            let refused = self.refuse_for(reason, problem, wait);
+            metrics.answered(refused.status());
+            Box::new(refused)
+        };
+        // A signature costs more than all the rest: it is checked last, unless it says who this is.
+        let first = match self.consumers.need_assertion() {
+            true => Some(
+                self.claims(request.headers())
+                    .map_err(|problem| refuse("assertion", problem, None))?,
+            ),
+            false => None,
+        };
+        let subject = first
+            .as_ref()
+            .and_then(|claims| claims.as_ref().map(|claims| claims.sub.as_str()));
+        let consumer = self.consumers.of(&request, subject);
+        let (priority, write) = self.priority(service, request.method(), request.headers());
+        if write {
             let value = HeaderValue::from(u16::from(priority));
             request.head.headers.insert(names::MESSAGE_PRIORITY, value);
         }
-        let priority = priority.0;
         if !consumer.admits(now) {
-            self.metrics.refused.get(&["ingressRate"]).inc();
-            let mut refused = Problem::new(Cause::TooManyRequests)
-                .detail("the rate that this SCP lets in from the consumer is exceeded")
-                .into_response();
-            refused
-                .headers_mut()
-                .insert(RETRY_AFTER, HeaderValue::from(consumer.retry_after(now)));
-            metrics.answered(refused.status());
-            return Err(Box::new(self.signed(refused)));
+            let problem = Problem::with_cause(StatusCode::TOO_MANY_REQUESTS, "NF_CONGESTION_RISK")
+                .detail("the rate that this SCP lets in from the consumer is exceeded");
+            return Err(refuse("ingressRate", problem, Some(consumer.retry_after(now))));
         }
         if self.load.discards(priority) {
-            self.metrics.refused.get(&["overload"]).inc();
-            let refused = Problem::new(Cause::NfCongestion)
-                .detail("discarded under overload of the SCP")
-                .into_response();
-            metrics.answered(refused.status());
-            return Err(Box::new(self.signed(refused)));
+            let problem = Problem::new(Cause::NfCongestion).detail("discarded under overload of the SCP");
+            return Err(refuse("overload", problem, Some(1)));
         }
-        let caller = match self.caller(consumer, request.headers()) {
-            Ok(caller) => caller,
-            Err(problem) => {
-                let refused = self.refuse("assertion", problem);
-                metrics.answered(refused.status());
-                return Err(Box::new(refused));
-            }
+        let claims = match first {
+            Some(claims) => claims,
+            None => self
+                .claims(request.headers())
+                .map_err(|problem| refuse("assertion", problem, None))?,
         };
+        if !self.load.enter(priority) {
+            let problem = Problem::new(Cause::NfCongestion).detail("too many requests are under way");
+            return Err(refuse("inFlight", problem, Some(1)));
+        }
         Ok(Admitted {
-            caller,
+            caller: self.caller(consumer, claims, request.headers()),
             priority,
             metrics,
             request,
@@ -364,8 +375,14 @@ impl Worker {
 
     /// Counts a request that this SCP refuses or cannot serve, and answers it.
     pub(super) fn refuse(&self, reason: &str, problem: Problem) -> Response {
-        self.metrics.refused.get(&[reason]).inc();
-        self.signed(problem.into_response())
+        self.refuse_for(reason, problem, None)
+    }
+
+    /// As [`Worker::refuse`]; another try may do better after `wait` seconds.
+    pub(super) fn refuse_for(&self, reason: &str, problem: Problem, wait: Option<u64>) -> Response {
+        self.metrics.refused.count(reason);
+        let profiles = &self.live.config.protection.error_profiles;
+        self.signed(crate::protection::respond(profiles, reason, problem, wait))
     }
 
     /// An answer of this SCP's own names it (TS 29.500 §6.10.8.1).
@@ -379,17 +396,13 @@ impl Worker {
     pub(super) fn mediated(&self, point: usize) {
         self.metrics.mediated[point].inc();
     }
+}
 
-    /// Adds this SCP's own load (TS 29.500 §6.3.2.3).
-    fn tell_load(&self, response: &mut Response) {
-        let now = time::OffsetDateTime::now_utc();
-        let element = sbi::headers::LciElement {
-            timestamp: now,
-            load: self.load.percent(),
-            scope: sbi::headers::Scope::Scp(self.live.config.fqdn.clone()),
-        };
-        if let Ok(value) = HeaderValue::from_str(&sbi::headers::Lci(vec![element]).to_string()) {
-            response.headers_mut().append(names::LCI, value);
-        }
+/// A request that was let in, until it is answered or its consumer has gone.
+struct UnderWay<'a>(&'a Load);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use overload::Rate;
-use scp::config::{ConsumerRate, PriorityRule, ProducerRate};
+use overload::{Level, Rate};
+use scp::config::{ConsumerRate, ErrorProfile, OverloadStep, PriorityRule, ProducerRate};
 use serde_json::json;
 
-use crate::support::{PATH, Producer, knowing, local};
+use crate::support::{Got, PATH, Producer, knowing, local};
 
 fn slow(burst: u32) -> Rate {
     Rate {
@@ -33,7 +33,7 @@ fn a_consumer_is_held_to_its_rate_and_no_other() {
         for _ in 0..8 {
             let got = scp.get(&producer).await;
             if got.status == StatusCode::TOO_MANY_REQUESTS {
-                assert_eq!(got.cause(), "NF_SERVICE_OVERLOAD");
+                assert_eq!(got.cause(), "NF_CONGESTION_RISK");
                 assert!(got.header("retry-after").parse::<u64>().unwrap() > 0);
             }
             statuses.push(got.status.as_u16());
@@ -63,7 +63,8 @@ fn a_producer_at_its_rate_is_relieved_by_its_set() {
         large.stop();
         tokio::time::sleep(Duration::from_millis(50)).await;
         let got = scp.get(&small).await;
-        assert!(got.status.is_server_error(), "{got:?}");
+        assert_eq!(got.status, StatusCode::TOO_MANY_REQUESTS, "{got:?}");
+        assert_eq!(scp.count("signalbox_scp_refused_total", "egressRate"), 1.0);
     });
 }
 
@@ -217,5 +218,107 @@ fn a_consumer_that_leaves_disturbs_no_other() {
         };
         tokio::join!(others, leavers);
         assert_eq!(failed.get(), 0);
+    });
+}
+
+/// Three times as many as may be under way: the places are filled, and their last quarter by what is important.
+#[test]
+fn more_than_may_be_under_way_costs_the_least_important() {
+    local(async {
+        let producer = Producer::start(1);
+        producer.waits(Duration::from_millis(400));
+        let scp = knowing(&[&producer], |config| {
+            config.protection.max_in_flight = 32;
+            config.protection.error_profiles.insert(
+                "inFlight".into(),
+                ErrorProfile {
+                    status: Some(429),
+                    cause: Some("FULL".into()),
+                    ..ErrorProfile::default()
+                },
+            );
+        });
+        let root = producer.root();
+        let ask = async |priority: &'static str| {
+            let headers = [
+                ("3gpp-sbi-target-apiroot", root.as_str()),
+                ("3gpp-sbi-message-priority", priority),
+            ];
+            scp.ask(Method::GET, PATH, &headers).await
+        };
+        let unimportant = (0..72).map(|_| ask("31"));
+        let important = (0..24).map(|_| ask("0"));
+        let (unimportant, important) = tokio::join!(
+            futures_util::future::join_all(unimportant),
+            futures_util::future::join_all(important)
+        );
+        let served = |all: &[Got]| all.iter().filter(|one| one.status == StatusCode::OK).count();
+        assert_eq!((served(&unimportant), served(&important)), (24, 8));
+        let refused = unimportant
+            .iter()
+            .find(|one| one.status != StatusCode::OK)
+            .unwrap();
+        assert_eq!(
+            (refused.status, refused.cause()),
+            (StatusCode::TOO_MANY_REQUESTS, "FULL")
+        );
+        assert_eq!(refused.header("retry-after"), "1");
+        assert_eq!(refused.header("server"), "SCP-scp1.test");
+        assert_eq!(scp.count("signalbox_scp_refused_total", "inFlight"), 64.0);
+        // All places are free again.
+        producer.waits(Duration::ZERO);
+        assert_eq!(ask("31").await.status, StatusCode::OK);
+    });
+}
+
+#[test]
+fn overload_of_the_scp_discards_the_least_important_and_is_told() {
+    local(async {
+        let producer = Producer::start(1);
+        let scp = knowing(&[&producer], |config| {
+            let protection = &mut config.protection;
+            protection.target_load = None;
+            // A level that holds at any load, once there was some.
+            let mut level = Level::new("always", 0.0001, 0.0);
+            level.abatement = settings::Period::from_secs(600);
+            protection.overload = vec![OverloadStep {
+                level,
+                discard: settings::Percent::new(50.0),
+            }];
+            protection.convey_own_lci = true;
+            protection.convey_own_oci = true;
+        });
+        crate::support::until("it is overloaded", async || {
+            scp.get(&producer).await;
+            scp.count("signalbox_scp_overload_level", "") == 1.0
+        })
+        .await;
+        let root = producer.root();
+        let mut served = [0; 2];
+        for number in 0..2_000 {
+            let important = number % 4 == 0;
+            let headers = [
+                ("3gpp-sbi-target-apiroot", root.as_str()),
+                ("3gpp-sbi-message-priority", if important { "3" } else { "24" }),
+            ];
+            let got = scp.ask(Method::GET, PATH, &headers).await;
+            match got.status {
+                StatusCode::OK => {
+                    served[usize::from(!important)] += 1;
+                    assert!(
+                        got.header("3gpp-sbi-oci")
+                            .contains("Overload-Reduction-Metric: 50%")
+                    );
+                    assert!(got.header("3gpp-sbi-lci").contains("SCP-FQDN: scp1.test"));
+                }
+                status => {
+                    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+                    assert_eq!(got.cause(), "NF_CONGESTION");
+                }
+            }
+        }
+        assert_eq!(served[0], 500, "what is important is served");
+        // Half of all goes, all of it from the other three quarters.
+        assert!((450..=560).contains(&served[1]), "{served:?}");
     });
 }
