@@ -11,12 +11,13 @@ use crate::service::Shared;
 use crate::watch::IndicatorRow;
 
 telemetry::declare! {
-    /// What goes up and down.
-    GAUGES;
+    /// What goes up and down, and how long things take.
+    pub(crate) GAUGES;
     gauge PEERS = "signalbox_dsr_peers" ["state"]: "Peers by state: available, degraded, unavailable.";
     gauge INDICATORS = "signalbox_dsr_indicator" ["number", "name", "about"]: "Indicators by the numbers of the benchmarking guide, averaged over indicators.interval, in the unit that signalbox dsr indicators tells.";
     gauge LEVEL = "signalbox_dsr_congestion_level" ["worker"]: "Congestion level of a message processor: 0 for none, 1 for the first of overload.levels.";
     gauge LOAD = "signalbox_dsr_load_ratio" ["worker"]: "Load of a message processor (dsr.Cpu), as a share of what it can have.";
+    histogram HOLD = "signalbox_dsr_request_seconds" [] in SECONDS: "Time from a request to its answer, as the router sees it, all attempts together.";
     gauge PENDING = "signalbox_dsr_pending_requests" []: "Requests that wait for a peer's answer.";
 }
 

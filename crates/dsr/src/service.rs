@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
@@ -21,9 +20,9 @@ use crate::metrics;
 use crate::pages::{self, PeerRow, RouteRow};
 use crate::peers::{Known, peer_config};
 use crate::registry::{ByHost, Registry};
-use crate::router::{Core, Gauges, Mailbox, Post, Router, posts};
+use crate::router::{Core, Gauges, Mailbox, Post, Router, Tools, posts};
 use crate::snapshot::{Loader, Snapshot};
-use crate::trace::{self, Record};
+use crate::trace;
 use crate::watch::{IndicatorRow, Indicators, run as run_control};
 
 /// The keys of the configuration that change while a router runs.
@@ -121,6 +120,13 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         loader: Mutex::new(loader),
     });
     let (tracer, records) = std::sync::mpsc::sync_channel(trace::QUEUE);
+    let registry = metrics::register(&Arc::downgrade(&shared));
+    let tools = Tools {
+        gauges: shared.gauges.clone(),
+        hold: registry.histogram(&metrics::HOLD),
+        tracer,
+    };
+    let hold = tools.hold.clone();
     let mut seats: Vec<Vec<Seat>> = (0..count).map(|_| Vec::new()).collect();
     for _ in &config.local_nodes {
         for (seats, seat) in seats.iter_mut().zip(Directory::seats(count)) {
@@ -153,21 +159,20 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         &shutdown,
         move |context: WorkerContext| {
             let place = places.lock()[context.index].take();
-            let (shared, parts, tracer) = (for_workers.clone(), parts.clone(), tracer.clone());
+            let (shared, parts, tools) = (for_workers.clone(), parts.clone(), tools.clone());
             async move {
                 let place = place.ok_or_else(|| std::io::Error::other("a worker was started twice"))?;
-                run(context, shared, parts, place, tracer).await
+                run(context, shared, parts, place, tools).await
             }
         },
     )
     .map_err(StartError::io("starting the workers"))?;
-    let registry = metrics::register(&Arc::downgrade(&shared));
     let alarms = Alarms::new(&registry);
     let control = std::thread::Builder::new()
         .name("dsr-control".to_owned())
         .spawn({
             let (seen, alarms, shutdown) = (Arc::downgrade(&shared), alarms.clone(), shutdown.clone());
-            move || run_control(&seen, &alarms, &records, &shutdown)
+            move || run_control(&seen, &alarms, &records, hold, &shutdown)
         })
         .map_err(StartError::io("starting the control thread"))?;
     Ok(Running {
@@ -197,7 +202,7 @@ async fn run(
     shared: Arc<Shared>,
     parts: Parts,
     place: Place,
-    tracer: SyncSender<Record>,
+    tools: Tools,
 ) -> std::io::Result<()> {
     let mut snapshots = shared.snapshot.subscribe();
     let first = snapshots.borrow_and_update().clone();
@@ -209,7 +214,7 @@ async fn run(
         shared.registry.clone(),
         place.post,
         shared.counters[context.index].clone(),
-        (shared.gauges.clone(), tracer),
+        tools,
         seed,
     );
     let nodes: Vec<Node<Router>> = parts

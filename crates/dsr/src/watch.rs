@@ -1,12 +1,13 @@
 //! The control thread: indicators become alarms, traces become files, changed files of ranges are read again.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Serialize;
-use telemetry::{AlarmKind, Alarms, Severity};
+use telemetry::{AlarmKind, Alarms, Histogram, Severity};
 use worker::Shutdown;
 
 use crate::events::Event;
@@ -37,6 +38,7 @@ alarms! {
     MESSAGE_SIZE = 10133 "RxMsgSizeAvg" Minor: "Messages are larger on average than the router was planned for.";
     MP_CPU = 10204 "MpCPUAvg" Minor: "A message processor is busier than its planning allows: consider another one.";
     CONNECTION_MPS = 10500 "RxConnAvgMPS" Minor: "A connection carries much of what it may: configure additional connections.";
+    HOLD = 10502 "Transaction Hold Time" Minor: "Requests wait long for their answers: peers or links are slow.";
     TRAFFIC = 10501 "MP Message Rate" Minor: "A message processor handles much of what its profile is planned for.";
     PEER = 22051 "Peer Unavailable" Critical: "All connections to the peer are down.";
     CONNECTION = 22101 "Connection Unavailable" Major: "The connection cannot be used for requests and answers.";
@@ -50,7 +52,7 @@ alarms! {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IndicatorRow {
-    /// Its number; 0 where it has none.
+    /// Its number.
     pub id: u32,
     /// Its name.
     pub name: &'static str,
@@ -73,12 +75,24 @@ struct Sample {
     connections: Vec<(String, u64)>,
     cpu: Vec<f64>,
     system: Option<(u64, u64)>,
+    /// Answered requests and their time in nanoseconds.
+    hold: (u64, u64),
 }
 
 /// Runs until the router ends.
-pub(crate) fn run(shared: &Weak<Shared>, alarms: &Alarms, records: &Receiver<Record>, shutdown: &Shutdown) {
+pub(crate) fn run(
+    shared: &Weak<Shared>,
+    alarms: &Alarms,
+    records: &Receiver<Record>,
+    hold: Histogram,
+    shutdown: &Shutdown,
+) {
     let mut writer = Writer::default();
-    let mut watch = Watch::default();
+    let mut watch = Watch {
+        samples: VecDeque::new(),
+        connections: Vec::new(),
+        hold,
+    };
     let mut next = Instant::now();
     loop {
         let record = records.recv_timeout(WAIT);
@@ -108,11 +122,12 @@ pub(crate) fn run(shared: &Weak<Shared>, alarms: &Alarms, records: &Receiver<Rec
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Watch {
     /// Samples of the last interval, the oldest first.
-    samples: std::collections::VecDeque<Sample>,
+    samples: VecDeque<Sample>,
     connections: Vec<String>,
+    hold: Histogram,
 }
 
 /// Of two samples.
@@ -132,7 +147,8 @@ impl Between<'_> {
 impl Watch {
     fn look(&mut self, shared: &Shared, alarms: &Alarms, now: Instant) {
         let interval = shared.snapshot.borrow().config.indicators.interval.duration();
-        let sample = sample(shared, now);
+        let mut sample = sample(shared, now);
+        sample.hold = (self.hold.count(), self.hold.sum());
         self.samples.push_back(sample);
         while self.samples.len() > 2
             && self
@@ -231,6 +247,7 @@ fn sample(shared: &Shared, now: Instant) -> Sample {
         connections,
         cpu: shared.gauges.iter().map(crate::router::Gauges::cpu).collect(),
         system: system_cpu(),
+        hold: (0, 0),
     }
 }
 
@@ -270,23 +287,15 @@ fn indicate(
     shared: &Shared,
     alarms: &Alarms,
     between: &Between<'_>,
-    samples: &std::collections::VecDeque<Sample>,
+    samples: &VecDeque<Sample>,
 ) -> Vec<IndicatorRow> {
     let snapshot = shared.snapshot.borrow().clone();
     let (settings, overload) = (&snapshot.config.indicators, &snapshot.config.overload);
     let mut rows = Vec::new();
     let mut row = |kind: &AlarmKind, instance: &str, value: f64, unit: &'static str| {
         rows.push(IndicatorRow {
-            id: if kind.number == TRAFFIC.number {
-                0
-            } else {
-                kind.number
-            },
-            name: if kind.number == TRAFFIC.number {
-                "MPS"
-            } else {
-                kind.name
-            },
+            id: kind.number,
+            name: kind.name,
             instance: instance.to_owned(),
             value,
             unit,
@@ -320,6 +329,16 @@ fn indicate(
         "dsr",
         above(size, settings.message_size.bytes() as f64, "bytes"),
     );
+    let answered = between.new.hold.0.saturating_sub(between.old.hold.0);
+    let waited = between.new.hold.1.saturating_sub(between.old.hold.1) as f64 / 1e6;
+    let hold = if answered > 0 {
+        waited / answered as f64
+    } else {
+        0.0
+    };
+    row(&HOLD, "dsr", hold, "milliseconds");
+    let longest = settings.hold_time.as_millis() as f64;
+    alarms.set(&HOLD, "dsr", above(hold, longest, "milliseconds"));
     for (instance, count) in &between.new.connections {
         let before = between
             .old

@@ -27,6 +27,8 @@ pub struct Indicators {
     pub connection_major: Percent,
     /// Messages per second of a message processor, minor above this share of its profile.
     pub traffic_minor: Percent,
+    /// Average time from a request to its answer, minor above this; 0s: never.
+    pub hold_time: Period,
     /// 31052 CPU_UtilPct_Average of the machine, minor above this.
     pub system_cpu: Percent,
     /// 31056 RAM_UtilPct_Average of the machine, minor above this.
@@ -43,6 +45,7 @@ impl Default for Indicators {
             connection_minor: Percent::new(50.0),
             connection_major: Percent::new(80.0),
             traffic_minor: Percent::new(60.0),
+            hold_time: Period::from_secs(1),
             system_cpu: Percent::new(60.0),
             system_memory: Percent::new(80.0),
         }

@@ -58,13 +58,16 @@ impl Core {
             Some(original) => Hiding::answer_in(&message, original.message()).unwrap_or(message),
             None => message,
         };
-        let origin = transit.origin;
+        let (origin, since) = (transit.origin, transit.since);
         let gone = match (liking, kept) {
             (Liking::Elsewhere, Some(kept)) => self.try_again(kept, CommandFlags::default(), transit).is_ok(),
             (Liking::Redirect, Some(kept)) => self.redirect(kept, transit, &message).is_ok(),
             _ => false,
         };
         if !gone {
+            self.tools
+                .hold
+                .observe(self.now().saturating_duration_since(since));
             self.deliver(origin, message);
         }
     }

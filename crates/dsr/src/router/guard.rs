@@ -78,7 +78,7 @@ impl Core {
     /// What this worker tells of its load.
     pub(super) fn gauges(&self) -> &Gauges {
         // There is one for each worker.
-        &self.gauges[self.worker]
+        &self.tools.gauges[self.worker]
     }
 
     /// Looks at the load, until the worker ends.
@@ -125,6 +125,7 @@ impl Core {
     pub(super) fn place(&self) -> Option<usize> {
         let mine = self.gauges();
         let free = self
+            .tools
             .gauges
             .iter()
             .enumerate()
@@ -205,7 +206,7 @@ impl Core {
             to,
             message,
         };
-        self.count(match self.tracer.try_send(record) {
+        self.count(match self.tools.tracer.try_send(record) {
             Ok(()) => Event::Traced,
             Err(_) => Event::TraceLost,
         });

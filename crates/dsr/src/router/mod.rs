@@ -38,6 +38,7 @@ use diameter::proto::peer::{DownReason, Health};
 use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, Origin as Names, ResultCode};
 use diameter::{Application, Connection, ConnectionId, Kept, Node, NodeEvent, PeerUp, Unanswered};
 use smallvec::SmallVec;
+use telemetry::Histogram;
 
 use crate::config::{AnswerRule, Exception};
 use crate::congestion::Congestion;
@@ -79,8 +80,18 @@ pub struct Core {
     random: Cell<u64>,
     congestion: RefCell<Congestion>,
     throttles: RefCell<Vec<Throttle>>,
-    gauges: Arc<Vec<Gauges>>,
-    tracer: SyncSender<Record>,
+    tools: Tools,
+}
+
+/// What a worker is given to tell what it does.
+#[derive(Clone, Debug)]
+pub(crate) struct Tools {
+    /// One per worker.
+    pub(crate) gauges: Arc<Vec<Gauges>>,
+    /// Time from request to answer.
+    pub(crate) hold: Histogram,
+    /// Who writes traces.
+    pub(crate) tracer: SyncSender<Record>,
 }
 
 /// Something true of a request, remembered where its answer goes.
@@ -128,6 +139,8 @@ pub(crate) struct Origin {
 #[derive(Debug)]
 pub struct Transit {
     origin: Origin,
+    /// When it came.
+    since: Instant,
     /// When it is given up.
     until: Instant,
     /// Hops it was sent to, or would have been.
@@ -159,7 +172,7 @@ impl Core {
         registry: Arc<Registry>,
         post: Post,
         counters: Arc<Counters>,
-        (gauges, tracer): (Arc<Vec<Gauges>>, SyncSender<Record>),
+        tools: Tools,
         seed: u64,
     ) -> Rc<Self> {
         // RFC 7683 §7.4: sequence numbers of a new run are above those of the last.
@@ -184,8 +197,7 @@ impl Core {
             random: Cell::new(seed | 1),
             congestion: RefCell::new(congestion),
             throttles: RefCell::new(throttles),
-            gauges,
-            tracer,
+            tools,
         })
     }
 

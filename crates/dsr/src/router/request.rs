@@ -79,6 +79,7 @@ impl Core {
                 marks: Marks::default(),
                 trace: 0,
             },
+            since: node.now(),
             until: node.now() + snapshot.lifetime,
             tried: SmallVec::new(),
             table: snapshot.table(&profile, application).map(|table| table as u16),

@@ -61,6 +61,7 @@ fn alarms_are_raised_and_cleared() {
             "RxConnAvgMPS",
             "CPU_UtilPct_Average",
             "RAM_UtilPct_Average",
+            "Transaction Hold Time",
         ] {
             assert!(rows.iter().any(|row| row.name == name), "{name} in {rows:?}");
         }
