@@ -212,7 +212,7 @@ mod tests {
             let mut spent = 0.0;
             for _ in 0..(CAPACITY * times) as u32 {
                 number += 1;
-                let important = number % 4 == 0;
+                let important = number.is_multiple_of(4);
                 let class = usize::from(!important);
                 offered[class] += 1.0;
                 match load.discards(if important { 5 } else { 24 }) {

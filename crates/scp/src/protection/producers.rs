@@ -317,7 +317,7 @@ mod tests {
             assert!(peers.may_send(&peer, 24, now).is_ok());
             peers.ended(&peer, &Ended::Answered(failed, &none), now);
         }
-        assert!(!peers.may_send(&peer, 24, now).is_ok());
+        assert!(peers.may_send(&peer, 24, now).is_err());
         let later = now + Duration::from_secs(31);
         assert!(peers.may_send(&peer, 24, later).is_ok());
         peers.ended(&peer, &Ended::Answered(fine, &none), later);
@@ -334,7 +334,7 @@ mod tests {
         let now = Instant::now();
         let peer = peer(&peers, now);
         assert!(peers.may_send(&peer, 24, now).is_ok() && peers.may_send(&peer, 24, now).is_ok());
-        assert!(!peers.may_send(&peer, 24, now).is_ok());
+        assert!(peers.may_send(&peer, 24, now).is_err());
         peers.abandoned(&peer);
         assert!(peers.may_send(&peer, 24, now).is_ok());
     }
