@@ -203,7 +203,7 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
                 )
             });
             say(&format!(
-                "{name:<12} {:>8} TPS   {}{guide}\n",
+                "{name:<22} {:>8} TPS   {}{guide}\n",
                 figure(model.ingress_tps()),
                 model.title
             ))?;
@@ -279,7 +279,7 @@ fn describe(Found { name, model }: &Found) -> String {
             model.load.connections,
             dsr.hss,
             dsr.da_mps,
-            serde_json::to_string(&dsr.destination).unwrap_or_default()
+            dsr.destination.name()
         );
     }
     let _ = writeln!(

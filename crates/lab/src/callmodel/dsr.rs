@@ -86,6 +86,18 @@ pub enum Destination {
     Subscriber,
 }
 
+impl Destination {
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Realm => "realm",
+            Self::Subscriber => "subscriber",
+        }
+    }
+}
+
 impl Default for DsrModel {
     fn default() -> Self {
         Self {

@@ -37,27 +37,22 @@ const MOST_MMES: u32 = 999;
 /// # Errors
 /// When something does not start.
 pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) -> Result<Rig, RigError> {
+    if options.target.is_some() {
+        return Err(RigError::Settings(
+            "--target: a router that runs already does not know the simulated HSSs; let the lab start it, with \
+             settings of its own by --function-config"
+                .to_owned(),
+        ));
+    }
     let mut hss = start_hss(model, place)?;
-    let mut function = None;
+    let (address, admin) = (free_address()?, free_address()?);
+    let made = config(model, place, (address, admin), &hss.addresses)?;
+    let function = start_router(place, made, options.function_config.as_deref(), address)?;
     let mut probes: Vec<Probe> = Vec::new();
-    let address = match options.target {
-        Some(address) => address,
-        None => {
-            let (address, admin) = (free_address()?, free_address()?);
-            let made = config(model, place, (address, admin), &hss.addresses)?;
-            let expected = model.cross_routed.fraction();
-            if expected > 0.0 {
-                probes.push(Box::new(move || crossing(admin, expected)));
-            }
-            function = Some(start_router(
-                place,
-                made,
-                options.function_config.as_deref(),
-                address,
-            )?);
-            address
-        }
-    };
+    let expected = model.cross_routed.fraction();
+    if expected > 0.0 {
+        probes.push(Box::new(move || crossing(admin, expected)));
+    }
     await_connections(&mut hss, model.hss)?;
     let mmes = options
         .connections
@@ -82,7 +77,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     }
     Ok(Rig {
         name: "dsr",
-        function,
+        function: Some(function),
         address,
         outgoing: vec![Outgoing {
             name: "requests at the HSSs",

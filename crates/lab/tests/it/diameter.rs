@@ -190,7 +190,7 @@ fn lost_connections_come_back() {
     let (clients, _) = mmes(&model, &servers, 4, PATIENCE);
     let total = load(&plan(servers.addresses[0]), clients, 2000.0, 4000).total();
     assert!(total.failed[FailureKind::Connection as usize] > 0);
-    assert!(total.succeeded > 500, "{} of {}", total.succeeded, total.offered);
+    assert!(total.succeeded > 100, "{} of {}", total.succeeded, total.offered);
     assert!(servers.stop().accepted > 4);
 }
 
