@@ -1,7 +1,7 @@
 //! What keeps this SCP and the producers behind it from harm.
 //!
 //! A worker judges for itself: it sees enough of every producer to know how it does, and shares nothing with
-//! the others but the rates, which are promises of the whole SCP. Whom a request is from and whom it goes to
+//! the others but the rates, which are promises of the whole SCP, and what producers tell of their load. Whom a request is from and whom it goes to
 //! is looked up once; what follows are a few additions.
 
 mod consumers;
@@ -10,10 +10,12 @@ mod load;
 mod own;
 mod producers;
 mod rate;
+mod told;
 
 pub(crate) use consumers::{Consumer, Consumers};
 pub(crate) use failures::{REASONS, Refusals, respond};
 pub(crate) use load::{INTERVAL, Load};
 pub(crate) use own::Own;
-pub(crate) use producers::{Ended, Held, Peer, Peers};
+pub(crate) use producers::{Ended, Held, Peer, Peers, Way};
 pub(crate) use rate::Rates;
+pub(crate) use told::Board;

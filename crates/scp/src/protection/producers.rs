@@ -3,18 +3,20 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ahash::AHashMap;
 use http::{HeaderMap, StatusCode};
 use overload::{CircuitBreaker, Discard, OutlierDetector, Verdict};
 use sbi::client::{Origin, SendError, SendErrorKind};
-use sbi::headers::{Lci, Oci, SbiHeader, Scope, names};
+use sbi::headers::{Oci, SbiHeader, Scope, names};
 use time::OffsetDateTime;
 
 use super::rate::{Rates, SharedRate};
+use super::told::{Board, MOST_VALID, Told};
 use crate::config::Protection;
 use crate::events::{AttemptMetrics, Metrics};
+use crate::network::ServiceRef;
 
 /// Producers that a worker has sent to, by `host:port`.
 pub(crate) struct Peers {
@@ -24,6 +26,18 @@ pub(crate) struct Peers {
     most: usize,
     known: RefCell<AHashMap<Arc<str>, Rc<Peer>>>,
     outliers: RefCell<OutlierDetector<Arc<str>>>,
+    /// What producers whose profiles are known tell.
+    pub(crate) told: Told,
+}
+
+/// Where an attempt goes, as far as it matters here.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'a> {
+    pub(crate) peer: &'a Peer,
+    /// The service instance, if its profile is known.
+    pub(crate) service: Option<&'a ServiceRef>,
+    /// Host of the SCP on the way, if there is one.
+    pub(crate) hop: Option<&'a str>,
 }
 
 /// A producer as this worker sees it.
@@ -37,7 +51,6 @@ pub(crate) struct Peer {
     troubled: Cell<bool>,
     overloaded: Cell<Option<Reduction>>,
     shed: Cell<Discard>,
-    load: Cell<Option<(OffsetDateTime, u8)>>,
     metrics: AttemptMetrics,
 }
 
@@ -73,8 +86,15 @@ pub(crate) enum Ended<'a> {
 }
 
 impl Peers {
-    pub(crate) fn new(settings: &Protection, metrics: &Metrics, rates: Arc<Rates>, most: usize) -> Self {
+    pub(crate) fn new(
+        settings: &Protection,
+        metrics: &Metrics,
+        rates: Arc<Rates>,
+        board: Arc<Board>,
+        most: usize,
+    ) -> Self {
         Self {
+            told: Told::new(settings, board),
             settings: settings.clone(),
             metrics: metrics.clone(),
             rates,
@@ -107,7 +127,6 @@ impl Peers {
             troubled: Cell::new(false),
             overloaded: Cell::new(None),
             shed: Cell::new(Discard::new()),
-            load: Cell::new(None),
             metrics: AttemptMetrics::new(&self.metrics, &authority),
         });
         known.insert(authority, peer.clone());
@@ -129,8 +148,8 @@ impl Peers {
     ///
     /// # Errors
     /// Why it may not.
-    pub(crate) fn may_send(&self, peer: &Peer, priority: u8, now: Instant) -> Result<(), Held> {
-        let metrics = &self.metrics;
+    pub(crate) fn may_send(&self, way: Way<'_>, priority: u8, now: Instant) -> Result<(), Held> {
+        let (metrics, peer) = (&self.metrics, way.peer);
         let held = |counter: &telemetry::Counter, why| {
             counter.inc();
             Err(why)
@@ -141,7 +160,11 @@ impl Peers {
         if peer.outstanding.get() >= peer.most_outstanding {
             return held(&metrics.over_outstanding, Held::Outstanding);
         }
-        if self.settings.honour_oci && peer.sheds(priority, self.settings.spare_priority, now) {
+        let sheds = match way.service {
+            Some(service) => self.told.sheds(service, way.hop, priority, now),
+            None => self.settings.honour_oci && peer.sheds(priority, self.settings.spare_priority, now),
+        };
+        if sheds {
             return held(&metrics.over_oci, Held::Overloaded);
         }
         if peer.rate.as_ref().is_some_and(|rate| !rate.allow(now)) {
@@ -164,16 +187,18 @@ impl Peers {
     }
 
     /// How a request that was let through has ended.
-    pub(crate) fn ended(&self, peer: &Peer, ended: &Ended<'_>, now: Instant) {
+    pub(crate) fn ended(&self, way: Way<'_>, ended: &Ended<'_>, now: Instant) {
+        let peer = way.peer;
         peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
         let well = match ended {
             Ended::Answered(status, headers) => {
                 peer.metrics.answered(*status);
-                if self.settings.honour_oci && headers.contains_key(names::OCI) {
-                    peer.take_oci(headers, now);
-                }
-                if self.settings.use_lci && headers.contains_key(names::LCI) {
-                    peer.take_lci(headers);
+                match way.service {
+                    Some(service) => self.told.take(headers, service, way.hop, now),
+                    None if self.settings.honour_oci && headers.contains_key(names::OCI) => {
+                        peer.take_oci(headers, now);
+                    }
+                    None => {}
                 }
                 // An error of the request's own (501 as well) says nothing of the producer.
                 !matches!(status.as_u16(), 500 | 502..=504)
@@ -207,11 +232,6 @@ impl Peers {
 }
 
 impl Peer {
-    /// Load it has told itself, if it has.
-    pub(crate) fn reported_load(&self) -> Option<u8> {
-        self.load.get().map(|(_, load)| load)
-    }
-
     fn sheds(&self, priority: u8, spared: u8, now: Instant) -> bool {
         let Some(told) = self.overloaded.get() else {
             return false;
@@ -252,25 +272,9 @@ impl Peer {
             }
         }
     }
-
-    fn take_lci(&self, headers: &HeaderMap) {
-        for value in headers.get_all(names::LCI) {
-            let Some(lci) = value.to_str().ok().and_then(|text| Lci::parse(text).ok()) else {
-                continue;
-            };
-            for element in lci.0.iter().filter(|element| is_of_producer(&element.scope)) {
-                if self.load.get().is_none_or(|(told, _)| told <= element.timestamp) {
-                    self.load.set(Some((element.timestamp, element.load.min(100))));
-                }
-            }
-        }
-    }
 }
 
-/// However long a producer says, its overload is believed no longer than this.
-const MOST_VALID: Duration = Duration::from_secs(3_600);
-
-/// Whether load or overload is that of the producer who answers: its instance or service, or a set it is in.
+/// Whether overload is that of the producer who answers: its instance or service, or a set it is in.
 fn is_of_producer(scope: &Scope) -> bool {
     matches!(
         scope,
@@ -286,14 +290,29 @@ mod tests {
     use super::*;
     use http::HeaderValue;
     use overload::{BreakerSettings, OutlierSettings};
+    use std::time::Duration;
     use telemetry::Registry;
 
     fn peers(settings: Protection) -> Peers {
-        Peers::new(&settings, &Metrics::new(&Registry::new()), Arc::default(), 100)
+        Peers::new(
+            &settings,
+            &Metrics::new(&Registry::new()),
+            Arc::default(),
+            Arc::default(),
+            100,
+        )
     }
 
     fn peer(peers: &Peers, now: Instant) -> Rc<Peer> {
         peers.at(&"http://127.0.0.1:9".parse().unwrap(), None, 1, now)
+    }
+
+    fn way(peer: &Peer) -> Way<'_> {
+        Way {
+            peer,
+            service: None,
+            hop: None,
+        }
     }
 
     #[test]
@@ -314,13 +333,13 @@ mod tests {
         let (failed, fine) = (StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK);
         let none = HeaderMap::new();
         for _ in 0..3 {
-            assert!(peers.may_send(&peer, 24, now).is_ok());
-            peers.ended(&peer, &Ended::Answered(failed, &none), now);
+            assert!(peers.may_send(way(&peer), 24, now).is_ok());
+            peers.ended(way(&peer), &Ended::Answered(failed, &none), now);
         }
-        assert!(peers.may_send(&peer, 24, now).is_err());
+        assert!(peers.may_send(way(&peer), 24, now).is_err());
         let later = now + Duration::from_secs(31);
-        assert!(peers.may_send(&peer, 24, later).is_ok());
-        peers.ended(&peer, &Ended::Answered(fine, &none), later);
+        assert!(peers.may_send(way(&peer), 24, later).is_ok());
+        peers.ended(way(&peer), &Ended::Answered(fine, &none), later);
         assert!(!peer.troubled.get());
         assert_eq!(peer.outstanding.get(), 0);
     }
@@ -333,10 +352,10 @@ mod tests {
         });
         let now = Instant::now();
         let peer = peer(&peers, now);
-        assert!(peers.may_send(&peer, 24, now).is_ok() && peers.may_send(&peer, 24, now).is_ok());
-        assert!(peers.may_send(&peer, 24, now).is_err());
+        assert!(peers.may_send(way(&peer), 24, now).is_ok() && peers.may_send(way(&peer), 24, now).is_ok());
+        assert!(peers.may_send(way(&peer), 24, now).is_err());
         peers.abandoned(&peer);
-        assert!(peers.may_send(&peer, 24, now).is_ok());
+        assert!(peers.may_send(way(&peer), 24, now).is_ok());
     }
 
     #[test]
@@ -351,20 +370,24 @@ mod tests {
         let oci = "Timestamp: \"Tue, 04 Feb 2020 08:49:37 GMT\"; Period-of-Validity: 75s; \
                    Overload-Reduction-Metric: 50%; NF-Instance: 54804518-4191-46b3-955c-ac631f953ed8";
         headers.insert(names::OCI, HeaderValue::from_static(oci));
-        assert!(peers.may_send(&peer, 24, now).is_ok());
-        peers.ended(&peer, &Ended::Answered(StatusCode::OK, &headers), now);
+        assert!(peers.may_send(way(&peer), 24, now).is_ok());
+        peers.ended(way(&peer), &Ended::Answered(StatusCode::OK, &headers), now);
         assert_eq!(peer.overloaded.get().map(|told| told.share), Some(0.5));
         let mut passed = [0; 2];
         for _ in 0..1_000 {
             for (at, priority) in [(0, 24), (1, 3)] {
-                if peers.may_send(&peer, priority, now).is_ok() {
+                if peers.may_send(way(&peer), priority, now).is_ok() {
                     passed[at] += 1;
-                    peers.ended(&peer, &Ended::Answered(StatusCode::OK, &HeaderMap::new()), now);
+                    peers.ended(
+                        way(&peer),
+                        &Ended::Answered(StatusCode::OK, &HeaderMap::new()),
+                        now,
+                    );
                 }
             }
         }
         assert_eq!(passed, [500, 1_000]);
         let later = now + Duration::from_secs(76);
-        assert!((0..100).all(|_| peers.may_send(&peer, 24, later).is_ok()));
+        assert!((0..100).all(|_| peers.may_send(way(&peer), 24, later).is_ok()));
     }
 }

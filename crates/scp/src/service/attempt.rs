@@ -18,7 +18,7 @@ use super::outgoing::Outgoing;
 use super::route::{Plan, Target, has_passed};
 use super::worker::{Admitted, Worker};
 use crate::events::ServiceMetrics;
-use crate::protection::{Ended, Held, Peer};
+use crate::protection::{Ended, Held, Way};
 use crate::routing::{Attempt, Budget, Failure, ServicePolicy, StagePolicy, Verdict};
 use crate::target;
 
@@ -181,12 +181,13 @@ impl Relay<'_> {
             Err(problem) => return Next::Done(worker.refuse("token", problem)),
         };
         let now = Instant::now();
-        if let Err(held) = worker.peers.may_send(&target.peer, self.priority, now) {
+        let way = target.way(self.tried.len() - 1);
+        if let Err(held) = worker.peers.may_send(way, self.priority, now) {
             return self.passed_over(held);
         }
         let in_flight = InFlight {
             worker,
-            peer: &target.peer,
+            way,
             ended: false,
         };
         let Some(patience) = self.budget.take(self.policy, now) else {
@@ -393,21 +394,21 @@ impl Worker {
 /// A request that a producer has, counted until it has ended, also when its consumer goes away before.
 struct InFlight<'a> {
     worker: &'a Worker,
-    peer: &'a Peer,
+    way: Way<'a>,
     ended: bool,
 }
 
 impl InFlight<'_> {
     fn end(mut self, ended: &Ended<'_>, now: Instant) {
         self.ended = true;
-        self.worker.peers.ended(self.peer, ended, now);
+        self.worker.peers.ended(self.way, ended, now);
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.worker.peers.abandoned(self.peer);
+            self.worker.peers.abandoned(self.way.peer);
         }
     }
 }

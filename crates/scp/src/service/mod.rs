@@ -108,6 +108,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         own,
         registry: registry.clone(),
         feed: feed.clone(),
+        board: Arc::default(),
     };
     let worker_servers = servers.clone();
     let workers = ::worker::spawn(

@@ -83,10 +83,7 @@ impl Outgoing {
             true => std::mem::take(&mut self.headers),
             false => self.headers.clone(),
         };
-        let hop = target
-            .hops
-            .as_ref()
-            .and_then(|hops| hops.get(before % hops.len().max(1)));
+        let hop = target.hop(before);
         let (origin, path) = match hop {
             Some(hop) => {
                 if let Some(root) = target.root.to_value() {

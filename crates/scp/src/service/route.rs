@@ -12,7 +12,7 @@ use sbi::problem::{Cause, Problem};
 
 use super::worker::{Admitted, Worker};
 use crate::network::{Network, NfStatus, ServiceRef};
-use crate::protection::Peer;
+use crate::protection::{Peer, Way};
 use crate::routing::{Phase, Places, Route, ServicePolicy, StagePolicy};
 use crate::selection::{Standing, choose};
 use crate::target::{self, Wish};
@@ -39,6 +39,23 @@ pub(super) struct Target {
     pub(super) peer: Rc<Peer>,
     /// SCPs of its region, when it is reached through them.
     pub(super) hops: Option<Arc<[TargetApiRoot]>>,
+}
+
+impl Target {
+    /// What protection needs to know of it.
+    pub(super) fn way(&self, before: usize) -> Way<'_> {
+        Way {
+            peer: &self.peer,
+            service: self.service.as_ref(),
+            hop: self.hop(before).map(|hop| hop.origin.host()),
+        }
+    }
+
+    /// The SCP that an attempt goes through, when so many have been made before.
+    pub(super) fn hop(&self, before: usize) -> Option<&TargetApiRoot> {
+        let hops = self.hops.as_ref()?;
+        hops.get(before % hops.len().max(1))
+    }
 }
 
 /// Who may serve a request.
@@ -288,7 +305,7 @@ impl Worker {
                     Some(id) if **id != *one.producer.id => distance + 1,
                     _ => distance,
                 },
-                load: peer.and_then(|peer| peer.reported_load()),
+                load: self.peers.told.load_of(one),
             }
         };
         let chosen = choose(&plan.others, standing, self.random())?;

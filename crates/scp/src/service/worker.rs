@@ -44,6 +44,7 @@ pub(super) struct Parts {
     pub(super) own: Arc<[String]>,
     pub(super) registry: telemetry::Registry,
     pub(super) feed: Option<Arc<crate::feed::Running>>,
+    pub(super) board: Arc<crate::protection::Board>,
 }
 
 /// A worker's SCP as its server sees it: made anew when the settings have changed.
@@ -97,6 +98,7 @@ impl Front {
             let now = Instant::now();
             let changed = worker.load.sample(now);
             worker.told.update(&worker.load, now);
+            worker.peers.told.hear(now);
             if let Some(to) = changed {
                 tracing::warn!(worker = self.index, level = to, "the overload level has changed");
                 level.set(to as f64);
@@ -170,6 +172,7 @@ impl Worker {
                 protection,
                 metrics,
                 live.rates.clone(),
+                parts.board.clone(),
                 config.client.max_origins as usize,
             ),
             consumers: Consumers::new(protection, metrics, live.rates.clone()),

@@ -94,6 +94,32 @@ fn overload_that_a_producer_tells_of_is_honoured() {
     });
 }
 
+/// What one member of a set tells of the set holds for those that have not said a word.
+#[test]
+fn overload_of_a_set_is_that_of_its_members() {
+    local(async {
+        let (teller, silent) = (Producer::start(1), Producer::start(2));
+        teller.answers(move |_| {
+            let mut response = sbi::Response::default();
+            let oci = "Timestamp: \"Tue, 04 Feb 2020 08:49:37 GMT\"; Period-of-Validity: 60s; \
+                       Overload-Reduction-Metric: 100%; NF-Set: set1.udmset.5gc.mnc001.mcc001";
+            response
+                .headers_mut()
+                .insert("3gpp-sbi-oci", oci.parse().unwrap());
+            response
+        });
+        let scp = knowing(&[&teller, &silent], |_| {});
+        assert_eq!(scp.get(&teller).await.status, StatusCode::OK);
+        let got = scp.get(&silent).await;
+        assert_eq!(
+            (got.status, got.cause()),
+            (StatusCode::SERVICE_UNAVAILABLE, "NF_CONGESTION")
+        );
+        assert_eq!((teller.count(), silent.count()), (1, 0));
+        assert_eq!(scp.count("signalbox_scp_refused_total", "producerOverload"), 1.0);
+    });
+}
+
 #[test]
 fn outstanding_requests_are_bounded_and_spread() {
     local(async {
