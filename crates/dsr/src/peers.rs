@@ -2,7 +2,7 @@
 
 use ahash::AHashMap;
 use diameter::proto::known::disconnect_cause;
-use diameter::{Node, PeerConfig, PeerId, Security};
+use diameter::{AddPeerError, Node, PeerConfig, PeerId, Security};
 
 use crate::config::Peer;
 use crate::registry::{HopState, Registry};
@@ -14,14 +14,15 @@ use crate::snapshot::{Snapshot, nodes_of};
 pub(crate) struct Known(AHashMap<(usize, String), (PeerId, Peer)>);
 
 impl Known {
-    /// Adds, changes and removes peers so that the nodes have those of the configuration that live here.
+    /// Adds, changes and removes peers so that the nodes have those of the configuration that live here. False
+    /// when that has to be done again: a peer whose connection changes has to have left first.
     pub(crate) fn follow(
         &mut self,
         snapshot: &Snapshot,
         nodes: &[Node<Router>],
         registry: &Registry,
         worker: usize,
-    ) {
+    ) -> bool {
         let config = &snapshot.config;
         let mut wanted: AHashMap<(usize, String), &Peer> = AHashMap::new();
         let hops = registry.by_host();
@@ -57,21 +58,30 @@ impl Known {
             }
             keep
         });
+        let mut done = true;
         for (key, peer) in wanted {
             if let Some((_, known)) = self.0.get_mut(&key) {
                 known.clone_from(peer);
                 continue;
             }
             let Some(node) = nodes.get(key.0) else { continue };
-            let made =
-                peer_config(peer).and_then(|made| node.add_peer(made).map_err(|error| error.to_string()));
-            match made {
+            let made = match peer_config(peer) {
+                Ok(made) => made,
+                Err(reason) => {
+                    tracing::error!(peer = peer.host, reason, "peer cannot be added");
+                    continue;
+                }
+            };
+            match node.add_peer(made) {
                 Ok(id) => {
                     self.0.insert(key, (id, peer.clone()));
                 }
-                Err(reason) => tracing::error!(peer = peer.host, reason, "peer cannot be added"),
+                // It is leaving, here or at another worker.
+                Err(AddPeerError::Exists(_) | AddPeerError::Elsewhere(..)) => done = false,
+                Err(reason) => tracing::error!(peer = peer.host, %reason, "peer cannot be added"),
             }
         }
+        done
     }
 }
 

@@ -4,8 +4,10 @@
 //!
 //! Workers read; only the worker on which a hop lives writes its state, when it changes and never per message.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
@@ -39,7 +41,7 @@ impl HopState {
 /// A peer as one local node sees it.
 #[derive(Debug)]
 pub struct Hop {
-    /// Position in every worker's table of connections. Used again after the hop is forgotten.
+    /// Position in every worker's table of connections. Used again some time after the hop is forgotten.
     pub id: u32,
     /// DiameterIdentity, as configured or as given in the CER.
     pub host: Box<str>,
@@ -107,7 +109,28 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct State {
     next: u32,
-    free: Vec<u32>,
+    /// Ids that are free, with when they became so, the oldest first.
+    free: VecDeque<(Instant, u32)>,
+}
+
+/// An id rests so long before it is used again: a message that is on its way to a hop must not arrive at
+/// another one.
+const REST: Duration = Duration::from_secs(120);
+
+impl State {
+    fn take(&mut self, now: Instant) -> u32 {
+        match self.free.front() {
+            Some((since, id)) if now.saturating_duration_since(*since) >= REST => {
+                let id = *id;
+                self.free.pop_front();
+                id
+            }
+            _ => {
+                self.next += 1;
+                self.next - 1
+            }
+        }
+    }
 }
 
 impl Registry {
@@ -136,9 +159,7 @@ impl Registry {
             hop.configured.fetch_or(configured, Ordering::Relaxed);
             return hop.clone();
         }
-        let next = state.next;
-        let id = state.free.pop().unwrap_or(next);
-        state.next += u32::from(id == next);
+        let id = state.take(Instant::now());
         let hop = Arc::new(Hop {
             id,
             host: host.into(),
@@ -168,7 +189,7 @@ impl Registry {
         if hops.is_empty() {
             all.remove(&key[..]);
         }
-        state.free.push(hop.id);
+        state.free.push_back((Instant::now(), hop.id));
         self.published.store(Arc::new(all));
     }
 }
@@ -178,7 +199,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hop_keeps_its_id_when_it_becomes_configured_and_ids_are_used_again() {
+    fn ids_rest_before_they_are_used_again() {
+        let mut state = State::default();
+        let now = Instant::now();
+        assert_eq!((state.take(now), state.take(now)), (0, 1));
+        state.free.push_back((now, 0));
+        assert_eq!(state.take(now + REST / 2), 2);
+        assert_eq!((state.take(now + REST), state.take(now + REST)), (0, 3));
+    }
+
+    #[test]
+    fn a_hop_keeps_its_id_when_it_becomes_configured() {
         let registry = Registry::default();
         let dynamic = registry.claim("MME.example", 0, false, 1);
         dynamic.set_state(HopState::Available);
@@ -190,7 +221,7 @@ mod tests {
         assert_eq!(registry.by_host()[&b"mme.example"[..]].len(), 2);
         registry.release(&configured);
         registry.release(&configured);
-        assert_eq!(registry.claim("hss", 0, false, 0).id, configured.id);
+        assert_ne!(registry.claim("hss", 0, false, 0).id, configured.id);
         assert_eq!(registry.by_host()[&b"mme.example"[..]].len(), 1);
         assert!(dynamic.is_configured());
     }

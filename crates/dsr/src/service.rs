@@ -38,6 +38,9 @@ pub const LIVE: &[&str] = &[
     "trace",
 ];
 
+/// A peer whose connection changes leaves first; so often is looked whether it has.
+const FOLLOW: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// A running router. Dropping it stops it as [`Running::stop`] does, without waiting.
 #[derive(Debug)]
 pub struct Running {
@@ -246,16 +249,20 @@ async fn run(
         tokio::task::spawn_local(pages::report(core.clone(), shared.clone(), context.index)),
     ];
     let mut known = Known::default();
-    known.follow(&first, &nodes, &shared.registry, context.index);
+    let mut done = known.follow(&first, &nodes, &shared.registry, context.index);
     loop {
         tokio::select! {
             () = context.shutdown.fired() => break,
+            () = tokio::time::sleep(FOLLOW), if !done => {
+                let now = snapshots.borrow().clone();
+                done = known.follow(&now, &nodes, &shared.registry, context.index);
+            }
             changed = snapshots.changed() => {
                 if changed.is_err() {
                     break;
                 }
                 let next = snapshots.borrow_and_update().clone();
-                known.follow(&next, &nodes, &shared.registry, context.index);
+                done = known.follow(&next, &nodes, &shared.registry, context.index);
                 core.reconfigure(next);
             }
         }

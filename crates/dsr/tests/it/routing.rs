@@ -212,3 +212,22 @@ fn answers_that_say_so_lead_elsewhere() {
         available(&dsr, HSS[0]).await;
     });
 }
+
+#[test]
+fn a_peer_that_moves_is_followed() {
+    run(async {
+        let (dsr, _servers, mut peers) = world(config(), [HSS[0]], &one_list(&HSS[..1])).await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("1").as_bytes()).await;
+        answered(&mut mme, &mut peers[0]).await;
+        let moved = crate::support::Waiting::new(HSS[0]).await;
+        let mut next = dsr.snapshot().config.as_ref().clone();
+        next.peers[0] = moved.peer();
+        dsr.reload(&next).unwrap();
+        let goodbye = peers[0].expect(command::DISCONNECT_PEER).await;
+        peers[0].answer(&goodbye, ResultCode::SUCCESS).await;
+        let mut there = moved.connected(&dsr).await;
+        mme.send(ulr("1").as_bytes()).await;
+        answered(&mut mme, &mut there).await;
+    });
+}
