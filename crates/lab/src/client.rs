@@ -20,6 +20,8 @@ pub struct Request {
     pub content_type: Option<&'static str>,
     /// The body.
     pub body: Bytes,
+    /// Headers beside those that every request has.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 impl Request {
@@ -31,7 +33,15 @@ impl Request {
             path: path.into(),
             content_type: None,
             body: Bytes::new(),
+            headers: Vec::new(),
         }
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
     }
 
     /// The same with a body.
@@ -131,16 +141,17 @@ impl Client {
 
     fn put(&mut self, request: &Request) -> u32 {
         let length = request.body.len().to_string();
-        let own: &[(&str, &str)] = match request.content_type {
-            Some(kind) => &[("content-type", kind), ("content-length", &length)],
-            None => &[],
-        };
+        let mut own: Vec<(&str, &str)> = Vec::new();
+        if let Some(kind) = request.content_type {
+            own.extend([("content-type", kind), ("content-length", &length)]);
+        }
+        own.extend(request.headers.iter().map(|(name, value)| (*name, value.as_str())));
         let head = RequestHead {
             method: request.method,
             path: request.path.as_bytes(),
             authority: &self.authority,
             stable: &[("user-agent", "AMF-lab")],
-            own,
+            own: &own,
         };
         self.http.request(&head, &request.body)
     }
