@@ -179,7 +179,11 @@ mod tests {
         assert_eq!(directory.claim("mme.example", 0), 0);
         assert_eq!(directory.claim_for("pgw.example", 0, 1), 1);
         directory.forget_unclaimed();
-        assert_eq!(directory.claim_for("pgw.example", 0, 7), 1, "the last worker there is");
+        assert_eq!(
+            directory.claim_for("pgw.example", 0, 7),
+            1,
+            "the last worker there is"
+        );
         assert_eq!(directory.claim("pgw.example", 1), 1);
         directory.forget_unclaimed();
         assert_eq!(directory.claim("pgw.example", 0), 1);

@@ -95,8 +95,8 @@ struct RunArgs {
 
 #[derive(Debug, Args)]
 struct BenchArgs {
-    /// What: dsr (our Diameter router and freeDiameter as relays)
-    #[arg(value_parser = ["dsr"])]
+    /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies)
+    #[arg(value_parser = ["dsr", "scp"])]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -107,13 +107,16 @@ struct BenchArgs {
     /// Cores of the relays (0 or 0-3,6); the lab gets the others
     #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
     pin: Option<std::vec::Vec<usize>>,
-    /// Simulated clients, a connection each
+    /// Simulated clients, a connection each (dsr), or connections of the client (scp)
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=999))]
     connections: u32,
-    /// Average size of requests and of answers
+    /// Requests in flight on each connection (scp)
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    streams: u32,
+    /// Average size of requests and of answers (dsr)
     #[arg(long, default_value_t = 2200, value_parser = clap::value_parser!(u32).range(700..=60_000))]
     message_bytes: u32,
-    /// Requests per second instead of the most that each carries
+    /// Requests per second instead of the most that each carries (dsr)
     #[arg(long)]
     rate: Option<f64>,
     /// Where the result goes, as <what>.json
@@ -355,34 +358,61 @@ fn measure(args: RunArgs) -> Result<ExitCode, Failure> {
 }
 
 fn compare(args: BenchArgs) -> Result<ExitCode, Failure> {
-    let options = BenchOptions {
-        rounds: args.rounds,
-        duration: args.duration,
-        pin: args.pin.unwrap_or_default(),
-        connections: args.connections,
-        message_bytes: args.message_bytes,
-        rate: args.rate,
-        out: args.out.join(&args.what),
-        program: args.program,
-    };
     let mut progress = Progress::default();
-    let made = bench::dsr(&options, &mut progress);
-    progress.clear();
-    let result = made.map_err(|error| match &error {
-        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
-        _ => failure(FAILED)(&error),
-    })?;
-    let text = json_text(&result)?;
     let file = args.out.join(format!("{}.json", args.what));
+    let (text, shown) = match args.what.as_str() {
+        "scp" => {
+            let made = bench::scp::compare(
+                &bench::scp::Settings {
+                    rounds: args.rounds,
+                    duration: args.duration,
+                    pin: args.pin.unwrap_or_default(),
+                    connections: args.connections,
+                    streams: args.streams,
+                    out: args.out.join(&args.what),
+                    program: args.program,
+                },
+                &mut progress,
+            );
+            progress.clear();
+            told(made)?
+        }
+        _ => {
+            let options = BenchOptions {
+                rounds: args.rounds,
+                duration: args.duration,
+                pin: args.pin.unwrap_or_default(),
+                connections: args.connections,
+                message_bytes: args.message_bytes,
+                rate: args.rate,
+                out: args.out.join(&args.what),
+                program: args.program,
+            };
+            let made = bench::dsr(&options, &mut progress);
+            progress.clear();
+            told(made)?
+        }
+    };
     std::fs::write(&file, &text)
         .map_err(|error| failure(FAILED)(&format!("cannot write {}: {error}", file.display())))?;
     say(&if args.json {
         text
     } else {
-        format!("{result}\nwritten to {}\n", file.display())
+        format!("{shown}\nwritten to {}\n", file.display())
     })?;
     // A missed bar is told, not an error: a busy machine misses it too.
     Ok(ExitCode::SUCCESS)
+}
+
+/// A comparison as JSON and in words.
+fn told<T: serde::Serialize + std::fmt::Display>(
+    made: Result<T, run::RunError>,
+) -> Result<(String, String), Failure> {
+    let result = made.map_err(|error| match &error {
+        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
+        _ => failure(FAILED)(&error),
+    })?;
+    Ok((json_text(&result)?, result.to_string()))
 }
 
 fn folder_for(model: &str) -> PathBuf {

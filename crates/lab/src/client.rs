@@ -145,7 +145,12 @@ impl Client {
         if let Some(kind) = request.content_type {
             own.extend([("content-type", kind), ("content-length", &length)]);
         }
-        own.extend(request.headers.iter().map(|(name, value)| (*name, value.as_str())));
+        own.extend(
+            request
+                .headers
+                .iter()
+                .map(|(name, value)| (*name, value.as_str())),
+        );
         let head = RequestHead {
             method: request.method,
             path: request.path.as_bytes(),

@@ -7,6 +7,7 @@
 mod freediameter;
 mod phase;
 mod result;
+pub mod scp;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -119,3 +119,38 @@ fn our_router_and_freediameter_relay_the_same_load() {
     assert!(text["rows"][1]["cpu_us_per_request"].is_number(), "{text}");
     assert!(result.to_string().contains("messages/core-s"));
 }
+
+#[test]
+fn our_scp_and_other_proxies_relay_the_same_load() {
+    let Some(program) = program("signalbox") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let settings = lab::bench::scp::Settings {
+        rounds: 1,
+        duration: Duration::from_secs(1),
+        pin: Vec::new(),
+        connections: 2,
+        streams: 4,
+        out: folder.path().to_owned(),
+        program: Some(program),
+    };
+    let result = match lab::bench::scp::compare(&settings, &mut Progress::default()) {
+        Ok(result) => result,
+        Err(RunError::Missing { program, .. }) => return eprintln!("skipped: {program} is not installed"),
+        Err(error) => panic!("{error}"),
+    };
+    for rows in [&result.rows, &result.half_load] {
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["scp-model-c", "scp-model-d", "haproxy", "nghttpx", "direct"]
+        );
+        for row in rows {
+            assert_eq!(row.failed, 0, "{row:?}");
+            assert!(row.rps > 10.0 && row.p99_ms > 0.0, "{row:?}");
+            assert_eq!(row.cpu_us_per_request > 0.0, row.name != "direct", "{row:?}");
+        }
+    }
+    assert!(result.to_string().contains("HAProxy"));
+}

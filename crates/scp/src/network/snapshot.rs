@@ -22,6 +22,12 @@ impl ServiceRef {
         (position < producer.services.len()).then_some(Self { producer, position })
     }
 
+    /// Position of the service in the producer's list.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
     /// The service.
     #[must_use]
     pub fn service(&self) -> &ProducerService {

@@ -33,7 +33,12 @@ pub(crate) struct Searcher {
     waiting: Cell<usize>,
     /// The NRF to begin with; moves on when one fails.
     turn: Cell<usize>,
+    /// Answers from what was learned, as of a snapshot of the network.
+    local: RefCell<Local>,
 }
+
+/// Answers from a snapshot of the network.
+type Local = (Option<Arc<Network>>, AHashMap<DiscoveryQuery, Rc<Found>>);
 
 /// A question under way.
 #[derive(Default)]
@@ -101,6 +106,7 @@ impl Searcher {
             asking: RefCell::default(),
             waiting: Cell::new(0),
             turn: Cell::new(0),
+            local: RefCell::default(),
         }
     }
 
@@ -110,11 +116,12 @@ impl Searcher {
     }
 
     /// Whoever can serve what is asked for, by the order that is configured.
-    pub(crate) async fn find(&self, query: &DiscoveryQuery, network: &Network) -> Result<Rc<Found>, Failure> {
-        let local = || {
-            let candidates = local(query, network);
-            (!candidates.is_empty()).then(|| Rc::new(Found { candidates }))
-        };
+    pub(crate) async fn find(
+        &self,
+        query: &DiscoveryQuery,
+        network: &Arc<Network>,
+    ) -> Result<Rc<Found>, Failure> {
+        let local = || self.locally(query, network);
         if self.settings.order == Order::ScpThenNrf
             && let Some(found) = local()
         {
@@ -135,6 +142,22 @@ impl Searcher {
             Err(_) => self.metrics.discovery_failed.inc(),
         }
         answer
+    }
+
+    /// Those of the learned network that fit, if any does.
+    fn locally(&self, query: &DiscoveryQuery, network: &Arc<Network>) -> Option<Rc<Found>> {
+        let mut known = self.local.borrow_mut();
+        let is_current = known.0.as_ref().is_some_and(|known| Arc::ptr_eq(known, network));
+        if !is_current || known.1.len() >= self.settings.cache_size {
+            *known = (Some(network.clone()), AHashMap::new());
+        }
+        if let Some(found) = known.1.get(query) {
+            return Some(found.clone());
+        }
+        let candidates = local(query, network);
+        let found = (!candidates.is_empty()).then(|| Rc::new(Found { candidates }))?;
+        known.1.insert(query.clone(), found.clone());
+        Some(found)
     }
 
     async fn remembered_or_asked(&self, query: &DiscoveryQuery) -> Result<Rc<Found>, Failure> {

@@ -162,7 +162,7 @@ impl Relay<'_> {
         }
         self.plan.complete = true;
         if let Some(named) = self.named.as_ref().and_then(|named| named.service.as_ref()) {
-            self.plan.others = self.worker.network().alternates(named);
+            self.plan.others = Rc::new(self.worker.network().alternates(named));
         }
     }
 
@@ -319,7 +319,7 @@ impl Relay<'_> {
             origin,
             prefix: String::new(),
         };
-        Some(Rc::new(self.worker.target(root, service)))
+        Some(Rc::new(self.worker.redirected_to(root, service)))
     }
 
     /// Nobody is left: the last answer of a producer is the answer, else what stood in the way.

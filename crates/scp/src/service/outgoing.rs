@@ -4,7 +4,7 @@ use http::header::{CONTENT_LENGTH, VIA};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, HeaderValue, Method};
 use sbi::client::Origin;
-use sbi::headers::{MaxForwardHops, ProducerId, SbiHeader, discovery, names};
+use sbi::headers::{MaxForwardHops, SbiHeader, discovery, names};
 use sbi::problem::{Cause, Problem};
 use sbi::{Body, Request, Response};
 use telemetry::trace;
@@ -195,21 +195,16 @@ impl Worker {
         if !tell {
             return;
         }
-        if let Some(root) = target.root.to_value() {
-            headers.entry(names::TARGET_API_ROOT).or_insert(root);
+        let told = target.told();
+        if let Some(root) = &told.root {
+            headers
+                .entry(names::TARGET_API_ROOT)
+                .or_insert_with(|| root.clone());
         }
-        if let Some(service) = &target.service
-            && !headers.contains_key(names::PRODUCER_ID)
-        {
-            let id = ProducerId {
-                nf_instance: service.producer.id.to_string(),
-                service_instance: Some(service.service().instance.to_string()),
-                nf_set: service.producer.sets.first().map(ToString::to_string),
-                service_set: service.service().sets.first().map(ToString::to_string),
-            };
-            if let Some(id) = id.to_value() {
-                headers.insert(names::PRODUCER_ID, id);
-            }
+        if let Some(producer) = &told.producer {
+            headers
+                .entry(names::PRODUCER_ID)
+                .or_insert_with(|| producer.clone());
         }
     }
 }

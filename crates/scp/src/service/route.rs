@@ -1,16 +1,18 @@
 //! From what a request wishes to the producers that may serve it.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
 use ahash::AHashMap;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use sbi::client::Origin;
-use sbi::headers::{RoutingBinding, TargetApiRoot, names};
+use sbi::headers::{ProducerId, RoutingBinding, SbiHeader, TargetApiRoot, names};
 use sbi::problem::{Cause, Problem};
 
 use super::worker::{Admitted, Worker};
+use crate::discovery::Found;
 use crate::network::{Network, NfStatus, ServiceRef};
 use crate::protection::{Peer, Way};
 use crate::routing::{Phase, Places, Route, ServicePolicy, StagePolicy};
@@ -23,6 +25,35 @@ pub(super) struct Known {
     network: Option<Arc<Network>>,
     /// By the bytes of `3gpp-Sbi-Target-apiRoot`; per service, as several may listen at one place.
     roots: AHashMap<Box<[u8]>, ByService>,
+    /// The places of chosen service instances, by producer and position of the service. A producer is told by
+    /// where it is in memory, which the target keeps from being used again.
+    places: AHashMap<(usize, usize), Rc<Target>>,
+    /// Answers to discoveries as this snapshot knows those whom they name, by where the answer is in memory.
+    current: AHashMap<usize, (Rc<Found>, Rc<Vec<ServiceRef>>)>,
+    /// SCPs that are registered beside this one.
+    other_scps: usize,
+}
+
+impl Known {
+    /// Makes it that of this snapshot.
+    fn follow(&mut self, network: &Arc<Network>, own: &str) {
+        let is_current = self
+            .network
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, network));
+        let is_full = self.roots.len().max(self.places.len()).max(self.current.len()) >= MOST_KNOWN;
+        if is_current && !is_full {
+            return;
+        }
+        *self = Self {
+            network: Some(network.clone()),
+            other_scps: network
+                .producers()
+                .filter(|one| &*one.nf_type == "SCP" && one.status == NfStatus::Registered && *one.id != *own)
+                .count(),
+            ..Self::default()
+        };
+    }
 }
 
 /// The targets at an API root, by the service that a request is for.
@@ -39,6 +70,31 @@ pub(super) struct Target {
     pub(super) peer: Rc<Peer>,
     /// SCPs of its region, when it is reached through them.
     pub(super) hops: Option<Arc<[TargetApiRoot]>>,
+    /// How consumers are told of it, made when one is.
+    told: OnceCell<Told>,
+}
+
+/// The headers that tell a consumer who has answered.
+pub(super) struct Told {
+    pub(super) root: Option<HeaderValue>,
+    pub(super) producer: Option<HeaderValue>,
+}
+
+impl Target {
+    pub(super) fn told(&self) -> &Told {
+        self.told.get_or_init(|| {
+            let id = |service: &ServiceRef| ProducerId {
+                nf_instance: service.producer.id.to_string(),
+                service_instance: Some(service.service().instance.to_string()),
+                nf_set: service.producer.sets.first().map(ToString::to_string),
+                service_set: service.service().sets.first().map(ToString::to_string),
+            };
+            Told {
+                root: self.root.to_value(),
+                producer: self.service.as_ref().and_then(|service| id(service).to_value()),
+            }
+        })
+    }
 }
 
 impl Target {
@@ -63,7 +119,7 @@ pub(super) struct Plan {
     /// Who is tried first, if the request names somebody.
     pub(super) first: Option<Rc<Target>>,
     /// Who else may serve; filled when it is needed.
-    pub(super) others: Vec<ServiceRef>,
+    pub(super) others: Rc<Vec<ServiceRef>>,
     /// Whether `others` is complete; if not, it is looked up when the first fails.
     pub(super) complete: bool,
     /// Whether the producer was chosen here (Model D): the consumer is told who it is.
@@ -86,9 +142,7 @@ impl Worker {
         let path = request.uri().path();
         let service = target::service_of(path);
         // The hot way of Model C: a target that is known by its header, and nothing else to be read.
-        let quick = headers
-            .get(names::TARGET_API_ROOT)
-            .map(http::HeaderValue::as_bytes);
+        let quick = headers.get(names::TARGET_API_ROOT).map(HeaderValue::as_bytes);
         let binding = match headers.contains_key(names::ROUTING_BINDING) {
             true => target::header::<RoutingBinding>(headers)?,
             false => None,
@@ -96,13 +150,13 @@ impl Worker {
         let quick = quick.and_then(|key| self.remembered(key, service));
         let wish = match &quick {
             Some(_) => None,
-            None => Some(target::wish(request, &self.own)?),
+            None => Some(target::wish(request, &self.own, &self.queries)?),
         };
         let discovers = matches!(wish, Some(Wish::Discover(_)));
         let stage = policy.stage(Phase::of(request.method(), path, binding.is_some(), discovers));
         let mut plan = Plan {
             first: quick,
-            others: Vec::new(),
+            others: Rc::default(),
             complete: false,
             discovered: false,
             preferred: None,
@@ -111,9 +165,7 @@ impl Worker {
         match wish {
             None => {}
             Some(Wish::Root(root)) => {
-                let key = headers
-                    .get(names::TARGET_API_ROOT)
-                    .map(http::HeaderValue::as_bytes);
+                let key = headers.get(names::TARGET_API_ROOT).map(HeaderValue::as_bytes);
                 plan.first = Some(self.resolve(key, root, service)?);
             }
             Some(Wish::Discover(query)) => {
@@ -129,7 +181,7 @@ impl Worker {
             let bound = target::bound(binding, service, &self.network());
             plan.preferred = plan.preferred.or_else(|| target::preferred(binding));
             if !bound.is_empty() {
-                plan.others = bound;
+                plan.others = Rc::new(bound);
                 plan.complete = true;
             }
         }
@@ -139,10 +191,10 @@ impl Worker {
         {
             // Any member of its set may serve: the named one is one of them.
             if !plan.complete {
-                plan.others = self.network().alternates(named);
+                plan.others = Rc::new(self.network().alternates(named));
                 plan.complete = true;
             }
-            plan.others.push(named.clone());
+            Rc::make_mut(&mut plan.others).push(named.clone());
             plan.first = None;
         }
         if plan.first.is_none() && plan.others.is_empty() {
@@ -158,13 +210,13 @@ impl Worker {
         binding: Option<&RoutingBinding>,
         service: &str,
         preferred: &mut Option<String>,
-    ) -> Result<Vec<ServiceRef>, Problem> {
+    ) -> Result<Rc<Vec<ServiceRef>>, Problem> {
         let network = self.network();
         // A binding that the learned network can serve needs no NRF.
         if let Some(binding) = binding
             && !target::bound(binding, service, &network).is_empty()
         {
-            return Ok(Vec::new());
+            return Ok(Rc::default());
         }
         let bound_query;
         let query = match binding {
@@ -190,9 +242,22 @@ impl Worker {
             .find(query, &network)
             .await
             .map_err(crate::peers::Failure::problem)?;
-        let candidates = found.candidates.iter();
-        let of_service = candidates.filter(|one| &*one.service().name == service);
-        Ok(of_service.filter_map(|one| current(one, &network)).collect())
+        let key = Rc::as_ptr(&found) as usize;
+        let mut known = self.known.borrow_mut();
+        known.follow(&network, &self.live.config.nf_instance_id);
+        if let Some((_, candidates)) = known.current.get(&key)
+            && candidates.iter().all(|one| &*one.service().name == service)
+        {
+            return Ok(candidates.clone());
+        }
+        let of_service = found
+            .candidates
+            .iter()
+            .filter(|one| &*one.service().name == service);
+        let candidates: Rc<Vec<ServiceRef>> =
+            Rc::new(of_service.filter_map(|one| current(one, &network)).collect());
+        known.current.insert(key, (found, candidates.clone()));
+        Ok(candidates)
     }
 
     fn remembered(&self, key: &[u8], service: &str) -> Option<Rc<Target>> {
@@ -219,17 +284,10 @@ impl Worker {
             let problem = Problem::new(Cause::TargetNfNotReachable);
             return Err(problem.detail(format!("no registered producer is at {root}")));
         }
-        let target = Rc::new(self.target(root, found));
-        let Some(key) = key else { return Ok(target) };
         let mut known = self.known.borrow_mut();
-        let stale = known
-            .network
-            .as_ref()
-            .is_none_or(|known| !Arc::ptr_eq(known, &network));
-        if stale || known.roots.len() >= MOST_KNOWN {
-            known.roots.clear();
-            known.network = Some(network);
-        }
+        known.follow(&network, &self.live.config.nf_instance_id);
+        let target = Rc::new(self.target(root, found, known.other_scps));
+        let Some(key) = key else { return Ok(target) };
         let targets = known.roots.entry(key.into()).or_default();
         if targets.len() < 64 {
             targets.push((service.into(), target.clone()));
@@ -239,6 +297,13 @@ impl Worker {
 
     /// The place of a chosen service instance.
     pub(super) fn place(&self, service: &ServiceRef) -> Option<Rc<Target>> {
+        let network = self.network();
+        let key = (Arc::as_ptr(&service.producer) as usize, service.position());
+        let mut known = self.known.borrow_mut();
+        known.follow(&network, &self.live.config.nf_instance_id);
+        if let Some(target) = known.places.get(&key) {
+            return Some(target.clone());
+        }
         let endpoint = service.endpoint();
         let scheme = match endpoint.scheme {
             crate::network::Scheme::Http => sbi::client::Scheme::Http,
@@ -249,10 +314,21 @@ impl Worker {
             origin,
             prefix: endpoint.prefix.to_string(),
         };
-        Some(Rc::new(self.target(root, Some(service.clone()))))
+        let target = Rc::new(self.target(root, Some(service.clone()), known.other_scps));
+        known.places.insert(key, target.clone());
+        Some(target)
     }
 
-    pub(super) fn target(&self, root: TargetApiRoot, service: Option<ServiceRef>) -> Target {
+    /// The target of a redirection.
+    pub(super) fn redirected_to(&self, root: TargetApiRoot, service: Option<ServiceRef>) -> Target {
+        let network = self.network();
+        let mut known = self.known.borrow_mut();
+        known.follow(&network, &self.live.config.nf_instance_id);
+        self.target(root, service, known.other_scps)
+    }
+
+    /// A target; `other_scps` share with this one what is promised of all together.
+    fn target(&self, root: TargetApiRoot, service: Option<ServiceRef>, other_scps: usize) -> Target {
         let locality = service.as_ref().and_then(|one| one.producer.locality.as_deref());
         let hops = match self.live.distances.of(locality) {
             Places::ELSEWHERE => locality.and_then(|locality| self.live.next_hops.get(locality).cloned()),
@@ -260,23 +336,14 @@ impl Worker {
         };
         let instance = service.as_ref().map(|one| &*one.producer.id);
         Target {
-            peer: self.peers.at(&root.origin, instance, self.scps(), Instant::now()),
+            peer: self
+                .peers
+                .at(&root.origin, instance, other_scps + 1, Instant::now()),
             root,
             service,
             hops,
+            told: OnceCell::new(),
         }
-    }
-
-    /// How many SCPs share what is promised of all together.
-    fn scps(&self) -> usize {
-        let network = self.network();
-        let scps = network
-            .producers()
-            .filter(|one| &*one.nf_type == "SCP" && one.status == NfStatus::Registered);
-        let others = scps
-            .filter(|one| *one.id != *self.live.config.nf_instance_id)
-            .count();
-        others + 1
     }
 
     /// The best of the candidates that have not been tried; `None` when nobody is left.

@@ -25,7 +25,7 @@ use crate::live::Live;
 use crate::network::Network;
 use crate::peers::{CALLBACK_PATH, Change, Searcher, change_of};
 use crate::protection::{Consumers, Load, Own, Peers};
-use crate::target::is_own;
+use crate::target::{Queries, is_own};
 
 /// Path that tells whether the SCP is well (N050 of the NRF's features looks here).
 const HEALTH_PATH: &str = "/health";
@@ -134,6 +134,7 @@ pub(super) struct Worker {
     services: RefCell<AHashMap<Box<str>, Rc<ServiceMetrics>>>,
     /// Targets by what requests call them, as of a snapshot of the network.
     pub(super) known: RefCell<Known>,
+    pub(super) queries: Queries,
     /// `2.0 SCP-fqdn`.
     pub(super) via: HeaderValue,
     /// `SCP-fqdn`.
@@ -183,6 +184,7 @@ impl Worker {
             own: parts.own.clone(),
             services: RefCell::default(),
             known: RefCell::default(),
+            queries: Queries::default(),
             via: header(&format!("2.0 {name}")),
             server: header(&name),
             name,

@@ -5,13 +5,17 @@
 //! (`3gpp-Sbi-Routing-Binding`); a binding may come with either of the others and then says where to look
 //! when the first choice fails.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use ahash::AHashMap;
 use http::HeaderMap;
 use http::uri::Uri;
 use sbi::Request;
 use sbi::headers::{BindingLevel, MaxForwardHops, RoutingBinding, SbiHeader, TargetApiRoot, names};
 use sbi::problem::{Cause, Problem};
 
-use crate::discovery::DiscoveryQuery;
+use crate::discovery::{DiscoveryQuery, QueryFault};
 use crate::network::{Network, ServiceRef};
 
 /// Where a request is to go, as it says itself.
@@ -20,9 +24,54 @@ pub enum Wish {
     /// To this API root.
     Root(TargetApiRoot),
     /// To whoever this discovery finds.
-    Discover(DiscoveryQuery),
+    Discover(Rc<DiscoveryQuery>),
     /// To whoever the binding names.
     Bound,
+}
+
+/// Discovery queries by the headers that ask them: consumers ask the same again and again, and putting a query
+/// into its canonical form costs more than finding it.
+#[derive(Default)]
+pub struct Queries {
+    known: RefCell<AHashMap<Box<[u8]>, Rc<DiscoveryQuery>>>,
+    /// Kept from one use to the next.
+    key: RefCell<Vec<u8>>,
+}
+
+/// Queries that a worker knows by their headers.
+const MOST_QUERIES: usize = 16_384;
+/// How the name of every discovery header begins.
+const DISCOVERY: &str = "3gpp-sbi-discovery-";
+
+impl Queries {
+    /// The query of these headers, if they ask one.
+    ///
+    /// # Errors
+    /// As [`DiscoveryQuery::from_headers`].
+    pub fn of(&self, headers: &HeaderMap) -> Result<Option<Rc<DiscoveryQuery>>, QueryFault> {
+        let mut key = self.key.borrow_mut();
+        key.clear();
+        for (name, value) in headers {
+            if let Some(parameter) = name.as_str().strip_prefix(DISCOVERY) {
+                key.extend_from_slice(parameter.as_bytes());
+                key.push(0);
+                key.extend_from_slice(value.as_bytes());
+                key.push(0);
+            }
+        }
+        let mut known = self.known.borrow_mut();
+        if let Some(query) = known.get(&**key) {
+            return Ok(Some(query.clone()));
+        }
+        let Some(query) = DiscoveryQuery::from_headers(headers)?.map(Rc::new) else {
+            return Ok(None);
+        };
+        if known.len() >= MOST_QUERIES {
+            known.clear();
+        }
+        known.insert(key.as_slice().into(), query.clone());
+        Ok(Some(query))
+    }
 }
 
 /// Whether the authority of a URI is one of this SCP's own.
@@ -34,13 +83,13 @@ pub(crate) fn is_own(own: &[String], authority: &str) -> bool {
 ///
 /// # Errors
 /// The problem that tells the consumer what is wrong.
-pub fn wish(request: &Request, own: &[String]) -> Result<Wish, Problem> {
+pub fn wish(request: &Request, own: &[String], queries: &Queries) -> Result<Wish, Problem> {
     let headers = request.headers();
     if let Some(root) = header::<TargetApiRoot>(headers)? {
         return Ok(Wish::Root(root));
     }
     if sbi::headers::discovery::has_parameters(headers) {
-        let query = DiscoveryQuery::from_headers(headers).map_err(|fault| {
+        let query = queries.of(headers).map_err(|fault| {
             Problem::new(Cause::InvalidMsgFormat)
                 .detail("a discovery parameter cannot be read")
                 .invalid_param(format!("header {}", fault.header), fault.expected)

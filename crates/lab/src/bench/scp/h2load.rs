@@ -36,7 +36,12 @@ impl Load {
     }
 
     /// Loads a subject for a while: as fast as it goes, or at a rate.
-    pub(super) fn run(&mut self, subject: &Subject, duration: Duration, rate: Option<f64>) -> Result<Phase, RunError> {
+    pub(super) fn run(
+        &mut self,
+        subject: &Subject,
+        duration: Duration,
+        rate: Option<f64>,
+    ) -> Result<Phase, RunError> {
         // A log of before would be added to.
         let _ = std::fs::remove_file(&self.log);
         let mut command = Command::new("h2load");
@@ -47,7 +52,12 @@ impl Load {
             .arg("-d")
             .arg(&self.body)
             .arg(format!("--log-file={}", self.log.display()))
-            .args(["-H", "content-type: application/json", "-H", "user-agent: AMF-bench"]);
+            .args([
+                "-H",
+                "content-type: application/json",
+                "-H",
+                "user-agent: AMF-bench",
+            ]);
         if let Some(rate) = rate {
             let each = rate / f64::from(self.connections);
             command.arg(format!("--rps={}", each.max(1.0).round()));
@@ -56,7 +66,10 @@ impl Load {
             command.arg("-H").arg(header);
         }
         command.arg(format!("http://{}{PATH}", subject.address));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let cpus = self.cpus.clone();
         // Who is started runs on the cores of the thread that starts it.
         let output = std::thread::scope(|scope| {

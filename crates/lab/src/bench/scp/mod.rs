@@ -37,18 +37,18 @@ pub struct Settings {
 }
 
 /// Bytes of a request's body and of an answer's.
-pub(crate) const REQUEST_BYTES: usize = 4_200;
-pub(crate) const ANSWER_BYTES: u32 = 4_800;
+const REQUEST_BYTES: usize = 4_200;
+const ANSWER_BYTES: u32 = 4_800;
 
 /// Something that is measured: where the client goes, with which headers, and whose processor time counts.
-pub(crate) struct Subject {
-    pub(crate) name: &'static str,
-    pub(crate) address: SocketAddr,
-    pub(crate) headers: Vec<String>,
+struct Subject {
+    name: &'static str,
+    address: SocketAddr,
+    headers: Vec<String>,
     /// Position of its process; `None` without a proxy.
-    pub(crate) proxy: Option<usize>,
-    pub(crate) full: result::Sum,
-    pub(crate) half: result::Sum,
+    proxy: Option<usize>,
+    full: result::Sum,
+    half: result::Sum,
 }
 
 /// Compares them.
@@ -81,11 +81,23 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
             measure(&mut rig, at, &mut load, settings.duration, None, round, progress)?;
         }
     }
-    let slowest = rig.subjects.iter().map(|one| one.full.rps()).fold(f64::INFINITY, f64::min);
+    let slowest = rig
+        .subjects
+        .iter()
+        .map(|one| one.full.rps())
+        .fold(f64::INFINITY, f64::min);
     let half = slowest / 2.0;
     for round in 1..=settings.rounds {
         for at in 0..rig.subjects.len() {
-            measure(&mut rig, at, &mut load, settings.duration, Some(half), round, progress)?;
+            measure(
+                &mut rig,
+                at,
+                &mut load,
+                settings.duration,
+                Some(half),
+                round,
+                progress,
+            )?;
         }
     }
     let made = result::comparison(&rig.subjects, half, settings, &place);

@@ -56,8 +56,14 @@ impl Rig {
             },
             ..SimSettings::default()
         };
-        let producers = Simulator::start(&place.program, "producers", &settings, &place.lab_cpus, &place.folder)
-            .map_err(RigError::from)?;
+        let producers = Simulator::start(
+            &place.program,
+            "producers",
+            &settings,
+            &place.lab_cpus,
+            &place.folder,
+        )
+        .map_err(RigError::from)?;
         let producer = producers.addresses[0];
         let (nrf, nrf_address) = function(place, "nrf", &place.lab_cpus, |address, admin| {
             json!({"nrf": {
@@ -118,7 +124,10 @@ impl Rig {
     }
 
     pub(super) fn stop(self) {
-        self.proxies.into_iter().chain(self.others).for_each(Guarded::stop);
+        self.proxies
+            .into_iter()
+            .chain(self.others)
+            .for_each(Guarded::stop);
         drop(self.producers);
     }
 }
@@ -171,7 +180,9 @@ fn register(nrf: SocketAddr, producers: &[SocketAddr]) -> Result<(), RigError> {
     };
     match exchange() {
         Ok(statuses) if statuses.iter().all(|status| (200..300).contains(status)) => Ok(()),
-        Ok(statuses) => Err(RigError::Settings(format!("the NRF answered {statuses:?} to registrations"))),
+        Ok(statuses) => Err(RigError::Settings(format!(
+            "the NRF answered {statuses:?} to registrations"
+        ))),
         Err(error) => Err(failed(error)),
     }
 }
@@ -190,7 +201,9 @@ fn await_learning(scp: SocketAddr) -> Result<(), RigError> {
             return Ok(());
         }
         if Instant::now() > end {
-            return Err(RigError::Settings("the SCP does not find the producers".to_owned()));
+            return Err(RigError::Settings(
+                "the SCP does not find the producers".to_owned(),
+            ));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -200,14 +213,23 @@ fn haproxy(place: &Place, producer: SocketAddr) -> Result<(Guarded, SocketAddr),
     let address = free_address()?;
     let file = place.folder.join("haproxy.cfg");
     let text = format!(
-        "global\n  nbthread 1\n  maxconn 20000\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  \
+        "global\n  nbthread 1\n  maxconn 2000\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  \
          timeout server 60s\n  http-reuse always\nfrontend in\n  bind {address} proto h2\n  default_backend out\n\
          backend out\n  server one {producer} proto h2\n"
     );
     std::fs::write(&file, text).map_err(RigError::io(format!("writing {}", file.display())))?;
     let mut command = Command::new("haproxy");
-    command.arg("-f").arg(&file).stdin(Stdio::null()).stdout(Stdio::null());
-    let mut child = Guarded::start("haproxy", command, &place.function_cpus, &place.folder.join("haproxy.log"))?;
+    command
+        .arg("-f")
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let mut child = Guarded::start(
+        "haproxy",
+        command,
+        &place.function_cpus,
+        &place.folder.join("haproxy.log"),
+    )?;
     child.wait_for(address)?;
     Ok((child, address))
 }
@@ -217,12 +239,26 @@ fn nghttpx(place: &Place, producer: SocketAddr) -> Result<(Guarded, SocketAddr),
     let mut command = Command::new("nghttpx");
     command
         .arg(format!("--frontend={},{};no-tls", address.ip(), address.port()))
-        .arg(format!("--backend={},{};;proto=h2", producer.ip(), producer.port()))
-        .args(["--workers=1", "--single-process", "--conf=/dev/null", "--accesslog-file=/dev/null"])
+        .arg(format!(
+            "--backend={},{};;proto=h2",
+            producer.ip(),
+            producer.port()
+        ))
+        .args([
+            "--workers=1",
+            "--single-process",
+            "--conf=/dev/null",
+            "--accesslog-file=/dev/null",
+        ])
         .args(["--backend-connections-per-host=8", "--errorlog-file=/dev/stderr"])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    let mut child = Guarded::start("nghttpx", command, &place.function_cpus, &place.folder.join("nghttpx.log"))?;
+    let mut child = Guarded::start(
+        "nghttpx",
+        command,
+        &place.function_cpus,
+        &place.folder.join("nghttpx.log"),
+    )?;
     child.wait_for(address)?;
     Ok((child, address))
 }

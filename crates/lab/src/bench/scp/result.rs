@@ -22,7 +22,7 @@ pub(super) struct Phase {
 }
 
 /// All runs at one subject.
-pub(crate) type Sum = Phase;
+pub(super) type Sum = Phase;
 
 impl Default for Phase {
     fn default() -> Self {
@@ -143,7 +143,10 @@ pub(super) fn comparison(subjects: &[Subject], half: f64, settings: &Settings, p
         let found = half_load.iter().find(|row| row.name == name);
         found.map_or(f64::NAN, |row| row.p99_ms)
     };
-    let (to_haproxy, d_to_c) = (ratio("scp-model-c", "haproxy"), ratio("scp-model-d", "scp-model-c"));
+    let (to_haproxy, d_to_c) = (
+        ratio("scp-model-c", "haproxy"),
+        ratio("scp-model-d", "scp-model-c"),
+    );
     let added = round(p99("scp-model-c") - p99("direct"), 3);
     let failed: u64 = rows.iter().chain(&half_load).map(|row| row.failed).sum();
     let check = |name: &str, expected: &str, got: String, pass: bool| Check {
@@ -171,7 +174,12 @@ pub(super) fn comparison(subjects: &[Subject], half: f64, settings: &Settings, p
             format!("{added} ms"),
             added <= 1.0,
         ),
-        check("requests without a right answer", "none", failed.to_string(), failed == 0),
+        check(
+            "requests without a right answer",
+            "none",
+            failed.to_string(),
+            failed == 0,
+        ),
     ];
     Comparison {
         ratio_to_haproxy: to_haproxy,
@@ -192,7 +200,11 @@ pub(super) fn comparison(subjects: &[Subject], half: f64, settings: &Settings, p
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = |f: &mut fmt::Formatter<'_>, rows: &[Row]| -> fmt::Result {
-            writeln!(f, "  {:<12} {:>12} {:>12} {:>9} {:>9}", "", "µs/request", "requests/s", "p50 ms", "p99 ms")?;
+            writeln!(
+                f,
+                "  {:<12} {:>12} {:>12} {:>9} {:>9}",
+                "", "µs/request", "requests/s", "p50 ms", "p99 ms"
+            )?;
             rows.iter().try_for_each(|row| {
                 writeln!(
                     f,
@@ -201,7 +213,11 @@ impl fmt::Display for Comparison {
                 )
             })
         };
-        writeln!(f, "As fast as each goes, {} × {} requests in flight:", self.in_flight.0, self.in_flight.1)?;
+        writeln!(
+            f,
+            "As fast as each goes, {} × {} requests in flight:",
+            self.in_flight.0, self.in_flight.1
+        )?;
         table(f, &self.rows)?;
         writeln!(f, "At {:.0} requests per second:", self.half_load_rps)?;
         table(f, &self.half_load)?;
@@ -212,7 +228,11 @@ impl fmt::Display for Comparison {
         )?;
         self.checks.iter().try_for_each(|check| {
             let mark = if check.pass { "✓" } else { "✗" };
-            writeln!(f, "  {mark} {}: {} (expected: {})", check.name, check.got, check.expected)
+            writeln!(
+                f,
+                "  {mark} {}: {} (expected: {})",
+                check.name, check.got, check.expected
+            )
         })
     }
 }
