@@ -151,7 +151,8 @@ fn function(
     Ok((child, address))
 }
 
-/// Registers the producers as members of one set.
+/// Registers the producers as members of one set; all traffic goes to the first, as it does through the other
+/// proxies, and the second could stand in for it.
 fn register(nrf: SocketAddr, producers: &[SocketAddr]) -> Result<(), RigError> {
     let failed = RigError::io("registering the producers");
     let exchange = || -> std::io::Result<Vec<u16>> {
@@ -163,6 +164,7 @@ fn register(nrf: SocketAddr, producers: &[SocketAddr]) -> Result<(), RigError> {
                 let id = format!("00000000-0000-4000-8000-{number:012x}");
                 let profile = json!({
                     "nfInstanceId": id, "nfType": "UDM", "nfStatus": "REGISTERED", "heartBeatTimer": 3600,
+                    "priority": number,
                     "nfSetIdList": ["set1.udmset.5gc.mnc001.mcc001"], "ipv4Addresses": [address.ip()],
                     "nfServices": [{
                         "serviceInstanceId": "sdm", "serviceName": "nudm-sdm", "scheme": "http",
