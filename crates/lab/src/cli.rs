@@ -40,7 +40,7 @@ enum LabCommand {
         json: bool,
     },
     /// Run a call model against a function that is started for it
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Compare two programs for one job under one load, in turns
     Bench(BenchArgs),
     /// Render the report of a run again, or compare two runs
@@ -76,6 +76,9 @@ struct RunArgs {
     /// Connections to the function, instead of the model's
     #[arg(long)]
     connections: Option<u32>,
+    /// Bindings that stand when the load begins [default: the model's, at most 100000]
+    #[arg(long)]
+    sessions: Option<u64>,
     /// Generator threads
     #[arg(long, default_value_t = 1)]
     generators: usize,
@@ -272,6 +275,23 @@ fn describe(Found { name, model }: &Found) -> String {
             );
         }
     }
+    if let Some(bsf) = &model.bsf {
+        let rows = serde_json::to_value(bsf.operations).unwrap_or_default();
+        for (operation, tps) in rows.as_object().into_iter().flatten() {
+            let _ = writeln!(
+                out,
+                "  {operation:<26} {:>9}/s",
+                figure(tps.as_f64().unwrap_or(0.0))
+            );
+        }
+        let _ = writeln!(
+            out,
+            "\n{} bindings stand, at {} of {} sites",
+            figure(bsf.sessions as f64),
+            bsf.sites_with_traffic,
+            bsf.sites
+        );
+    }
     if let Some(dsr) = &model.dsr {
         let _ = writeln!(
             out,
@@ -321,7 +341,7 @@ fn describe(Found { name, model }: &Found) -> String {
     out
 }
 
-fn measure(args: RunArgs) -> Result<ExitCode, Failure> {
+fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
     let found = find(&args.model)?;
     let out = args.out.unwrap_or_else(|| folder_for(&found.name));
     let options = Options {
@@ -330,6 +350,7 @@ fn measure(args: RunArgs) -> Result<ExitCode, Failure> {
         warmup: args.warmup,
         pin: args.pin.unwrap_or_default(),
         connections: args.connections,
+        sessions: args.sessions,
         generators: args.generators.clamp(1, 64),
         out: out.clone(),
         program: args.program,

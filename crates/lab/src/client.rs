@@ -60,6 +60,8 @@ pub struct Response {
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
+    /// Where something is, if the answer says so (`Location`).
+    pub location: String,
 }
 
 impl Response {
@@ -128,6 +130,9 @@ impl Client {
                 };
                 match part {
                     Part::Status(status) => answer.status = status,
+                    Part::Location(location) => {
+                        answer.location = String::from_utf8_lossy(location).into_owned();
+                    }
                     Part::Body(bytes) => answer.body.extend_from_slice(bytes),
                     Part::End => done.push(stream),
                 }
@@ -186,6 +191,9 @@ impl Client {
                     if let Some(status) = status.filter(|status| *status >= 200) {
                         tell(stream, Part::Status(status));
                     }
+                    if let Some(location) = fields.get("location") {
+                        tell(stream, Part::Location(location));
+                    }
                     if end {
                         tell(stream, Part::End);
                     }
@@ -211,6 +219,7 @@ impl Client {
 
 enum Part<'a> {
     Status(u16),
+    Location(&'a [u8]),
     Body(&'a [u8]),
     End,
 }

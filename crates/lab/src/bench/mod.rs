@@ -66,6 +66,7 @@ pub fn dsr(options: &BenchOptions, progress: &mut Progress) -> Result<Comparison
         warmup: Duration::ZERO,
         pin: options.pin.clone(),
         connections: None,
+        sessions: None,
         generators: 1,
         out: options.out.clone(),
         program: options.program.clone(),

@@ -7,6 +7,62 @@ use super::CallModel;
 /// Name and text of every model under `callmodels/`.
 const MODELS: &[(&str, &str)] = &[
     (
+        "bsf/scenario-1",
+        include_str!("../../../../callmodels/bsf/scenario-1.yaml"),
+    ),
+    (
+        "bsf/scenario-2",
+        include_str!("../../../../callmodels/bsf/scenario-2.yaml"),
+    ),
+    (
+        "bsf/scenario-3",
+        include_str!("../../../../callmodels/bsf/scenario-3.yaml"),
+    ),
+    (
+        "bsf/scenario-4",
+        include_str!("../../../../callmodels/bsf/scenario-4.yaml"),
+    ),
+    (
+        "bsf/scenario-5",
+        include_str!("../../../../callmodels/bsf/scenario-5.yaml"),
+    ),
+    (
+        "bsf/scenario-6",
+        include_str!("../../../../callmodels/bsf/scenario-6.yaml"),
+    ),
+    (
+        "bsf/scenario-7",
+        include_str!("../../../../callmodels/bsf/scenario-7.yaml"),
+    ),
+    (
+        "bsf/scenario-8",
+        include_str!("../../../../callmodels/bsf/scenario-8.yaml"),
+    ),
+    (
+        "bsf/scenario-9",
+        include_str!("../../../../callmodels/bsf/scenario-9.yaml"),
+    ),
+    (
+        "bsf/scenario-10",
+        include_str!("../../../../callmodels/bsf/scenario-10.yaml"),
+    ),
+    (
+        "bsf/scenario-11",
+        include_str!("../../../../callmodels/bsf/scenario-11.yaml"),
+    ),
+    (
+        "bsf/scenario-12",
+        include_str!("../../../../callmodels/bsf/scenario-12.yaml"),
+    ),
+    (
+        "bsf/scenario-13",
+        include_str!("../../../../callmodels/bsf/scenario-13.yaml"),
+    ),
+    (
+        "bsf/scenario-14",
+        include_str!("../../../../callmodels/bsf/scenario-14.yaml"),
+    ),
+    (
         "dsr/da-mp-relay",
         include_str!("../../../../callmodels/dsr/da-mp-relay.yaml"),
     ),

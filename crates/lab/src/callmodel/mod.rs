@@ -5,6 +5,7 @@
 //! `callmodels/`, are part of the binary, and any file of the same form can be given by its path.
 //! `callmodels/README.md` explains the format for writers of models.
 
+pub mod bsf;
 pub mod dsr;
 mod guide;
 mod library;
@@ -42,6 +43,9 @@ pub struct CallModel {
     /// The traffic of a Diameter signaling router.
     #[serde(default)]
     pub dsr: Option<dsr::DsrModel>,
+    /// The traffic of a BSF.
+    #[serde(default)]
+    pub bsf: Option<bsf::BsfModel>,
 }
 
 /// Where the facts of a model are from.
@@ -142,6 +146,8 @@ pub enum Function<'a> {
     Nrf(&'a nrf::NrfModel),
     /// Diameter signaling router.
     Dsr(&'a dsr::DsrModel),
+    /// Binding support function.
+    Bsf(&'a bsf::BsfModel),
 }
 
 impl CallModel {
@@ -150,6 +156,7 @@ impl CallModel {
     pub fn function(&self) -> Option<Function<'_>> {
         let nrf = self.nrf.as_ref().map(Function::Nrf);
         nrf.or_else(|| self.dsr.as_ref().map(Function::Dsr))
+            .or_else(|| self.bsf.as_ref().map(Function::Bsf))
     }
 
     /// Messages that the function's guide counts for each transaction, where it counts messages.
@@ -164,6 +171,7 @@ impl CallModel {
         match self.function() {
             Some(Function::Nrf(nrf)) => nrf.operations.total(),
             Some(Function::Dsr(dsr)) => dsr.requests(),
+            Some(Function::Bsf(bsf)) => bsf.operations.total(),
             None => 0.0,
         }
     }
@@ -176,12 +184,12 @@ impl Validate for CallModel {
                 .at("title")
                 .say("is empty", "one line that names the model");
         }
-        let sections = [self.nrf.is_some(), self.dsr.is_some()];
+        let sections = [self.nrf.is_some(), self.dsr.is_some(), self.bsf.is_some()];
         match sections.iter().filter(|given| **given).count() {
             1 => {}
             0 => faults.at("").say(
                 "describes no traffic",
-                "the section of one function: `nrf` or `dsr`",
+                "the section of one function: `nrf`, `dsr` or `bsf`",
             ),
             _ => faults
                 .at("")
@@ -192,6 +200,9 @@ impl Validate for CallModel {
         }
         if let Some(dsr) = &self.dsr {
             faults.within("dsr", dsr);
+        }
+        if let Some(bsf) = &self.bsf {
+            faults.within("bsf", bsf);
         }
         faults.within("guide", &self.guide);
     }

@@ -214,6 +214,9 @@ impl Link {
                     if status >= 200 {
                         let length = fields.get("content-length").and_then(decimal);
                         pending.status = status as u16;
+                        if let Some(location) = fields.get("location") {
+                            workload.located(&pending.sent.ticket, location);
+                        }
                         if !end
                             && workload.interest(&pending.sent.ticket, pending.status, length)
                                 == Interest::Body

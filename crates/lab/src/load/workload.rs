@@ -19,6 +19,9 @@ pub trait Workload: Send {
     /// The head of an answer has come: is its body needed to judge it?
     fn interest(&mut self, ticket: &Ticket, status: u16, length: Option<u64>) -> Interest;
 
+    /// The head of an answer says where something is (`Location`).
+    fn located(&mut self, _ticket: &Ticket, _location: &[u8]) {}
+
     /// The answer is complete: is it the right one?
     ///
     /// # Errors

@@ -79,6 +79,8 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         name: "dsr",
         function: Some(function),
         address,
+        sites: Vec::new(),
+        site_addresses: Vec::new(),
         outgoing: vec![Outgoing {
             name: "requests at the HSSs",
             simulator: 0,

@@ -1,5 +1,6 @@
 //! A run from start to end: set up, warm up, measure (or search for the knee), judge, report.
 
+mod bsf;
 mod children;
 pub(crate) mod dsr;
 mod judge;
@@ -68,6 +69,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
     let rig = match model.function().ok_or(RunError::Empty)? {
         Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
         Function::Dsr(dsr) => dsr::start(dsr, &model.load, options, &place)?,
+        Function::Bsf(bsf) => bsf::start(bsf, options, &place)?,
     };
     session::Session::new(found, options, &place, rig, progress)?.run(tps)
 }

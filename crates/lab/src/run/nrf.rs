@@ -127,6 +127,8 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         name: "nrf",
         function,
         address,
+        sites: Vec::new(),
+        site_addresses: Vec::new(),
         outgoing: vec![
             Outgoing {
                 name: "SLF queries",

@@ -57,6 +57,8 @@ pub struct Options {
     pub pin: Vec<usize>,
     /// Connections to the function, instead of the model's.
     pub connections: Option<u32>,
+    /// Sessions that stand when the load begins, for functions that keep some.
+    pub sessions: Option<u64>,
     /// Generator threads.
     pub generators: usize,
     /// Where reports go.

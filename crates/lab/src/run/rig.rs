@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use super::Options;
 use super::children::{ChildError, Guarded, Simulator};
 use crate::load::Traffic;
+use crate::measure::Usage;
 use crate::report::Check;
 use crate::workload::nrf::setup::SetupError;
 
@@ -19,6 +20,10 @@ pub struct Rig {
     pub function: Option<Guarded>,
     /// Where load goes.
     pub address: SocketAddr,
+    /// The function at other sites, if there are several.
+    pub sites: Vec<Guarded>,
+    /// Where load goes at other sites.
+    pub site_addresses: Vec<SocketAddr>,
     /// Its peers.
     pub simulators: Vec<Simulator>,
     /// One per generator thread.
@@ -29,6 +34,32 @@ pub struct Rig {
     pub probes: Vec<Probe>,
     /// What a reader of the report should know.
     pub notes: Vec<String>,
+}
+
+impl Rig {
+    /// What the function has used, over all sites; `None` when it is not known.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        let mut sum = self.function.as_ref()?.process().usage()?;
+        for usage in self.sites.iter().filter_map(|site| site.process().usage()) {
+            sum.cpu += usage.cpu;
+            sum.rss += usage.rss;
+            sum.threads += usage.threads;
+        }
+        Some(sum)
+    }
+
+    /// The function's processes, if the lab started them.
+    pub fn processes(&mut self) -> impl Iterator<Item = &mut Guarded> {
+        self.function.iter_mut().chain(&mut self.sites)
+    }
+
+    /// Where load goes, at all sites.
+    #[must_use]
+    pub fn targets(&self) -> Vec<SocketAddr> {
+        let first = std::iter::once(self.address);
+        first.chain(self.site_addresses.iter().copied()).collect()
+    }
 }
 
 /// Asks the function something when the load is over.

@@ -73,7 +73,7 @@ impl<'a> Session<'a> {
     ) -> Result<Self, RunError> {
         let load = &found.model.load;
         let plan = Plan {
-            targets: vec![rig.address],
+            targets: rig.targets(),
             authority: rig.address.to_string(),
             connections: options.connections.unwrap_or(load.connections),
             timeout: load.timeout.duration(),
@@ -260,7 +260,7 @@ impl<'a> Session<'a> {
                 simulator.process().usage().unwrap_or_default(),
             ));
         }
-        let usage = self.rig.function.as_ref().and_then(|f| f.process().usage());
+        let usage = self.rig.usage();
         Ok(judge::Mark {
             at: Instant::now(),
             usage,
@@ -275,8 +275,11 @@ impl<'a> Session<'a> {
     }
 
     fn look_at_connections(&mut self) {
-        if let Some(function) = &self.rig.function {
-            self.connections = function.process().connections();
+        self.connections = Connections::default();
+        for process in self.rig.processes() {
+            let Connections { incoming, outgoing } = process.process().connections();
+            self.connections.incoming += incoming;
+            self.connections.outgoing += outgoing;
         }
     }
 
@@ -300,9 +303,7 @@ impl<'a> Session<'a> {
             if !self.generator.is_alive() {
                 return Err(RunError::Generator(std::io::Error::other("a thread has ended")));
             }
-            if let Some(function) = &mut self.rig.function
-                && !function.is_alive()
-            {
+            if let Some(function) = self.rig.processes().find_map(|f| (!f.is_alive()).then_some(f)) {
                 return Err(function.gone("ended under load".to_owned()).into());
             }
             if left.is_zero() {
@@ -360,7 +361,7 @@ impl<'a> Session<'a> {
         } = std::mem::replace(&mut self.second, second);
         let generator_cpu = generator_cpu.saturating_sub(before).as_secs_f64() / seconds;
         let total = record.total();
-        let usage = self.rig.function.as_ref().and_then(|f| f.process().usage());
+        let usage = self.rig.usage();
         let now = Instant::now();
         let mut cpu = 0.0;
         if let Some(usage) = usage {
@@ -426,8 +427,8 @@ impl<'a> Session<'a> {
         };
         let judged = judge::report(facts);
         self.generator.stop().map_err(RunError::Generator)?;
-        if let Some(function) = self.rig.function {
-            function.stop();
+        for process in self.rig.function.into_iter().chain(self.rig.sites) {
+            process.stop();
         }
         Ok(judged)
     }

@@ -1,5 +1,6 @@
 //! The laboratory over real sockets and processes, and its reports against kept ones.
 
+mod bsf;
 mod diameter;
 mod generator;
 mod golden;

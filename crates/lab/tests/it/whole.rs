@@ -14,6 +14,7 @@ fn options(folder: &tempfile::TempDir, program: std::path::PathBuf) -> Options {
         warmup: Duration::from_secs(1),
         pin: Vec::new(),
         connections: Some(4),
+        sessions: None,
         generators: 2,
         out: folder.path().to_owned(),
         program: Some(program),

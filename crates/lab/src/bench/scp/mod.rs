@@ -63,6 +63,7 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
         warmup: Duration::ZERO,
         pin: settings.pin.clone(),
         connections: None,
+        sessions: None,
         generators: 1,
         out: settings.out.clone(),
         program: settings.program.clone(),

@@ -24,7 +24,7 @@ pub struct Subscription {
 /// Something could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The NRF cannot be reached.
+    /// The function cannot be reached.
     #[error("cannot set up over {peer}: {source}")]
     Io {
         /// Its address.
@@ -32,8 +32,8 @@ pub enum SetupError {
         /// Why.
         source: io::Error,
     },
-    /// The NRF refused.
-    #[error("{what}: the NRF answered {status}: {text}")]
+    /// The function refused.
+    #[error("{what}: the answer was {status}: {text}")]
     Refused {
         /// What was asked.
         what: String,
@@ -140,7 +140,7 @@ fn exchange(nrf: SocketAddr, requests: &[Request]) -> Result<Vec<Response>, Setu
     Ok(answers)
 }
 
-fn accept(answer: &Response, right: &[u16], what: impl Fn() -> String) -> Result<(), SetupError> {
+pub(crate) fn accept(answer: &Response, right: &[u16], what: impl Fn() -> String) -> Result<(), SetupError> {
     if right.contains(&answer.status) {
         return Ok(());
     }

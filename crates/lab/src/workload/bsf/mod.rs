@@ -1,0 +1,23 @@
+//! The traffic of a BSF at its service-based interface (TS 29.521), made from a call model.
+//!
+//! - [`Sessions`]: what is in the binding of each PDU session, by its number;
+//! - [`setup`]: the bindings that stand before the load;
+//! - [`BsfWorkload`]: the load itself, and the judge of its answers.
+
+mod sessions;
+pub mod setup;
+#[cfg(test)]
+mod tests;
+mod traffic;
+
+pub use sessions::{Binding, Sessions};
+pub use traffic::{BsfWorkload, OPERATIONS, Part};
+
+/// The collection of bindings of PDU sessions.
+const COLLECTION: &str = "/nbsf-management/v1/pcfBindings";
+
+/// The identifier at the end of a `Location`.
+fn id_of(location: &str) -> Option<&str> {
+    let (before, id) = location.rsplit_once('/')?;
+    (before.ends_with(COLLECTION) && !id.is_empty() && id.len() <= 64).then_some(id)
+}
