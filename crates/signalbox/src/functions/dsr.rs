@@ -130,4 +130,8 @@ fn routes(seen: &Weak<Running>) -> Router {
             "/dsr/routes",
             page(seen, |running| serde_json::to_value(running.routes())),
         )
+        .route(
+            "/dsr/indicators",
+            page(seen, |running| serde_json::to_value(running.indicators())),
+        )
 }

@@ -4,3 +4,4 @@ mod commands;
 mod crash;
 mod life;
 mod process;
+mod router;
