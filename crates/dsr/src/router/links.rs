@@ -181,6 +181,14 @@ impl Core {
         Some((node, connection.clone()))
     }
 
+    /// How requests of a hop that lives here are treated now.
+    #[cold]
+    pub(super) fn profile_of(&self, hop: u32) -> Option<Rc<Profile>> {
+        let links = self.links.borrow();
+        let (_, connection) = links.by_hop.get(hop as usize)?.as_ref()?;
+        Some(connection.state()?.profile())
+    }
+
     /// The connection that a peer has now, whose connection at the time of its request is gone.
     #[cold]
     pub(super) fn follow(&self, node: &Node<Router>, origin: Origin) -> Option<Rc<Connection<Link>>> {

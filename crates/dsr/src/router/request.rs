@@ -234,8 +234,12 @@ impl Core {
     pub(super) fn route(&self, snapshot: &Arc<Snapshot>, view: &View<'_>, transit: &Transit) -> Decision {
         let table = match transit.version == snapshot.version {
             true => transit.table.map(usize::from),
-            // The configuration changed since: positions may mean other tables.
-            false => snapshot.table(&snapshot.profile(""), transit.application),
+            // The configuration changed since: positions may mean other tables. A client of another worker is
+            // looked up by its application.
+            false => match transit.from.and_then(|hop| self.profile_of(hop)) {
+                Some(profile) => snapshot.table(&profile, transit.application),
+                None => snapshot.table(&snapshot.profile(""), transit.application),
+            },
         };
         let choice = self.choice(snapshot, transit);
         let leads = snapshot.action(table, view);
