@@ -7,7 +7,7 @@ use crate::config::{self, Config};
 use crate::rbar::Rbar;
 
 /// Loads what configurations name by file, and keeps it while neither the file nor its settings change: a
-/// million ranges take a second to read.
+/// million ranges take seconds to read.
 #[derive(Debug, Default)]
 pub struct Loader {
     kept: Vec<(config::Rbar, Option<Stamp>, Arc<Rbar>)>,
