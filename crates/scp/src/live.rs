@@ -70,7 +70,7 @@ impl Live {
             policies: PolicyTable::new(&config.policies),
             distances: config.places.distances(),
             next_hops,
-            rates: Arc::default(),
+            rates: Arc::new(Rates::new(config.workers)),
             access: Access::new(&config.security.access),
             authorities: Arc::new(Authorities::read(&config.security.assertions)?),
             tokens: Arc::new(TokenStore::new(

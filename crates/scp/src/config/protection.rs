@@ -36,8 +36,13 @@ pub struct ConsumerRate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ProducerRate {
-    /// `host:port` of the producer, or its NF instance id; `*`: each producer without a rate of its own.
-    pub producer: String,
+    /// `host:port` of the producer, or its NF instance id; `*`: each producer without a rate of its own;
+    /// absent: all producers together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub producer: Option<String>,
+    /// API names whose requests count, together; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
     /// Requests that are sent.
     pub rate: Rate,
     /// Whether the rate is that of all SCPs together: each takes the part that is due to it by the number of

@@ -10,7 +10,7 @@ use http::header::USER_AGENT;
 use sbi::Request;
 use telemetry::metrics::Counter;
 
-use super::rate::{Rates, SharedRate};
+use super::rate::{Rates, Share, Shares};
 use crate::config::{ConsumerKey, Protection};
 use crate::events::Metrics;
 
@@ -19,6 +19,7 @@ pub(crate) struct Consumers {
     settings: Protection,
     metrics: Metrics,
     rates: Arc<Rates>,
+    shares: Shares,
     known: RefCell<AHashMap<Box<[u8]>, Rc<Consumer>>>,
     others: Rc<Consumer>,
 }
@@ -32,7 +33,7 @@ pub(crate) struct Consumer {
     pub(crate) nf_type: Option<Box<str>>,
     /// The NF instance id behind the type, if there is one.
     pub(crate) instance: Option<Box<str>>,
-    rate: Option<Arc<SharedRate>>,
+    rate: Option<Rc<Share>>,
     requests: Counter,
 }
 
@@ -40,12 +41,14 @@ pub(crate) struct Consumer {
 const OTHERS: &str = "other";
 
 impl Consumers {
-    pub(crate) fn new(settings: &Protection, metrics: &Metrics, rates: Arc<Rates>) -> Self {
-        let others = Consumer::new(settings, metrics, &rates, OTHERS);
+    pub(crate) fn new(settings: &Protection, metrics: &Metrics, rates: Arc<Rates>, worker: usize) -> Self {
+        let shares = Shares::new(worker);
+        let others = Consumer::new(settings, metrics, &rates, OTHERS, &shares);
         Self {
             settings: settings.clone(),
             metrics: metrics.clone(),
             rates,
+            shares,
             known: RefCell::default(),
             others: Rc::new(others),
         }
@@ -93,14 +96,15 @@ impl Consumers {
         if known.len() >= self.settings.max_consumers || text.len() > 256 {
             return self.others.clone();
         }
-        let consumer = Rc::new(Consumer::new(&self.settings, &self.metrics, &self.rates, text));
+        let consumer = Consumer::new(&self.settings, &self.metrics, &self.rates, text, &self.shares);
+        let consumer = Rc::new(consumer);
         known.insert(name.into(), consumer.clone());
         consumer
     }
 }
 
 impl Consumer {
-    fn new(settings: &Protection, metrics: &Metrics, rates: &Rates, name: &str) -> Self {
+    fn new(settings: &Protection, metrics: &Metrics, rates: &Rates, name: &str, shares: &Shares) -> Self {
         // TS 29.500 §5.2.2.2: the NF type, and after a hyphen or a space what makes it one of several.
         let nf_type = name.split(['-', ' ', '/']).next().filter(|nf_type| {
             !nf_type.is_empty()
@@ -120,7 +124,7 @@ impl Consumer {
             name: name.into(),
             instance: instance.map(|id| id.to_ascii_lowercase().into()),
             nf_type: nf_type.map(Into::into),
-            rate: rates.of_consumer(settings, name),
+            rate: rates.of_consumer(settings, name, shares),
             requests: metrics.consumers.get(&[name]),
         }
     }

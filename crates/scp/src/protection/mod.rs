@@ -1,8 +1,8 @@
 //! What keeps this SCP and the producers behind it from harm.
 //!
-//! A worker judges for itself: it sees enough of every producer to know how it does, and shares nothing with
-//! the others but the rates, which are promises of the whole SCP, and what producers tell of their load. Whom a request is from and whom it goes to
-//! is looked up once; what follows are a few additions.
+//! A worker judges for itself: it sees enough of every producer to know how it does. What it shares with the
+//! others are the rates, which are promises of the whole SCP and cut into shares, and what producers tell of
+//! their load. Whom a request is from and whom it goes to is looked up once; what follows are a few additions.
 
 mod consumers;
 mod failures;
@@ -17,5 +17,5 @@ pub(crate) use failures::{REASONS, Refusals, respond};
 pub(crate) use load::{INTERVAL, Load};
 pub(crate) use own::Own;
 pub(crate) use producers::{Ended, Held, Peer, Peers, Way};
-pub(crate) use rate::Rates;
+pub(crate) use rate::{CUT, Rates};
 pub(crate) use told::Board;

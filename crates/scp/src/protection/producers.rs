@@ -12,7 +12,7 @@ use sbi::client::{Origin, SendError, SendErrorKind};
 use sbi::headers::{Oci, SbiHeader, Scope, names};
 use time::OffsetDateTime;
 
-use super::rate::{Rates, SharedRate};
+use super::rate::{Rates, Share, Shares};
 use super::told::{Board, MOST_VALID, Told};
 use crate::config::Protection;
 use crate::events::{AttemptMetrics, Metrics};
@@ -23,6 +23,7 @@ pub(crate) struct Peers {
     settings: Protection,
     metrics: Metrics,
     rates: Arc<Rates>,
+    shares: Shares,
     most: usize,
     known: RefCell<AHashMap<Arc<str>, Rc<Peer>>>,
     outliers: RefCell<OutlierDetector<Arc<str>>>,
@@ -36,6 +37,8 @@ pub(crate) struct Way<'a> {
     pub(crate) peer: &'a Peer,
     /// The service instance, if its profile is known.
     pub(crate) service: Option<&'a ServiceRef>,
+    /// The API name of the request.
+    pub(crate) api: &'a str,
     /// Host of the SCP on the way, if there is one.
     pub(crate) hop: Option<&'a str>,
 }
@@ -43,7 +46,9 @@ pub(crate) struct Way<'a> {
 /// A producer as this worker sees it.
 pub(crate) struct Peer {
     pub(crate) authority: Arc<str>,
-    rate: Option<Arc<SharedRate>>,
+    instance: Option<Box<str>>,
+    /// Rates to be kept, by service; empty where no rates are set.
+    rates: RefCell<Vec<ServiceRates>>,
     breaker: RefCell<CircuitBreaker>,
     outstanding: Cell<u32>,
     most_outstanding: u32,
@@ -53,6 +58,9 @@ pub(crate) struct Peer {
     shed: Cell<Discard>,
     metrics: AttemptMetrics,
 }
+
+/// A service and the rates its requests must keep.
+type ServiceRates = (Box<str>, Rc<[Rc<Share>]>);
 
 /// Overload that a producer has told of.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +99,7 @@ impl Peers {
         metrics: &Metrics,
         rates: Arc<Rates>,
         board: Arc<Board>,
+        worker: usize,
         most: usize,
     ) -> Self {
         Self {
@@ -98,6 +107,7 @@ impl Peers {
             settings: settings.clone(),
             metrics: metrics.clone(),
             rates,
+            shares: Shares::new(worker),
             most,
             known: RefCell::default(),
             outliers: RefCell::new(OutlierDetector::new(settings.outliers.clone())),
@@ -105,7 +115,7 @@ impl Peers {
     }
 
     /// The producer at an origin.
-    pub(crate) fn at(&self, origin: &Origin, instance: Option<&str>, scps: usize, now: Instant) -> Rc<Peer> {
+    pub(crate) fn at(&self, origin: &Origin, instance: Option<&str>, now: Instant) -> Rc<Peer> {
         let mut known = self.known.borrow_mut();
         if let Some(peer) = known.get(origin.authority()) {
             return peer.clone();
@@ -116,7 +126,8 @@ impl Peers {
         }
         let authority: Arc<str> = origin.authority().into();
         let peer = Rc::new(Peer {
-            rate: self.rates.of_producer(&self.settings, &authority, instance, scps),
+            instance: instance.map(Into::into),
+            rates: RefCell::default(),
             authority: authority.clone(),
             breaker: RefCell::new(CircuitBreaker::new(self.settings.breaker.clone())),
             outstanding: Cell::new(0),
@@ -167,7 +178,7 @@ impl Peers {
         if sheds {
             return held(&metrics.over_oci, Held::Overloaded);
         }
-        if peer.rate.as_ref().is_some_and(|rate| !rate.allow(now)) {
+        if !self.settings.egress.is_empty() && !self.is_within_rates(peer, way.api, now) {
             return held(&metrics.over_rate, Held::Rate);
         }
         if peer.troubled.get() && !peer.breaker.borrow_mut().allow(now) {
@@ -175,6 +186,27 @@ impl Peers {
         }
         peer.outstanding.set(peer.outstanding.get() + 1);
         Ok(())
+    }
+
+    fn is_within_rates(&self, peer: &Peer, api: &str, now: Instant) -> bool {
+        /// Services that are told apart at one producer; the names come from consumers.
+        const SERVICES: usize = 64;
+        let mut known = peer.rates.borrow_mut();
+        let at = match known.iter().position(|(name, _)| **name == *api) {
+            Some(at) => at,
+            None => {
+                let (authority, instance) = (&*peer.authority, peer.instance.as_deref());
+                let shares = self
+                    .rates
+                    .of_producer(&self.settings, authority, instance, api, &self.shares);
+                if known.len() >= SERVICES {
+                    known.clear();
+                }
+                known.push((api.into(), shares));
+                known.len() - 1
+            }
+        };
+        known[at].1.iter().all(|share| share.allow(now))
     }
 
     /// A request that was let through was not waited for to its end.
@@ -297,20 +329,22 @@ mod tests {
         Peers::new(
             &settings,
             &Metrics::new(&Registry::new()),
+            Arc::new(Rates::new(1)),
             Arc::default(),
-            Arc::default(),
+            0,
             100,
         )
     }
 
     fn peer(peers: &Peers, now: Instant) -> Rc<Peer> {
-        peers.at(&"http://127.0.0.1:9".parse().unwrap(), None, 1, now)
+        peers.at(&"http://127.0.0.1:9".parse().unwrap(), None, now)
     }
 
     fn way(peer: &Peer) -> Way<'_> {
         Way {
             peer,
             service: None,
+            api: "x",
             hop: None,
         }
     }

@@ -1,165 +1,413 @@
-//! Rates that all workers keep together.
+//! Rates that all workers keep together, and all SCPs.
+//!
+//! Each worker has a share of a rate and keeps to it alone, so that a message costs no memory that another
+//! worker writes. A few times a second the control thread looks at what was asked of each worker and cuts the
+//! shares anew: who is asked for little gets that and an equal part of what is left over; when more is asked
+//! for than there is, everybody gets in proportion. A rate that is promised by all SCPs together is cut by the
+//! number of SCPs that are registered first.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use overload::Rate;
+use ahash::AHashMap;
+use overload::{Rate, RateLimiter};
 use parking_lot::Mutex;
 
-use crate::config::Protection;
+use crate::config::{ProducerRate, Protection};
 
-/// A rate shared by workers: the generic cell rate algorithm, whose whole state is one point in time.
-///
-/// Only messages of those who have a rate touch it; it is one cache line per rate.
+/// How often shares are cut anew.
+pub(crate) const CUT: Duration = Duration::from_millis(200);
+
+/// Limits at most, over all consumers or producers; those beyond share one per setting.
+const MOST: usize = 65_536;
+
+/// A rate as it is promised.
 #[derive(Debug)]
-pub(crate) struct SharedRate {
-    /// Nanoseconds that a message costs; 0: none passes.
-    cost: u64,
-    /// How far ahead of now the state may be, in nanoseconds.
-    depth: u64,
-    began: Instant,
-    /// When the bucket will be full again, in nanoseconds since `began`.
-    full: AtomicU64,
+struct Limit {
+    rate: Rate,
+    global: bool,
+    cells: Box<[Cell]>,
+    /// What each worker was asked for per second, fading; only the control thread looks.
+    asked: Mutex<Asked>,
 }
 
-impl SharedRate {
-    pub(crate) fn new(rate: Rate, share: f64) -> Self {
-        let per_second = rate.per_second * share;
-        let cost = match per_second > 0.0 {
-            true => (1e9 / per_second).clamp(1.0, 1e15) as u64,
-            false => 0,
+#[derive(Debug, Default)]
+struct Asked {
+    counts: Vec<u64>,
+    rates: Vec<f64>,
+}
+
+/// What a worker and the control thread tell each other; a cache line of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Cell {
+    /// Messages the worker was asked to let through; written by the worker.
+    asked: AtomicU64,
+    /// Bits of the worker's share in messages per second; written by the control thread.
+    share: AtomicU64,
+}
+
+/// A worker's share of a limit.
+#[derive(Debug)]
+pub(crate) struct Share {
+    limit: Arc<Limit>,
+    worker: usize,
+    state: RefCell<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    share: u64,
+    asked: u64,
+    limiter: RateLimiter,
+}
+
+impl Limit {
+    fn new(rate: Rate, global: bool, workers: usize, scps: usize) -> Self {
+        let workers = workers.max(1);
+        let share = whole(rate, global, scps) / workers as f64;
+        let cell = || Cell {
+            asked: AtomicU64::new(0),
+            share: AtomicU64::new(share.to_bits()),
         };
-        let burst = rate.burst.map_or((per_second / 10.0).ceil(), f64::from).max(1.0);
         Self {
-            cost,
-            depth: (cost as f64 * burst).min(9e18) as u64,
-            began: Instant::now(),
-            full: AtomicU64::new(0),
+            rate,
+            global,
+            cells: (0..workers).map(|_| cell()).collect(),
+            asked: Mutex::default(),
         }
+    }
+
+    /// The rate of a share; it has its part of the burst.
+    fn part(&self, share: f64) -> Rate {
+        let part = match self.rate.per_second > 0.0 {
+            true => share / self.rate.per_second,
+            false => 0.0,
+        };
+        Rate {
+            per_second: share,
+            burst: self
+                .rate
+                .burst
+                .map(|burst| (f64::from(burst) * part).round().max(1.0) as u32),
+        }
+    }
+
+    fn cut(&self, scps: usize, passed: Duration) {
+        let mut asked = self.asked.lock();
+        let Asked { counts, rates } = &mut *asked;
+        counts.resize(self.cells.len(), 0);
+        rates.resize(self.cells.len(), 0.0);
+        let seconds = passed.as_secs_f64().max(1e-3);
+        for ((cell, count), rate) in self.cells.iter().zip(counts.iter_mut()).zip(rates.iter_mut()) {
+            let now = cell.asked.load(Ordering::Relaxed);
+            let latest = now.wrapping_sub(*count) as f64 / seconds;
+            *count = now;
+            // Half of what was: a burst is not a trend, and a trend is followed within a second.
+            *rate = (*rate + latest) / 2.0;
+        }
+        let shares = apportion(whole(self.rate, self.global, scps), rates);
+        for (cell, share) in self.cells.iter().zip(shares) {
+            cell.share.store(share.to_bits(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// What this SCP may pass per second.
+fn whole(rate: Rate, global: bool, scps: usize) -> f64 {
+    match global {
+        true => rate.per_second / scps.max(1) as f64,
+        false => rate.per_second,
+    }
+}
+
+/// Cuts `whole` into shares by what is asked for. Their sum is `whole`.
+fn apportion(whole: f64, asked: &[f64]) -> Vec<f64> {
+    let count = asked.len().max(1) as f64;
+    let sum: f64 = asked.iter().sum();
+    if sum <= whole {
+        let spare = (whole - sum) / count;
+        return asked.iter().map(|one| one + spare).collect();
+    }
+    // A hundredth is kept for those who were not asked yet, so that they can begin.
+    let least = whole / 100.0 / count;
+    let rest = whole - least * count;
+    asked.iter().map(|one| least + rest * one / sum).collect()
+}
+
+impl Share {
+    fn new(limit: Arc<Limit>, worker: usize) -> Self {
+        let worker = worker.min(limit.cells.len() - 1);
+        let share = limit.cells[worker].share.load(Ordering::Relaxed);
+        let limiter = RateLimiter::new(limit.part(f64::from_bits(share)));
+        let state = RefCell::new(State {
+            share,
+            asked: limit.cells[worker].asked.load(Ordering::Relaxed),
+            limiter,
+        });
+        Self { limit, worker, state }
     }
 
     /// Whether a message may pass now; if so, it has.
     pub(crate) fn allow(&self, now: Instant) -> bool {
-        if self.cost == 0 {
-            return false;
+        let cell = &self.limit.cells[self.worker];
+        let mut state = self.state.borrow_mut();
+        state.asked = state.asked.wrapping_add(1);
+        cell.asked.store(state.asked, Ordering::Relaxed);
+        let share = cell.share.load(Ordering::Relaxed);
+        if share != state.share {
+            state.share = share;
+            state.limiter.set_rate(self.limit.part(f64::from_bits(share)));
         }
-        let now = u64::try_from(now.saturating_duration_since(self.began).as_nanos()).unwrap_or(u64::MAX / 2);
-        let next = |full: u64| {
-            let after = full.max(now) + self.cost;
-            (after - now <= self.depth).then_some(after)
-        };
-        self.full
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-            .is_ok()
+        state.limiter.allow(now)
     }
 
     /// How long until a message may pass; `None`: none ever may.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
-        let now = u64::try_from(now.saturating_duration_since(self.began).as_nanos()).ok()?;
-        let ahead = self.full.load(Ordering::Relaxed).max(now) + self.cost - now;
-        (self.cost > 0).then(|| Duration::from_nanos(ahead.saturating_sub(self.depth)))
+        self.state.borrow().limiter.wait(now)
+    }
+}
+
+/// The shares of one worker: one for each limit, whoever asks for it.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    worker: usize,
+    /// By the address of the limit, which lives as long as its share does.
+    known: RefCell<AHashMap<usize, Rc<Share>>>,
+}
+
+impl Shares {
+    pub(crate) fn new(worker: usize) -> Self {
+        Self {
+            worker,
+            known: RefCell::default(),
+        }
+    }
+
+    fn of(&self, limit: Arc<Limit>) -> Rc<Share> {
+        let mut known = self.known.borrow_mut();
+        let share = known.entry(Arc::as_ptr(&limit).addr());
+        share
+            .or_insert_with(|| Rc::new(Share::new(limit, self.worker)))
+            .clone()
     }
 }
 
 /// Rates by whom they are for; made when somebody is first seen, by whichever worker sees it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rates {
-    ingress: Mutex<ahash::AHashMap<Box<str>, Arc<SharedRate>>>,
-    egress: Mutex<ahash::AHashMap<Box<str>, Arc<SharedRate>>>,
+    workers: usize,
+    scps: AtomicU64,
+    ingress: Mutex<AHashMap<Box<str>, Arc<Limit>>>,
+    egress: Mutex<AHashMap<Box<str>, Arc<Limit>>>,
 }
 
 impl Rates {
-    /// The rate of a consumer, if it has one.
-    pub(crate) fn of_consumer(&self, settings: &Protection, consumer: &str) -> Option<Arc<SharedRate>> {
-        let named = settings.ingress.iter().find(|one| one.consumer == consumer);
-        let rate = named
-            .or_else(|| settings.ingress.iter().find(|one| one.consumer == "*"))?
-            .rate;
-        let mut known = self.ingress.lock();
-        // As many as there are consumers told apart, over all workers.
-        if known.len() >= settings.max_consumers && !known.contains_key(consumer) {
-            return known.get("*").cloned().or_else(|| {
-                let shared = Arc::new(SharedRate::new(rate, 1.0));
-                known.insert("*".into(), shared.clone());
-                Some(shared)
-            });
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            workers,
+            scps: AtomicU64::new(1),
+            ingress: Mutex::default(),
+            egress: Mutex::default(),
         }
-        let shared = known
-            .entry(consumer.into())
-            .or_insert_with(|| Arc::new(SharedRate::new(rate, 1.0)));
-        Some(shared.clone())
     }
 
-    /// The rate of a producer, if it has one; `scps` share the global ones.
+    /// Cuts all shares anew, `passed` after the last time; `scps` keep the global rates together.
+    pub(crate) fn cut(&self, scps: usize, passed: Duration) {
+        self.scps.store(scps as u64, Ordering::Relaxed);
+        for limits in [&self.ingress, &self.egress] {
+            let limits: Vec<Arc<Limit>> = limits.lock().values().cloned().collect();
+            for limit in limits {
+                limit.cut(scps, passed);
+            }
+        }
+    }
+
+    fn limit(
+        &self,
+        limits: &Mutex<AHashMap<Box<str>, Arc<Limit>>>,
+        key: &str,
+        other: &str,
+        rate: Rate,
+        global: bool,
+    ) -> Arc<Limit> {
+        let mut limits = limits.lock();
+        if let Some(known) = limits.get(key) {
+            return known.clone();
+        }
+        let key = if limits.len() >= MOST { other } else { key };
+        let scps = usize::try_from(self.scps.load(Ordering::Relaxed)).unwrap_or(1);
+        let made = || Arc::new(Limit::new(rate, global, self.workers, scps));
+        limits.entry(key.into()).or_insert_with(made).clone()
+    }
+
+    /// A worker's share of a consumer's rate, if it has one.
+    pub(crate) fn of_consumer(
+        &self,
+        settings: &Protection,
+        consumer: &str,
+        shares: &Shares,
+    ) -> Option<Rc<Share>> {
+        let named = |name: &str| settings.ingress.iter().find(|one| one.consumer == name);
+        let rate = named(consumer).or_else(|| named("*"))?.rate;
+        let limit = self.limit(&self.ingress, consumer, "*", rate, false);
+        Some(shares.of(limit))
+    }
+
+    /// A worker's shares of the rates that a request for `service` to a producer must keep.
     pub(crate) fn of_producer(
         &self,
         settings: &Protection,
         authority: &str,
         instance: Option<&str>,
-        scps: usize,
-    ) -> Option<Arc<SharedRate>> {
-        let named = |name: &str| settings.egress.iter().find(|one| one.producer == name);
-        let (key, one) = match (named(authority), instance.and_then(|id| Some((id, named(id)?)))) {
-            (Some(one), _) => (authority, one),
-            (None, Some((id, one))) => (id, one),
-            (None, None) => (authority, named("*")?),
+        service: &str,
+        shares: &Shares,
+    ) -> Rc<[Rc<Share>]> {
+        let concerned =
+            |one: &ProducerRate| one.services.is_empty() || one.services.iter().any(|name| name == service);
+        let is_named = |one: &ProducerRate| {
+            let producer = one.producer.as_deref();
+            producer.is_some_and(|name| name == authority || Some(name) == instance)
         };
-        let share = match one.global {
-            true => 1.0 / scps.max(1) as f64,
-            false => 1.0,
+        // A producer with a rate of its own is no "each other".
+        let has_own = |services: bool| {
+            let mut all = settings.egress.iter();
+            all.any(|one| is_named(one) && concerned(one) && one.services.is_empty() != services)
         };
-        let shared = self
+        let mut kept = Vec::new();
+        for (number, one) in settings
             .egress
-            .lock()
-            .entry(key.into())
-            .or_insert_with(|| Arc::new(SharedRate::new(one.rate, share)))
-            .clone();
-        Some(shared)
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| concerned(one))
+        {
+            let whom = match one.producer.as_deref() {
+                None => "",
+                Some("*") if !has_own(!one.services.is_empty()) => authority,
+                Some(name) if is_named(one) => name,
+                Some(_) => continue,
+            };
+            let key = format!("{number} {whom}");
+            let other = format!("{number} *");
+            let limit = self.limit(&self.egress, &key, &other, one.rate, one.global);
+            kept.push(shares.of(limit));
+        }
+        kept.into()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn a_burst_passes_and_then_the_rate() {
-        let rate = SharedRate::new(
-            Rate {
-                per_second: 100.0,
-                burst: Some(5),
-            },
-            1.0,
-        );
-        let start = rate.began + Duration::from_secs(1);
-        let passed = (0..20).filter(|_| rate.allow(start)).count();
-        assert_eq!(passed, 5);
-        assert!(rate.wait(start).unwrap() > Duration::from_millis(9));
-        let later = (1..=1_000)
-            .filter(|ms| rate.allow(start + Duration::from_millis(*ms)))
-            .count();
-        assert!((99..=101).contains(&later), "{later}");
-        assert!(!SharedRate::new(Rate::per_second(0.0), 1.0).allow(start));
+    fn rate(per_second: f64, burst: u32) -> Rate {
+        Rate {
+            per_second,
+            burst: Some(burst),
+        }
+    }
+
+    fn share(rates: &Rates, rate: Rate, worker: usize) -> Share {
+        Share::new(rates.limit(&rates.egress, "x", "*", rate, false), worker)
     }
 
     #[test]
+    fn a_burst_passes_and_then_the_rate() {
+        let rates = Rates::new(1);
+        let one = share(&rates, rate(100.0, 5), 0);
+        let start = Instant::now();
+        assert_eq!((0..20).filter(|_| one.allow(start)).count(), 5);
+        assert!(one.wait(start).unwrap() > Duration::from_millis(9));
+        let later = (1..=1_000)
+            .filter(|ms| one.allow(start + Duration::from_millis(*ms)))
+            .count();
+        assert!((99..=101).contains(&later), "{later}");
+        let none = Share::new(rates.limit(&rates.egress, "y", "*", rate(0.0, 1), false), 0);
+        assert!(!none.allow(start));
+    }
+
+    /// Whoever of the workers is asked, together they keep the rate, and use it.
+    #[test]
     fn workers_together_keep_it() {
-        let rate = Arc::new(SharedRate::new(
-            Rate {
-                per_second: 1.0,
-                burst: Some(1_000),
-            },
-            1.0,
-        ));
-        let now = Instant::now();
-        let workers: Vec<_> = (0..4)
-            .map(|_| {
-                let rate = rate.clone();
-                std::thread::spawn(move || (0..1_000).filter(|_| rate.allow(now)).count())
-            })
-            .collect();
-        let passed: usize = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
-        assert_eq!(passed, 1_000);
+        for asked in [[100_u64, 0, 0, 0], [25, 25, 25, 25], [60, 30, 9, 1]] {
+            let rates = Rates::new(4);
+            let shares: Vec<Share> = (0..4)
+                .map(|worker| share(&rates, rate(1_000.0, 100), worker))
+                .collect();
+            let mut now = Instant::now();
+            let mut passed = 0;
+            // Thirty times a hundred milliseconds, in each a hundred are asked for per ten.
+            for step in 0..300 {
+                now += Duration::from_millis(10);
+                for (share, count) in shares.iter().zip(asked) {
+                    let through = (0..count).filter(|_| share.allow(now)).count();
+                    passed += if step >= 100 { through } else { 0 };
+                }
+                if step % 20 == 19 {
+                    rates.cut(1, CUT);
+                }
+            }
+            // Two seconds at a thousand each.
+            assert!((1_900..=2_130).contains(&passed), "{asked:?}: {passed}");
+        }
+    }
+
+    #[test]
+    fn scps_together_keep_global_ones() {
+        let rates = Rates::new(1);
+        let one = Share::new(rates.limit(&rates.egress, "x", "*", rate(1_000.0, 1), true), 0);
+        rates.cut(4, CUT);
+        let start = Instant::now();
+        let passed = (0..1_000)
+            .filter(|ms| one.allow(start + Duration::from_millis(*ms)))
+            .count();
+        assert!((248..=252).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn which_rates_a_request_must_keep() {
+        let of = |producer: Option<&str>, services: &[&str]| ProducerRate {
+            producer: producer.map(str::to_owned),
+            services: services.iter().map(ToString::to_string).collect(),
+            rate: Rate::per_second(1.0),
+            global: false,
+        };
+        let settings = Protection {
+            egress: vec![
+                of(Some("*"), &[]),
+                of(Some("udm:80"), &[]),
+                of(Some("*"), &["nudm-sdm"]),
+                of(None, &["nudm-sdm", "nudm-ee"]),
+                of(Some("id-1"), &["nudm-ee"]),
+            ],
+            ..Protection::default()
+        };
+        let rates = Rates::new(2);
+        let keys = |authority: &str, instance: Option<&str>, service: &str| {
+            let before: Vec<_> = rates.egress.lock().keys().cloned().collect();
+            rates.of_producer(&settings, authority, instance, service, &Shares::new(0));
+            let mut keys: Vec<String> = rates.egress.lock().keys().map(ToString::to_string).collect();
+            keys.retain(|key| !before.iter().any(|one| **one == **key));
+            keys.sort();
+            keys
+        };
+        assert_eq!(keys("udm:80", None, "x"), ["1 udm:80"]);
+        assert_eq!(keys("udm:80", None, "nudm-sdm"), ["2 udm:80", "3 "]);
+        assert_eq!(keys("a:1", Some("id-1"), "nudm-ee"), ["0 a:1", "4 id-1"]);
+        assert!(keys("a:1", Some("id-1"), "nudm-ee").is_empty(), "made once");
+    }
+
+    proptest! {
+        #[test]
+        fn shares_are_the_whole(whole in 0.0..1e6, asked in proptest::collection::vec(0.0..1e6, 1..16)) {
+            let shares = apportion(whole, &asked);
+            let sum: f64 = shares.iter().sum();
+            prop_assert!((sum - whole).abs() <= 1e-6 * whole.max(1.0));
+            prop_assert!(shares.iter().all(|share| *share >= 0.0));
+        }
     }
 }

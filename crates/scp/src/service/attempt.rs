@@ -181,7 +181,8 @@ impl Relay<'_> {
             Err(problem) => return Next::Done(worker.refuse("token", problem)),
         };
         let now = Instant::now();
-        let way = target.way(self.tried.len() - 1);
+        let path = self.outgoing.path.clone();
+        let way = target.way(self.tried.len() - 1, target::service_of(path.path()));
         if let Err(held) = worker.peers.may_send(way, self.priority, now) {
             return self.passed_over(held);
         }

@@ -28,7 +28,7 @@ use crate::config::Config;
 use crate::error::StartError;
 use crate::events::{Metrics, PRODUCERS};
 use crate::live::Live;
-use crate::network::Network;
+use crate::network::{Network, NfStatus};
 use crate::peers::{Change, Learner};
 
 pub use running::Running;
@@ -63,6 +63,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
 
     // The URIs that the SCP hands out name the port it really has.
     let mut resolved = config;
+    resolved.workers = count;
     if resolved.api_root.is_empty() {
         let scheme = if resolved.tls.is_some() { "https" } else { "http" };
         resolved.api_root = addresses
@@ -88,6 +89,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         published: network.clone(),
         metrics: metrics.clone(),
         load: load.clone(),
+        live: live.clone(),
     };
     let feed = crate::feed::start(&config, count, registry)?.map(Arc::new);
     observe_tokens(registry, &live);
@@ -217,6 +219,26 @@ struct Learning {
     published: Arc<ArcSwap<Network>>,
     metrics: Metrics,
     load: Arc<AtomicU8>,
+    live: Arc<ArcSwap<Live>>,
+}
+
+/// Cuts the shares of rates anew, again and again.
+async fn cut_rates(live: Arc<ArcSwap<Live>>, network: Arc<ArcSwap<Network>>) {
+    let mut tick = tokio::time::interval(crate::protection::CUT);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut last = tick.tick().await;
+    loop {
+        let now = tick.tick().await;
+        let live = live.load_full();
+        let own = &*live.config.nf_instance_id;
+        let network = network.load();
+        let scps = network
+            .producers()
+            .filter(|one| &*one.nf_type == "SCP" && one.status == NfStatus::Registered && *one.id != *own);
+        live.rates
+            .cut(scps.count() + 1, now.saturating_duration_since(last));
+        last = now;
+    }
 }
 
 /// Starts the control thread, which learns the network.
@@ -234,6 +256,7 @@ fn control(
                 return;
             }
         };
+        let cutting = cut_rates(learning.live, learning.published.clone());
         let learner = Learner {
             client: Client::new(Arc::new(learning.config.client.clone()), learning.client_tls),
             config: learning.config,
@@ -241,7 +264,11 @@ fn control(
             metrics: learning.metrics,
             load: learning.load,
         };
-        tokio::task::LocalSet::new().block_on(&runtime, learner.run(sender, changes, shutdown));
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            // It ends with the runtime.
+            tokio::task::spawn_local(cutting);
+            learner.run(sender, changes, shutdown).await;
+        });
     };
     std::thread::Builder::new()
         .name("scp-control".to_owned())

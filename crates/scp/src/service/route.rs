@@ -13,7 +13,7 @@ use sbi::problem::{Cause, Problem};
 
 use super::worker::{Admitted, Worker};
 use crate::discovery::Found;
-use crate::network::{Network, NfStatus, ServiceRef};
+use crate::network::{Network, ServiceRef};
 use crate::protection::{Peer, Way};
 use crate::routing::{Phase, Places, Route, ServicePolicy, StagePolicy};
 use crate::selection::{Standing, choose};
@@ -30,13 +30,11 @@ pub(super) struct Known {
     places: AHashMap<(usize, usize), Rc<Target>>,
     /// Answers to discoveries as this snapshot knows those whom they name, by where the answer is in memory.
     current: AHashMap<usize, (Rc<Found>, Rc<Vec<ServiceRef>>)>,
-    /// SCPs that are registered beside this one.
-    other_scps: usize,
 }
 
 impl Known {
     /// Makes it that of this snapshot.
-    fn follow(&mut self, network: &Arc<Network>, own: &str) {
+    fn follow(&mut self, network: &Arc<Network>) {
         let is_current = self
             .network
             .as_ref()
@@ -47,10 +45,6 @@ impl Known {
         }
         *self = Self {
             network: Some(network.clone()),
-            other_scps: network
-                .producers()
-                .filter(|one| &*one.nf_type == "SCP" && one.status == NfStatus::Registered && *one.id != *own)
-                .count(),
             ..Self::default()
         };
     }
@@ -99,10 +93,11 @@ impl Target {
 
 impl Target {
     /// What protection needs to know of it.
-    pub(super) fn way(&self, before: usize) -> Way<'_> {
+    pub(super) fn way<'a>(&'a self, before: usize, api: &'a str) -> Way<'a> {
         Way {
             peer: &self.peer,
             service: self.service.as_ref(),
+            api,
             hop: self.hop(before).map(|hop| hop.origin.host()),
         }
     }
@@ -244,7 +239,7 @@ impl Worker {
             .map_err(crate::peers::Failure::problem)?;
         let key = Rc::as_ptr(&found) as usize;
         let mut known = self.known.borrow_mut();
-        known.follow(&network, &self.live.config.nf_instance_id);
+        known.follow(&network);
         if let Some((_, candidates)) = known.current.get(&key)
             && candidates.iter().all(|one| &*one.service().name == service)
         {
@@ -285,8 +280,8 @@ impl Worker {
             return Err(problem.detail(format!("no registered producer is at {root}")));
         }
         let mut known = self.known.borrow_mut();
-        known.follow(&network, &self.live.config.nf_instance_id);
-        let target = Rc::new(self.target(root, found, known.other_scps));
+        known.follow(&network);
+        let target = Rc::new(self.target(root, found));
         let Some(key) = key else { return Ok(target) };
         let targets = known.roots.entry(key.into()).or_default();
         if targets.len() < 64 {
@@ -300,7 +295,7 @@ impl Worker {
         let network = self.network();
         let key = (Arc::as_ptr(&service.producer) as usize, service.position());
         let mut known = self.known.borrow_mut();
-        known.follow(&network, &self.live.config.nf_instance_id);
+        known.follow(&network);
         if let Some(target) = known.places.get(&key) {
             return Some(target.clone());
         }
@@ -314,21 +309,17 @@ impl Worker {
             origin,
             prefix: endpoint.prefix.to_string(),
         };
-        let target = Rc::new(self.target(root, Some(service.clone()), known.other_scps));
+        let target = Rc::new(self.target(root, Some(service.clone())));
         known.places.insert(key, target.clone());
         Some(target)
     }
 
     /// The target of a redirection.
     pub(super) fn redirected_to(&self, root: TargetApiRoot, service: Option<ServiceRef>) -> Target {
-        let network = self.network();
-        let mut known = self.known.borrow_mut();
-        known.follow(&network, &self.live.config.nf_instance_id);
-        self.target(root, service, known.other_scps)
+        self.target(root, service)
     }
 
-    /// A target; `other_scps` share with this one what is promised of all together.
-    fn target(&self, root: TargetApiRoot, service: Option<ServiceRef>, other_scps: usize) -> Target {
+    fn target(&self, root: TargetApiRoot, service: Option<ServiceRef>) -> Target {
         let locality = service.as_ref().and_then(|one| one.producer.locality.as_deref());
         let hops = match self.live.distances.of(locality) {
             Places::ELSEWHERE => locality.and_then(|locality| self.live.next_hops.get(locality).cloned()),
@@ -336,9 +327,7 @@ impl Worker {
         };
         let instance = service.as_ref().map(|one| &*one.producer.id);
         Target {
-            peer: self
-                .peers
-                .at(&root.origin, instance, other_scps + 1, Instant::now()),
+            peer: self.peers.at(&root.origin, instance, Instant::now()),
             root,
             service,
             hops,

@@ -62,7 +62,7 @@ impl Front {
         let live = parts.live.load_full();
         let client = Client::new(Arc::new(live.config.client.clone()), parts.client_tls.clone());
         let tap = parts.feed.as_ref().and_then(|feed| feed.tap(index)).map(Rc::new);
-        let worker = Worker::new(live, &parts, client.clone(), tap.clone());
+        let worker = Worker::new(live, &parts, index, client.clone(), tap.clone());
         Self {
             live: RefCell::new(arc_swap::Cache::new(parts.live.clone())),
             current: RefCell::new(Rc::new(worker)),
@@ -79,7 +79,7 @@ impl Front {
         let mut current = self.current.borrow_mut();
         if !Arc::ptr_eq(&current.live, wanted) {
             let (client, tap) = (self.client.clone(), self.tap.clone());
-            *current = Rc::new(Worker::new(wanted.clone(), &self.parts, client, tap));
+            *current = Rc::new(Worker::new(wanted.clone(), &self.parts, self.index, client, tap));
         }
         current.clone()
     }
@@ -155,7 +155,7 @@ pub(super) struct Admitted {
 }
 
 impl Worker {
-    fn new(live: Arc<Live>, parts: &Parts, client: Client, tap: Option<Rc<Tap>>) -> Self {
+    fn new(live: Arc<Live>, parts: &Parts, index: usize, client: Client, tap: Option<Rc<Tap>>) -> Self {
         let config = &live.config;
         let (protection, metrics) = (&config.protection, &parts.metrics);
         let name = format!("SCP-{}", config.fqdn);
@@ -174,9 +174,10 @@ impl Worker {
                 metrics,
                 live.rates.clone(),
                 parts.board.clone(),
+                index,
                 config.client.max_origins as usize,
             ),
-            consumers: Consumers::new(protection, metrics, live.rates.clone()),
+            consumers: Consumers::new(protection, metrics, live.rates.clone(), index),
             load: Load::new(protection),
             told: Own::new(protection, &config.fqdn),
             changes: parts.changes.clone(),

@@ -341,7 +341,7 @@ fn without_any_broker_signalling_is_untouched_and_the_loss_is_told() {
         })
         .await;
         until("the loss is counted", async || scp.count(LOST, "paused") == 80.0).await;
-        assert_eq!(scp.count("signalbox_scp_feed_copied_total", ""), 80.0);
+        assert_eq!(scp.count(DELIVERED, ""), 0.0);
         scp.running.take().unwrap().stop().unwrap();
     });
 }

@@ -9,7 +9,7 @@ use overload::{Level, Rate};
 use scp::config::{ConsumerRate, ErrorProfile, OverloadStep, PriorityRule, ProducerRate};
 use serde_json::json;
 
-use crate::support::{Got, PATH, Producer, knowing, local};
+use crate::support::{Got, PATH, Producer, Scp, knowing, local};
 
 fn slow(burst: u32) -> Rate {
     Rate {
@@ -51,7 +51,8 @@ fn a_producer_at_its_rate_is_relieved_by_its_set() {
         let (small, large) = (Producer::start(1), Producer::start(2));
         let scp = knowing(&[&small, &large], |config| {
             config.protection.egress = vec![ProducerRate {
-                producer: small.address.to_string(),
+                producer: Some(small.address.to_string()),
+                services: Vec::new(),
                 rate: slow(3),
                 global: false,
             }];
@@ -346,5 +347,59 @@ fn overload_of_the_scp_discards_the_least_important_and_is_told() {
         assert_eq!(served[0], 500, "what is important is served");
         // Half of all goes, all of it from the other three quarters.
         assert!((450..=560).contains(&served[1]), "{served:?}");
+    });
+}
+
+#[test]
+fn rates_of_a_service_are_those_of_all_its_producers() {
+    local(async {
+        let (one, other) = (Producer::start(1), Producer::start(2));
+        let scp = knowing(&[&one, &other], |config| {
+            config.protection.egress = vec![ProducerRate {
+                producer: None,
+                services: vec!["nudm-sdm".into()],
+                rate: slow(4),
+                global: true,
+            }];
+        });
+        let mut statuses = Vec::new();
+        for number in 0..6 {
+            let producer = if number % 2 == 0 { &one } else { &other };
+            statuses.push(scp.get(producer).await.status.as_u16());
+        }
+        assert_eq!(statuses, [200, 200, 200, 200, 429, 429]);
+        let root = one.root();
+        let target = [("3gpp-sbi-target-apiroot", root.as_str())];
+        let got = scp.ask(Method::GET, "/nudm-ee/v1/x", &target).await;
+        assert_eq!(got.status, StatusCode::OK, "another service is not concerned");
+    });
+}
+
+/// A rate is that of the whole SCP: however its workers share the connections, it is kept.
+#[test]
+fn workers_keep_a_rate_together() {
+    local(async {
+        let producer = Producer::start(1);
+        let scp = knowing(&[&producer], |config| {
+            config.workers = 3;
+            config.protection.ingress = vec![ConsumerRate {
+                consumer: "*".into(),
+                rate: slow(30),
+            }];
+        });
+        let mut passed = 0;
+        for _ in 0..12 {
+            // A connection of its own each time, for whichever worker gets it.
+            let fresh = Scp {
+                running: None,
+                origin: scp.origin.clone(),
+                client: crate::support::client("AMF-test"),
+                registry: scp.registry.clone(),
+            };
+            for _ in 0..10 {
+                passed += usize::from(fresh.get(&producer).await.status == StatusCode::OK);
+            }
+        }
+        assert!((10..=33).contains(&passed), "{passed}");
     });
 }

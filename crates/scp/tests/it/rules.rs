@@ -104,7 +104,9 @@ fn rules_are_replaced_without_losing_a_request() {
             marks
         };
         let change = async {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            while producer.count() < 10 {
+                tokio::task::yield_now().await;
+            }
             let mut wanted = config();
             wanted.producers = vec![profile];
             wanted.mediation = marking("new");
