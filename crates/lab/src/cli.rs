@@ -276,7 +276,12 @@ fn describe(Found { name, model }: &Found) -> String {
         }
     }
     if let Some(bsf) = &model.bsf {
-        let rows = serde_json::to_value(bsf.operations).unwrap_or_default();
+        let mut rows = serde_json::to_value(bsf.operations).unwrap_or_default();
+        if let (Some(rows), Ok(serde_json::Value::Object(rx))) =
+            (rows.as_object_mut(), serde_json::to_value(bsf.rx))
+        {
+            rows.extend(rx.into_iter().filter(|(_, value)| value.is_number()));
+        }
         for (operation, tps) in rows.as_object().into_iter().flatten() {
             let _ = writeln!(
                 out,

@@ -1,18 +1,22 @@
-//! The traffic of a BSF (TS 29.521): bindings that PCFs register, deregister and look up.
+//! The traffic of a BSF: bindings that PCFs register, deregister and look up (TS 29.521), and the sessions that
+//! AFs have with PCFs through its Diameter agent (TS 29.214).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Validate};
+use settings::{Faults, Percent, Period, Validate};
 
 /// Bindings that stand when a run begins, unless it is told otherwise; models have millions.
 pub const USUAL_SESSIONS: u64 = 100_000;
 
-/// The traffic of a BSF at its service-based interface.
+/// The traffic of a BSF.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BsfModel {
     /// What PCFs and other consumers send, each in transactions per second over all sites at the full rate.
     pub operations: Operations,
+    /// What AFs and PCFs say to one another through its Diameter agent.
+    #[serde(default)]
+    pub rx: Rx,
     /// Bindings that stand, over all sites.
     #[schemars(range(min = 1))]
     pub sessions: u64,
@@ -49,6 +53,36 @@ pub struct Operations {
     pub binding_discover: f64,
 }
 
+/// Sessions of AFs with PCFs, each in transactions per second over all sites.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Rx {
+    /// AARs that begin a session.
+    pub aar_initial: f64,
+    /// AARs of a session that stands.
+    pub aar_update: f64,
+    /// STRs.
+    pub str: f64,
+    /// RARs of PCFs; each follows an AAR, so there are at most as many.
+    pub rar: f64,
+    /// How long a PCF takes to answer.
+    pub pcf_latency: Period,
+}
+
+impl Rx {
+    /// What AFs send.
+    #[must_use]
+    pub fn requests(&self) -> f64 {
+        self.aar_initial + self.aar_update + self.str
+    }
+
+    /// The share of AARs that a RAR follows.
+    #[must_use]
+    pub fn rar_share(&self) -> Percent {
+        Percent::new(100.0 * self.rar / (self.aar_initial + self.aar_update).max(1e-9))
+    }
+}
+
 impl Operations {
     /// All of it.
     #[must_use]
@@ -58,6 +92,12 @@ impl Operations {
 }
 
 impl BsfModel {
+    /// Transactions per second that arrive from PCFs and AFs; the RARs of PCFs follow from them.
+    #[must_use]
+    pub fn transactions(&self) -> f64 {
+        self.operations.total() + self.rx.requests()
+    }
+
     /// Bindings that stand when a run begins.
     #[must_use]
     pub fn sessions_for_run(&self, asked: Option<u64>) -> u64 {
@@ -77,11 +117,21 @@ impl Validate for BsfModel {
             ("bindingDelete", binding_delete),
             ("bindingDiscover", binding_discover),
         ] {
-            if !rate.is_finite() || rate < 0.0 {
-                faults
-                    .at(format!("operations.{key}"))
-                    .say("is not a rate", "transactions per second, 0 or more");
-            }
+            not_a_rate(faults, format!("operations.{key}"), rate);
+        }
+        let rx = &self.rx;
+        for (key, rate) in [
+            ("aarInitial", rx.aar_initial),
+            ("aarUpdate", rx.aar_update),
+            ("str", rx.str),
+            ("rar", rx.rar),
+        ] {
+            not_a_rate(faults, format!("rx.{key}"), rate);
+        }
+        if rx.rar > rx.aar_initial + rx.aar_update {
+            faults
+                .at("rx.rar")
+                .say("is more than there are AARs", "at most one RAR for each AAR");
         }
         if binding_create <= 0.0 {
             faults.at("operations.bindingCreate").say(
@@ -95,5 +145,13 @@ impl Validate for BsfModel {
                 format!("at most {}", self.sites),
             );
         }
+    }
+}
+
+fn not_a_rate(faults: &mut Faults, key: String, rate: f64) {
+    if !rate.is_finite() || rate < 0.0 {
+        faults
+            .at(key)
+            .say("is not a rate", "transactions per second, 0 or more");
     }
 }

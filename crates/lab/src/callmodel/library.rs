@@ -205,6 +205,25 @@ mod tests {
     }
 
     #[test]
+    fn bindings_and_rx_add_up_to_the_rate_of_the_guide() {
+        let mut count = 0;
+        for name in names().filter(|name| name.starts_with("bsf/")) {
+            let model = find(name).unwrap().model;
+            let bsf = model.bsf.as_ref().unwrap();
+            let all = bsf.transactions() + bsf.rx.rar;
+            assert!(
+                (all / model.guide.target_tps - 1.0).abs() < 0.011,
+                "{name}: {all}"
+            );
+            assert!(bsf.sessions >= 14_000_000, "{name}");
+            let cpu = model.guide.cpu_us_per_transaction().unwrap();
+            assert!((150.0..1500.0).contains(&cpu), "{name}: {cpu} µs");
+            count += 1;
+        }
+        assert_eq!(count, 14);
+    }
+
+    #[test]
     fn an_unknown_name_lists_the_known() {
         let error = find("nrf/5l").unwrap_err().to_string();
         assert!(error.contains("nrf/5k"), "{error}");

@@ -171,7 +171,7 @@ impl CallModel {
         match self.function() {
             Some(Function::Nrf(nrf)) => nrf.operations.total(),
             Some(Function::Dsr(dsr)) => dsr.requests(),
-            Some(Function::Bsf(bsf)) => bsf.operations.total(),
+            Some(Function::Bsf(bsf)) => bsf.transactions(),
             None => 0.0,
         }
     }

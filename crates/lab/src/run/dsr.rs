@@ -138,7 +138,8 @@ pub(crate) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), R
         }
         if Instant::now() > end {
             return Err(RigError::Settings(format!(
-                "the router has connected to {connections} of {count} HSSs after {} s",
+                "{connections} of {count} connections to {} stand after {} s",
+                hss.name(),
                 PATIENCE.as_secs()
             )));
         }

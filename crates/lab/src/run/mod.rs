@@ -69,7 +69,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
     let rig = match model.function().ok_or(RunError::Empty)? {
         Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
         Function::Dsr(dsr) => dsr::start(dsr, &model.load, options, &place)?,
-        Function::Bsf(bsf) => bsf::start(bsf, options, &place)?,
+        Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place)?,
     };
     session::Session::new(found, options, &place, rig, progress)?.run(tps)
 }

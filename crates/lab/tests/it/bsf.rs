@@ -205,6 +205,8 @@ fn our_bsf_serves_one_site_and_several() {
         };
         let (report, failed) = run(model, &options);
         assert!(failed.is_empty(), "{model}: {failed:#?}");
+        let aars = report.operations.iter().find(|o| o.name == "rxAarInitial");
+        assert!(aars.is_some_and(|o| o.count > 20), "{model}");
         let stores = std::fs::read_dir(folder.path().join("processes")).unwrap();
         let stores = stores
             .filter(|entry| entry.as_ref().unwrap().path().is_dir())

@@ -1,4 +1,5 @@
-//! The traffic of a BSF at its service-based interface (TS 29.521), made from a call model.
+//! The traffic of a BSF, made from a call model: bindings at its service-based interface (TS 29.521), and which
+//! of them AFs have sessions for.
 //!
 //! - [`Sessions`]: what is in the binding of each PDU session, by its number;
 //! - [`setup`]: the bindings that stand before the load;
@@ -10,7 +11,7 @@ pub mod setup;
 mod tests;
 mod traffic;
 
-pub use sessions::{Binding, Sessions};
+pub use sessions::{Binding, PCF_REALM, PCFS, Sessions, Standing};
 pub use traffic::{BsfWorkload, OPERATIONS, Part};
 
 /// The collection of bindings of PDU sessions.

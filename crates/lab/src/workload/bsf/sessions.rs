@@ -1,14 +1,20 @@
 //! PDU sessions and their bindings: everything follows from a number.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use rand::Rng;
+use rand::rngs::SmallRng;
 
 use super::COLLECTION;
 use crate::workload::nrf::population::instance_id;
+use crate::workload::rx::{Ue, Ues};
 
 /// PCFs that register bindings.
-const PCFS: u32 = 16;
+pub const PCFS: u32 = 16;
+/// Their realm; they are `pcf000.pcf.example` and so on.
+pub const PCF_REALM: &str = "pcf.example";
 /// Data networks of the sessions of one subscriber.
 const DNNS: [&str; 2] = ["ims", "internet"];
 /// IMSI of the first subscriber, in MCC 001 and MNC 01.
@@ -60,7 +66,7 @@ impl Sessions {
     /// The host of the PCF that has the session.
     #[must_use]
     pub fn pcf(&self, number: u32) -> String {
-        format!("pcf{:03}.pcf.example", number % PCFS)
+        format!("pcf{:03}.{PCF_REALM}", number % PCFS)
     }
 
     /// Name and value of the session's address. Sessions have an IPv4 address or an IPv6 prefix, half of the
@@ -68,12 +74,23 @@ impl Sessions {
     #[must_use]
     pub fn address(&self, number: u32) -> (&'static str, String) {
         if self.subscriber(number).is_multiple_of(2) {
-            let address = Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits().wrapping_add(number));
-            ("ipv4Addr", address.to_string())
+            ("ipv4Addr", ipv4(number).to_string())
         } else {
-            let (high, low) = ((number >> 16) as u16, number as u16);
-            let prefix = Ipv6Addr::new(0x2001, 0xdb8, high, low, 0, 0, 0, 0);
-            ("ipv6Prefix", format!("{prefix}/64"))
+            ("ipv6Prefix", format!("{}/64", ipv6(number)))
+        }
+    }
+
+    /// What an AF says of the session's UE.
+    #[must_use]
+    pub fn ue(&self, number: u32) -> Ue {
+        let subscriber = self.subscriber(number);
+        let has_ipv4 = subscriber.is_multiple_of(2);
+        Ue {
+            ipv4: has_ipv4.then(|| ipv4(number)),
+            ip_domain: None,
+            ipv6: (!has_ipv4).then(|| (ipv6(number), 64)),
+            dnn: Some(self.dnn(number).to_owned()),
+            imsi: Some(FIRST_IMSI + subscriber),
         }
     }
 
@@ -106,5 +123,32 @@ impl Sessions {
         let (kind, address) = self.address(number);
         let address = address.replace(':', "%3A").replace('/', "%2F");
         format!("{COLLECTION}?{kind}={address}&dnn={}", self.dnn(number))
+    }
+}
+
+fn ipv4(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits().wrapping_add(number))
+}
+
+fn ipv6(number: u32) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, (number >> 16) as u16, number as u16, 0, 0, 0, 0)
+}
+
+/// Sessions whose bindings stand for the whole run, for AFs to have sessions with.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// All sessions.
+    pub sessions: Arc<Sessions>,
+    /// Their numbers.
+    pub numbers: Arc<[u32]>,
+}
+
+impl Ues for Standing {
+    fn draw(&mut self, random: &mut SmallRng) -> Option<Ue> {
+        if self.numbers.is_empty() {
+            return None;
+        }
+        let drawn = random.random_range(0..self.numbers.len());
+        self.numbers.get(drawn).map(|number| self.sessions.ue(*number))
     }
 }

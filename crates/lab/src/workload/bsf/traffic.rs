@@ -11,6 +11,7 @@ use super::{Binding, COLLECTION, Sessions, id_of};
 use crate::callmodel::bsf::Operations;
 use crate::load::{Answer, Draft, Fault, Interest, Ticket, Workload};
 use crate::weights::Weights;
+use crate::workload::rx;
 
 /// The operations, in the order of [`Ticket::operation`].
 pub const OPERATIONS: [&str; 3] = ["bindingCreate", "bindingDelete", "bindingDiscover"];
@@ -138,7 +139,9 @@ impl BsfWorkload {
 
 impl Workload for BsfWorkload {
     fn operations(&self) -> Vec<String> {
-        OPERATIONS.map(str::to_owned).into()
+        // Threads of one generator name the same ones; the AFs' come after.
+        let all = OPERATIONS.iter().chain(&rx::OPERATIONS);
+        all.map(|name| (*name).to_owned()).collect()
     }
 
     fn headers(&self) -> Vec<(&'static str, String)> {
