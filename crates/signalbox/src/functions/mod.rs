@@ -1,6 +1,7 @@
 //! The table of network functions. To add one: a line in [`table`], and a file beside this one that says how
 //! it is started ([`Mounted`]) and what can be looked at ([`Page`]).
 
+mod bsf;
 mod dsr;
 mod nrf;
 mod sbi;
@@ -120,6 +121,8 @@ table! {
     nrf: ::nrf::Config;
     /// Service communication proxy (TS 29.500): indirect communication, Models C and D.
     scp: ::scp::Config;
+    /// Binding support function (TS 29.521): which PCF has which session.
+    bsf: ::bsf::Config;
     /// Diameter signaling router (RFC 6733): who gets which request.
     dsr: ::dsr::Config;
 }

@@ -142,7 +142,11 @@ fn make_harmless(value: &mut serde_json::Value, folder: &Path) {
                 match (key.as_str(), &mut *value) {
                     ("listen" | "admin", Value::String(_)) => *value = "127.0.0.1:0".into(),
                     ("listen", Value::Array(several)) => several.fill("127.0.0.1:0".into()),
-                    ("directory", Value::String(_)) => *value = folder.join("state").to_str().into(),
+                    // Each function has a directory of its own: run/nrf, run/bsf.
+                    ("directory", Value::String(of)) => {
+                        let name = Path::new(of.as_str()).file_name().unwrap_or_default();
+                        *value = folder.join("state").join(name).to_str().into();
+                    }
                     _ => make_harmless(value, folder),
                 }
             }

@@ -1,0 +1,114 @@
+//! `/subscriptions`: who wants to be told of a subscriber's bindings (TS 29.521 §5.3.4, §5.3.5).
+
+use std::rc::Rc;
+
+use http::{Method, StatusCode};
+use sbi::problem::{Cause, Problem};
+use sbi::{Request, Response};
+use serde_json::Value;
+
+use super::{body_of, created, id_of, method_not_allowed, no_content, not_found};
+use crate::binding::{BindingId, Document, PcfBinding, Subscription, UeBinding, negotiate, shape};
+use crate::events::Event;
+use crate::repository::problem;
+use crate::service::Worker;
+
+/// `/subscriptions`.
+pub(crate) async fn collection(worker: Rc<Worker>, request: Request) -> Result<Response, Problem> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    let subscription = read(&worker, request, BindingId::random())?;
+    let repository = worker.repository();
+    repository.watch();
+    repository
+        .add(&repository.subscriptions, &subscription)
+        .await
+        .map_err(problem)?;
+    worker.count(Event::Subscribed);
+    Ok(created(
+        &worker,
+        "subscriptions",
+        &met(&worker, &subscription).await?,
+    ))
+}
+
+/// `/subscriptions/{subId}`.
+pub(crate) async fn individual(
+    worker: Rc<Worker>,
+    request: Request,
+    id: String,
+) -> Result<Response, Problem> {
+    let repository = worker.repository();
+    match *request.method() {
+        Method::PUT => {
+            let subscription = read(&worker, request, id_of(&id)?)?;
+            repository
+                .change(&repository.subscriptions, subscription.0.id, |_| {
+                    Ok(subscription.clone())
+                })
+                .await?
+                .ok_or_else(|| not_found(&id))?;
+            let shown = met(&worker, &subscription).await?;
+            Ok(sbi::json::response_of(StatusCode::OK, shown.text().clone()))
+        }
+        Method::DELETE => {
+            if !repository.remove(&repository.subscriptions, id_of(&id)?).await? {
+                return Err(not_found(&id));
+            }
+            worker.count(Event::Unsubscribed);
+            Ok(no_content())
+        }
+        ref other => Ok(method_not_allowed(other, "DELETE, PUT")),
+    }
+}
+
+fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription, Problem> {
+    let value = body_of(worker, request, "application/json")?;
+    shape::check(&shape::SUBSCRIPTION, &value)?;
+    let target = value.get("notifUri").and_then(Value::as_str).unwrap_or_default();
+    let usable = target
+        .parse()
+        .ok()
+        .and_then(|uri| sbi::client::Origin::of_uri(&uri).ok());
+    if usable.is_none() {
+        return Err(Problem::new(Cause::MandatoryIeIncorrect)
+            .detail("notifications cannot be sent to this URI")
+            .invalid_param("/notifUri", "expected an absolute http or https URI"));
+    }
+    let mut document = worker.repository().document(id, value);
+    negotiate(&mut document);
+    Ok(Subscription(document))
+}
+
+/// The subscription with what is met already (`BsfSubscriptionResp`).
+async fn met(worker: &Worker, subscription: &Subscription) -> Result<Document, Problem> {
+    let repository = worker.repository();
+    let supi = subscription.0.text_of("supi").unwrap_or_default();
+    let sessions = repository.of_subscriber(supi).await.map_err(problem)?;
+    let sessions: Vec<&PcfBinding> = sessions.iter().map(|stored| &stored.record).collect();
+    let key = PcfBinding::identity_key(supi);
+    let ues = repository
+        .ues
+        .find(UeBinding::SUPI, &key, worker.max_candidates())
+        .await
+        .map_err(problem)?;
+    let ue = ues.iter().find(|ue| ue.record.0.text_of("supi") == Some(supi));
+    let told = [
+        subscription.tell_sessions(&sessions, true),
+        ue.and_then(|ue| subscription.tell_ue(&ue.record, true)),
+    ];
+    let events: Vec<Value> = told
+        .into_iter()
+        .flatten()
+        .filter_map(|mut body| Some(body.get_mut("eventNotifs")?.take()))
+        .flat_map(|events| events.as_array().cloned().unwrap_or_default())
+        .collect();
+    let mut shown = subscription.0.clone();
+    if !events.is_empty() {
+        shown.change(|members| {
+            members.insert("eventNotifs".to_owned(), Value::Array(events));
+        });
+    }
+    Ok(shown)
+}

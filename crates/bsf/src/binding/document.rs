@@ -1,0 +1,160 @@
+//! A resource as JSON: every member survives, known or not.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use store::{DecodeError, Key};
+
+use super::pack;
+
+/// Identity of a resource: a UUID in URIs, sixteen bytes in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BindingId(pub [u8; 16]);
+
+impl BindingId {
+    /// A fresh one.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(*uuid::Uuid::new_v4().as_bytes())
+    }
+
+    /// Of the last segment of a URI; `None` for what this BSF never gave out.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        uuid::Uuid::try_parse(text)
+            .ok()
+            .map(|uuid| Self(*uuid.as_bytes()))
+    }
+}
+
+impl std::fmt::Display for BindingId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        uuid::Uuid::from_bytes(self.0).hyphenated().fmt(f)
+    }
+}
+
+/// A JSON object with an identity, as value and as text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// Its identity.
+    pub id: BindingId,
+    value: Value,
+    text: Bytes,
+    packed: bool,
+}
+
+impl Document {
+    /// A document of an object. `packed`: kept in the store's compact form, which only this function reads;
+    /// otherwise as JSON.
+    #[must_use]
+    pub fn new(id: BindingId, value: Value, packed: bool) -> Self {
+        let mut document = Self {
+            id,
+            value,
+            text: Bytes::new(),
+            packed,
+        };
+        document.write();
+        document
+    }
+
+    fn write(&mut self) {
+        // A value of serde_json always serialises.
+        self.text = serde_json::to_vec(&self.value).unwrap_or_default().into();
+    }
+
+    /// Its JSON.
+    #[must_use]
+    pub fn text(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// Its value.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// A member.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&Value> {
+        self.value.get(name)
+    }
+
+    /// A member that is a text.
+    #[must_use]
+    pub fn text_of(&self, name: &str) -> Option<&str> {
+        self.value.get(name)?.as_str()
+    }
+
+    /// The texts of a member that is a list.
+    pub fn texts_of<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let list = self.value.get(name).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// Changes its members.
+    pub fn change(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
+        if let Some(members) = self.value.as_object_mut() {
+            change(members);
+            self.write();
+        }
+    }
+
+    /// Whether two documents agree in a member, and both have it.
+    #[must_use]
+    pub fn agrees(&self, other: &Document, name: &str) -> bool {
+        self.member(name)
+            .is_some_and(|mine| other.member(name) == Some(mine))
+    }
+
+    /// Its key in the store.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        Key::from_slice(&self.id.0)
+    }
+
+    /// Appends it as the store keeps it.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        if self.packed {
+            pack::pack(&self.text, out);
+        } else {
+            out.extend_from_slice(&self.text);
+        }
+    }
+
+    /// Reads what [`Document::encode`] wrote.
+    ///
+    /// # Errors
+    /// When it is no document.
+    pub fn decode(key: &[u8], stored: &[u8]) -> Result<Self, DecodeError> {
+        let id = key
+            .try_into()
+            .map(BindingId)
+            .map_err(|_| DecodeError(format!("an identity has 16 bytes, this one {}", key.len())))?;
+        let packed = pack::is_packed(stored);
+        let text = if packed {
+            Bytes::from(pack::unpack(stored).map_err(|reason| DecodeError(reason.to_owned()))?)
+        } else {
+            Bytes::copy_from_slice(stored)
+        };
+        let value = serde_json::from_slice(&text).map_err(|error| DecodeError(error.to_string()))?;
+        Ok(Self {
+            id,
+            value,
+            text,
+            packed,
+        })
+    }
+}
+
+/// A key of at most 64 characters of a subscriber's identity, as the column of the database is wide. Longer
+/// or foreign ones are cut and told apart by a checksum; whoever looks them up compares the whole.
+pub(super) fn identity_key(identity: &str) -> Key {
+    const WIDEST: usize = 64;
+    if identity.len() <= WIDEST && identity.is_ascii() {
+        return Key::from_slice(identity.as_bytes());
+    }
+    let mut key = Key::from_slice(format!("#{:08x}", crc32fast::hash(identity.as_bytes())).as_bytes());
+    key.extend(identity.bytes().filter(u8::is_ascii).take(WIDEST - 9));
+    key
+}

@@ -1,0 +1,171 @@
+//! Who wants to be told of bindings (TS 29.521 §5.6.2.4), and what is told (§5.6.2.5 to §5.6.2.8).
+
+use serde_json::{Map, Value, json};
+use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
+
+use super::document::identity_key;
+use super::query::{same_dnn, slice_of};
+use super::{Document, PcfBinding, UeBinding};
+
+/// A subscription to the bindings of one subscriber.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subscription(pub Document);
+
+impl Subscription {
+    /// By `supi`.
+    pub const SUPI: Index = Index(0);
+
+    fn wants(&self, event: &str) -> bool {
+        self.0.texts_of("events").any(|wanted| wanted == event)
+    }
+
+    /// The slice and DNN pairs it is about; none: all.
+    fn pairs(&self) -> impl Iterator<Item = &Value> {
+        let more = self.0.member("addSnssaiDnnPairs").and_then(Value::as_array);
+        self.0
+            .member("snssaiDnnPairs")
+            .into_iter()
+            .chain(more.into_iter().flatten())
+    }
+
+    fn is_about(&self, session: &PcfBinding) -> bool {
+        let mut pairs = self.pairs().peekable();
+        pairs.peek().is_none() || pairs.any(|pair| is_pair(pair, session))
+    }
+
+    /// The body that tells of PDU sessions' bindings that have come or gone; `None` when it is not wanted.
+    #[must_use]
+    pub fn tell_sessions(&self, sessions: &[&PcfBinding], come: bool) -> Option<Value> {
+        let about: Vec<&PcfBinding> = sessions
+            .iter()
+            .copied()
+            .filter(|one| self.is_about(one))
+            .collect();
+        if about.is_empty() {
+            return None;
+        }
+        let mut events = Vec::new();
+        let (session_event, pair_event) = match come {
+            true => (
+                "PCF_PDU_SESSION_BINDING_REGISTRATION",
+                "SNSSAI_DNN_BINDING_REGISTRATION",
+            ),
+            false => (
+                "PCF_PDU_SESSION_BINDING_DEREGISTRATION",
+                "SNSSAI_DNN_BINDING_DEREGISTRATION",
+            ),
+        };
+        if self.wants(session_event) {
+            let infos: Vec<Value> = about.iter().map(|one| session_info(&one.0)).collect();
+            events.push(json!({"event": session_event, "pcfForPduSessInfos": infos}));
+        }
+        if self.wants(pair_event) {
+            let pairs: Vec<Value> = about
+                .iter()
+                .map(|one| json!({"snssai": one.0.member("snssai"), "dnn": one.0.member("dnn")}))
+                .collect();
+            events.push(json!({"event": pair_event, "matchSnssaiDnns": pairs}));
+        }
+        self.body(events)
+    }
+
+    /// The body that tells of a UE's binding.
+    #[must_use]
+    pub fn tell_ue(&self, ue: &UeBinding, come: bool) -> Option<Value> {
+        let event = match come {
+            true => "PCF_UE_BINDING_REGISTRATION",
+            false => "PCF_UE_BINDING_DEREGISTRATION",
+        };
+        if !self.wants(event) {
+            return None;
+        }
+        let mut info = copied(&ue.0, &["pcfId", "pcfSetId", "bindLevel"]);
+        for (from, to) in [
+            ("pcfForUeFqdn", "pcfFqdn"),
+            ("pcfForUeIpEndPoints", "pcfIpEndPoints"),
+        ] {
+            if let Some(value) = ue.0.member(from) {
+                info.insert(to.to_owned(), value.clone());
+            }
+        }
+        self.body(vec![json!({"event": event, "pcfForUeInfo": info})])
+    }
+
+    fn body(&self, events: Vec<Value>) -> Option<Value> {
+        (!events.is_empty()).then(|| {
+            json!({"notifCorreId": self.0.text_of("notifCorreId").unwrap_or_default(), "eventNotifs": events})
+        })
+    }
+}
+
+fn is_pair(pair: &Value, session: &PcfBinding) -> bool {
+    let dnn = pair.get("dnn").and_then(Value::as_str).unwrap_or_default();
+    pair.get("snssai").and_then(slice_of) == session.0.member("snssai").and_then(slice_of)
+        && session.0.text_of("dnn").is_some_and(|own| same_dnn(own, dnn))
+}
+
+fn copied(document: &Document, names: &[&str]) -> Map<String, Value> {
+    let present = names
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), document.member(name)?.clone())));
+    present.collect()
+}
+
+/// `PcfForPduSessionInfo` of a binding.
+fn session_info(document: &Document) -> Value {
+    let mut info = copied(
+        document,
+        &[
+            "dnn",
+            "snssai",
+            "pcfFqdn",
+            "pcfIpEndPoints",
+            "ipv4Addr",
+            "ipDomain",
+            "pcfId",
+            "pcfSetId",
+            "bindLevel",
+        ],
+    );
+    for (one, more, to) in [
+        ("ipv6Prefix", "addIpv6Prefixes", "ipv6Prefixes"),
+        ("macAddr48", "addMacAddrs", "macAddrs"),
+    ] {
+        let all: Vec<&str> = document
+            .text_of(one)
+            .into_iter()
+            .chain(document.texts_of(more))
+            .collect();
+        if !all.is_empty() {
+            info.insert(to.to_owned(), json!(all));
+        }
+    }
+    Value::Object(info)
+}
+
+impl Record for Subscription {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "bsf_subscription",
+        indexes: &[IndexSchema::many("supi")],
+        by_modified: false,
+        sql: None,
+    };
+
+    fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        if let Some(supi) = self.0.text_of("supi") {
+            keys.add(Self::SUPI, &identity_key(supi));
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
+        Document::decode(key, value).map(Self)
+    }
+}

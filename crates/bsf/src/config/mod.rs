@@ -1,0 +1,120 @@
+//! Every setting of a BSF; a file per topic.
+
+mod notifications;
+mod overload;
+mod rx;
+
+pub use notifications::Notifications;
+pub use overload::{Overload, OverloadLevel};
+pub use rx::{NoBinding, Rx, RxMode, RxPeer};
+
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Listen, Validate};
+
+/// Settings of a BSF. Defaults run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Config {
+    /// NF instance id of this BSF, a UUID.
+    pub nf_instance_id: String,
+    /// Addresses of the service-based interface.
+    pub listen: Listen,
+    /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
+    #[schemars(extend("format" = "socket-address"))]
+    pub admin: SocketAddr,
+    /// Worker threads, each with listeners and connections of its own. 0: one per core.
+    pub workers: usize,
+    /// Cores the workers are pinned to; empty: not pinned.
+    pub cores: Vec<usize>,
+    /// Root of the URIs that the BSF hands out (`http://bsf.example.org:8030`). Empty: of the first listen
+    /// address.
+    pub api_root: String,
+    /// TLS of the service-based interface; absent: cleartext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<sbi::tls::TlsFiles>,
+    /// TLS of the connections this BSF makes; absent: only cleartext peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_tls: Option<sbi::tls::TlsFiles>,
+    /// Limits of the server.
+    pub server: sbi::server::ServerConfig,
+    /// Connections to other functions.
+    pub client: sbi::client::ClientConfig,
+    /// Where bindings are kept.
+    pub store: store::Config,
+    /// Largest body of a request.
+    pub max_body_size: ByteSize,
+    /// Bindings of one address or subscriber that a discovery looks at, the latest first.
+    pub max_candidates: usize,
+    /// Notifications of subscribers.
+    pub notifications: Notifications,
+    /// Limits and discards under overload.
+    pub overload: Overload,
+    /// Diameter Rx.
+    pub rx: Rx,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut store = store::Config::default();
+        store.embedded.directory = "run/bsf".into();
+        Self {
+            nf_instance_id: "0c6a2e4f-7d7e-4a53-9f36-6f1f0a8d8030".to_owned(),
+            listen: Listen::local(8030),
+            admin: SocketAddr::from(([127, 0, 0, 1], 9030)),
+            workers: 0,
+            cores: Vec::new(),
+            api_root: String::new(),
+            tls: None,
+            client_tls: None,
+            server: sbi::server::ServerConfig::default(),
+            client: sbi::client::ClientConfig {
+                user_agent: "BSF".to_owned(),
+                ..sbi::client::ClientConfig::default()
+            },
+            store,
+            max_body_size: ByteSize::kib(64),
+            max_candidates: 256,
+            notifications: Notifications::default(),
+            overload: Overload::default(),
+            rx: Rx::default(),
+        }
+    }
+}
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        if model::NfInstanceId::parse(&self.nf_instance_id).is_err() {
+            faults.at("nfInstanceId").say(
+                "is not a UUID",
+                "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
+            );
+        }
+        if self.listen.first().is_none() {
+            faults
+                .at("listen")
+                .say("is empty", "at least one address such as 127.0.0.1:8030");
+        }
+        if !self.api_root.is_empty() && self.api_root.parse::<sbi::client::Origin>().is_err() {
+            faults
+                .at("apiRoot")
+                .say("is not an API root", "http://host:port or https://host:port");
+        }
+        if self.max_candidates < 2 {
+            faults
+                .at("maxCandidates")
+                .say("is too small to see that a question is ambiguous", "at least 2");
+        }
+        if self.max_body_size > self.store.max_batch_bytes {
+            faults
+                .at("maxBodySize")
+                .say("is larger than store.maxBatchBytes", "a body that fits a batch");
+        }
+        faults.within("store", &self.store);
+        faults.within("overload", &self.overload);
+        faults.within("rx", &self.rx);
+        faults.within("notifications", &self.notifications);
+    }
+}

@@ -1,0 +1,112 @@
+//! Diameter Rx.
+
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Listen, Period, Validate};
+
+/// The agent for Rx requests (TS 29.214; TS 29.513 §8.2, TS 29.213 §7 for the procedures).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Rx {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Addresses it listens at.
+    pub listen: Listen,
+    /// Its DiameterIdentity.
+    pub host: String,
+    /// Its realm.
+    pub realm: String,
+    /// Whether it passes requests on or says where to send them.
+    pub mode: RxMode,
+    /// Peers it connects to: PCFs by the name that bindings give as `pcfDiamHost`, relays, AFs. Others may
+    /// connect to it.
+    pub peers: Vec<RxPeer>,
+    /// Peers that requests go to when the PCF or AF is not connected itself, in this order.
+    pub relays: Vec<String>,
+    /// How long an answer may take.
+    pub timeout: Period,
+    /// Sessions whose path is remembered. Those forgotten are routed by Destination-Host, as RFC 6733 has it.
+    pub max_sessions: usize,
+    /// Result of a request whose session has no binding.
+    pub no_binding: NoBinding,
+    /// Redirect mode: how long an AF may use an answer for the session.
+    pub redirect_cache_time: Period,
+}
+
+/// What the agent does with a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RxMode {
+    /// It passes it on and keeps the session on one path.
+    #[default]
+    Proxy,
+    /// It answers with the PCF's name (DIAMETER_REDIRECT_INDICATION).
+    Redirect,
+}
+
+/// Result of a request whose session has no binding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum NoBinding {
+    /// DIAMETER_UNABLE_TO_DELIVER (3002).
+    #[default]
+    UnableToDeliver,
+    /// IP-CAN_SESSION_NOT_AVAILABLE (5065, TS 29.214 §5.5), as a PCF would say.
+    IpCanSessionNotAvailable,
+}
+
+/// A peer to connect to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RxPeer {
+    /// Its DiameterIdentity.
+    pub host: String,
+    /// Its addresses, tried in turn.
+    #[schemars(with = "Vec<String>")]
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl Default for Rx {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            listen: Listen::local(3830),
+            host: "bsf.example.org".to_owned(),
+            realm: "example.org".to_owned(),
+            mode: RxMode::default(),
+            peers: Vec::new(),
+            relays: Vec::new(),
+            timeout: Period::from_secs(5),
+            max_sessions: 1_000_000,
+            no_binding: NoBinding::default(),
+            redirect_cache_time: Period::from_secs(60),
+        }
+    }
+}
+
+impl Validate for Rx {
+    fn validate(&self, faults: &mut Faults) {
+        for (name, value) in [("host", &self.host), ("realm", &self.realm)] {
+            if value.is_empty() || !value.is_ascii() {
+                faults
+                    .at(name)
+                    .say("is no DiameterIdentity", "a name such as bsf.example.org");
+            }
+        }
+        if self.max_sessions < 2 {
+            faults.at("maxSessions").say("is too small", "at least 2");
+        }
+        if self.timeout.is_zero() {
+            faults.at("timeout").say("is 0", "some time");
+        }
+        for (index, peer) in self.peers.iter().enumerate() {
+            if peer.host.is_empty() || peer.addresses.is_empty() {
+                faults
+                    .at(format!("peers[{index}]"))
+                    .say("has no host or no addresses", "a name and at least one address");
+            }
+        }
+    }
+}

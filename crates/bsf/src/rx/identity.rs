@@ -1,0 +1,85 @@
+//! Whose session an AAR is about (TS 29.214 §4.4.1).
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use diameter::proto::known;
+use diameter::proto::{Fault, MessageMut, ResultCode, Routing};
+use model::Ipv6Prefix;
+
+use crate::binding::Query;
+
+/// IP-Domain-Id (TS 29.214 §5.3.34).
+const IP_DOMAIN_ID: u32 = 537;
+/// Subscription-Id-Type (RFC 8506 §8.47).
+const E164: i32 = 0;
+const IMSI: i32 = 1;
+const NAI: i32 = 3;
+
+/// The question an AAR asks. The subscriber counts only where no address is given: a session has one of those,
+/// a subscriber several sessions.
+pub(super) fn of(message: &MessageMut, routing: &Routing<'_>) -> Result<Query, Fault> {
+    let wrong = |why: &'static str| Fault::new(ResultCode(5004), why);
+    let mut query = Query::default();
+    if let Some(bytes) = routing.framed_ip {
+        let octets: [u8; 4] = bytes
+            .try_into()
+            .map_err(|_| wrong("Framed-IP-Address has other than four bytes"))?;
+        query.ipv4 = Some(Ipv4Addr::from(octets));
+    }
+    if let Some(bytes) = routing.framed_ipv6_prefix {
+        query.ipv6 = Some(prefix(bytes).ok_or_else(|| wrong("Framed-IPv6-Prefix is no prefix"))?);
+    }
+    if query.ipv4.is_none() && query.ipv6.is_none() {
+        for (kind, identity) in routing.subscription_ids() {
+            match kind {
+                IMSI => query.supi = Some(format!("imsi-{identity}")),
+                NAI if query.supi.is_none() => query.supi = Some(format!("nai-{identity}")),
+                E164 => query.gpsi = Some(format!("msisdn-{}", identity.trim_start_matches('+'))),
+                _ => {}
+            }
+        }
+    }
+    for avp in message.avps().map_while(Result::ok) {
+        if avp.vendor == known::VENDOR_3GPP && avp.code == IP_DOMAIN_ID {
+            let text = std::str::from_utf8(avp.data).map_err(|_| wrong("IP-Domain-Id is no text"))?;
+            query.ip_domain = Some(text.to_owned());
+        } else if avp.is(known::CALLED_STATION_ID) {
+            query.dnn = Some(avp.read::<diameter::proto::kind::Utf8String>()?.to_owned());
+        }
+    }
+    if !query.is_searchable() {
+        return Err(Fault::missing(known::FRAMED_IP_ADDRESS));
+    }
+    Ok(query)
+}
+
+/// RFC 3162 §2.3: a reserved byte, the length, the bytes of the prefix that matter.
+fn prefix(bytes: &[u8]) -> Option<Ipv6Prefix> {
+    let [_, length @ ..=128, rest @ ..] = bytes else {
+        return None;
+    };
+    if rest.len() > 16 || rest.len() * 8 < usize::from(*length) {
+        return None;
+    }
+    let mut octets = [0; 16];
+    octets.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    Some(Ipv6Prefix::new(Ipv6Addr::from(octets), *length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_as_rfc_3162_has_them() {
+        let some = |text: &str| text.parse::<Ipv6Prefix>().ok();
+        assert_eq!(
+            prefix(&[0, 64, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 1]),
+            some("2001:db8:0:1::/64")
+        );
+        assert_eq!(prefix(&[0, 0]), some("::/0"));
+        for wrong in [&[][..], &[0], &[0, 129], &[0, 64, 1], &[0; 19], &[0, 128, 1]] {
+            assert_eq!(prefix(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What strangers send: never a panic, never a 5xx for their fault, always problem details.
+
+use http::{Method, StatusCode};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::json;
+
+use crate::support::{binding, local, start};
+
+#[test]
+fn faults_are_told_by_pointer() {
+    local(async {
+        let bsf = start(|_| {});
+        for (change, cause, pointer) in [
+            (json!({"dnn": null}), "MANDATORY_IE_MISSING", "/dnn"),
+            (
+                json!({"snssai": {"sst": 256}}),
+                "MANDATORY_IE_INCORRECT",
+                "/snssai/sst",
+            ),
+            (
+                json!({"snssai": {"sst": 1, "sd": "xyz"}}),
+                "MANDATORY_IE_INCORRECT",
+                "/snssai/sd",
+            ),
+            (json!({"ipv4Addr": ""}), "MANDATORY_IE_INCORRECT", "/ipv4Addr"),
+            (json!({"ipv4Addr": 7}), "MANDATORY_IE_INCORRECT", "/ipv4Addr"),
+            (
+                json!({"ipv6Prefix": "2001:db8::"}),
+                "MANDATORY_IE_INCORRECT",
+                "/ipv6Prefix",
+            ),
+            (
+                json!({"addIpv6Prefixes": []}),
+                "MANDATORY_IE_INCORRECT",
+                "/addIpv6Prefixes",
+            ),
+            (
+                json!({"addIpv6Prefixes": ["::/0", "x/64"]}),
+                "MANDATORY_IE_INCORRECT",
+                "/addIpv6Prefixes/1",
+            ),
+            (
+                json!({"macAddr48": "00:1b:21:3c:9d:f0"}),
+                "MANDATORY_IE_INCORRECT",
+                "/macAddr48",
+            ),
+            (json!({"suppFeat": "xyz"}), "MANDATORY_IE_INCORRECT", "/suppFeat"),
+            (
+                json!({"pcfIpEndPoints": [{"port": 70_000}]}),
+                "MANDATORY_IE_INCORRECT",
+                "/pcfIpEndPoints/0/port",
+            ),
+            (json!({"pcfFqdn": "a b"}), "MANDATORY_IE_INCORRECT", "/pcfFqdn"),
+        ] {
+            let got = bsf.post("pcfBindings", &binding(&change)).await;
+            assert_eq!(
+                (got.status, got.cause()),
+                (StatusCode::BAD_REQUEST, cause),
+                "{change}: {}",
+                got.json
+            );
+            let named = got.json["invalidParams"].as_array().unwrap();
+            assert!(
+                named.iter().any(|one| one["param"] == pointer),
+                "{change}: {}",
+                got.json
+            );
+        }
+        let sessions = "/nbsf-management/v1/pcfBindings";
+        let one = format!("{sessions}/6f1c7a52-0000-4000-8000-000000000001");
+        let merge = "application/merge-patch+json";
+        let large = format!("{{\"x\":\"{}\"}}", "y".repeat(100_000));
+        for (method, path, content_type, body, status) in [
+            (Method::POST, sessions, "application/json", "{", 400),
+            (Method::POST, sessions, "application/json", "[]", 400),
+            (Method::POST, sessions, "application/json", "\u{0}", 400),
+            (Method::POST, sessions, "text/plain", "{}", 415),
+            (Method::POST, sessions, "application/json", &large, 413),
+            (Method::PUT, sessions, "application/json", "{}", 405),
+            (Method::GET, &one, "", "", 405),
+            (Method::PATCH, &one, merge, "{}", 404),
+            (Method::PATCH, &one, merge, "[]", 404),
+            (Method::PATCH, &one, "application/json", "{}", 415),
+            (Method::DELETE, "/nbsf-management/v1/pcfBindings/x", "", "", 404),
+            (
+                Method::DELETE,
+                "/nbsf-management/v1/pcfBindings/x/y/z",
+                "",
+                "",
+                404,
+            ),
+            (Method::GET, "/nbsf-management/v1/pcfBindings", "", "", 400),
+            (
+                Method::GET,
+                "/nbsf-management/v1/pcfBindings?dnn=internet",
+                "",
+                "",
+                400,
+            ),
+            (
+                Method::GET,
+                "/nbsf-management/v1/pcfBindings?ipv4Addr=",
+                "",
+                "",
+                400,
+            ),
+            (
+                Method::GET,
+                "/nbsf-management/v1/pcfBindings?ipv6Prefix=2001:db8::1",
+                "",
+                "",
+                400,
+            ),
+            (
+                Method::GET,
+                "/nbsf-management/v1/pcfBindings?supi=a&snssai=1",
+                "",
+                "",
+                400,
+            ),
+            (
+                Method::GET,
+                "/nbsf-management/v1/pcfBindings?supi=%ff",
+                "",
+                "",
+                400,
+            ),
+            (
+                Method::GET,
+                "/nbsf-management/v1/pcf-mbs-bindings?mbs-session-id=7",
+                "",
+                "",
+                400,
+            ),
+            (Method::GET, "/nbsf-management/v2/pcfBindings", "", "", 400),
+            (Method::GET, "/", "", "", 404),
+        ] {
+            let got = bsf.ask(method.clone(), path, content_type, body.to_owned()).await;
+            assert_eq!(got.status.as_u16(), status, "{method} {path}: {}", got.json);
+            assert_eq!(got.headers["content-type"], "application/problem+json");
+        }
+        let path = bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        for (patch, status) in [
+            (json!({"dnn": "ims"}), 403),
+            (json!({"pcfFqdn": null}), 400),
+            (json!({"ipv4Addr": "x"}), 400),
+            (json!([]), 400),
+            (json!({"laterMember": 1}), 200),
+        ] {
+            let got = bsf.ask(Method::PATCH, &path, merge, patch.to_string()).await;
+            assert_eq!(got.status.as_u16(), status, "{patch}: {}", got.json);
+        }
+    });
+}
+
+/// Ten thousand random mutations of valid requests.
+#[test]
+fn mutations_of_valid_requests_are_answered() {
+    local(async {
+        let bsf = start(|_| {});
+        let whole = binding(&json!({"ipv6Prefix": "2001:db8::/64", "addIpv6Prefixes": ["2001:db8:1::/64"],
+            "macAddr48": "00-1b-21-3c-9d-f0", "ipv4FrameRouteList": ["192.0.2.0/24"], "paraCom": {"supi": "imsi-1"},
+            "recoveryTime": "2026-01-01T00:00:00Z", "pcfIpEndPoints": [{"ipv4Address": "192.0.2.1", "port": 80}]}))
+        .to_string();
+        let ue = json!({"supi": "imsi-1", "pcfForUeFqdn": "pcf1.example.org"}).to_string();
+        let mbs = json!({"mbsSessionId": {"tmgi": {"mbsServiceId": "00000A", "plmnId": {"mcc": "001", "mnc": "01"}}},
+            "pcfFqdn": "pcf1.example.org"})
+        .to_string();
+        let subscription =
+            json!({"events": ["PCF_UE_BINDING_REGISTRATION"], "notifUri": "http://127.0.0.1:9/x",
+            "notifCorreId": "c", "supi": "imsi-none", "snssaiDnnPairs": {"dnn": "ims", "snssai": {"sst": 1}}})
+            .to_string();
+        let patch = json!({"ipv4Addr": null, "pcfFqdn": "pcf2.example.org"}).to_string();
+        let query =
+            "ipv4Addr=10.0.0.1&ipv6Prefix=2001:db8::1/128&snssai=%7B%22sst%22%3A1%7D&supi=imsi-1&supp-feat=7";
+        let path = bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        let root = "/nbsf-management/v1";
+        let json_type = "application/json";
+        let mut random = StdRng::seed_from_u64(29_521);
+        for round in 0..10_000 {
+            let (method, path, kind, text) = match round % 6 {
+                0 => (Method::POST, format!("{root}/pcfBindings"), json_type, &whole),
+                1 => (
+                    Method::PATCH,
+                    path.clone(),
+                    "application/merge-patch+json",
+                    &patch,
+                ),
+                2 => (Method::POST, format!("{root}/pcf-ue-bindings"), json_type, &ue),
+                3 => (Method::POST, format!("{root}/pcf-mbs-bindings"), json_type, &mbs),
+                4 => (
+                    Method::POST,
+                    format!("{root}/subscriptions"),
+                    json_type,
+                    &subscription,
+                ),
+                _ => {
+                    let mutated = mutated(query, &mut random);
+                    let plain: String = mutated
+                        .iter()
+                        .map(|b| *b as char)
+                        .filter(|c| c.is_ascii_graphic() && !"\"<>#\\^`{|}".contains(*c))
+                        .collect();
+                    let path = format!("{root}/pcfBindings?{plain}");
+                    (Method::GET, path, "", &String::new())
+                }
+            };
+            let body = match text.is_empty() {
+                true => Vec::new(),
+                false => mutated(text, &mut random),
+            };
+            let shown = String::from_utf8_lossy(&body).into_owned();
+            let got = bsf.ask(method.clone(), &path, kind, body).await;
+            assert!(
+                !got.status.is_server_error(),
+                "{method} {path} {shown}: {}",
+                got.json
+            );
+            if got.status.is_client_error() {
+                assert_eq!(
+                    got.headers["content-type"], "application/problem+json",
+                    "{method} {path} {shown}"
+                );
+            }
+        }
+    });
+}
+
+fn mutated(text: &str, random: &mut StdRng) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for _ in 0..random.random_range(1..4) {
+        let at = random
+            .random_range(0..bytes.len().max(1))
+            .min(bytes.len().saturating_sub(1));
+        match random.random_range(0..5) {
+            0 if !bytes.is_empty() => bytes[at] = random.random(),
+            1 if !bytes.is_empty() => drop(bytes.remove(at)),
+            2 => bytes.insert(
+                at,
+                *b"{}[]\",:0-\\".get(random.random_range(0..10)).unwrap_or(&b'x'),
+            ),
+            3 => bytes.truncate(at),
+            _ => {
+                let to = (at + random.random_range(0..20)).min(bytes.len());
+                let piece = bytes[at..to].to_vec();
+                bytes.splice(at..at, piece);
+            }
+        }
+    }
+    bytes
+}

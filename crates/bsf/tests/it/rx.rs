@@ -1,0 +1,261 @@
+//! Diameter Rx through the BSF, with real Diameter peers on both sides.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bsf::Event;
+use bsf::config::{NoBinding, RxMode, RxPeer};
+use diameter::endpoint::{Endpoint, Request, SendOptions, Service, To};
+use diameter::proto::known::{self, application, command};
+use diameter::proto::peer::{ApplicationId, Capabilities};
+use diameter::proto::{Message, MessageBuilder, MessageMut, ResultCode};
+use diameter::{BoundListener, NodeConfig, PeerConfig, Security, Transport};
+use serde_json::json;
+use testpeer::freediameter::{FreeDiameter, Setup};
+
+use crate::support::{Bsf, binding, local, start};
+
+const BSF: &str = "bsf.example.org";
+const AF: &str = "af.example";
+const PCF: &str = "pcf1.example.org";
+
+/// Answers every request with success; remembers command and Destination-Host.
+#[derive(Default)]
+struct Peer {
+    seen: RefCell<Vec<(u32, Option<String>)>>,
+}
+
+impl Service for Peer {
+    async fn call(self: Rc<Self>, request: Request) -> MessageMut {
+        let host = request.message.get(known::DESTINATION_HOST).ok().flatten();
+        let seen = (request.message.command(), host.map(str::to_owned));
+        self.seen.borrow_mut().push(seen);
+        request.answer(ResultCode::SUCCESS).finish().unwrap()
+    }
+}
+
+fn peer(host: &str) -> (Endpoint<Peer>, SocketAddr) {
+    let local =
+        Capabilities::new(host, "example.org").with_applications([ApplicationId::tgpp(application::RX)]);
+    let config = NodeConfig {
+        dynamic: vec![diameter::DynamicPeers::default()],
+        ..NodeConfig::new(local)
+    };
+    let endpoint = Endpoint::new(config, Peer::default(), None, 1);
+    let listener = BoundListener::bind("127.0.0.1:0".parse().unwrap(), Transport::Tcp).unwrap();
+    let address = listener.address();
+    endpoint.node().listen(listener, Security::None).unwrap();
+    (endpoint, address)
+}
+
+async fn connect(af: &Endpoint<Peer>, bsf: &Bsf) {
+    let address = bsf.running.as_ref().unwrap().diameter_addresses()[0];
+    af.node().add_peer(PeerConfig::connect(BSF, [address])).unwrap();
+    af.available(BSF).await;
+}
+
+fn begun(code: u32, session: &str, origin: &str) -> MessageBuilder {
+    let mut builder = MessageBuilder::request(code, application::RX);
+    builder
+        .put(known::SESSION_ID, session)
+        .put(known::AUTH_APPLICATION_ID, application::RX)
+        .put(known::ORIGIN_HOST, origin)
+        .put(known::ORIGIN_REALM, "example.org")
+        .put(known::DESTINATION_REALM, "example.org");
+    builder
+}
+
+fn aar(session: &str, address: [u8; 4]) -> MessageBuilder {
+    let mut builder = begun(command::AA, session, AF);
+    builder.put(known::FRAMED_IP_ADDRESS, &address);
+    builder
+}
+
+async fn ask(from: &Endpoint<Peer>, to: &str, message: MessageBuilder) -> Message {
+    let options = SendOptions {
+        deadline: Duration::from_secs(20),
+        failover: false,
+    };
+    from.request(To::Peer(to), message.finish().unwrap(), options)
+        .await
+        .unwrap()
+}
+
+fn result(answer: &Message) -> u32 {
+    answer.get(known::RESULT_CODE).unwrap().unwrap_or_default()
+}
+
+#[test]
+fn a_session_stays_on_one_path() {
+    local(async {
+        let (pcf, address) = peer(PCF);
+        let bsf = start(|config| {
+            config.rx.peers = vec![RxPeer {
+                host: PCF.to_owned(),
+                addresses: vec![address],
+            }];
+        });
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        pcf.available(BSF).await;
+        bsf.path(
+            &bsf.post("pcfBindings", &binding(&json!({"ipv6Prefix": "2001:db8::/64"})))
+                .await,
+        );
+
+        let answer = ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await;
+        assert_eq!(
+            (result(&answer), answer.require(known::ORIGIN_HOST).unwrap()),
+            (2001, PCF)
+        );
+        let mut v6 = begun(command::AA, "af;1;2", AF);
+        v6.put(
+            known::FRAMED_IPV6_PREFIX,
+            &[0, 128, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9],
+        );
+        assert_eq!(result(&ask(&af, BSF, v6).await), 2001);
+        // Later requests of the session, without an address and without a name.
+        assert_eq!(
+            result(&ask(&af, BSF, begun(command::AA, "af;1;1", AF)).await),
+            2001
+        );
+        // What the PCF asks of the AF, by name and by session.
+        let mut rar = begun(command::RE_AUTH, "af;1;1", PCF);
+        rar.put(known::DESTINATION_HOST, AF);
+        assert_eq!(result(&ask(&pcf, BSF, rar).await), 2001);
+        assert_eq!(
+            result(&ask(&pcf, BSF, begun(command::ABORT_SESSION, "af;1;1", PCF)).await),
+            2001
+        );
+        assert_eq!(
+            result(&ask(&af, BSF, begun(command::SESSION_TERMINATION, "af;1;1", AF)).await),
+            2001
+        );
+        // It has ended: nothing is known of it any more.
+        assert_eq!(
+            result(&ask(&af, BSF, begun(command::SESSION_TERMINATION, "af;1;1", AF)).await),
+            5002
+        );
+        let at_pcf: Vec<u32> = pcf.service().seen.borrow().iter().map(|seen| seen.0).collect();
+        assert_eq!(at_pcf, [265, 265, 265, 275]);
+        assert!(
+            pcf.service()
+                .seen
+                .borrow()
+                .iter()
+                .all(|seen| seen.1.as_deref() == Some(PCF))
+        );
+        let at_af: Vec<u32> = af.service().seen.borrow().iter().map(|seen| seen.0).collect();
+        assert_eq!(at_af, [258, 274]);
+    });
+}
+
+#[test]
+fn no_binding_no_peer_and_nonsense_are_told_by_result_codes() {
+    local(async {
+        let bsf = start(|_| {});
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 9])).await), 3002);
+        bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await), 3002);
+        let mut short = begun(command::AA, "af;1;2", AF);
+        short.put(known::FRAMED_IP_ADDRESS, &[10, 0]);
+        assert_eq!(result(&ask(&af, BSF, short).await), 5004);
+        assert_eq!(
+            result(&ask(&af, BSF, begun(command::AA, "af;1;3", AF)).await),
+            5005
+        );
+        let mut looped = aar("af;1;4", [10, 0, 0, 1]);
+        looped.put(known::ROUTE_RECORD, BSF);
+        assert_eq!(result(&ask(&af, BSF, looped).await), 3005);
+        assert_eq!(
+            result(&ask(&af, BSF, begun(command::ACCOUNTING, "af;1;5", AF)).await),
+            3001
+        );
+        bsf.running.as_ref().unwrap().set_state(bsf::State::Partial);
+        assert_eq!(result(&ask(&af, BSF, aar("af;1;6", [10, 0, 0, 1])).await), 3004);
+        assert_eq!(bsf.running.as_ref().unwrap().count(Event::RxNoBinding), 1);
+    });
+}
+
+#[test]
+fn as_a_redirect_agent() {
+    local(async {
+        let bsf = start(|config| {
+            config.rx.mode = RxMode::Redirect;
+            config.rx.no_binding = NoBinding::IpCanSessionNotAvailable;
+        });
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        let answer = ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await;
+        assert_eq!(result(&answer), 3006);
+        assert!(format!("{:?}", answer.require(known::REDIRECT_HOST).unwrap()).contains(PCF));
+        let answer = ask(&af, BSF, aar("af;1;2", [10, 0, 0, 2])).await;
+        let group = answer.avps().find(known::EXPERIMENTAL_RESULT).unwrap().unwrap();
+        assert_eq!(
+            group.group().require(known::EXPERIMENTAL_RESULT_CODE).unwrap(),
+            5065
+        );
+    });
+}
+
+#[test]
+fn a_free_diameter_relay_on_each_side() {
+    local(async {
+        // AF -> freeDiameter -> BSF -> freeDiameter -> PCF: it routes by realm and by Destination-Host.
+        let (pcf, pcf_address) = peer("pcf.example");
+        let beyond = Setup {
+            identity: "fd2.example",
+            realm: "fd2.example",
+            port: 0,
+            peers: &[("pcf.example", pcf_address)],
+        };
+        let Some(second) = FreeDiameter::start(beyond).await else {
+            return;
+        };
+        let second_address = second.address();
+        let bsf = start(move |config| {
+            config.rx.host = "bsf.example".to_owned();
+            config.rx.relays = vec!["fd2.example".to_owned()];
+            config.rx.peers = vec![RxPeer {
+                host: "fd2.example".to_owned(),
+                addresses: vec![second_address],
+            }];
+        });
+        let own = bsf.running.as_ref().unwrap().diameter_addresses()[0];
+        let before = Setup {
+            identity: "fd1.example",
+            realm: "fd1.example",
+            port: 0,
+            peers: &[("bsf.example", own)],
+        };
+        let Some(first) = FreeDiameter::start(before).await else {
+            return;
+        };
+        pcf.available("fd2.example").await;
+        bsf.path(
+            &bsf.post("pcfBindings", &binding(&json!({"pcfDiamHost": "pcf.example"})))
+                .await,
+        );
+        let (af, _) = peer(AF);
+        af.node()
+            .add_peer(PeerConfig::connect("fd1.example", [first.address()]))
+            .unwrap();
+        af.available("fd1.example").await;
+        let mut good = 0;
+        for round in 0..200 {
+            // Until every connection is up, an agent on the way says that it cannot deliver.
+            let answer = ask(&af, "fd1.example", aar(&format!("af;2;{round}"), [10, 0, 0, 1])).await;
+            good += usize::from(result(&answer) == 2001);
+            if good == 5 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{good} of 5 answers; {} {}", first.log(), second.log());
+    });
+}

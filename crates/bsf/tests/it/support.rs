@@ -1,0 +1,148 @@
+//! A running BSF on a free port and a client, inside the test's own runtime.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bsf::{Config, Running};
+use http::{Method, StatusCode};
+use sbi::client::{Client, ClientConfig, Origin, SendOptions};
+use sbi::{Body, Response};
+use serde_json::{Value, json};
+
+/// An BSF and somebody who asks it.
+pub struct Bsf {
+    pub running: Option<Running>,
+    pub origin: Origin,
+    pub client: Client,
+    pub directory: tempfile::TempDir,
+}
+
+pub fn config(directory: &std::path::Path) -> Config {
+    let listen = settings::Listen(vec!["127.0.0.1:0".parse().unwrap()]);
+    let mut config = Config {
+        listen,
+        workers: 1,
+        ..Config::default()
+    };
+    config.rx.listen = settings::Listen(vec!["127.0.0.1:0".parse().unwrap()]);
+    config.store.embedded.directory = directory.to_owned();
+    config
+}
+
+pub fn client() -> Client {
+    let config = ClientConfig {
+        user_agent: "PCF-test".into(),
+        ..ClientConfig::default()
+    };
+    Client::new(Arc::new(config), None)
+}
+
+/// Starts an BSF whose configuration `change` may change.
+pub fn start(change: impl FnOnce(&mut Config)) -> Bsf {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config(directory.path());
+    change(&mut config);
+    let running = bsf::start(config).unwrap();
+    let origin = format!("http://{}", running.addresses()[0]).parse().unwrap();
+    Bsf {
+        running: Some(running),
+        origin,
+        client: client(),
+        directory,
+    }
+}
+
+/// Runs a test as a worker would run a function.
+pub fn local<F: Future>(test: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, test)
+}
+
+/// A response, taken apart.
+pub struct Got {
+    pub status: StatusCode,
+    pub headers: http::HeaderMap,
+    pub json: Value,
+}
+
+impl Got {
+    pub fn cause(&self) -> &str {
+        self.json["cause"].as_str().unwrap_or_default()
+    }
+}
+
+fn got(response: Response) -> Got {
+    let (head, body) = response.into_parts();
+    let json = serde_json::from_slice(&body.into_bytes()).unwrap_or_default();
+    Got {
+        status: head.status,
+        headers: head.headers,
+        json,
+    }
+}
+
+impl Bsf {
+    pub async fn send(&self, request: http::Request<Body>) -> Got {
+        got(self
+            .client
+            .send(&self.origin, request, SendOptions::default())
+            .await
+            .unwrap())
+    }
+
+    pub async fn ask(&self, method: Method, path: &str, content_type: &str, body: impl Into<Body>) -> Got {
+        let mut request = http::Request::builder().method(method).uri(path);
+        if !content_type.is_empty() {
+            request = request.header("content-type", content_type);
+        }
+        self.send(request.body(body.into()).unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Got {
+        self.ask(Method::GET, path, "", Body::empty()).await
+    }
+
+    pub async fn post(&self, resource: &str, body: &Value) -> Got {
+        let path = format!("/nbsf-management/v1/{resource}");
+        self.ask(Method::POST, &path, "application/json", body.to_string())
+            .await
+    }
+
+    pub async fn find(&self, query: &str) -> Got {
+        self.get(&format!("/nbsf-management/v1/pcfBindings?{query}"))
+            .await
+    }
+
+    /// The path of a resource that was created.
+    pub fn path(&self, created: &Got) -> String {
+        assert_eq!(created.status, StatusCode::CREATED, "{}", created.json);
+        let location = created.headers["location"].to_str().unwrap();
+        location.parse::<http::Uri>().unwrap().path().to_owned()
+    }
+
+    pub fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop().unwrap();
+        }
+    }
+}
+
+/// A binding with these further members; a null takes one away.
+pub fn binding(more: &Value) -> Value {
+    let mut value = json!({
+        "supi": "imsi-001010000000001", "gpsi": "msisdn-15551234567", "ipv4Addr": "10.0.0.1", "dnn": "internet",
+        "snssai": {"sst": 1, "sd": "00000a"}, "pcfFqdn": "pcf1.example.org", "pcfSmFqdn": "sm.pcf1.example.org",
+        "pcfDiamHost": "pcf1.example.org", "pcfDiamRealm": "example.org",
+        "pcfId": "6f1c7a52-0000-4000-8000-000000000001", "suppFeat": "7", "vendorExtra": {"kept": [1, 2.50, null]}
+    });
+    for (name, member) in more.as_object().unwrap() {
+        match member {
+            Value::Null => drop(value.as_object_mut().unwrap().shift_remove(name)),
+            member => value[name] = member.clone(),
+        }
+    }
+    value
+}
