@@ -11,6 +11,8 @@ h2load:nghttp2-client
 nghttpx:nghttp2-proxy
 haproxy:haproxy
 openssl:openssl
+java:default-jre-headless
+mvn:maven
 tshark:tshark
 freeDiameterd:freediameterd
 mariadbd:mariadb-server

@@ -40,3 +40,12 @@ pub use service::{Running, start};
 pub fn metrics() -> Vec<telemetry::Declaration> {
     [events::METRICS, security::METRICS, feed::METRICS].concat()
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn metrics_are_named_as_they_should_be() {
+        let faults = telemetry::metrics::lint(&super::metrics());
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+}
