@@ -10,6 +10,7 @@ pub mod dsr;
 mod guide;
 mod library;
 pub mod nrf;
+pub mod scp;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub struct CallModel {
     /// The traffic of a BSF.
     #[serde(default)]
     pub bsf: Option<bsf::BsfModel>,
+    /// The traffic of a service communication proxy.
+    #[serde(default)]
+    pub scp: Option<scp::ScpModel>,
 }
 
 /// Where the facts of a model are from.
@@ -148,6 +152,8 @@ pub enum Function<'a> {
     Dsr(&'a dsr::DsrModel),
     /// Binding support function.
     Bsf(&'a bsf::BsfModel),
+    /// Service communication proxy.
+    Scp(&'a scp::ScpModel),
 }
 
 impl CallModel {
@@ -157,12 +163,17 @@ impl CallModel {
         let nrf = self.nrf.as_ref().map(Function::Nrf);
         nrf.or_else(|| self.dsr.as_ref().map(Function::Dsr))
             .or_else(|| self.bsf.as_ref().map(Function::Bsf))
+            .or_else(|| self.scp.as_ref().map(Function::Scp))
     }
 
     /// Messages that the function's guide counts for each transaction, where it counts messages.
     #[must_use]
     pub fn messages_per_transaction(&self) -> Option<f64> {
-        matches!(self.function(), Some(Function::Dsr(_))).then_some(dsr::MESSAGES_PER_REQUEST)
+        match self.function()? {
+            Function::Dsr(_) => Some(dsr::MESSAGES_PER_REQUEST),
+            Function::Scp(_) => Some(scp::MESSAGES_PER_REQUEST),
+            Function::Nrf(_) | Function::Bsf(_) => None,
+        }
     }
 
     /// Ingress transactions per second at the model's full rate.
@@ -172,6 +183,7 @@ impl CallModel {
             Some(Function::Nrf(nrf)) => nrf.operations.total(),
             Some(Function::Dsr(dsr)) => dsr.requests(),
             Some(Function::Bsf(bsf)) => bsf.transactions(),
+            Some(Function::Scp(scp)) => scp.requests(),
             None => 0.0,
         }
     }
@@ -184,12 +196,17 @@ impl Validate for CallModel {
                 .at("title")
                 .say("is empty", "one line that names the model");
         }
-        let sections = [self.nrf.is_some(), self.dsr.is_some(), self.bsf.is_some()];
+        let sections = [
+            self.nrf.is_some(),
+            self.dsr.is_some(),
+            self.bsf.is_some(),
+            self.scp.is_some(),
+        ];
         match sections.iter().filter(|given| **given).count() {
             1 => {}
             0 => faults.at("").say(
                 "describes no traffic",
-                "the section of one function: `nrf`, `dsr` or `bsf`",
+                "the section of one function: `nrf`, `dsr`, `bsf` or `scp`",
             ),
             _ => faults
                 .at("")
@@ -203,6 +220,9 @@ impl Validate for CallModel {
         }
         if let Some(bsf) = &self.bsf {
             faults.within("bsf", bsf);
+        }
+        if let Some(scp) = &self.scp {
+            faults.within("scp", scp);
         }
         faults.within("guide", &self.guide);
     }

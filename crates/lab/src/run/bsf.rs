@@ -66,6 +66,7 @@ pub fn start(model: &BsfModel, load: &Load, options: &Options, place: &Place) ->
         sites: processes.collect(),
         site_addresses: sites.iter().map(|site| site.sbi).collect(),
         simulators,
+        beside: Vec::new(),
         workloads,
         outgoing: Vec::new(),
         probes: Vec::new(),

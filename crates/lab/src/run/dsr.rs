@@ -87,6 +87,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
             expected: Counter::of(&answered, |answered| answered),
         }],
         simulators: vec![hss],
+        beside: Vec::new(),
         workloads,
         probes,
         notes,

@@ -9,6 +9,7 @@ mod options;
 mod progress;
 mod ramp;
 mod rig;
+mod scp;
 mod session;
 
 use crate::callmodel::{Found, Function};
@@ -70,6 +71,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
         Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
         Function::Dsr(dsr) => dsr::start(dsr, &model.load, options, &place)?,
         Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place)?,
+        Function::Scp(scp) => scp::start(scp, options, &place)?,
     };
     session::Session::new(found, options, &place, rig, progress)?.run(tps)
 }

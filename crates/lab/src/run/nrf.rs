@@ -147,6 +147,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
             },
         ],
         simulators: vec![slf, remote, consumers],
+        beside: Vec::new(),
         workloads,
         probes: Vec::new(),
         notes,

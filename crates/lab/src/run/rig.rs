@@ -26,6 +26,8 @@ pub struct Rig {
     pub site_addresses: Vec<SocketAddr>,
     /// Its peers.
     pub simulators: Vec<Simulator>,
+    /// Other functions that this one needs, measured no more than simulators are.
+    pub beside: Vec<Guarded>,
     /// One per generator thread.
     pub workloads: Vec<Traffic>,
     /// What the function must send to its peers.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
+use super::children::Guarded;
 use super::judge::{self, Window};
 use super::progress::{Progress, figure};
 use super::ramp::Ramp;
@@ -430,6 +431,7 @@ impl<'a> Session<'a> {
         for process in self.rig.function.into_iter().chain(self.rig.sites) {
             process.stop();
         }
+        self.rig.beside.into_iter().for_each(Guarded::stop);
         Ok(judged)
     }
 }

@@ -4,3 +4,4 @@ pub mod bsf;
 pub mod dsr;
 pub mod nrf;
 pub mod rx;
+pub mod scp;

@@ -156,3 +156,41 @@ fn our_scp_and_other_proxies_relay_the_same_load() {
     }
     assert!(result.to_string().contains("HAProxy"));
 }
+
+#[test]
+fn an_scp_relays_between_consumers_and_producers() {
+    let Some(program) = program("signalbox") else {
+        return;
+    };
+    for model in ["scp/model-c-1", "scp/model-d-3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut found = lab::callmodel::find(model).unwrap();
+        // As many as a busy machine registers in no time.
+        let scp = found.model.scp.as_mut().unwrap();
+        scp.profiles = 60;
+        scp.producer_latency = settings::Period::from_millis(20);
+        let (report, series) = lab::run::run(
+            &found,
+            &options(&folder, program.clone()),
+            &mut Progress::default(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let failed: Vec<_> = report
+            .checks
+            .iter()
+            // How fast a busy machine is says nothing of what is right.
+            .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        let named = |name: &str| {
+            report
+                .operations
+                .iter()
+                .find(|o| o.name == name)
+                .map_or(0, |o| o.count)
+        };
+        assert!(named("N7 (C)") > 50, "{:?}", report.operations);
+        assert_eq!(named("N7 (D)") > 5, model == "scp/model-d-3");
+        assert!(report.messages.unwrap().guide_cpu_us_per_message > 100.0);
+    }
+}
