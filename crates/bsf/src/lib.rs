@@ -7,6 +7,7 @@
 //! * [`repository`]: bindings in the store. A request is answered when its write is durable.
 //! * `rx`: Diameter requests of AFs on their way to the PCF of the session.
 //! * `notify`: telling subscribers, bounded and retried. `overload`: which requests are not worked on.
+//! * `peers`: the NRF, at which the BSF registers.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! Several BSFs may share one database; each works alone on the embedded store.
@@ -20,6 +21,7 @@ pub mod repository;
 mod api;
 mod notify;
 mod overload;
+mod peers;
 mod rx;
 pub mod service;
 

@@ -22,6 +22,7 @@ use crate::error::StartError;
 use crate::events::{Counters, Event};
 use crate::notify::{self, Notification};
 use crate::overload::{SAMPLE_INTERVAL, Shedder, Verdict};
+use crate::peers::nrf::Registration;
 use crate::repository::Repository;
 use crate::rx;
 
@@ -138,6 +139,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         incoming,
         counters[count].clone(),
         client_tls,
+        addresses.first().map(|address| (*address, switches.clone())),
         shutdown.clone(),
     )?;
 
@@ -242,6 +244,7 @@ fn control(
     incoming: mpsc::Receiver<Notification>,
     counters: Arc<Counters>,
     client_tls: Option<Arc<rustls::ClientConfig>>,
+    registration: Option<(SocketAddr, Arc<Switches>)>,
     shutdown: Shutdown,
 ) -> Result<(Repository, JoinHandle<()>), StartError> {
     // Of the standard library: whoever starts a BSF may do so from inside a runtime.
@@ -270,10 +273,22 @@ fn control(
             if config.store.engine == store::EngineKind::Mariadb {
                 tokio::task::spawn_local(refresh(repository.clone()));
             }
-            tokio::select! {
-                () = notify::deliver(incoming, client, config.notifications.clone(), counters) => {}
-                () = shutdown.fired() => {}
-            }
+            let registered = registration.and_then(|(address, switches)| {
+                Registration::new(config.clone(), address, switches, client.clone())
+            });
+            let notifying = notify::deliver(incoming, client, config.notifications.clone(), counters);
+            let notifying = async {
+                tokio::select! {
+                    () = notifying => {}
+                    () = shutdown.fired() => {}
+                }
+            };
+            let registering = async {
+                if let Some(registered) = registered {
+                    registered.run(shutdown.fired()).await;
+                }
+            };
+            tokio::join!(notifying, registering);
         });
     };
     let thread = std::thread::Builder::new()

@@ -1,10 +1,12 @@
 //! Every setting of a BSF; a file per topic.
 
 mod notifications;
+mod nrf;
 mod overload;
 mod rx;
 
 pub use notifications::Notifications;
+pub use nrf::Nrf;
 pub use overload::{Overload, OverloadLevel};
 pub use rx::{NoBinding, Rx, RxMode, RxPeer};
 
@@ -54,6 +56,8 @@ pub struct Config {
     pub overload: Overload,
     /// Diameter Rx.
     pub rx: Rx,
+    /// Registration at the NRF.
+    pub nrf: Nrf,
 }
 
 impl Default for Config {
@@ -80,6 +84,7 @@ impl Default for Config {
             notifications: Notifications::default(),
             overload: Overload::default(),
             rx: Rx::default(),
+            nrf: Nrf::default(),
         }
     }
 }
@@ -115,6 +120,7 @@ impl Validate for Config {
         faults.within("store", &self.store);
         faults.within("overload", &self.overload);
         faults.within("rx", &self.rx);
+        faults.within("nrf", &self.nrf);
         faults.within("notifications", &self.notifications);
     }
 }

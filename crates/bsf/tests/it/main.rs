@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod notifications;
+mod registration;
 mod rx;
 mod sessions;
 mod support;

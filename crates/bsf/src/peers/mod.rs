@@ -1,0 +1,3 @@
+//! Other functions that the BSF asks.
+
+pub(crate) mod nrf;
