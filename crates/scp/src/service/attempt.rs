@@ -194,7 +194,9 @@ impl Relay<'_> {
         let Some(patience) = self.budget.take(self.policy, now) else {
             return Next::Done(self.best().unwrap_or_else(|| worker.timed_out()));
         };
-        let last = self.policy.attempts <= 1 || self.stage.reroute.reach().is_none();
+        // A redirection is followed with the headers and body that the first producer got.
+        let may_repeat = self.stage.reroute.reach().is_some() || worker.live.config.follow_redirects;
+        let last = self.policy.attempts <= 1 || !may_repeat;
         let retried = self.tried.len() > 1;
         let sent = match self.outgoing.request(target, self.tried.len() - 1, last, worker) {
             Ok((origin, request)) => {

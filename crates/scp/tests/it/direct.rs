@@ -335,6 +335,55 @@ fn redirections_are_passed_on_or_followed() {
 }
 
 #[test]
+fn a_redirected_request_is_whole_where_nothing_is_rerouted() {
+    local(async {
+        let (first, second) = (Producer::start(1), Producer::start(2));
+        let location = format!("{}{PATH}", second.root());
+        first.answers(move |_| {
+            let mut response = sbi::Response::default();
+            *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+            response
+                .headers_mut()
+                .insert("location", location.parse().unwrap());
+            response
+        });
+        let stage = StagePolicy {
+            route: Route::Forward,
+            reroute: Reroute::None,
+        };
+        let scp = start(|config| {
+            config.follow_redirects = true;
+            config.policies = vec![ServicePolicy {
+                initial: stage,
+                subsequent: stage,
+                ..ServicePolicy::default()
+            }];
+        });
+        let request = http::Request::put(PATH)
+            .header("3gpp-sbi-target-apiroot", first.root())
+            .header("content-type", "application/json")
+            .header("authorization", "Bearer x")
+            .body(Body::from("{}".to_owned()))
+            .unwrap();
+        let got = scp.send(request).await;
+        assert_eq!((got.status, got.by()), (StatusCode::OK, second.id.as_str()));
+        let seen = &second.seen()[0];
+        assert_eq!(seen.body, b"{}");
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("authorization", "Bearer x"),
+            ("via", "2.0 SCP-scp1.test"),
+        ] {
+            assert_eq!(
+                seen.headers.get(name).map(|value| value.as_bytes()),
+                Some(value.as_bytes()),
+                "{name}"
+            );
+        }
+    });
+}
+
+#[test]
 fn callbacks_go_where_they_are_to_go() {
     local(async {
         let (scp, consumer) = (start(|_| {}), Producer::start(1));
