@@ -49,6 +49,8 @@ pub(crate) enum Change {
     Gone(Arc<str>),
     /// A profile has changed, and only its URI is told.
     Fetch(String),
+    /// A profile that was fetched, if an NRF answered.
+    Fetched(String, Option<Arc<Producer>>),
     /// Everything of a type, as an audit that began then has found it.
     Audited {
         nf_type: String,
@@ -125,6 +127,7 @@ impl Learner {
             metrics: self.metrics.clone(),
             nrf: nrf.clone(),
             sender: sender.clone(),
+            fetching: AHashMap::new(),
         };
         if nrf.nrfs.is_empty() {
             return shutdown.fired().await;
@@ -169,6 +172,8 @@ struct Book {
     metrics: Metrics,
     nrf: Rc<NrfSet>,
     sender: mpsc::Sender<Change>,
+    /// Profiles being fetched, and whether they have changed again meanwhile.
+    fetching: AHashMap<String, bool>,
 }
 
 /// Changes that are applied together at most. A storm costs a snapshot for as many, not one each.
@@ -207,13 +212,22 @@ impl Book {
                 next.insert(id.clone(), self.statics.get(&id).cloned());
             }
             Change::Fetch(uri) => {
-                let (nrf, sender) = (self.nrf.clone(), self.sender.clone());
-                tokio::task::spawn_local(async move {
-                    if let Some(producer) = nrf.profile(&uri).await {
-                        // Nobody listens any more: then nobody needs it.
-                        let _ = sender.send(Change::Put(Arc::new(producer))).await;
-                    }
-                });
+                // One fetch of a profile at a time: two could overtake each other, and the older one win.
+                if let Some(again) = self.fetching.get_mut(&uri) {
+                    *again = true;
+                } else {
+                    self.fetching.insert(uri.clone(), false);
+                    self.fetch(uri);
+                }
+            }
+            Change::Fetched(uri, producer) => {
+                let changed_meanwhile = self.fetching.remove(&uri) == Some(true);
+                if let Some(producer) = producer {
+                    self.note(Change::Put(producer), next);
+                }
+                if changed_meanwhile {
+                    self.note(Change::Fetch(uri), next);
+                }
             }
             Change::Audited {
                 nf_type,
@@ -221,6 +235,26 @@ impl Book {
                 producers,
             } => self.audited(&nf_type, began, producers, next),
         }
+    }
+
+    /// Fetches a profile that has changed; again for a while when no NRF answers, then the audit finds it.
+    fn fetch(&self, uri: String) {
+        /// Tries, with pauses that double.
+        const TRIES: u32 = 5;
+        const PAUSE: Duration = Duration::from_millis(200);
+        let (nrf, sender) = (self.nrf.clone(), self.sender.clone());
+        tokio::task::spawn_local(async move {
+            let mut producer = None;
+            for tried in 0..TRIES {
+                producer = nrf.profile(&uri).await.map(Arc::new);
+                if producer.is_some() {
+                    break;
+                }
+                tokio::time::sleep(PAUSE * 2_u32.pow(tried)).await;
+            }
+            // Nobody listens any more: then nobody needs it.
+            let _ = sender.send(Change::Fetched(uri, producer)).await;
+        });
     }
 
     fn audited(

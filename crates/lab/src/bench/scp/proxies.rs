@@ -76,11 +76,12 @@ impl Rig {
             json!({"scp": {
                 "listen": address, "admin": admin, "workers": 1, "cores": place.function_cpus,
                 "nrf": {"roots": [format!("http://{nrf_address}")], "nfTypes": ["UDM"], "retryInterval": "100ms"},
-                // Every protection is on, with bounds that the load does not reach.
+                // Every protection is on, with bounds that the load does not reach, but for one: the client drives
+                // the core to its limit, which discards by processor load are there to prevent.
                 "protection": {
                     "ingress": [{"consumer": "*", "rate": {"perSecond": 10_000_000}}],
                     "egress": [{"producer": "*", "rate": {"perSecond": 10_000_000}, "global": true}],
-                    "overload": []
+                    "targetLoad": null
                 }
             }})
         })?;
