@@ -2,36 +2,8 @@
 //!
 //! Counters belong to one worker, so they are never contended; whoever reads adds them up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-macro_rules! events {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal;)+) => {
-        /// Something that happened.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Event { $($(#[doc = $doc])+ $variant,)+ }
-
-        impl Event {
-            /// Every event, in the order of its counters.
-            pub const ALL: &'static [Event] = &[$(Event::$variant),+];
-
-            /// Name of the metric.
-            #[must_use]
-            pub const fn metric(self) -> &'static str {
-                match self { $(Event::$variant => concat!("signalbox_dsr_", $name, "_total"),)+ }
-            }
-
-            /// What happened, in a sentence.
-            #[must_use]
-            pub fn help(self) -> &'static str {
-                match self { $(Event::$variant => concat!($($doc),+).trim_start(),)+ }
-            }
-        }
-
-        const COUNT: usize = [$(Event::$variant),+].len();
-    };
-}
-
-events! {
+telemetry::events! {
+    "dsr";
     /// A message was processed, in the sense of MPS: read and sent on, answered or discarded by routing; or sent once more or copied.
     Message = "messages";
     /// A request came.
@@ -104,39 +76,4 @@ events! {
     PeerDown = "peers_down";
     /// A connection was refused, cut off or could not be made.
     ConnectionRefused = "refused_connections";
-}
-
-/// Counters of one worker.
-#[derive(Debug)]
-pub struct Counters([AtomicU64; COUNT]);
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::new(0)))
-    }
-}
-
-impl Counters {
-    /// Counts an event. Only the thread that owns the counters calls this.
-    #[inline]
-    pub fn count(&self, event: Event) {
-        self.add(event, 1);
-    }
-
-    /// Counts several at once.
-    #[inline]
-    pub fn add(&self, event: Event, more: u64) {
-        let counter = &self.0[event as usize];
-        // A load and a store cost a tenth of an atomic addition, and nobody else writes.
-        counter.store(
-            counter.load(Ordering::Relaxed).wrapping_add(more),
-            Ordering::Relaxed,
-        );
-    }
-
-    /// How often it happened.
-    #[must_use]
-    pub fn get(&self, event: Event) -> u64 {
-        self.0[event as usize].load(Ordering::Relaxed)
-    }
 }

@@ -2,8 +2,7 @@
 
 use std::sync::Weak;
 
-use telemetry::metrics::Kind;
-use telemetry::{Declaration, Registry};
+use telemetry::{Declaration, Registry, events};
 
 use crate::events::Event;
 use crate::router::Gauges;
@@ -24,28 +23,20 @@ telemetry::declare! {
 /// Every metric of a router.
 #[must_use]
 pub fn declarations() -> Vec<Declaration> {
-    let events = Event::ALL.iter().map(|event| declaration(*event));
-    GAUGES.iter().copied().chain(events).collect()
-}
-
-fn declaration(event: Event) -> Declaration {
-    Declaration {
-        name: event.metric(),
-        kind: Kind::Counter,
-        help: event.help(),
-        labels: &[],
-    }
+    GAUGES
+        .iter()
+        .copied()
+        .chain(events::declarations::<Event>())
+        .collect()
 }
 
 /// Shows a router for as long as it runs.
 pub(crate) fn register(seen: &Weak<Shared>) -> Registry {
     let registry = Registry::new();
-    for event in Event::ALL {
-        let seen = seen.clone();
-        registry.observe(&declaration(*event), move || {
-            seen.upgrade().map_or(0, |shared| shared.count(*event)) as f64
-        });
-    }
+    let counted = seen.clone();
+    events::observe(&registry, move |event: Event| {
+        counted.upgrade().map_or(0, |shared| shared.count(event))
+    });
     let each = seen.clone();
     registry.observe_all(&PEERS, move || {
         let Some(shared) = each.upgrade() else {

@@ -9,7 +9,10 @@ pub enum StartError {
     /// The store cannot be opened or read.
     #[error("store: {0}")]
     Store(#[from] store::Error),
-    /// An address cannot be bound, or a thread cannot be started.
+    /// The service-based interface cannot be offered.
+    #[error(transparent)]
+    Interface(#[from] sbi::server::InterfaceError),
+    /// A thread cannot be started.
     #[error("{what}: {source}")]
     Io {
         /// What was being done.

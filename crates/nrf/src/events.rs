@@ -3,36 +3,8 @@
 //! A counter belongs to one worker or to the control thread, so it is never contended; whoever reads adds
 //! them up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-macro_rules! events {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal;)+) => {
-        /// Something that happened.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Event { $($(#[doc = $doc])+ $variant,)+ }
-
-        impl Event {
-            /// Every event, in the order of its counters.
-            pub const ALL: &'static [Event] = &[$(Event::$variant),+];
-
-            /// Name of the metric.
-            #[must_use]
-            pub fn metric(self) -> &'static str {
-                match self { $(Event::$variant => concat!("signalbox_nrf_", $name, "_total"),)+ }
-            }
-
-            /// What happened, in a sentence.
-            #[must_use]
-            pub fn help(self) -> &'static str {
-                match self { $(Event::$variant => concat!($($doc),+).trim_start(),)+ }
-            }
-        }
-
-        const COUNT: usize = [$(Event::$variant),+].len();
-    };
-}
-
-events! {
+telemetry::events! {
+    "nrf";
     /// An NF registered for the first time.
     Registered = "registrations";
     /// A profile was replaced or patched.
@@ -87,29 +59,4 @@ events! {
     TokenRefused = "tokens_refused";
     /// A write was refused because the control thread was too busy.
     WriteOverflow = "write_overflows";
-}
-
-/// Counters of one thread.
-#[derive(Debug)]
-pub struct Counters([AtomicU64; COUNT]);
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| AtomicU64::new(0)))
-    }
-}
-
-impl Counters {
-    /// Counts an event. Only the thread that owns the counters calls this.
-    pub fn count(&self, event: Event) {
-        let counter = &self.0[event as usize];
-        // A load and a store cost a tenth of an atomic addition, and nobody else writes.
-        counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-    }
-
-    /// How often it happened.
-    #[must_use]
-    pub fn get(&self, event: Event) -> u64 {
-        self.0[event as usize].load(Ordering::Relaxed)
-    }
 }

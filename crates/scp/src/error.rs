@@ -8,6 +8,9 @@ pub enum StartError {
     /// A setting that cannot be used.
     #[error("{0}")]
     Config(String),
+    /// The service-based interface cannot be offered.
+    #[error(transparent)]
+    Interface(#[from] sbi::server::InterfaceError),
     /// Something the system refused.
     #[error("{what}: {source}")]
     Io {

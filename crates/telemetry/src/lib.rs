@@ -2,6 +2,7 @@
 //!
 //! - [`metrics`]: names declared once ([`declare!`](crate::declare)), handles resolved once, an increment on the
 //!   data path is one addition in memory of the worker's own; shards are merged when somebody looks.
+//! - [`events`]: what can happen in a function, with a sentence each; counted by thread, shown as metrics.
 //! - [`alarms`]: raised and cleared with number and severity; each change is a log line and a metric.
 //! - [`health`]: what the function needs to be ready, with the reason when it is not.
 //! - [`admin`]: the HTTP endpoint of each function: `/livez`, `/readyz`, `/metrics`, `/config`, `/alarms` and the
@@ -12,6 +13,7 @@
 
 pub mod admin;
 pub mod alarms;
+pub mod events;
 pub mod health;
 pub mod http;
 pub mod logging;

@@ -5,15 +5,18 @@
 //! worker is `Send`, so nothing on it can be shared by accident; what workers have in common they read
 //! from snapshots. The control path (audits, reloads, admin) runs elsewhere.
 //!
-//! [`spawn`] starts the workers, [`Shutdown`] tells everybody to drain, [`Workers::join`] waits for the end.
+//! [`spawn`] starts the workers, [`control`] a thread for the rest, [`Shutdown`] tells everybody to drain, and
+//! [`Threads`] are all of them together, for whoever has to end them.
 
 mod shutdown;
+mod threads;
 
 use std::future::Future;
 use std::io;
 use std::thread::JoinHandle;
 
 pub use shutdown::Shutdown;
+pub use threads::{Threads, control};
 
 /// What a worker knows of itself.
 #[derive(Clone, Debug)]
@@ -34,6 +37,26 @@ pub enum Pinning {
     Free,
     /// Worker `i` runs on the core with the `i`th id of this list (modulo its length).
     Cores(Vec<usize>),
+}
+
+impl Pinning {
+    /// To these cores; to none in particular if there are none.
+    #[must_use]
+    pub fn to(cores: &[usize]) -> Self {
+        match cores {
+            [] => Self::Free,
+            cores => Self::Cores(cores.to_vec()),
+        }
+    }
+}
+
+/// How many workers a setting asks for: 0 is one per core that this process may use.
+#[must_use]
+pub fn count(wanted: usize) -> usize {
+    match wanted {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        wanted => wanted,
+    }
 }
 
 /// A set of running workers.

@@ -3,16 +3,15 @@
 mod running;
 mod worker;
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ::worker::{Pinning, Shutdown, WorkerContext};
+use ::worker::{Pinning, Shutdown, Threads, WorkerContext};
 use arc_swap::ArcSwap;
 use sbi::client::Client;
-use sbi::server::{self, ServerStats};
+use sbi::server::Interface;
 use store::{Store, TableDef};
 use tokio::sync::mpsc;
 
@@ -32,41 +31,21 @@ pub(crate) use worker::Worker;
 /// # Errors
 /// When a setting, an address, a file or the store cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    let tls = |error: sbi::tls::TlsError| StartError::Config(error.to_string());
-    let server_tls = config
-        .tls
-        .as_ref()
-        .map(sbi::tls::server)
-        .transpose()
-        .map_err(tls)?;
-    let client_tls = config
-        .client_tls
-        .as_ref()
-        .map(sbi::tls::client)
-        .transpose()
-        .map_err(tls)?;
-
-    let count = match config.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        count => count,
-    };
-    let (listeners, addresses) = bind(&config, count)?;
+    let client_tls = client_tls(&config)?;
+    let count = ::worker::count(config.workers);
+    let interface = Interface::bind(config.listen.iter(), count, config.tls.as_ref())?;
     let shutdown = Shutdown::new();
     let published: Arc<ArcSwap<Snapshot>> = Arc::default();
     let counters: Vec<Arc<Counters>> = (0..=count).map(|_| Arc::default()).collect();
-    let servers: Vec<Arc<ServerStats>> = (0..count).map(|_| Arc::default()).collect();
 
     // The URIs the NRF hands out name the port it really has.
     let mut resolved = config;
     if resolved.api_root.is_empty() {
-        let scheme = if resolved.tls.is_some() { "https" } else { "http" };
-        resolved.api_root = addresses
-            .first()
-            .map(|a| format!("{scheme}://{a}"))
-            .unwrap_or_default();
+        resolved.api_root = interface.root();
     }
     let config = Arc::new(resolved);
-    let live = Live::new(config.clone()).map_err(StartError::Config)?;
+    let cores = config.cores.clone();
+    let live = Live::new(config).map_err(StartError::Config)?;
     let live = Arc::new(ArcSwap::from_pointee(live));
 
     let (writes, control) = control(
@@ -75,83 +54,40 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         counters[count].clone(),
         client_tls.clone(),
     )?;
-    let listeners = Arc::new(parking_lot::Mutex::new(listeners));
-    let pinning = match config.cores.is_empty() {
-        true => Pinning::Free,
-        false => Pinning::Cores(config.cores.clone()),
-    };
     let shared = Parts {
         live: live.clone(),
         published: published.clone(),
         writes,
         client_tls,
     };
-    let (worker_counters, worker_servers) = (counters.clone(), servers.clone());
-    let workers = ::worker::spawn(
-        count,
-        "nrf",
-        &pinning,
-        &shutdown,
-        move |context: WorkerContext| {
-            let mine = std::mem::take(&mut listeners.lock()[context.index]);
-            let (counters, stats) = (
-                worker_counters[context.index].clone(),
-                worker_servers[context.index].clone(),
-            );
-            let (shared, tls) = (shared.clone(), server_tls.clone());
-            async move {
-                let limits = Arc::new(shared.live.load().config.server.clone());
-                let service = Rc::new(Front::new(shared, counters));
-                tokio::task::spawn_local(service.clone().watch_load());
-                tokio::task::spawn_local(service.clone().watch_scps());
-                let serving = mine.into_iter().map(|listener| {
-                    let (service, limits, tls) = (service.clone(), limits.clone(), tls.clone());
-                    server::serve(
-                        listener,
-                        service,
-                        limits,
-                        tls,
-                        stats.clone(),
-                        context.shutdown.clone(),
-                    )
-                });
-                futures_util::future::try_join_all(serving).await.map(drop)
-            }
-        },
-    )
-    .map_err(StartError::io("starting the workers"))?;
+    let interface = Arc::new(interface);
+    let (offered, worker_counters) = (interface.clone(), counters.clone());
+    let run = move |context: WorkerContext| {
+        let counters = worker_counters[context.index].clone();
+        let (shared, interface) = (shared.clone(), offered.clone());
+        async move {
+            let limits = Arc::new(shared.live.load().config.server.clone());
+            let service = Rc::new(Front::new(shared, counters));
+            tokio::task::spawn_local(service.clone().watch_load());
+            tokio::task::spawn_local(service.clone().watch_scps());
+            interface.serve(&context, service, limits).await
+        }
+    };
+    let pinning = Pinning::to(&cores);
+    let workers = ::worker::spawn(count, "nrf", &pinning, &shutdown, run)
+        .map_err(StartError::io("starting the workers"))?;
     Ok(Running {
-        addresses,
+        interface,
         published,
         counters,
-        servers,
         live,
-        shutdown,
-        workers: Some(workers),
-        control: Some(control),
+        threads: Threads::new(shutdown, workers, control),
     })
 }
 
-/// One listener per worker and address.
-type Listeners = Vec<Vec<std::net::TcpListener>>;
-
-fn bind(config: &Config, workers: usize) -> Result<(Listeners, Vec<SocketAddr>), StartError> {
-    let mut listeners: Listeners = (0..workers).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
-    for wanted in config.listen.iter() {
-        let mut address = wanted;
-        for mine in &mut listeners {
-            let listener =
-                server::bind(address).map_err(StartError::io(format!("listening at {address}")))?;
-            // With port 0 the first worker's port is everybody's.
-            address = listener
-                .local_addr()
-                .map_err(StartError::io(format!("listening at {address}")))?;
-            mine.push(listener);
-        }
-        addresses.push(address);
-    }
-    Ok((listeners, addresses))
+fn client_tls(config: &Config) -> Result<Option<Arc<rustls::ClientConfig>>, StartError> {
+    let made = config.client_tls.as_ref().map(sbi::tls::client).transpose();
+    made.map_err(|error| StartError::Config(format!("clientTls: {error}")))
 }
 
 /// Starts the control thread: the registrar and the delivery of notifications.
@@ -166,61 +102,48 @@ fn control(
     } = (**live.load()).clone();
     let (writes, incoming) = mpsc::channel(config.max_waiting_writes.max(1));
     // Of the standard library: whoever starts an NRF may do so from inside a runtime.
-    let (ready, opened) = std::sync::mpsc::sync_channel(1);
-    let thread = std::thread::Builder::new()
-        .name("nrf-control".to_owned())
-        .spawn(move || {
-            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime,
-                Err(source) => {
-                    let what = "starting the control runtime".to_owned();
-                    let _ = ready.send(Err(StartError::Io { what, source }));
-                    return;
-                }
-            };
-            tokio::task::LocalSet::new().block_on(&runtime, async move {
-                let (notify, notifications) = mpsc::channel(config.subscriptions.queue_total.max(1));
-                let tables = [
-                    TableDef::of::<ProfileRecord>(),
-                    TableDef::of::<SubscriptionRecord>(),
-                ];
-                let opened = async {
-                    let store = Store::open(&config.store, &tables).await?;
-                    Registrar::open(
-                        config.clone(),
-                        screening,
-                        store,
-                        published,
-                        notify,
-                        counters.clone(),
-                    )
-                    .await
-                };
-                let registrar = match opened.await {
-                    Ok(registrar) => registrar,
-                    Err(error) => {
-                        let _ = ready.send(Err(error.into()));
-                        return;
-                    }
-                };
-                let client = Client::new(Arc::new(config.client.clone()), client_tls);
-                let (states, retrieved) = mpsc::channel(1);
-                for set in &config.growth.sets {
-                    let (settings, set) = (config.growth.clone(), set.clone());
-                    let (client, counters, states) = (client.clone(), counters.clone(), states.clone());
-                    tokio::task::spawn_local(crate::growth::follow(settings, set, client, counters, states));
-                }
-                drop(states);
-                tokio::task::spawn_local(rotate_keys(live.clone()));
-                let delivery =
-                    crate::notify::deliver(notifications, client, config.subscriptions.clone(), counters);
-                tokio::task::spawn_local(delivery);
-                if ready.send(Ok(())).is_ok() {
-                    registrar.run(incoming, retrieved, live).await;
-                }
-            });
-        })
-        .map_err(StartError::io("starting the control thread"))?;
+    let (ready, opened) = std::sync::mpsc::sync_channel::<Result<(), StartError>>(1);
+    let thread = ::worker::control("nrf-control", move || async move {
+        let (notify, notifications) = mpsc::channel(config.subscriptions.queue_total.max(1));
+        let tables = [
+            TableDef::of::<ProfileRecord>(),
+            TableDef::of::<SubscriptionRecord>(),
+        ];
+        let opened = async {
+            let store = Store::open(&config.store, &tables).await?;
+            Registrar::open(
+                config.clone(),
+                screening,
+                store,
+                published,
+                notify,
+                counters.clone(),
+            )
+            .await
+        };
+        let registrar = match opened.await {
+            Ok(registrar) => registrar,
+            Err(error) => {
+                let _ = ready.send(Err(error.into()));
+                return;
+            }
+        };
+        let client = Client::new(Arc::new(config.client.clone()), client_tls);
+        let (states, retrieved) = mpsc::channel(1);
+        for set in &config.growth.sets {
+            let (settings, set) = (config.growth.clone(), set.clone());
+            let (client, counters, states) = (client.clone(), counters.clone(), states.clone());
+            tokio::task::spawn_local(crate::growth::follow(settings, set, client, counters, states));
+        }
+        drop(states);
+        tokio::task::spawn_local(rotate_keys(live.clone()));
+        let delivery = crate::notify::deliver(notifications, client, config.subscriptions.clone(), counters);
+        tokio::task::spawn_local(delivery);
+        if ready.send(Ok(())).is_ok() {
+            registrar.run(incoming, retrieved, live).await;
+        }
+    })
+    .map_err(StartError::io("starting the control thread"))?;
     let gone = || StartError::Config("the control thread ended before it was ready".to_owned());
     opened.recv().map_err(|_| gone())??;
     Ok((writes, thread))

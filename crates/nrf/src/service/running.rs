@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
-use sbi::server::ServerStats;
-use worker::{Shutdown, Workers};
+use sbi::server::Interface;
+use worker::Threads;
 
 use crate::config::Config;
 use crate::events::{Counters, Event};
@@ -16,21 +15,18 @@ use crate::registry::Snapshot;
 /// A running NRF. Dropping it stops it as [`Running::stop`] does, without waiting.
 #[derive(Debug)]
 pub struct Running {
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) interface: Arc<Interface>,
     pub(super) published: Arc<ArcSwap<Snapshot>>,
     pub(super) counters: Vec<Arc<Counters>>,
-    pub(super) servers: Vec<Arc<ServerStats>>,
     pub(super) live: Arc<ArcSwap<Live>>,
-    pub(super) shutdown: Shutdown,
-    pub(super) workers: Option<Workers>,
-    pub(super) control: Option<JoinHandle<()>>,
+    pub(super) threads: Threads,
 }
 
 impl Running {
     /// Where it listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+        self.interface.addresses()
     }
 
     /// The registry as of now.
@@ -47,7 +43,7 @@ impl Running {
 
     /// Counts of the servers, one per worker.
     pub fn servers(&self) -> impl Iterator<Item = sbi::server::StatsSnapshot> {
-        self.servers.iter().map(|stats| stats.snapshot())
+        self.interface.stats()
     }
 
     /// Metrics in the text format of Prometheus.
@@ -130,21 +126,8 @@ impl Running {
     ///
     /// # Errors
     /// The first error a worker ended with.
-    pub fn stop(mut self) -> std::io::Result<()> {
-        self.shutdown.fire();
-        let ended = self.workers.take().map_or(Ok(()), Workers::join);
-        // The last sender of writes is gone with the workers, so the control thread ends, too.
-        if let Some(control) = self.control.take()
-            && control.join().is_err()
-        {
-            return Err(std::io::Error::other("the control thread panicked; see the log"));
-        }
-        ended
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shutdown.fire();
+    pub fn stop(self) -> std::io::Result<()> {
+        // The last sender of writes goes with the workers, which ends the control thread.
+        self.threads.stop()
     }
 }

@@ -1,5 +1,6 @@
 //! The HTTP/2 server of a worker.
 //!
+//! An [`Interface`] is what a function offers: its addresses, each with a listener per worker.
 //! [`serve`] accepts connections from one listener (bound with `SO_REUSEPORT`, so each worker has its own)
 //! and drives each in a task of the worker. The way of a request:
 //!
@@ -15,10 +16,12 @@ mod activity;
 mod config;
 mod connection;
 mod exchange;
+mod interface;
 mod listen;
 mod rate;
 mod stats;
 
 pub use config::ServerConfig;
+pub use interface::{Interface, InterfaceError};
 pub use listen::{bind, serve};
 pub use stats::{ServerStats, StatsSnapshot};

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::thread::JoinHandle;
 
-use ::worker::{Pinning, Shutdown, WorkerContext};
+use ::worker::{Pinning, Shutdown, Threads, WorkerContext};
 use arc_swap::ArcSwap;
 use sbi::client::Client;
-use sbi::server::{self, ServerStats};
+use sbi::server::Interface;
 use telemetry::Registry;
 use tokio::sync::mpsc;
 
@@ -42,34 +42,16 @@ const WAITING_CHANGES: usize = 100_000;
 /// # Errors
 /// When a setting, an address or a file cannot be used; nothing is left running then.
 pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError> {
-    let tls = |error: sbi::tls::TlsError| StartError::Config(error.to_string());
-    let server_tls = config
-        .tls
-        .as_ref()
-        .map(sbi::tls::server)
-        .transpose()
-        .map_err(tls)?;
-    let client_tls = config
-        .client_tls
-        .as_ref()
-        .map(sbi::tls::client)
-        .transpose()
-        .map_err(tls)?;
-    let count = match config.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        count => count,
-    };
-    let (listeners, addresses) = bind(&config, count)?;
+    let client_tls = config.client_tls.as_ref().map(sbi::tls::client).transpose();
+    let client_tls = client_tls.map_err(|error| StartError::Config(format!("clientTls: {error}")))?;
+    let count = ::worker::count(config.workers);
+    let interface = Interface::bind(config.listen.iter(), count, config.tls.as_ref())?;
 
     // The URIs that the SCP hands out name the port it really has.
     let mut resolved = config;
     resolved.workers = count;
     if resolved.api_root.is_empty() {
-        let scheme = if resolved.tls.is_some() { "https" } else { "http" };
-        resolved.api_root = addresses
-            .first()
-            .map(|address| format!("{scheme}://{address}"))
-            .unwrap_or_default();
+        resolved.api_root = interface.root();
     }
     let config = Arc::new(resolved);
     let live = Live::new(config.clone()).map_err(StartError::Config)?;
@@ -79,7 +61,6 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
     let network = Arc::new(ArcSwap::from_pointee(Network::new(statics.into_values())));
     observe(registry, &network);
     let shutdown = Shutdown::new();
-    let servers: Vec<Arc<ServerStats>> = (0..count).map(|_| Arc::default()).collect();
     let load: Arc<AtomicU8> = Arc::default();
     let (sender, changes) = mpsc::channel(WAITING_CHANGES);
 
@@ -94,12 +75,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
     let feed = crate::feed::start(&config, count, registry)?.map(Arc::new);
     observe_tokens(registry, &live);
     let control = control(learning, sender.clone(), changes, shutdown.clone())?;
-    let listeners = Arc::new(parking_lot::Mutex::new(listeners));
-    let pinning = match config.cores.is_empty() {
-        true => Pinning::Free,
-        false => Pinning::Cores(config.cores.clone()),
-    };
-    let own: Arc<[String]> = own_authorities(&config, &addresses).into();
+    let own: Arc<[String]> = own_authorities(&config, interface.addresses()).into();
     let parts = Parts {
         live: live.clone(),
         network: network.clone(),
@@ -112,68 +88,27 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         feed: feed.clone(),
         board: Arc::default(),
     };
-    let worker_servers = servers.clone();
-    let workers = ::worker::spawn(
-        count,
-        "scp",
-        &pinning,
-        &shutdown,
-        move |context: WorkerContext| {
-            let mine = std::mem::take(&mut listeners.lock()[context.index]);
-            let stats = worker_servers[context.index].clone();
-            let (parts, tls) = (parts.clone(), server_tls.clone());
-            async move {
-                let limits = Arc::new(parts.live.load().config.server.clone());
-                let front = Rc::new(Front::new(parts, context.index));
-                tokio::task::spawn_local(front.clone().watch_load());
-                let serving = mine.into_iter().map(|listener| {
-                    let (front, limits, tls) = (front.clone(), limits.clone(), tls.clone());
-                    server::serve(
-                        listener,
-                        front,
-                        limits,
-                        tls,
-                        stats.clone(),
-                        context.shutdown.clone(),
-                    )
-                });
-                futures_util::future::try_join_all(serving).await.map(drop)
-            }
-        },
-    )
-    .map_err(StartError::io("starting the workers"))?;
+    let interface = Arc::new(interface);
+    let offered = interface.clone();
+    let run = move |context: WorkerContext| {
+        let (parts, interface) = (parts.clone(), offered.clone());
+        async move {
+            let limits = Arc::new(parts.live.load().config.server.clone());
+            let front = Rc::new(Front::new(parts, context.index));
+            tokio::task::spawn_local(front.clone().watch_load());
+            interface.serve(&context, front, limits).await
+        }
+    };
+    let pinning = Pinning::to(&config.cores);
+    let workers = ::worker::spawn(count, "scp", &pinning, &shutdown, run)
+        .map_err(StartError::io("starting the workers"))?;
     Ok(Running {
-        addresses,
+        interface,
         network,
         live,
-        servers,
-        shutdown,
-        workers: Some(workers),
-        control: Some(control),
+        threads: Threads::new(shutdown, workers, control),
         feed,
     })
-}
-
-/// One listener per worker and address.
-type Listeners = Vec<Vec<std::net::TcpListener>>;
-
-fn bind(config: &Config, workers: usize) -> Result<(Listeners, Vec<SocketAddr>), StartError> {
-    let mut listeners: Listeners = (0..workers).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
-    for wanted in config.listen.iter() {
-        let mut address = wanted;
-        for mine in &mut listeners {
-            let listener =
-                server::bind(address).map_err(StartError::io(format!("listening at {address}")))?;
-            // With port 0 the first worker's port is everybody's.
-            address = listener
-                .local_addr()
-                .map_err(StartError::io(format!("listening at {address}")))?;
-            mine.push(listener);
-        }
-        addresses.push(address);
-    }
-    Ok((listeners, addresses))
 }
 
 /// The authorities under which this SCP is reached: a request for one of them is not for a producer.
@@ -248,14 +183,7 @@ fn control(
     changes: mpsc::Receiver<Change>,
     shutdown: Shutdown,
 ) -> Result<JoinHandle<()>, StartError> {
-    let run = move || {
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                tracing::error!(%error, "the control runtime could not be started; the network is not learned");
-                return;
-            }
-        };
+    let run = move || async move {
         let cutting = cut_rates(learning.live, learning.published.clone());
         let learner = Learner {
             client: Client::new(Arc::new(learning.config.client.clone()), learning.client_tls),
@@ -264,14 +192,9 @@ fn control(
             metrics: learning.metrics,
             load: learning.load,
         };
-        tokio::task::LocalSet::new().block_on(&runtime, async {
-            // It ends with the runtime.
-            tokio::task::spawn_local(cutting);
-            learner.run(sender, changes, shutdown).await;
-        });
+        // It ends with the thread.
+        tokio::task::spawn_local(cutting);
+        learner.run(sender, changes, shutdown).await;
     };
-    std::thread::Builder::new()
-        .name("scp-control".to_owned())
-        .spawn(run)
-        .map_err(StartError::io("starting the control thread"))
+    ::worker::control("scp-control", run).map_err(StartError::io("starting the control thread"))
 }

@@ -2,12 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
-use sbi::server::ServerStats;
+use sbi::server::Interface;
 use serde_json::Value;
-use worker::{Shutdown, Workers};
+use worker::Threads;
 
 use super::explain;
 use crate::config::Config;
@@ -18,13 +17,10 @@ use crate::network::Network;
 /// A running SCP. Dropping it stops it as [`Running::stop`] does, without waiting.
 #[derive(Debug)]
 pub struct Running {
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) interface: Arc<Interface>,
     pub(super) network: Arc<ArcSwap<Network>>,
     pub(super) live: Arc<ArcSwap<Live>>,
-    pub(super) servers: Vec<Arc<ServerStats>>,
-    pub(super) shutdown: Shutdown,
-    pub(super) workers: Option<Workers>,
-    pub(super) control: Option<JoinHandle<()>>,
+    pub(super) threads: Threads,
     pub(super) feed: Option<Arc<feed::Running>>,
 }
 
@@ -32,7 +28,7 @@ impl Running {
     /// Where it listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+        self.interface.addresses()
     }
 
     /// The network as of now.
@@ -43,7 +39,7 @@ impl Running {
 
     /// Counts of the servers, one per worker.
     pub fn servers(&self) -> impl Iterator<Item = sbi::server::StatsSnapshot> {
-        self.servers.iter().map(|stats| stats.snapshot())
+        self.interface.stats()
     }
 
     /// Every service instance it could send to, in the order of service, priority and distance.
@@ -94,24 +90,12 @@ impl Running {
     ///
     /// # Errors
     /// The first error a worker ended with.
-    pub fn stop(mut self) -> std::io::Result<()> {
-        self.shutdown.fire();
-        let ended = self.workers.take().map_or(Ok(()), Workers::join);
+    pub fn stop(self) -> std::io::Result<()> {
+        let ended = self.threads.stop();
         // After the workers: what they have given is still sent.
-        if let Some(feed) = self.feed.take() {
+        if let Some(feed) = self.feed {
             feed.stop();
         }
-        if let Some(control) = self.control.take()
-            && control.join().is_err()
-        {
-            return Err(std::io::Error::other("the control thread panicked; see the log"));
-        }
         ended
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shutdown.fire();
     }
 }

@@ -13,8 +13,7 @@ use axum::routing::get;
 use bsf::binding::BindingId;
 use bsf::{Event, Running, State};
 use serde_json::{Value, json};
-use telemetry::metrics::Kind;
-use telemetry::{Alarms, Declaration, Health, Registry};
+use telemetry::{Alarms, Declaration, Health, Registry, events};
 
 use super::{Config, Mounted, Page, listening, sbi};
 
@@ -79,17 +78,11 @@ pub(super) fn addresses(config: &Config) -> Vec<(String, SocketAddr)> {
 }
 
 pub(super) fn metrics() -> Vec<Declaration> {
-    let events = Event::ALL.iter().map(|event| declaration(*event));
-    GAUGES.iter().copied().chain(events).collect()
-}
-
-fn declaration(event: Event) -> Declaration {
-    Declaration {
-        name: event.metric(),
-        kind: Kind::Counter,
-        help: event.help(),
-        labels: &[],
-    }
+    GAUGES
+        .iter()
+        .copied()
+        .chain(events::declarations::<Event>())
+        .collect()
 }
 
 pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
@@ -131,12 +124,10 @@ fn hints(uri: &str) -> Vec<String> {
 }
 
 fn observe(registry: &Registry, seen: &Weak<Running>) {
-    for event in Event::ALL {
-        let seen = seen.clone();
-        registry.observe(&declaration(*event), move || {
-            seen.upgrade().map_or(0, |bsf| bsf.count(*event)) as f64
-        });
-    }
+    let counted = seen.clone();
+    events::observe(registry, move |event: Event| {
+        counted.upgrade().map_or(0, |bsf| bsf.count(event))
+    });
     type Read = fn(&Running) -> f64;
     let gauges: [(&'static Declaration, Read); 5] = [
         (&LOAD, |bsf| f64::from(bsf.load()) / 100.0),

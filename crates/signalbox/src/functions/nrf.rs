@@ -11,8 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use nrf::{Event, Running};
 use serde_json::{Value, json};
-use telemetry::metrics::Kind;
-use telemetry::{Alarms, Declaration, Health, Registry};
+use telemetry::{Alarms, Declaration, Health, Registry, events};
 
 use super::{Config, Live, Mounted, Page, listening, sbi};
 
@@ -65,17 +64,11 @@ pub(super) fn addresses(config: &Config) -> Vec<(String, SocketAddr)> {
 }
 
 pub(super) fn metrics() -> Vec<Declaration> {
-    let events = Event::ALL.iter().map(|event| declaration(*event));
-    REGISTRY.iter().copied().chain(events).collect()
-}
-
-fn declaration(event: Event) -> Declaration {
-    Declaration {
-        name: event.metric(),
-        kind: Kind::Counter,
-        help: event.help(),
-        labels: &[],
-    }
+    REGISTRY
+        .iter()
+        .copied()
+        .chain(events::declarations::<Event>())
+        .collect()
 }
 
 pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
@@ -125,12 +118,10 @@ fn hints(uri: &str) -> Vec<String> {
 }
 
 fn observe(registry: &Registry, seen: &Weak<Running>) {
-    for event in Event::ALL {
-        let seen = seen.clone();
-        registry.observe(&declaration(*event), move || {
-            seen.upgrade().map_or(0, |nrf| nrf.count(*event)) as f64
-        });
-    }
+    let counted = seen.clone();
+    events::observe(registry, move |event: Event| {
+        counted.upgrade().map_or(0, |nrf| nrf.count(event))
+    });
     let nrf = seen.clone();
     registry.observe_all(&PROFILES, move || {
         types(&nrf)

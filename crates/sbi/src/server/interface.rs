@@ -1,0 +1,126 @@
+//! The service-based interface of a function: its addresses, with a listener for each worker.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use worker::WorkerContext;
+
+use super::config::ServerConfig;
+use super::listen::{bind, serve};
+use super::stats::{ServerStats, StatsSnapshot};
+use crate::message::Service;
+use crate::tls::{self, TlsError, TlsFiles};
+
+/// A function's interface: bound when it is made, served by the workers, looked at from anywhere.
+#[derive(Debug)]
+pub struct Interface {
+    addresses: Vec<SocketAddr>,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    workers: Vec<PerWorker>,
+}
+
+#[derive(Debug, Default)]
+struct PerWorker {
+    /// Until the worker takes them: one per address.
+    listeners: Mutex<Vec<TcpListener>>,
+    stats: Arc<ServerStats>,
+}
+
+/// Why an interface cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum InterfaceError {
+    /// Certificate, key or authorities cannot be used.
+    #[error("TLS of the service-based interface: {0}")]
+    Tls(#[from] TlsError),
+    /// An address cannot be bound.
+    #[error("listening at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Interface {
+    /// Binds every address once per worker. With port 0 the first worker's port is everybody's. Without `tls`
+    /// it is cleartext.
+    ///
+    /// # Errors
+    /// When an address is taken or not ours, or the files of `tls` cannot be used.
+    pub fn bind(
+        listen: impl IntoIterator<Item = SocketAddr>,
+        workers: usize,
+        tls: Option<&TlsFiles>,
+    ) -> Result<Self, InterfaceError> {
+        let tls = tls.map(tls::server).transpose()?;
+        let workers: Vec<PerWorker> = (0..workers).map(|_| PerWorker::default()).collect();
+        let mut addresses = Vec::new();
+        for wanted in listen {
+            let mut address = wanted;
+            for worker in &workers {
+                let bound = bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+                let (at, listener) = bound.map_err(|source| InterfaceError::Listen { address, source })?;
+                address = at;
+                worker.listeners.lock().push(listener);
+            }
+            addresses.push(address);
+        }
+        Ok(Self {
+            addresses,
+            tls,
+            workers,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The root of URIs at the first address; empty without one.
+    #[must_use]
+    pub fn root(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        self.addresses
+            .first()
+            .map(|address| format!("{scheme}://{address}"))
+            .unwrap_or_default()
+    }
+
+    /// What the servers have counted, one per worker.
+    pub fn stats(&self) -> impl Iterator<Item = StatsSnapshot> {
+        self.workers.iter().map(|worker| worker.stats.snapshot())
+    }
+
+    /// Serves this worker's listeners until its shutdown fires. To be called once per worker, inside it.
+    ///
+    /// # Errors
+    /// When a listener itself fails.
+    pub async fn serve<S: Service>(
+        &self,
+        context: &WorkerContext,
+        service: Rc<S>,
+        limits: Arc<ServerConfig>,
+    ) -> io::Result<()> {
+        let Some(mine) = self.workers.get(context.index) else {
+            return Ok(());
+        };
+        let listeners = std::mem::take(&mut *mine.listeners.lock());
+        let serving = listeners.into_iter().map(|listener| {
+            serve(
+                listener,
+                service.clone(),
+                limits.clone(),
+                self.tls.clone(),
+                mine.stats.clone(),
+                context.shutdown.clone(),
+            )
+        });
+        futures_util::future::try_join_all(serving).await.map(drop)
+    }
+}
