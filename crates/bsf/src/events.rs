@@ -33,6 +33,8 @@ telemetry::events! {
     NotificationFailed = "notification_failures";
     /// A notification was dropped because too many waited.
     NotificationDropped = "notifications_dropped";
+    /// A subscriber wanted a notification at another place.
+    NotificationRedirected = "notifications_redirected";
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of ours.
@@ -41,6 +43,10 @@ telemetry::events! {
     Discarded = "discards";
     /// A request was refused by the limit on requests a second.
     RateLimited = "rate_limited";
+    /// A request was refused because its consumer sends more than it may.
+    ConsumerLimited = "consumer_limited";
+    /// A request was refused because its access token does not open the service.
+    Denied = "denied";
     /// A request was refused because the function is being shut down in steps.
     ShutOut = "shut_out";
     /// An Rx request came.
@@ -55,4 +61,32 @@ telemetry::events! {
     RxRefused = "rx_refused";
     /// An Rx request was passed on and got no answer.
     RxUnanswered = "rx_unanswered";
+    /// An Rx request was refused because its peer sends more than it may.
+    RxPeerLimited = "rx_peer_limited";
+    /// An Rx request was refused under overload.
+    RxDiscarded = "rx_discards";
+    /// The path of an Rx session was made durable.
+    RxSessionKept = "rx_sessions_kept";
+    /// The path of an Rx session could not be made durable, or too many are kept.
+    RxSessionNotKept = "rx_sessions_not_kept";
+    /// An Rx request found its way by a path from the store.
+    RxSessionRecalled = "rx_sessions_recalled";
+    /// The path of an Rx session was forgotten because of its age or because too many are kept.
+    RxSessionExpired = "rx_sessions_expired";
+    /// An answer over Rx was dropped: nobody waits for it any more, or too many wait for a worker.
+    RxAnswerDropped = "rx_answers_dropped";
+    /// A binding was looked at by the audit.
+    Audited = "audit_looked_at";
+    /// A binding was removed because its PCF has restarted since.
+    AuditRestarted = "audit_removed_restarted";
+    /// A binding was removed because its PCF is gone.
+    AuditGone = "audit_removed_gone";
+    /// A binding was found whose PCF is not registered; it has further chances.
+    AuditMissed = "audit_attempts";
+    /// The NRF was asked about a PCF.
+    AuditAsked = "audit_questions";
+    /// The NRF did not answer the audit.
+    AuditUnanswered = "audit_unanswered";
+    /// The NRF told of a PCF that has changed or gone.
+    PcfTold = "pcf_changes_told";
 }

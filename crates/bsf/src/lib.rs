@@ -7,7 +7,8 @@
 //! * [`repository`]: bindings in the store. A request is answered when its write is durable.
 //! * `rx`: Diameter requests of AFs on their way to the PCF of the session.
 //! * `notify`: telling subscribers, bounded and retried. `overload`: which requests are not worked on.
-//! * `peers`: the NRF, at which the BSF registers.
+//! * `peers`: the NRF, at which the BSF registers and asks about PCFs; `audit`: bindings whose PCF is gone.
+//! * `live`: what can change while it runs.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! Several BSFs may share one database; each works alone on the embedded store.
@@ -19,6 +20,8 @@ pub mod events;
 pub mod repository;
 
 mod api;
+mod audit;
+mod live;
 mod notify;
 mod overload;
 mod peers;
@@ -28,4 +31,5 @@ pub mod service;
 pub use config::Config;
 pub use error::StartError;
 pub use events::Event;
+pub use live::KEYS;
 pub use service::{Running, State, start};

@@ -6,8 +6,10 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use ahash::AHashMap;
+use http::header::USER_AGENT;
 use overload::cpu::{self, CpuLoad};
-use overload::{CongestionLevels, PriorityDiscard, Rate, RateLimiter, RunningAverage};
+use overload::{CongestionLevels, KeyedRateLimiter, PriorityDiscard, Rate, RateLimiter, RunningAverage};
 use sbi::Request;
 use sbi::headers::{MessagePriority, SbiHeader};
 
@@ -17,12 +19,17 @@ use crate::config::Overload;
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 /// Priority of a message that does not say (TS 29.500 §6.8.4 leaves it to the function).
 const USUAL_PRIORITY: u8 = 24;
+/// Priority of a Diameter request that does not say (RFC 7944 §9.1).
+const USUAL_DRMP: u8 = 10;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Work,
+    /// More than all consumers together may send.
     TooMany,
+    /// More than this consumer may send.
+    TooManyOfOne,
     Discard,
 }
 
@@ -35,7 +42,43 @@ pub(crate) struct Shedder {
     share: Cell<f64>,
     by_priority: RefCell<PriorityDiscard>,
     rate: Option<RefCell<RateLimiter>>,
+    consumers: Option<RefCell<Consumers>>,
     load: Cell<f64>,
+}
+
+/// The rates of consumers, each by its `User-Agent`.
+struct Consumers {
+    /// Those that have a rate of their own, by NF type or whole `User-Agent`.
+    own: AHashMap<Box<[u8]>, Option<RateLimiter>>,
+    others: Option<KeyedRateLimiter<Vec<u8>>>,
+}
+
+impl Consumers {
+    fn new(settings: &Overload, workers: f64) -> Option<Self> {
+        let rate = |rate: u32| Rate::per_second(f64::from(rate) / workers);
+        let own: AHashMap<Box<[u8]>, Option<RateLimiter>> = settings
+            .consumers
+            .iter()
+            .map(|one| {
+                let limiter = (one.rate > 0).then(|| RateLimiter::new(rate(one.rate)));
+                (one.consumer.as_bytes().into(), limiter)
+            })
+            .collect();
+        let others = (settings.consumer_rate > 0)
+            .then(|| KeyedRateLimiter::new(rate(settings.consumer_rate), settings.max_consumers));
+        (!own.is_empty() || others.is_some()).then_some(Self { own, others })
+    }
+
+    fn allow(&mut self, name: &[u8], now: Instant) -> bool {
+        // TS 29.500 §5.2.2.2: the NF type, and after a hyphen or a space what makes it one of several.
+        let nf_type = name.split(|byte| matches!(byte, b'-' | b' ' | b'/')).next();
+        for key in [Some(name), nf_type].into_iter().flatten() {
+            if let Some(limiter) = self.own.get_mut(key) {
+                return limiter.as_mut().is_none_or(|limiter| limiter.allow(now));
+            }
+        }
+        self.others.as_mut().is_none_or(|others| others.allow(name, now))
+    }
 }
 
 impl Shedder {
@@ -55,6 +98,7 @@ impl Shedder {
             share: Cell::new(0.0),
             by_priority: RefCell::new(PriorityDiscard::new(Some(settings.spare_priority))),
             rate: rate.map(|rate| RefCell::new(RateLimiter::new(rate))),
+            consumers: Consumers::new(settings, workers.max(1) as f64).map(RefCell::new),
             load: Cell::new(0.0),
         }
     }
@@ -98,6 +142,15 @@ impl Shedder {
         {
             return Verdict::TooMany;
         }
+        if let Some(consumers) = &self.consumers {
+            let name = request
+                .headers()
+                .get(USER_AGENT)
+                .map_or(&b""[..], |name| name.as_bytes());
+            if !consumers.borrow_mut().allow(name, request.received) {
+                return Verdict::TooManyOfOne;
+            }
+        }
         let share = self.share.get();
         if share == 0.0 {
             return Verdict::Work;
@@ -111,11 +164,20 @@ impl Shedder {
             false => Verdict::Work,
         }
     }
+
+    /// Whether a Diameter request that begins something is discarded, by its DRMP (RFC 7944).
+    pub(crate) fn discards(&self, drmp: Option<u8>) -> bool {
+        let share = self.share.get();
+        // 16 priorities there, 32 here.
+        let priority = drmp.unwrap_or(USUAL_DRMP).min(15) * 2;
+        share != 0.0 && self.by_priority.borrow_mut().next(priority, share)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ConsumerRate;
 
     #[test]
     fn shares_follow_the_load_when_enabled() {
@@ -132,5 +194,43 @@ mod tests {
         assert_eq!(settle(40_000, 99.0, true), 0.6);
         assert_eq!(settle(60_000, 99.0, false), 0.0);
         assert_eq!(settle(80_000, 10.0, true), 0.0);
+    }
+
+    #[test]
+    fn consumers_have_rates_of_their_own() {
+        let settings = Overload {
+            consumer_rate: 10,
+            max_consumers: 2,
+            consumers: vec![
+                ConsumerRate {
+                    consumer: "PCF".to_owned(),
+                    rate: 0,
+                },
+                ConsumerRate {
+                    consumer: "NEF-1".to_owned(),
+                    rate: 100,
+                },
+            ],
+            ..Overload::default()
+        };
+        let mut consumers = Consumers::new(&settings, 1.0).unwrap();
+        let now = Instant::now();
+        let mut passed = |name: &str| (0..50).filter(|_| consumers.allow(name.as_bytes(), now)).count();
+        assert_eq!(passed("PCF-6f1c7a52 pcf1.example.org"), 50);
+        assert_eq!(passed("NEF-1"), 10);
+        assert_eq!(passed("NEF-2"), 1);
+        assert_eq!(passed("AF"), 1);
+        // Names beyond those that are told apart share one rate.
+        assert_eq!((passed("invented-1"), passed("invented-2")), (1, 0));
+        assert!(Consumers::new(&Overload::default(), 1.0).is_none());
+    }
+
+    #[test]
+    fn diameter_requests_go_by_their_priority() {
+        let shedder = Shedder::new(&Overload::default(), 1);
+        assert!(!shedder.discards(None));
+        shedder.share.set(1.0);
+        assert!(shedder.discards(None) && shedder.discards(Some(15)));
+        assert!(!shedder.discards(Some(0)), "emergencies pass");
     }
 }

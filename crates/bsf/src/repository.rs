@@ -1,7 +1,7 @@
 //! Bindings in the store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use sbi::problem::{Cause, Problem};
 use store::{Batch, Condition, Conflict, Error, Index, Record, Scan, Store, Stored, Table, TableDef};
@@ -10,6 +10,30 @@ use crate::binding::{
     BindingId, Document, Form, FormRecord, Forms, MbsBinding, PcfBinding, Place, Query, Subscription,
     UeBinding,
 };
+use crate::rx::KeptPath;
+
+/// How many records a table has, as far as this instance knows.
+#[derive(Clone, Debug, Default)]
+pub struct Held(Arc<AtomicUsize>);
+
+impl Held {
+    /// So many.
+    #[must_use]
+    pub fn get(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+
+    pub(crate) fn add(&self, more: usize) {
+        self.0.fetch_add(more, Relaxed);
+    }
+
+    pub(crate) fn sub(&self, fewer: usize) {
+        // Another instance may have written what goes here.
+        let _ = self
+            .0
+            .fetch_update(Relaxed, Relaxed, |held| Some(held.saturating_sub(fewer)));
+    }
+}
 
 /// The tables of a BSF. Clones share them.
 #[derive(Clone, Debug)]
@@ -23,6 +47,10 @@ pub struct Repository {
     pub mbs: Table<MbsBinding>,
     /// Who wants to be told.
     pub subscriptions: Table<Subscription>,
+    /// Paths of Rx sessions.
+    pub(crate) paths: Table<KeptPath>,
+    /// How many of those there are.
+    pub paths_held: Held,
     forms_table: Table<FormRecord>,
     forms: Arc<Forms>,
     /// Whether anybody wants to be told of anything.
@@ -46,6 +74,7 @@ impl Repository {
             TableDef::of::<MbsBinding>(),
             TableDef::of::<Subscription>(),
             TableDef::of::<FormRecord>(),
+            TableDef::of::<KeptPath>(),
         ];
         let store = Store::open(config, &tables).await?;
         let repository = Self {
@@ -53,6 +82,8 @@ impl Repository {
             ues: store.table()?,
             mbs: store.table()?,
             subscriptions: store.table()?,
+            paths: store.table()?,
+            paths_held: Held::default(),
             forms_table: store.table()?,
             forms: Arc::default(),
             watched: Arc::default(),

@@ -1,6 +1,7 @@
 //! One file per resource of Nbsf_Management: parse the request, call the domain, write the answer.
 
 pub(crate) mod mbs;
+pub(crate) mod nf_status;
 pub(crate) mod sessions;
 pub(crate) mod subscriptions;
 pub(crate) mod ues;

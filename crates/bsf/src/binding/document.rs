@@ -32,6 +32,58 @@ impl std::fmt::Display for BindingId {
     }
 }
 
+/// What audits have found of a resource. Kept with it, and never shown to consumers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Audited {
+    /// Audits in a row that did not find its PCF.
+    pub attempts: u32,
+    /// When it was audited last, in microseconds since 1970.
+    pub at: u64,
+    /// When a PCF wrote it last: audits write as well.
+    pub written: u64,
+}
+
+/// Begins what stands at the end of stored JSON that has been audited: with a space, which nothing that we write
+/// of a consumer has there.
+const AUDITED: &str = ", \"x-audit\":[";
+
+impl Audited {
+    /// Takes what [`Document::encode`] appended off a text.
+    fn take(text: Bytes) -> (Bytes, Option<Self>) {
+        // Three numbers, and what stands around them.
+        const LONGEST: usize = 80;
+        let from = text.len().saturating_sub(LONGEST);
+        let tail = text.get(from..).unwrap_or_default();
+        let found = tail
+            .strip_suffix(b"]}")
+            .and_then(|tail| Some((tail, last_place(tail, AUDITED.as_bytes())?)));
+        let Some((tail, place)) = found else {
+            return (text, None);
+        };
+        let read = || {
+            let numbers = std::str::from_utf8(tail.get(place + AUDITED.len()..)?).ok()?;
+            let mut numbers = numbers.split(',');
+            let audited = Self {
+                attempts: numbers.next()?.parse().ok()?,
+                at: numbers.next()?.parse().ok()?,
+                written: numbers.next()?.parse().ok()?,
+            };
+            numbers.next().is_none().then_some(audited)
+        };
+        let Some(audited) = read() else {
+            return (text, None);
+        };
+        let mut rest = text.get(..from + place).unwrap_or_default().to_vec();
+        rest.push(b'}');
+        (rest.into(), Some(audited))
+    }
+}
+
+/// The last place of a piece in some bytes.
+fn last_place(bytes: &[u8], piece: &[u8]) -> Option<usize> {
+    bytes.windows(piece.len()).rposition(|window| window == piece)
+}
+
 /// A JSON object with an identity, as value and as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
@@ -40,6 +92,7 @@ pub struct Document {
     value: Value,
     text: Bytes,
     packed: bool,
+    audited: Option<Audited>,
 }
 
 impl Document {
@@ -52,6 +105,7 @@ impl Document {
             value,
             text: Bytes::new(),
             packed,
+            audited: None,
         };
         document.write();
         document
@@ -60,6 +114,21 @@ impl Document {
     fn write(&mut self) {
         // A value of serde_json always serialises.
         self.text = serde_json::to_vec(&self.value).unwrap_or_default().into();
+    }
+
+    /// What audits have found of it; nothing since a PCF wrote it last.
+    #[must_use]
+    pub fn audited(&self) -> Option<Audited> {
+        self.audited
+    }
+
+    /// The same after an audit.
+    #[must_use]
+    pub fn after_audit(&self, audited: Audited) -> Self {
+        Self {
+            audited: Some(audited),
+            ..self.clone()
+        }
     }
 
     /// Its JSON.
@@ -115,10 +184,20 @@ impl Document {
 
     /// Appends it as the store keeps it.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let with_audit = self.audited.and_then(|audited| {
+            let open = self.text.strip_suffix(b"}")?;
+            let Audited {
+                attempts,
+                at,
+                written,
+            } = audited;
+            Some([open, format!("{AUDITED}{attempts},{at},{written}]}}").as_bytes()].concat())
+        });
+        let text = with_audit.as_deref().unwrap_or(&self.text);
         if self.packed {
-            pack::pack(&self.text, out);
+            pack::pack(text, out);
         } else {
-            out.extend_from_slice(&self.text);
+            out.extend_from_slice(text);
         }
     }
 
@@ -137,12 +216,14 @@ impl Document {
         } else {
             Bytes::copy_from_slice(stored)
         };
+        let (text, audited) = Audited::take(text);
         let value = serde_json::from_slice(&text).map_err(|error| DecodeError(error.to_string()))?;
         Ok(Self {
             id,
             value,
             text,
             packed,
+            audited,
         })
     }
 }
@@ -157,4 +238,36 @@ pub(super) fn identity_key(identity: &str) -> Key {
     let mut key = Key::from_slice(format!("#{:08x}", crc32fast::hash(identity.as_bytes())).as_bytes());
     key.extend(identity.bytes().filter(u8::is_ascii).take(WIDEST - 9));
     key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_audits_find_is_kept_and_not_shown() {
+        let plain = json!({"supi": "imsi-1", "list": [1, 2]});
+        for packed in [true, false] {
+            let document = Document::new(BindingId([1; 16]), plain.clone(), packed);
+            let audited = Audited {
+                attempts: 2,
+                at: 1_777_000_000_123_456,
+                written: u64::MAX,
+            };
+            for one in [document.clone(), document.after_audit(audited)] {
+                let mut stored = Vec::new();
+                one.encode(&mut stored);
+                let read = Document::decode(&[1; 16], &stored).unwrap();
+                assert_eq!(read, one);
+                assert_eq!((read.text(), read.value()), (document.text(), &plain));
+            }
+        }
+        // A consumer's own member of that name is a member like any other.
+        let odd = json!({"a": 1, "x-audit": [1, 2, 3]});
+        let mut stored = Vec::new();
+        Document::new(BindingId([1; 16]), odd.clone(), true).encode(&mut stored);
+        let read = Document::decode(&[1; 16], &stored).unwrap();
+        assert_eq!((read.value(), read.audited()), (&odd, None));
+    }
 }

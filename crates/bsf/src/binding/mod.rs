@@ -12,7 +12,7 @@ mod subscription;
 mod ue;
 
 pub use address::{Form, FormRecord, Forms, Place};
-pub use document::{BindingId, Document};
+pub use document::{Audited, BindingId, Document};
 pub use features::{BINDING_UPDATE, EXTENDED_SAME_PCF, MULTI_UE_ADDR, SAME_PCF, negotiate, own};
 pub use mbs::MbsBinding;
 pub use query::{Query, Selection, select};

@@ -68,6 +68,7 @@ const PIECES: &[&str] = &[
     "\"}]",
     "}]",
     "\"}",
+    ", \"x-audit\":[",
 ];
 
 /// Whether stored bytes are packed.

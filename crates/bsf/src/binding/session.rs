@@ -146,13 +146,14 @@ impl Record for PcfBinding {
         let slice = self.0.member("snssai");
         let sd = slice.and_then(|slice| slice.get("sd")).and_then(Value::as_str);
         let sst = slice.and_then(|slice| slice.get("sst")).and_then(Value::as_i64);
+        let audited = self.0.audited();
         out.extend([
             short(self.0.text_of("ipDomain")),
             short(self.0.text_of("dnn")),
             short(sd),
             sst.map_or(SqlValue::Null, SqlValue::Int),
-            SqlValue::Int(0),
-            SqlValue::Null,
+            SqlValue::Int(audited.map_or(0, |audited| i64::from(audited.attempts))),
+            audited.map_or(SqlValue::Null, |audited| date_time(audited.at)),
         ]);
     }
 }
@@ -162,6 +163,16 @@ fn short(text: Option<&str>) -> SqlValue {
     const WIDTH: usize = 128;
     let plain = |text: &str| text.chars().filter(|c| c.len_utf8() < 4).take(WIDTH).collect();
     text.map_or(SqlValue::Null, |text| SqlValue::Text(plain(text)))
+}
+
+/// A time as a database reads it, in UTC.
+fn date_time(micros: u64) -> SqlValue {
+    let seconds = i64::try_from(micros / 1_000_000).unwrap_or(i64::MAX);
+    let format = time::macros::format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
+    let text = time::OffsetDateTime::from_unix_timestamp(seconds)
+        .ok()
+        .and_then(|time| time.format(format).ok());
+    text.map_or(SqlValue::Null, SqlValue::Text)
 }
 
 const fn index(name: &'static str, key_name: &'static str, to_sql: fn(&[u8]) -> SqlValue) -> SqlIndex {

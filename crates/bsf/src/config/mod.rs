@@ -1,14 +1,18 @@
 //! Every setting of a BSF; a file per topic.
 
+mod audit;
 mod notifications;
 mod nrf;
 mod overload;
 mod rx;
+mod tokens;
 
+pub use audit::Audit;
 pub use notifications::Notifications;
 pub use nrf::Nrf;
-pub use overload::{Overload, OverloadLevel};
+pub use overload::{ConsumerRate, Overload, OverloadLevel};
 pub use rx::{NoBinding, Rx, RxMode, RxPeer};
+pub use tokens::{TokenKey, Tokens};
 
 use std::net::SocketAddr;
 
@@ -58,6 +62,10 @@ pub struct Config {
     pub rx: Rx,
     /// Registration at the NRF.
     pub nrf: Nrf,
+    /// Removal of bindings whose PCF is gone.
+    pub audit: Audit,
+    /// Access tokens of consumers.
+    pub tokens: Tokens,
 }
 
 impl Default for Config {
@@ -85,6 +93,8 @@ impl Default for Config {
             overload: Overload::default(),
             rx: Rx::default(),
             nrf: Nrf::default(),
+            audit: Audit::default(),
+            tokens: Tokens::default(),
         }
     }
 }
@@ -122,5 +132,7 @@ impl Validate for Config {
         faults.within("rx", &self.rx);
         faults.within("nrf", &self.nrf);
         faults.within("notifications", &self.notifications);
+        faults.within("audit", &self.audit);
+        faults.within("tokens", &self.tokens);
     }
 }

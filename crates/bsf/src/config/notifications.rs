@@ -18,6 +18,8 @@ pub struct Notifications {
     pub retry_pause: Period,
     /// How long a subscriber may take to answer.
     pub timeout: Period,
+    /// Notifications a second, tries of failed ones included; further ones wait. 0: any number.
+    pub rate: u32,
 }
 
 impl Default for Notifications {
@@ -28,6 +30,7 @@ impl Default for Notifications {
             attempts: 3,
             retry_pause: Period::from_millis(500),
             timeout: Period::from_secs(2),
+            rate: 0,
         }
     }
 }

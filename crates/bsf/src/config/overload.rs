@@ -17,6 +17,23 @@ pub struct Overload {
     pub spare_priority: u8,
     /// Requests a second that are accepted, all workers together; 0: any number.
     pub ingress_rate: u32,
+    /// Requests a second that are accepted of one consumer, told apart by `User-Agent`; 0: any number. Every
+    /// worker has its share of it.
+    pub consumer_rate: u32,
+    /// Consumers that each worker tells apart; further ones share one rate.
+    pub max_consumers: usize,
+    /// Consumers that have another rate.
+    pub consumers: Vec<ConsumerRate>,
+}
+
+/// The rate of a consumer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ConsumerRate {
+    /// Its whole `User-Agent`, or an NF type, whose consumers then share the rate.
+    pub consumer: String,
+    /// Requests a second; 0: any number.
+    pub rate: u32,
 }
 
 /// One level.
@@ -44,12 +61,18 @@ impl Default for Overload {
             ],
             spare_priority: 4,
             ingress_rate: 0,
+            consumer_rate: 0,
+            max_consumers: 1_000,
+            consumers: Vec::new(),
         }
     }
 }
 
 impl Validate for Overload {
     fn validate(&self, faults: &mut Faults) {
+        if self.max_consumers == 0 {
+            faults.at("maxConsumers").say("is 0", "at least 1");
+        }
         let levels: Vec<Level> = self.levels.iter().map(|one| one.level.clone()).collect();
         let mut inner = Faults::default();
         CongestionLevels::validate(&levels, &mut inner);

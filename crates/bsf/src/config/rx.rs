@@ -27,8 +27,27 @@ pub struct Rx {
     pub relays: Vec<String>,
     /// How long an answer may take.
     pub timeout: Period,
-    /// Sessions whose path is remembered. Those forgotten are routed by Destination-Host, as RFC 6733 has it.
+    /// Sessions whose path is remembered, in memory and in the store. Those forgotten are routed by
+    /// Destination-Host, as RFC 6733 has it.
     pub max_sessions: usize,
+    /// Whether the path of a session is kept in the store, so that its requests find the way after a restart, on
+    /// any worker, and through another BSF on the same database. The AF has its answer once the path is durable.
+    pub keep_sessions: bool,
+    /// How long a path that nobody uses is kept in the store.
+    pub session_lifetime: Period,
+    /// Requests of one peer that are accepted in a second; 0: any number.
+    pub peer_rate: u32,
+    /// Requests for which a binding or a path is being looked up, in each worker; further ones are refused.
+    pub max_lookups: usize,
+    /// Requests on their way from one worker to another; further ones are refused.
+    pub max_crossing: usize,
+    /// Whether a request is refused that has an AVP with the M flag that this BSF does not know, as a proxy has
+    /// to (RFC 6733 §4.1). A redirect agent never looks.
+    pub check_mandatory: bool,
+    /// Origin-Realms of peers that may connect: exactly, or with a leading dot all realms below. Empty: any.
+    pub realms: Vec<String>,
+    /// Peers that may be connected to each worker without being among `peers`.
+    pub max_peers: usize,
     /// Result of a request whose session has no binding.
     pub no_binding: NoBinding,
     /// Redirect mode: how long an AF may use an answer for the session.
@@ -80,6 +99,14 @@ impl Default for Rx {
             relays: Vec::new(),
             timeout: Period::from_secs(5),
             max_sessions: 1_000_000,
+            keep_sessions: true,
+            session_lifetime: Period::from_secs(7 * 86_400),
+            peer_rate: 0,
+            max_lookups: 10_000,
+            max_crossing: 10_000,
+            check_mandatory: true,
+            realms: Vec::new(),
+            max_peers: 1_024,
             no_binding: NoBinding::default(),
             redirect_cache_time: Period::from_secs(60),
         }
@@ -97,6 +124,18 @@ impl Validate for Rx {
         }
         if self.max_sessions < 2 {
             faults.at("maxSessions").say("is too small", "at least 2");
+        }
+        for (name, value) in [
+            ("maxLookups", self.max_lookups),
+            ("maxCrossing", self.max_crossing),
+            ("maxPeers", self.max_peers),
+        ] {
+            if value == 0 {
+                faults.at(name).say("is 0", "at least 1");
+            }
+        }
+        if self.session_lifetime.is_zero() {
+            faults.at("sessionLifetime").say("is 0", "some time, such as 7d");
         }
         if self.timeout.is_zero() {
             faults.at("timeout").say("is 0", "some time");

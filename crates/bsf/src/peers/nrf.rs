@@ -1,25 +1,97 @@
-//! The NRF: registration, heart-beats with the load and the state, deregistration (TS 29.510 §5.2.2).
+//! The NRFs: registration, heart-beats with the load and the state, deregistration (TS 29.510 §5.2.2).
 
+use std::cell::Cell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, Method, StatusCode};
 use sbi::Body;
 use sbi::client::{Client, Origin, SendOptions};
 use serde_json::{Value, json};
 
-use crate::config::Config;
+use crate::config::{Config, Nrf};
 use crate::service::{State, Switches};
+
+/// The NRFs of the configuration; whoever answers is asked until it fails.
+pub(crate) struct Nrfs {
+    origins: Vec<Origin>,
+    turn: Cell<usize>,
+    client: Client,
+    timeout: Duration,
+}
+
+/// Status, headers and body of an NRF's answer.
+pub(crate) type Answer = (StatusCode, HeaderMap, Bytes);
+
+impl Nrfs {
+    pub(crate) fn new(settings: &Nrf, client: Client) -> Self {
+        Self {
+            origins: settings
+                .api_roots
+                .iter()
+                .filter_map(|root| root.parse().ok())
+                .collect(),
+            turn: Cell::new(0),
+            client,
+            timeout: settings.timeout.duration(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.origins.is_empty()
+    }
+
+    /// Asks the NRFs in turn; `None` when none answers, or only with failures of its own.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, String)>,
+    ) -> Option<Answer> {
+        for _ in 0..self.origins.len() {
+            let origin = &self.origins[self.turn.get() % self.origins.len()];
+            let mut request = http::Request::builder()
+                .method(method.clone())
+                .uri(path)
+                .header(ACCEPT, "application/json, application/problem+json");
+            if let Some((media_type, _)) = &body {
+                request = request.header(CONTENT_TYPE, *media_type);
+            }
+            let content = body
+                .as_ref()
+                .map_or_else(Body::empty, |(_, text)| text.clone().into());
+            let options = SendOptions {
+                deadline: self.timeout,
+                priority: 8,
+            };
+            match self
+                .client
+                .send(origin, request.body(content).ok()?, options)
+                .await
+            {
+                Ok(answer) if !answer.status().is_server_error() => {
+                    let (head, body) = answer.into_parts();
+                    return Some((head.status, head.headers, body.into_bytes()));
+                }
+                Ok(answer) => tracing::warn!(%origin, path, status = %answer.status(), "the NRF failed"),
+                Err(error) => tracing::warn!(%origin, path, %error, "the NRF does not answer"),
+            }
+            self.turn.set(self.turn.get().wrapping_add(1));
+        }
+        None
+    }
+}
 
 /// A BSF as an NRF knows it.
 pub(crate) struct Registration {
     config: Arc<Config>,
     address: SocketAddr,
     switches: Arc<Switches>,
-    client: Client,
-    /// The NRF in use.
-    at: usize,
+    nrfs: Rc<Nrfs>,
 }
 
 impl Registration {
@@ -28,27 +100,30 @@ impl Registration {
         config: Arc<Config>,
         address: SocketAddr,
         switches: Arc<Switches>,
-        client: Client,
+        nrfs: Rc<Nrfs>,
     ) -> Option<Self> {
-        (!config.nrf.api_roots.is_empty()).then_some(Self {
+        (!nrfs.is_empty()).then_some(Self {
             config,
             address,
             switches,
-            client,
-            at: 0,
+            nrfs,
         })
     }
 
     /// Registers and stays registered until `ended`; deregisters then.
-    pub(crate) async fn run(mut self, ended: impl Future<Output = ()>) {
+    pub(crate) async fn run(self, ended: impl Future<Output = ()>) {
         tokio::select! {
             () = self.keep() => {}
             () = ended => {}
         }
-        let _ = self.send(Method::DELETE, "", Body::empty()).await;
+        let _ = self.nrfs.send(Method::DELETE, &self.path(), None).await;
     }
 
-    async fn keep(&mut self) {
+    fn path(&self) -> String {
+        format!("/nnrf-nfm/v1/nf-instances/{}", self.config.nf_instance_id)
+    }
+
+    async fn keep(&self) {
         loop {
             let mut pause = self.register().await;
             while let Some(wait) = pause {
@@ -60,28 +135,28 @@ impl Registration {
     }
 
     /// The time between heart-beats, once registered.
-    async fn register(&mut self) -> Option<Duration> {
-        let body = self.profile().to_string();
-        let (status, answer) = self.send(Method::PUT, "application/json", body.into()).await?;
+    async fn register(&self) -> Option<Duration> {
+        let body = Some(("application/json", self.profile().to_string()));
+        let (status, _, answer) = self.nrfs.send(Method::PUT, &self.path(), body).await?;
         if !status.is_success() {
             tracing::warn!(%status, "the NRF refused the registration");
             return None;
         }
+        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
         let given = answer.get("heartBeatTimer").and_then(Value::as_u64);
         let own = self.config.nrf.heart_beat.duration();
         Some(given.map_or(own, |seconds| Duration::from_secs(seconds.max(1))))
     }
 
     /// Whether the NRF still knows us.
-    async fn beat(&mut self) -> bool {
+    async fn beat(&self) -> bool {
         let patch = json!([
             {"op": "replace", "path": "/nfStatus", "value": self.status()},
             {"op": "add", "path": "/load", "value": self.switches.load()},
         ]);
-        let sent = self
-            .send(Method::PATCH, sbi::json::JSON_PATCH, patch.to_string().into())
-            .await;
-        sent.is_some_and(|(status, _)| status.is_success())
+        let body = Some((sbi::json::JSON_PATCH, patch.to_string()));
+        let sent = self.nrfs.send(Method::PATCH, &self.path(), body).await;
+        sent.is_some_and(|(status, ..)| status.is_success())
     }
 
     /// Who is shut down in steps is not to be found by new consumers (TS 29.510 §6.1.6.3.7).
@@ -125,32 +200,5 @@ impl Registration {
             profile[name.as_str()] = value.clone();
         }
         profile
-    }
-
-    /// Status and body of the answer of the NRF in use; `None`, and the next NRF in use, when there is none.
-    async fn send(&mut self, method: Method, media_type: &str, body: Body) -> Option<(StatusCode, Value)> {
-        let roots = &self.config.nrf.api_roots;
-        let origin: Origin = roots.get(self.at % roots.len().max(1))?.parse().ok()?;
-        let path = format!("/nnrf-nfm/v1/nf-instances/{}", self.config.nf_instance_id);
-        let mut request = http::Request::builder().method(method).uri(path);
-        if !media_type.is_empty() {
-            request = request.header(http::header::CONTENT_TYPE, media_type);
-        }
-        let options = SendOptions {
-            deadline: self.config.nrf.timeout.duration(),
-            priority: 8,
-        };
-        match self.client.send(&origin, request.body(body).ok()?, options).await {
-            Ok(response) => {
-                let (head, body) = response.into_parts();
-                let body = serde_json::from_slice(&body.into_bytes()).unwrap_or_default();
-                Some((head.status, body))
-            }
-            Err(error) => {
-                tracing::warn!(%origin, ?error, "the NRF does not answer");
-                self.at = self.at.wrapping_add(1);
-                None
-            }
-        }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use bytes::Bytes;
 use diameter::proto::known;
-use diameter::proto::{Fault, MessageMut, ResultCode, Routing};
+use diameter::proto::{Fault, MessageMut, ResultCode, Routing, encode_one};
 use model::Ipv6Prefix;
 
 use crate::binding::Query;
@@ -18,16 +19,21 @@ const NAI: i32 = 3;
 /// The question an AAR asks. The subscriber counts only where no address is given: a session has one of those,
 /// a subscriber several sessions.
 pub(super) fn of(message: &MessageMut, routing: &Routing<'_>) -> Result<Query, Fault> {
-    let wrong = |why: &'static str| Fault::new(ResultCode(5004), why);
+    let wrong = |avp: Bytes, why: &'static str| Fault::new(ResultCode::INVALID_AVP_VALUE, why).about(avp);
     let mut query = Query::default();
     if let Some(bytes) = routing.framed_ip {
-        let octets: [u8; 4] = bytes
-            .try_into()
-            .map_err(|_| wrong("Framed-IP-Address has other than four bytes"))?;
+        let octets: [u8; 4] = bytes.try_into().map_err(|_| {
+            let avp = encode_one(known::FRAMED_IP_ADDRESS, bytes);
+            wrong(avp, "Framed-IP-Address has other than four bytes")
+        })?;
         query.ipv4 = Some(Ipv4Addr::from(octets));
     }
     if let Some(bytes) = routing.framed_ipv6_prefix {
-        query.ipv6 = Some(prefix(bytes).ok_or_else(|| wrong("Framed-IPv6-Prefix is no prefix"))?);
+        let prefix = prefix(bytes).ok_or_else(|| {
+            let avp = encode_one(known::FRAMED_IPV6_PREFIX, bytes);
+            wrong(avp, "Framed-IPv6-Prefix is no prefix")
+        })?;
+        query.ipv6 = Some(prefix);
     }
     if query.ipv4.is_none() && query.ipv6.is_none() {
         for (kind, identity) in routing.subscription_ids() {
@@ -41,7 +47,8 @@ pub(super) fn of(message: &MessageMut, routing: &Routing<'_>) -> Result<Query, F
     }
     for avp in message.avps().map_while(Result::ok) {
         if avp.vendor == known::VENDOR_3GPP && avp.code == IP_DOMAIN_ID {
-            let text = std::str::from_utf8(avp.data).map_err(|_| wrong("IP-Domain-Id is no text"))?;
+            let text =
+                std::str::from_utf8(avp.data).map_err(|_| wrong(avp.padded(), "IP-Domain-Id is no text"))?;
             query.ip_domain = Some(text.to_owned());
         } else if avp.is(known::CALLED_STATION_ID) {
             query.dnn = Some(avp.read::<diameter::proto::kind::Utf8String>()?.to_owned());

@@ -26,7 +26,12 @@ impl Service for Subscriber {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             return response;
         }
+        assert_eq!(
+            request.head.headers["3gpp-sbi-callback"],
+            "Nbsf_Management_Notify"
+        );
         let body = serde_json::from_slice(&request.body.into_bytes()).unwrap();
+        crate::judge::notification(&body);
         self.seen.borrow_mut().push(body);
         response
     }

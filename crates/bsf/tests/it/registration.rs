@@ -73,7 +73,13 @@ fn as_long_as_it_runs() {
         }
         // The NRF knew nothing of it: it has registered again.
         assert_eq!(count(Method::PUT), 2);
-        let profile = nrf.0.borrow()[0].1.clone();
+        let first = nrf
+            .0
+            .borrow()
+            .iter()
+            .find(|(method, _)| method == Method::PUT)
+            .cloned();
+        let profile = first.unwrap().1;
         assert_eq!(
             (&profile["nfType"], &profile["bsfInfo"]["dnnList"][0]),
             (&json!("BSF"), &json!("internet"))

@@ -17,14 +17,14 @@ use testpeer::freediameter::{FreeDiameter, Setup};
 
 use crate::support::{Bsf, binding, local, start};
 
-const BSF: &str = "bsf.example.org";
-const AF: &str = "af.example";
-const PCF: &str = "pcf1.example.org";
+pub const BSF: &str = "bsf.example.org";
+pub const AF: &str = "af.example";
+pub const PCF: &str = "pcf1.example.org";
 
 /// Answers every request with success; remembers command and Destination-Host.
 #[derive(Default)]
-struct Peer {
-    seen: RefCell<Vec<(u32, Option<String>)>>,
+pub struct Peer {
+    pub seen: RefCell<Vec<(u32, Option<String>)>>,
 }
 
 impl Service for Peer {
@@ -36,7 +36,7 @@ impl Service for Peer {
     }
 }
 
-fn peer(host: &str) -> (Endpoint<Peer>, SocketAddr) {
+pub fn peer(host: &str) -> (Endpoint<Peer>, SocketAddr) {
     let local =
         Capabilities::new(host, "example.org").with_applications([ApplicationId::tgpp(application::RX)]);
     let config = NodeConfig {
@@ -50,13 +50,13 @@ fn peer(host: &str) -> (Endpoint<Peer>, SocketAddr) {
     (endpoint, address)
 }
 
-async fn connect(af: &Endpoint<Peer>, bsf: &Bsf) {
+pub async fn connect(af: &Endpoint<Peer>, bsf: &Bsf) {
     let address = bsf.running.as_ref().unwrap().diameter_addresses()[0];
     af.node().add_peer(PeerConfig::connect(BSF, [address])).unwrap();
     af.available(BSF).await;
 }
 
-fn begun(code: u32, session: &str, origin: &str) -> MessageBuilder {
+pub fn begun(code: u32, session: &str, origin: &str) -> MessageBuilder {
     let mut builder = MessageBuilder::request(code, application::RX);
     builder
         .put(known::SESSION_ID, session)
@@ -67,13 +67,13 @@ fn begun(code: u32, session: &str, origin: &str) -> MessageBuilder {
     builder
 }
 
-fn aar(session: &str, address: [u8; 4]) -> MessageBuilder {
+pub fn aar(session: &str, address: [u8; 4]) -> MessageBuilder {
     let mut builder = begun(command::AA, session, AF);
     builder.put(known::FRAMED_IP_ADDRESS, &address);
     builder
 }
 
-async fn ask(from: &Endpoint<Peer>, to: &str, message: MessageBuilder) -> Message {
+pub async fn ask(from: &Endpoint<Peer>, to: &str, message: MessageBuilder) -> Message {
     let options = SendOptions {
         deadline: Duration::from_secs(20),
         failover: false,
@@ -83,7 +83,7 @@ async fn ask(from: &Endpoint<Peer>, to: &str, message: MessageBuilder) -> Messag
         .unwrap()
 }
 
-fn result(answer: &Message) -> u32 {
+pub fn result(answer: &Message) -> u32 {
     answer.get(known::RESULT_CODE).unwrap().unwrap_or_default()
 }
 
@@ -251,11 +251,167 @@ fn a_free_diameter_relay_on_each_side() {
             // Until every connection is up, an agent on the way says that it cannot deliver.
             let answer = ask(&af, "fd1.example", aar(&format!("af;2;{round}"), [10, 0, 0, 1])).await;
             good += usize::from(result(&answer) == 2001);
-            if good == 5 {
-                return;
+            if good < 5 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            // The PCF asks the AF over the same way back, by name and, for the BSF, by session.
+            let session = format!("af;2;{round}");
+            for code in [command::RE_AUTH, command::ABORT_SESSION] {
+                let mut request = begun(code, &session, "pcf.example");
+                request.put(known::DESTINATION_HOST, AF);
+                let answer = ask(&pcf, "fd2.example", request).await;
+                assert_eq!(
+                    (result(&answer), answer.require(known::ORIGIN_HOST).unwrap()),
+                    (2001, AF)
+                );
+            }
+            let mut end = begun(command::SESSION_TERMINATION, &session, AF);
+            end.put(known::DESTINATION_HOST, "pcf.example");
+            let answer = ask(&af, "fd1.example", end).await;
+            assert_eq!(
+                (result(&answer), answer.require(known::ORIGIN_HOST).unwrap()),
+                (2001, "pcf.example")
+            );
+            let at_af: Vec<u32> = af.service().seen.borrow().iter().map(|seen| seen.0).collect();
+            assert_eq!(at_af, [258, 274]);
+            return;
         }
         panic!("{good} of 5 answers; {} {}", first.log(), second.log());
+    });
+}
+
+#[test]
+fn a_path_outlives_the_bsf() {
+    local(async {
+        let (pcf, address) = peer(PCF);
+        let peers = vec![RxPeer {
+            host: PCF.to_owned(),
+            addresses: vec![address],
+        }];
+        let mut bsf = start(|config| config.rx.peers.clone_from(&peers));
+        {
+            let (af, _) = peer(AF);
+            connect(&af, &bsf).await;
+            pcf.available(BSF).await;
+            bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+            for session in ["af;1;1", "af;1;2", "af;1;3"] {
+                assert_eq!(result(&ask(&af, BSF, aar(session, [10, 0, 0, 1])).await), 2001);
+            }
+            assert_eq!(
+                result(&ask(&af, BSF, begun(command::SESSION_TERMINATION, "af;1;1", AF)).await),
+                2001
+            );
+        }
+        bsf.stop();
+        let mut config = crate::support::config(bsf.directory.path());
+        config.rx.peers = peers;
+        bsf.running = Some(bsf::start(config).unwrap());
+        // The binding may be gone by then: what counts is the path.
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        pcf.available(BSF).await;
+        let str = |session| begun(command::SESSION_TERMINATION, session, AF);
+        assert_eq!(
+            result(&ask(&af, BSF, str("af;1;1")).await),
+            5002,
+            "it has ended before"
+        );
+        assert_eq!(
+            result(&ask(&pcf, BSF, begun(command::RE_AUTH, "af;1;2", PCF)).await),
+            2001
+        );
+        assert_eq!(result(&ask(&af, BSF, str("af;1;2")).await), 2001);
+        assert_eq!(result(&ask(&af, BSF, str("af;1;2")).await), 5002);
+        // Of an update neither the address nor the PCF's name is needed.
+        assert_eq!(
+            result(&ask(&af, BSF, begun(command::AA, "af;1;3", AF)).await),
+            2001
+        );
+        let running = bsf.running.as_ref().unwrap();
+        assert_eq!(running.count(bsf::Event::RxSessionRecalled), 2);
+        while running.repository().paths_held.get() != 1 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+}
+
+#[test]
+fn paths_in_the_store_are_bounded() {
+    local(async {
+        let (pcf, address) = peer(PCF);
+        let bsf = start(|config| {
+            config.rx.max_sessions = 8;
+            config.rx.peers = vec![RxPeer {
+                host: PCF.to_owned(),
+                addresses: vec![address],
+            }];
+        });
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        pcf.available(BSF).await;
+        bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        for session in 0..50 {
+            let answer = ask(&af, BSF, aar(&format!("af;1;{session}"), [10, 0, 0, 1])).await;
+            assert_eq!(result(&answer), 2001);
+        }
+        let running = bsf.running.as_ref().unwrap();
+        let held = running.repository().paths_held.clone();
+        assert!(held.get() <= 9, "{}", held.get());
+        while held.get() > 8 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(running.count(bsf::Event::RxSessionNotKept) >= 41);
+    });
+}
+
+#[test]
+fn on_several_workers() {
+    local(async {
+        let pcfs: Vec<_> = (0..6).map(|n| peer(&format!("pcf{n}.example"))).collect();
+        let bsf = start(|config| {
+            config.workers = 3;
+            config.rx.peers = (pcfs.iter().enumerate())
+                .map(|(n, (_, address))| RxPeer {
+                    host: format!("pcf{n}.example"),
+                    addresses: vec![*address],
+                })
+                .collect();
+        });
+        for (pcf, _) in &pcfs {
+            pcf.available(BSF).await;
+        }
+        for n in 0..6 {
+            let one = binding(
+                &json!({"ipv4Addr": format!("10.0.0.{n}"), "pcfDiamHost": format!("PCF{n}.example")}),
+            );
+            bsf.path(&bsf.post("pcfBindings", &one).await);
+        }
+        for a in 0..4 {
+            let name = format!("af{a}.example");
+            let (af, _) = peer(&name);
+            connect(&af, &bsf).await;
+            for n in 0..6_u8 {
+                let (session, host) = (format!("{name};{n}"), format!("pcf{n}.example"));
+                let mut first = begun(command::AA, &session, &name);
+                first.put(known::FRAMED_IP_ADDRESS, &[10, 0, 0, n]);
+                let answer = ask(&af, BSF, first).await;
+                assert_eq!(
+                    (result(&answer), answer.require(known::ORIGIN_HOST).unwrap()),
+                    (2001, host.as_str())
+                );
+                let pcf = &pcfs[usize::from(n)].0;
+                let rar = begun(command::RE_AUTH, &session, &host);
+                assert_eq!(result(&ask(pcf, BSF, rar).await), 2001);
+                let end = begun(command::SESSION_TERMINATION, &session, &name);
+                assert_eq!(result(&ask(&af, BSF, end).await), 2001);
+                let again = begun(command::RE_AUTH, &session, &host);
+                assert_eq!(result(&ask(pcf, BSF, again).await), 5002);
+            }
+            assert_eq!(af.service().seen.borrow().len(), 6);
+        }
+        let running = bsf.running.as_ref().unwrap();
+        assert_eq!(running.count(bsf::Event::RxAnswerDropped), 0);
+        assert_eq!(running.count(bsf::Event::RxForwarded), 4 * 6 * 3);
     });
 }

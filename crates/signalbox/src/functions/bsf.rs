@@ -15,7 +15,7 @@ use bsf::{Event, Running, State};
 use serde_json::{Value, json};
 use telemetry::{Alarms, Declaration, Health, Registry, events};
 
-use super::{Config, Mounted, Page, listening, sbi};
+use super::{Config, Live, Mounted, Page, listening, sbi};
 
 telemetry::declare! {
     /// What is told of the store and of the function's state.
@@ -25,6 +25,7 @@ telemetry::declare! {
     gauge WAITING = "signalbox_bsf_store_waiting" []: "Writes that wait for the store.";
     gauge DISK = "signalbox_bsf_store_disk_bytes" []: "Bytes of the store's log on disk (embedded store).";
     gauge INDEX = "signalbox_bsf_store_index_bytes" []: "Bytes of the store's indexes in memory (embedded store).";
+    gauge SESSIONS = "signalbox_bsf_rx_sessions" []: "Rx sessions whose path is kept in the store, as far as this instance knows.";
     gauge DELAY = "signalbox_bsf_replication_delay_seconds" ["site"]: "Replication delay per other site (database).";
 }
 
@@ -98,6 +99,7 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
     let hints = interfaces.first().map(|(_, uri)| hints(uri)).unwrap_or_default();
     // Pages and metrics look through a weak handle: they must not keep the function from ending.
     let seen = Arc::downgrade(&running);
+    let changed = seen.clone();
     let registry = Registry::new();
     observe(&registry, &seen);
     Ok(Mounted {
@@ -107,7 +109,13 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
         health: Health::new(),
         routes: routes(&seen),
         hints,
-        live: None,
+        live: Some(Live {
+            keys: bsf::KEYS,
+            apply: Box::new(move |config| match changed.upgrade() {
+                Some(running) => running.reconfigure(&config.bsf),
+                None => Err("the BSF is stopping".to_owned()),
+            }),
+        }),
         stop: Box::new(move || match Arc::into_inner(running) {
             Some(running) => Ok(running.stop()?),
             // A page is being made of it at this moment; it ends with the page.
@@ -129,9 +137,10 @@ fn observe(registry: &Registry, seen: &Weak<Running>) {
         counted.upgrade().map_or(0, |bsf| bsf.count(event))
     });
     type Read = fn(&Running) -> f64;
-    let gauges: [(&'static Declaration, Read); 5] = [
+    let gauges: [(&'static Declaration, Read); 6] = [
         (&LOAD, |bsf| f64::from(bsf.load()) / 100.0),
         (&STATE, |bsf| f64::from(bsf.state() as u8)),
+        (&SESSIONS, |bsf| bsf.repository().paths_held.get() as f64),
         (&WAITING, |bsf| bsf.repository().store().stats().waiting as f64),
         (&DISK, |bsf| bsf.repository().store().stats().disk_bytes as f64),
         (&INDEX, |bsf| bsf.repository().store().stats().index_bytes as f64),

@@ -1,0 +1,56 @@
+//! What the NRF tells of PCFs (`NFStatusNotify`, TS 29.510 §5.2.2.6): a hint for the audit, which asks the NRF
+//! before it does anything.
+
+use sbi::problem::{Cause, Problem};
+use sbi::{Request, Response};
+use serde_json::Value;
+
+use super::{method_not_allowed, no_content};
+use crate::events::Event;
+use crate::peers::pcfs::Told;
+use crate::service::Worker;
+
+/// Longest notification that is read: a profile and more.
+const LARGEST: usize = 256 * 1024;
+
+/// `POST` of a `NotificationData`.
+pub(crate) fn notify(worker: &Worker, request: Request) -> Response {
+    if *request.method() != http::Method::POST {
+        return method_not_allowed(request.method(), "POST");
+    }
+    match read(request) {
+        Ok(told) => {
+            worker.count(Event::PcfTold);
+            match worker.pcf_changed(told) {
+                true => no_content(),
+                false => Problem::new(Cause::NfCongestion)
+                    .detail("too many notifications wait; try later")
+                    .into_response(),
+            }
+        }
+        Err(problem) => {
+            worker.count(Event::BadRequest);
+            problem.into_response()
+        }
+    }
+}
+
+fn read(request: Request) -> Result<Told, Problem> {
+    let headers = &request.head.headers;
+    sbi::json::expect_type(headers, "application/json")?;
+    let body = sbi::coding::decode(headers, request.body, LARGEST)?;
+    let value: Value = sbi::json::parse(&body)?;
+    let id = value
+        .get("nfInstanceUri")
+        .and_then(Value::as_str)
+        .and_then(|uri| uri.rsplit('/').next())
+        .filter(|id| model::NfInstanceId::parse(id).is_ok());
+    let Some(id) = id else {
+        return Err(Problem::new(Cause::MandatoryIeIncorrect)
+            .detail("nfInstanceUri does not end in an NF instance id")
+            .invalid_param("/nfInstanceUri", "expected the URI of an NF instance"));
+    };
+    Ok(Told {
+        pcf: id.to_ascii_lowercase(),
+    })
+}

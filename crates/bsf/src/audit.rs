@@ -1,0 +1,412 @@
+//! The audit: bindings that were left behind are removed.
+//!
+//! What a BSF can know of a PCF is what the NRF says (TS 29.521 has no question to a PCF about one binding):
+//! * The PCF has **restarted** since it made the binding: its `recoveryTime` (of its set, where `bindLevel` is
+//!   `NF_SET`) is later than the binding's, and the binding has not been written since (TS 23.527 §6.2). Removed at
+//!   once.
+//! * The PCF is **gone**: the NRF does not know it, nor another one of its set where the binding holds for the set.
+//!   Removed after so many audits in a row; a PCF may lose its registration for a while.
+//!
+//! A binding without `pcfId`, or of which the NRF says nothing, stays.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ahash::AHashSet;
+use arc_swap::ArcSwap;
+use store::{Audit as Walk, AuditConfig, Batch, Clock, Condition, Decision, Record, Stored, Table};
+use tokio::sync::mpsc;
+
+use crate::binding::{Audited, Document, MbsBinding, PcfBinding, UeBinding};
+use crate::config::Audit;
+use crate::events::{Counters, Event};
+use crate::live::Live;
+use crate::notify::{self, Notification};
+use crate::peers::nrf::Nrfs;
+use crate::peers::pcfs::{Pcf, Pcfs, Told, micros};
+use crate::repository::Repository;
+
+/// What the audit finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finding {
+    /// Nothing against it.
+    InOrder,
+    /// Its PCF has restarted since.
+    Restarted,
+    /// Its PCF is not registered.
+    Missing,
+}
+
+/// The set that a binding holds for, if it does not hold for one PCF alone.
+fn set_of(document: &Document) -> Option<&str> {
+    let for_set = document.text_of("bindLevel") == Some("NF_SET");
+    document.text_of("pcfSetId").filter(|_| for_set)
+}
+
+/// What is to be said of a binding, last written by a PCF at that time, given what the NRF says of its PCF.
+fn judge(document: &Document, written: u64, pcf: &Pcf) -> Finding {
+    let Pcf::Registered { recovery, sets } = pcf else {
+        return Finding::Missing;
+    };
+    let began = match set_of(document) {
+        Some(set) => sets.iter().find(|(id, _)| id == set).map(|(_, time)| *time),
+        None => *recovery,
+    };
+    let made_by = document.text_of("recoveryTime").and_then(micros);
+    match (began, made_by) {
+        (Some(began), Some(made_by)) if made_by < began && written < began => Finding::Restarted,
+        _ => Finding::InOrder,
+    }
+}
+
+/// A resource that belongs to a PCF.
+trait Owned: Record + Clone {
+    fn document(&self) -> &Document;
+    fn of(document: Document) -> Self;
+    fn table(repository: &Repository) -> &Table<Self>;
+    async fn tell_gone(&self, auditor: &Auditor);
+}
+
+impl Owned for PcfBinding {
+    fn document(&self) -> &Document {
+        &self.0
+    }
+    fn of(document: Document) -> Self {
+        Self(document)
+    }
+    fn table(repository: &Repository) -> &Table<Self> {
+        &repository.sessions
+    }
+    async fn tell_gone(&self, auditor: &Auditor) {
+        let (repository, counters) = (&auditor.repository, &auditor.counters);
+        notify::tell_session(repository, &auditor.notifications, counters, self, false).await;
+    }
+}
+
+impl Owned for UeBinding {
+    fn document(&self) -> &Document {
+        &self.0
+    }
+    fn of(document: Document) -> Self {
+        Self(document)
+    }
+    fn table(repository: &Repository) -> &Table<Self> {
+        &repository.ues
+    }
+    async fn tell_gone(&self, auditor: &Auditor) {
+        let (repository, counters) = (&auditor.repository, &auditor.counters);
+        notify::tell_ue(repository, &auditor.notifications, counters, self, false).await;
+    }
+}
+
+impl Owned for MbsBinding {
+    fn document(&self) -> &Document {
+        &self.0
+    }
+    fn of(document: Document) -> Self {
+        Self(document)
+    }
+    fn table(repository: &Repository) -> &Table<Self> {
+        &repository.mbs
+    }
+    async fn tell_gone(&self, _: &Auditor) {}
+}
+
+/// Which bindings a walk is about.
+enum Scope {
+    /// Those that were not written for long.
+    Stale,
+    /// Those of PCFs that have restarted, however young; nothing else is written.
+    Of(AHashSet<String>),
+    /// Those of all PCFs, as after a start: some may have restarted meanwhile.
+    Restarted,
+}
+
+/// The audit of a BSF.
+pub(crate) struct Auditor {
+    live: Arc<ArcSwap<Live>>,
+    repository: Repository,
+    pcfs: Pcfs,
+    asks: bool,
+    notifications: mpsc::Sender<Notification>,
+    counters: Arc<Counters>,
+    clock: Clock,
+}
+
+impl Auditor {
+    pub(crate) fn new(
+        live: Arc<ArcSwap<Live>>,
+        repository: Repository,
+        nrfs: Rc<Nrfs>,
+        notifications: mpsc::Sender<Notification>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            live,
+            repository,
+            asks: !nrfs.is_empty(),
+            pcfs: Pcfs::new(nrfs),
+            notifications,
+            counters,
+            clock: Clock::default(),
+        }
+    }
+
+    fn settings(&self) -> Audit {
+        self.live.load().config.audit.clone()
+    }
+
+    /// Audits until dropped. Without NRFs there is nobody to ask.
+    pub(crate) async fn run(self, hears: mpsc::Receiver<Told>) {
+        if !self.asks {
+            return;
+        }
+        let suspects: RefCell<AHashSet<String>> = RefCell::default();
+        let changed = tokio::sync::Notify::new();
+        tokio::join!(
+            self.follow(),
+            self.hear(hears, &suspects, &changed),
+            self.walk_suspects(&suspects, &changed),
+            self.walk_stale(),
+        );
+    }
+
+    /// Stays subscribed to what changes of PCFs.
+    async fn follow(&self) {
+        /// How soon it is tried again.
+        const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+        let mut held: Option<String> = None;
+        loop {
+            let config = self.live.load().config.clone();
+            let wanted = config.audit.walk.enabled && config.audit.subscribe;
+            let made = match wanted {
+                true => self.pcfs.subscribe(&config).await,
+                false => None,
+            };
+            if let Some(old) = held.take() {
+                self.pcfs.unsubscribe(&old).await;
+            }
+            let pause = match made {
+                Some((path, renew)) => {
+                    held = Some(path);
+                    renew
+                }
+                None => AGAIN,
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Asks the NRF about every PCF that it has told of; those that have restarted are suspects.
+    async fn hear(
+        &self,
+        mut hears: mpsc::Receiver<Told>,
+        suspects: &RefCell<AHashSet<String>>,
+        changed: &tokio::sync::Notify,
+    ) {
+        let mut known: ahash::AHashMap<String, Pcf> = ahash::AHashMap::new();
+        while let Some(Told { pcf: id }) = hears.recv().await {
+            let settings = self.settings();
+            if !settings.walk.enabled {
+                continue;
+            }
+            self.pcfs.forget(&id);
+            let Some(pcf) = self.ask(&id, &settings).await else {
+                continue;
+            };
+            if *pcf == Pcf::Gone {
+                // The walk gives it its chances.
+                known.remove(&id);
+                continue;
+            }
+            if known.len() >= settings.max_pcfs {
+                known.clear();
+            }
+            if known.insert(id.clone(), Pcf::clone(&pcf)).as_ref() != Some(&*pcf) {
+                suspects.borrow_mut().insert(id);
+                changed.notify_one();
+            }
+        }
+    }
+
+    /// First all bindings, then those of suspects whenever there are some.
+    async fn walk_suspects(&self, suspects: &RefCell<AHashSet<String>>, changed: &tokio::sync::Notify) {
+        self.walk(&Scope::Restarted).await;
+        loop {
+            changed.notified().await;
+            let these = std::mem::take(&mut *suspects.borrow_mut());
+            if !these.is_empty() {
+                self.walk(&Scope::Of(these)).await;
+            }
+        }
+    }
+
+    async fn walk_stale(&self) {
+        loop {
+            let pause = self.settings().walk.pause.duration();
+            tokio::time::sleep(pause.max(std::time::Duration::from_millis(10))).await;
+            self.walk(&Scope::Stale).await;
+        }
+    }
+
+    async fn walk(&self, scope: &Scope) {
+        let settings = self.settings();
+        if !settings.walk.enabled {
+            return;
+        }
+        self.walk_table::<PcfBinding>(scope, &settings).await;
+        self.walk_table::<UeBinding>(scope, &settings).await;
+        self.walk_table::<MbsBinding>(scope, &settings).await;
+    }
+
+    async fn walk_table<T: Owned>(&self, scope: &Scope, settings: &Audit) {
+        let config = match scope {
+            Scope::Stale => settings.walk.clone(),
+            Scope::Of(_) | Scope::Restarted => AuditConfig {
+                older_than: settings::Period::from_millis(0),
+                rate: settings.restart_rate.max(1),
+                ..settings.walk.clone()
+            },
+        };
+        let walk = Walk::new(T::table(&self.repository).clone(), config, self.clock.clone());
+        let mut decide = async |stored: &Stored<T>| self.decide(stored, scope, settings).await;
+        if let Err(error) = walk.round(&mut decide).await {
+            tracing::warn!(table = T::TABLE.name, %error, "the audit has stopped in the middle; it begins again later");
+        }
+    }
+
+    async fn ask(&self, id: &str, settings: &Audit) -> Option<Rc<Pcf>> {
+        let answer = self
+            .pcfs
+            .get(id, settings.remember.duration(), settings.max_pcfs)
+            .await;
+        match answer {
+            Some((pcf, asked)) => {
+                if asked {
+                    self.counters.count(Event::AuditAsked);
+                }
+                Some(pcf)
+            }
+            None => {
+                self.counters.count(Event::AuditUnanswered);
+                None
+            }
+        }
+    }
+
+    async fn decide<T: Owned>(&self, stored: &Stored<T>, scope: &Scope, settings: &Audit) -> Decision<T> {
+        let document = stored.record.document();
+        let Some(id) = document.text_of("pcfId").map(str::to_ascii_lowercase) else {
+            return Decision::Keep;
+        };
+        if matches!(scope, Scope::Of(these) if !these.contains(&id)) {
+            return Decision::Keep;
+        }
+        self.counters.count(Event::Audited);
+        let Some(pcf) = self.ask(&id, settings).await else {
+            return Decision::Keep;
+        };
+        let before = document.audited();
+        let written = before.map_or(stored.modified(), |audited| audited.written);
+        let mut finding = judge(document, written, &pcf);
+        if finding == Finding::Missing
+            && let Some(set) = set_of(document)
+        {
+            let lives = self
+                .pcfs
+                .set_lives(set, settings.remember.duration(), settings.max_pcfs);
+            match lives.await {
+                Some(true) => finding = Finding::InOrder,
+                Some(false) => {}
+                None => return Decision::Keep,
+            }
+        }
+        let stale = matches!(scope, Scope::Stale);
+        let attempts = match finding {
+            Finding::Restarted => {
+                self.remove(stored, Event::AuditRestarted).await;
+                return Decision::Keep;
+            }
+            // Only walks that are far enough apart count.
+            _ if !stale => return Decision::Keep,
+            Finding::InOrder => 0,
+            Finding::Missing => before.map_or(0, |audited| audited.attempts) + 1,
+        };
+        if attempts >= settings.attempts {
+            self.remove(stored, Event::AuditGone).await;
+            return Decision::Keep;
+        }
+        if attempts > 0 {
+            self.counters.count(Event::AuditMissed);
+        }
+        Decision::Refresh(T::of(document.after_audit(Audited {
+            attempts,
+            at: self.clock.micros(),
+            written,
+        })))
+    }
+
+    /// Removes a binding, if nobody has written it meanwhile, and tells its subscribers.
+    async fn remove<T: Owned>(&self, stored: &Stored<T>, why: Event) {
+        let mut batch = Batch::default();
+        let key = stored.record.key();
+        batch.delete(
+            T::table(&self.repository),
+            &key,
+            Condition::Version(stored.version),
+        );
+        match self.repository.store().commit(batch).await {
+            Ok(_) => {
+                self.counters.count(why);
+                let document = stored.record.document();
+                tracing::debug!(binding = %document.id, ?why, "the audit has removed a binding");
+                stored.record.tell_gone(self).await;
+            }
+            Err(store::Error::Conflict { .. }) => {}
+            Err(error) => tracing::warn!(%error, "the audit could not remove a binding"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binding::BindingId;
+    use serde_json::{Value, json};
+
+    fn document(more: Value) -> Document {
+        let mut value = json!({"dnn": "internet", "pcfId": "a", "recoveryTime": "1970-01-01T00:00:10Z"});
+        json_patch::merge(&mut value, &more);
+        Document::new(BindingId([0; 16]), value, true)
+    }
+
+    #[test]
+    fn a_restart_after_the_last_write_loses_the_binding() {
+        let since = |recovery| Pcf::Registered {
+            recovery,
+            sets: vec![("set1".to_owned(), 30_000_000)],
+        };
+        let own = document(json!({}));
+        let of_set = document(json!({"pcfSetId": "set1", "bindLevel": "NF_SET"}));
+        let timeless = document(json!({"recoveryTime": null}));
+        for (document, written, recovery, expected) in [
+            (&own, 11_000_000, Some(10_000_000), Finding::InOrder),
+            (&own, 11_000_000, Some(20_000_000), Finding::Restarted),
+            // Another PCF has taken it over since.
+            (&own, 21_000_000, Some(20_000_000), Finding::InOrder),
+            (&own, 11_000_000, None, Finding::InOrder),
+            (&timeless, 11_000_000, Some(20_000_000), Finding::InOrder),
+            // What holds for a set is lost when the whole set restarts.
+            (&of_set, 11_000_000, Some(20_000_000), Finding::Restarted),
+            (&of_set, 31_000_000, Some(40_000_000), Finding::InOrder),
+        ] {
+            assert_eq!(
+                judge(document, written, &since(recovery)),
+                expected,
+                "{document:?}"
+            );
+        }
+        assert_eq!(judge(&own, 0, &Pcf::Gone), Finding::Missing);
+    }
+}

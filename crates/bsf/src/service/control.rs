@@ -1,0 +1,124 @@
+//! The control thread: opens the store, delivers notifications, registers at the NRF, audits.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ::worker::Shutdown;
+use arc_swap::ArcSwap;
+use sbi::client::Client;
+use tokio::sync::mpsc;
+
+use super::Switches;
+use crate::audit::Auditor;
+use crate::error::StartError;
+use crate::events::Counters;
+use crate::live::Live;
+use crate::notify::{self, Notification};
+use crate::peers::nrf::{Nrfs, Registration};
+use crate::peers::{key_sets, pcfs};
+use crate::repository::Repository;
+use crate::rx;
+
+/// How often changes of other instances on the same database are looked for.
+const REFRESH: Duration = Duration::from_secs(1);
+/// What the NRF has told and the audit has not heard; beyond, the next walk finds out.
+pub(super) const TOLD: usize = 1_024;
+
+/// What the thread is made of.
+pub(super) struct Control {
+    pub(super) live: Arc<ArcSwap<Live>>,
+    pub(super) incoming: mpsc::Receiver<Notification>,
+    pub(super) notifications: mpsc::Sender<Notification>,
+    pub(super) hears: mpsc::Receiver<pcfs::Told>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) client_tls: Option<Arc<rustls::ClientConfig>>,
+    /// Where the first worker listens.
+    pub(super) address: Option<SocketAddr>,
+    pub(super) switches: Arc<Switches>,
+    pub(super) shutdown: Shutdown,
+}
+
+impl Control {
+    /// Starts the thread; answers when the store is open.
+    pub(super) fn start(self) -> Result<(Repository, JoinHandle<()>), StartError> {
+        // Of the standard library: whoever starts a BSF may do so from inside a runtime.
+        let (ready, opened) = std::sync::mpsc::sync_channel(1);
+        let body = move || {
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(source) => {
+                    let what = "starting the control runtime".to_owned();
+                    let _ = ready.send(Err(StartError::Io { what, source }));
+                    return;
+                }
+            };
+            tokio::task::LocalSet::new().block_on(&runtime, async move {
+                let config = self.live.load().config.clone();
+                match Repository::open(&config.store, config.max_candidates).await {
+                    Ok(repository) => {
+                        if ready.send(Ok(repository.clone())).is_ok() {
+                            self.run(repository).await;
+                        }
+                    }
+                    Err(error) => drop(ready.send(Err(error.into()))),
+                }
+            });
+        };
+        let thread = std::thread::Builder::new()
+            .name("bsf-control".to_owned())
+            .spawn(body)
+            .map_err(StartError::io("starting the control thread"))?;
+        let gone = |_| StartError::Config("the control thread ended before it was ready".to_owned());
+        Ok((opened.recv().map_err(gone)??, thread))
+    }
+
+    async fn run(self, repository: Repository) {
+        let config = self.live.load().config.clone();
+        let client = Client::new(Arc::new(config.client.clone()), self.client_tls);
+        if config.store.engine == store::EngineKind::Mariadb {
+            tokio::task::spawn_local(refresh(repository.clone()));
+        }
+        if config.rx.enabled {
+            let (repository, counters) = (repository.clone(), self.counters.clone());
+            tokio::task::spawn_local(rx::tidy(repository, self.live.clone(), counters));
+        }
+        tokio::task::spawn_local(key_sets::follow(self.live.clone(), client.clone()));
+        let nrfs = Rc::new(Nrfs::new(&config.nrf, client.clone()));
+        let auditor = Auditor::new(
+            self.live.clone(),
+            repository,
+            nrfs.clone(),
+            self.notifications,
+            self.counters.clone(),
+        );
+        tokio::task::spawn_local(auditor.run(self.hears));
+        let registered = self
+            .address
+            .and_then(|address| Registration::new(config.clone(), address, self.switches, nrfs));
+        let notifying = notify::deliver(self.incoming, client, self.live, self.counters);
+        let notifying = async {
+            tokio::select! {
+                () = notifying => {}
+                () = self.shutdown.fired() => {}
+            }
+        };
+        let registering = async {
+            if let Some(registered) = registered {
+                registered.run(self.shutdown.fired()).await;
+            }
+        };
+        tokio::join!(notifying, registering);
+    }
+}
+
+async fn refresh(repository: Repository) {
+    loop {
+        tokio::time::sleep(REFRESH).await;
+        if let Err(error) = repository.refresh().await {
+            tracing::warn!(%error, "changes of other instances could not be read");
+        }
+    }
+}

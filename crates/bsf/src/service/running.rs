@@ -1,0 +1,133 @@
+//! A BSF that runs: what can be asked of it and done to it from outside.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwap;
+use sbi::server::ServerStats;
+use worker::{Shutdown, Workers};
+
+use super::state::{State, Switches};
+use crate::config::Config;
+use crate::events::{Counters, Event};
+use crate::live::Live;
+use crate::repository::Repository;
+
+/// A running BSF. Dropping it stops it as [`Running::stop`] does, without waiting.
+#[derive(Debug)]
+pub struct Running {
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) diameter: Vec<SocketAddr>,
+    pub(super) repository: Repository,
+    pub(super) switches: Arc<Switches>,
+    pub(super) counters: Vec<Arc<Counters>>,
+    pub(super) servers: Vec<Arc<ServerStats>>,
+    pub(super) live: Arc<ArcSwap<Live>>,
+    pub(super) shutdown: Shutdown,
+    pub(super) workers: Option<Workers>,
+    pub(super) control: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where it listens for Diameter.
+    #[must_use]
+    pub fn diameter_addresses(&self) -> &[SocketAddr] {
+        &self.diameter
+    }
+
+    /// Its bindings.
+    #[must_use]
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// How far it is open.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.switches.state()
+    }
+
+    /// Opens it or shuts it down in steps.
+    pub fn set_state(&self, state: State) {
+        tracing::info!(?state, "operational state");
+        self.switches.set_state(state);
+    }
+
+    /// Whether requests are discarded at congestion levels.
+    #[must_use]
+    pub fn congestion_control(&self) -> bool {
+        self.switches.congestion()
+    }
+
+    /// Turns discards at congestion levels on or off.
+    pub fn set_congestion_control(&self, on: bool) {
+        self.switches.set_congestion(on);
+    }
+
+    /// Load of the busiest worker, in percent of a core.
+    #[must_use]
+    pub fn load(&self) -> u32 {
+        self.switches.load()
+    }
+
+    /// How often something has happened, over all threads.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.counters.iter().map(|counters| counters.get(event)).sum()
+    }
+
+    /// Counts of the servers, one per worker.
+    pub fn servers(&self) -> impl Iterator<Item = sbi::server::StatsSnapshot> {
+        self.servers.iter().map(|stats| stats.snapshot())
+    }
+
+    /// Takes the settings of [`KEYS`](crate::KEYS) from another configuration; the rest stays. Requests in
+    /// progress end as they began. Files that settings name are read again.
+    ///
+    /// # Errors
+    /// What cannot be used; nothing has changed then.
+    pub fn reconfigure(&self, wanted: &Config) -> Result<(), String> {
+        let now = self.live.load();
+        let next = now.with(wanted)?;
+        if next.config.overload.enabled != now.config.overload.enabled {
+            self.switches.set_congestion(next.config.overload.enabled);
+        }
+        self.live.store(Arc::new(next));
+        Ok(())
+    }
+
+    /// Finishes the requests in progress and stops. Blocks.
+    ///
+    /// # Errors
+    /// The first error a worker ended with.
+    pub fn stop(mut self) -> std::io::Result<()> {
+        self.shutdown.fire();
+        let ended = self.workers.take().map_or(Ok(()), Workers::join);
+        if let Some(control) = self.control.take()
+            && control.join().is_err()
+        {
+            return Err(std::io::Error::other("the control thread panicked; see the log"));
+        }
+        let store = self.repository.store().clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        // In a thread of its own: whoever stops a BSF may do so from inside a runtime.
+        let closing = std::thread::spawn(move || runtime.map(|runtime| runtime.block_on(store.close())));
+        match closing.join() {
+            Ok(closed) => closed.and(ended),
+            Err(_) => Err(std::io::Error::other("closing the store panicked; see the log")),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.fire();
+    }
+}
