@@ -9,6 +9,9 @@ pub enum StartError {
     /// The store cannot be opened or read.
     #[error("store: {0}")]
     Store(#[from] store::Error),
+    /// The service-based interface cannot be offered.
+    #[error(transparent)]
+    Interface(#[from] sbi::server::InterfaceError),
     /// An address cannot be bound, or a thread cannot be started.
     #[error("{what}: {source}")]
     Io {

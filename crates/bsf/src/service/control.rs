@@ -46,31 +46,18 @@ impl Control {
     pub(super) fn start(self) -> Result<(Repository, JoinHandle<()>), StartError> {
         // Of the standard library: whoever starts a BSF may do so from inside a runtime.
         let (ready, opened) = std::sync::mpsc::sync_channel(1);
-        let body = move || {
-            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime,
-                Err(source) => {
-                    let what = "starting the control runtime".to_owned();
-                    let _ = ready.send(Err(StartError::Io { what, source }));
-                    return;
-                }
-            };
-            tokio::task::LocalSet::new().block_on(&runtime, async move {
-                let config = self.live.load().config.clone();
-                match Repository::open(&config.store, config.max_candidates).await {
-                    Ok(repository) => {
-                        if ready.send(Ok(repository.clone())).is_ok() {
-                            self.run(repository).await;
-                        }
+        let thread = ::worker::control("bsf-control", move || async move {
+            let config = self.live.load().config.clone();
+            match Repository::open(&config.store, config.max_candidates).await {
+                Ok(repository) => {
+                    if ready.send(Ok(repository.clone())).is_ok() {
+                        self.run(repository).await;
                     }
-                    Err(error) => drop(ready.send(Err(error.into()))),
                 }
-            });
-        };
-        let thread = std::thread::Builder::new()
-            .name("bsf-control".to_owned())
-            .spawn(body)
-            .map_err(StartError::io("starting the control thread"))?;
+                Err(error) => drop(ready.send(Err(StartError::from(error)))),
+            }
+        })
+        .map_err(StartError::io("starting the control thread"))?;
         let gone = |_| StartError::Config("the control thread ended before it was ready".to_owned());
         Ok((opened.recv().map_err(gone)??, thread))
     }

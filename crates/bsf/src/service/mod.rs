@@ -5,15 +5,14 @@ mod running;
 mod state;
 mod worker;
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::worker::{Pinning, Shutdown, WorkerContext};
+use ::worker::{Pinning, Shutdown, Threads, WorkerContext};
 use arc_swap::ArcSwap;
 use diameter::proto::known::disconnect_cause;
-use sbi::server::{self, ServerStats};
+use sbi::server::Interface;
 use tokio::sync::mpsc;
 
 use self::worker::Parts;
@@ -33,37 +32,18 @@ pub(crate) use worker::{Front, Worker};
 /// # Errors
 /// When a setting, an address, a file or the store cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    let tls = |error: sbi::tls::TlsError| StartError::Config(error.to_string());
-    let server_tls = config
-        .tls
-        .as_ref()
-        .map(sbi::tls::server)
-        .transpose()
-        .map_err(tls)?;
-    let client_tls = config
-        .client_tls
-        .as_ref()
-        .map(sbi::tls::client)
-        .transpose()
-        .map_err(tls)?;
-    let count = match config.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        count => count,
-    };
-    let (listeners, addresses) = bind(&config, count)?;
+    let client_tls = client_tls(&config)?;
+    let count = ::worker::count(config.workers);
+    let interface = Interface::bind(config.listen.iter(), count, config.tls.as_ref())?;
     let (seats, diameter) = rx::seats(&config.rx, count)?;
     let shutdown = Shutdown::new();
     let counters: Vec<Arc<Counters>> = (0..=count).map(|_| Arc::default()).collect();
-    let servers: Vec<Arc<ServerStats>> = (0..count).map(|_| Arc::default()).collect();
     let switches = Arc::new(Switches::new(count, config.overload.enabled));
 
     // The URIs the BSF hands out name the port it really has.
     let mut config = config;
-    if config.api_root.is_empty()
-        && let Some(address) = addresses.first()
-    {
-        let scheme = if config.tls.is_some() { "https" } else { "http" };
-        config.api_root = format!("{scheme}://{address}");
+    if config.api_root.is_empty() {
+        config.api_root = interface.root();
     }
     let config = Arc::new(config);
     let live = Live::new(config.clone()).map_err(StartError::Config)?;
@@ -77,18 +57,14 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         hears,
         counters: counters[count].clone(),
         client_tls,
-        address: addresses.first().copied(),
+        address: interface.addresses().first().copied(),
         switches: switches.clone(),
         shutdown: shutdown.clone(),
     }
     .start()?;
 
-    let listeners = Arc::new(parking_lot::Mutex::new(listeners));
     let seats = Arc::new(parking_lot::Mutex::new(seats));
-    let pinning = match config.cores.is_empty() {
-        true => Pinning::Free,
-        false => Pinning::Cores(config.cores.clone()),
-    };
+    let interface = Arc::new(interface);
     let parts = Parts {
         live: live.clone(),
         repository: repository.clone(),
@@ -97,12 +73,11 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         told,
         workers: count,
     };
-    let (worker_counters, worker_servers) = (counters.clone(), servers.clone());
+    let (offered, worker_counters) = (interface.clone(), counters.clone());
     let run = move |context: WorkerContext| {
-        let mine = std::mem::take(&mut listeners.lock()[context.index]);
         let seat = seats.lock().get_mut(context.index).and_then(Option::take);
         let (parts, counters) = (parts.clone(), worker_counters[context.index].clone());
-        let (stats, tls) = (worker_servers[context.index].clone(), server_tls.clone());
+        let interface = offered.clone();
         async move {
             let service = Rc::new(Front::new(parts, context.index, counters));
             tokio::task::spawn_local(service.clone().watch_load());
@@ -111,60 +86,31 @@ pub fn start(config: Config) -> Result<Running, StartError> {
                 None => None,
             };
             let limits = Arc::new(service.current().config().server.clone());
-            let serving = mine.into_iter().map(|listener| {
-                let (service, limits, tls) = (service.clone(), limits.clone(), tls.clone());
-                server::serve(
-                    listener,
-                    service,
-                    limits,
-                    tls,
-                    stats.clone(),
-                    context.shutdown.clone(),
-                )
-            });
-            let ended = futures_util::future::try_join_all(serving).await.map(drop);
+            let ended = interface.serve(&context, service, limits).await;
             if let Some(agent) = agent {
                 agent.stop(DISCONNECT_GRACE, disconnect_cause::REBOOTING).await;
             }
             ended
         }
     };
+    let pinning = Pinning::to(&config.cores);
     let workers = ::worker::spawn(count, "bsf", &pinning, &shutdown, run)
         .map_err(StartError::io("starting the workers"))?;
     Ok(Running {
-        addresses,
+        interface,
         diameter,
         repository,
         switches,
         counters,
-        servers,
         live,
-        shutdown,
-        workers: Some(workers),
-        control: Some(control),
+        threads: Threads::new(shutdown, workers, control),
     })
+}
+
+fn client_tls(config: &Config) -> Result<Option<Arc<rustls::ClientConfig>>, StartError> {
+    let made = config.client_tls.as_ref().map(sbi::tls::client).transpose();
+    made.map_err(|error| StartError::Config(format!("clientTls: {error}")))
 }
 
 /// How long Diameter peers may take to say good-bye.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
-
-/// One listener per worker and address.
-type Listeners = Vec<Vec<std::net::TcpListener>>;
-
-fn bind(config: &Config, workers: usize) -> Result<(Listeners, Vec<SocketAddr>), StartError> {
-    let mut listeners: Listeners = (0..workers).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
-    for wanted in config.listen.iter() {
-        let mut address = wanted;
-        for mine in &mut listeners {
-            let what = || StartError::io(format!("listening at {address}"));
-            let listener = server::bind(address).map_err(what())?;
-            // With port 0 the first worker's port is everybody's.
-            let bound = listener.local_addr().map_err(what())?;
-            address = bound;
-            mine.push(listener);
-        }
-        addresses.push(address);
-    }
-    Ok((listeners, addresses))
-}

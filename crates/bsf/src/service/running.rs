@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
-use sbi::server::ServerStats;
-use worker::{Shutdown, Workers};
+use sbi::server::Interface;
+use worker::Threads;
 
 use super::state::{State, Switches};
 use crate::config::Config;
@@ -17,23 +16,20 @@ use crate::repository::Repository;
 /// A running BSF. Dropping it stops it as [`Running::stop`] does, without waiting.
 #[derive(Debug)]
 pub struct Running {
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) interface: Arc<Interface>,
     pub(super) diameter: Vec<SocketAddr>,
     pub(super) repository: Repository,
     pub(super) switches: Arc<Switches>,
     pub(super) counters: Vec<Arc<Counters>>,
-    pub(super) servers: Vec<Arc<ServerStats>>,
     pub(super) live: Arc<ArcSwap<Live>>,
-    pub(super) shutdown: Shutdown,
-    pub(super) workers: Option<Workers>,
-    pub(super) control: Option<JoinHandle<()>>,
+    pub(super) threads: Threads,
 }
 
 impl Running {
     /// Where it listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+        self.interface.addresses()
     }
 
     /// Where it listens for Diameter.
@@ -85,7 +81,7 @@ impl Running {
 
     /// Counts of the servers, one per worker.
     pub fn servers(&self) -> impl Iterator<Item = sbi::server::StatsSnapshot> {
-        self.servers.iter().map(|stats| stats.snapshot())
+        self.interface.stats()
     }
 
     /// Takes the settings of [`KEYS`](crate::KEYS) from another configuration; the rest stays. Requests in
@@ -107,14 +103,8 @@ impl Running {
     ///
     /// # Errors
     /// The first error a worker ended with.
-    pub fn stop(mut self) -> std::io::Result<()> {
-        self.shutdown.fire();
-        let ended = self.workers.take().map_or(Ok(()), Workers::join);
-        if let Some(control) = self.control.take()
-            && control.join().is_err()
-        {
-            return Err(std::io::Error::other("the control thread panicked; see the log"));
-        }
+    pub fn stop(self) -> std::io::Result<()> {
+        let ended = self.threads.stop();
         let store = self.repository.store().clone();
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         // In a thread of its own: whoever stops a BSF may do so from inside a runtime.
@@ -123,11 +113,5 @@ impl Running {
             Ok(closed) => closed.and(ended),
             Err(_) => Err(std::io::Error::other("closing the store panicked; see the log")),
         }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shutdown.fire();
     }
 }
