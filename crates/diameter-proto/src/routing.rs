@@ -49,6 +49,8 @@ pub struct Routing<'a> {
     pub supports_overload: bool,
     /// Whether there is an OC-OLR (RFC 7683).
     pub overload_report: bool,
+    /// Whether there is a Load (RFC 8583).
+    pub load: bool,
 }
 
 impl<'a> Routing<'a> {
@@ -111,6 +113,7 @@ impl<'a> Routing<'a> {
             443 if self.subscription_id.is_none() => self.subscription_id = Some(here),
             621 => self.supports_overload = true,
             623 => self.overload_report = true,
+            650 => self.load = true,
             _ => {}
         }
     }

@@ -135,6 +135,8 @@ pub struct Connection<S> {
     /// A TLS handshake has to come before anything more is read or written.
     pub(crate) secure: Cell<bool>,
     pub(crate) paused: Cell<bool>,
+    /// The peer has connected anew: what it sent here before is still served.
+    pub(crate) replaced: Cell<bool>,
     pub(crate) queue: RefCell<OutQueue>,
     queue_limit: usize,
     pub(crate) waker: Cell<Option<Waker>>,
@@ -166,6 +168,7 @@ impl<S> Connection<S> {
             ending: Cell::new(Ending::Open),
             secure: Cell::new(false),
             paused: Cell::new(false),
+            replaced: Cell::new(false),
             queue: RefCell::default(),
             queue_limit,
             waker: Cell::new(None),

@@ -252,8 +252,11 @@ impl<A: Application> Io<A> {
         }
     }
 
-    /// Reads and throws away until the peer has closed.
+    /// Reads until the peer has closed. What comes is thrown away, unless the peer has connected anew.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.connection.replaced.get() {
+            return self.read_rest(cx);
+        }
         let mut total = 0;
         while total < DISCARD {
             self.buffer.clear();
@@ -266,6 +269,39 @@ impl<A: Application> Io<A> {
         }
         // A peer that goes on sending after our last word is not worth the wait.
         Poll::Ready(End::Closed)
+    }
+
+    /// The peer has connected anew, and requests that it sent here before may still be on their way: they are
+    /// served like all others; their answers go to the new connection. A deadline bounds this (see `tick`).
+    fn read_rest(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        for _ in 0..READS_PER_TURN {
+            if !self.deliver_rest() {
+                return Poll::Ready(End::Closed);
+            }
+            self.make_room();
+            match self.stream.poll_read(cx, &mut self.buffer) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(End::Closed),
+                Poll::Ready(Ok(read)) => count(&self.connection.figures().bytes_in, read as u64),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Gives every complete message to the node; false when what comes is no Diameter.
+    fn deliver_rest(&mut self) -> bool {
+        self.node.refresh();
+        loop {
+            match next_frame(&mut self.buffer, self.node.limits().message) {
+                Ok(Some(message)) => {
+                    count(&self.connection.figures().messages_in, 1);
+                    self.node.received(&self.connection, message);
+                }
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
     }
 
     /// CER and CEA agreed on TLS: the handshake follows on the same connection.

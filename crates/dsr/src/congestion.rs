@@ -31,6 +31,8 @@ pub struct Congestion {
     settings: Overload,
     levels: CongestionLevels,
     average: RunningAverage,
+    /// Requests per second.
+    offered: RunningAverage,
     load: CpuLoad,
     discard: PriorityDiscard,
     classes: Vec<Vec<Discard>>,
@@ -57,6 +59,7 @@ impl Congestion {
         Self {
             levels: CongestionLevels::new(settings.resolved()),
             average: RunningAverage::new(settings.average.duration()),
+            offered: RunningAverage::new(settings.average.duration()),
             load: CpuLoad::new(),
             discard: PriorityDiscard::new(Some(spared)),
             classes: settings
@@ -127,7 +130,9 @@ impl Congestion {
             self.beyond = 0.0;
             return;
         }
+        // What comes varies by chance; at the limit itself that must not cost more than it has to.
         let offered = counts.offered.saturating_sub(before.offered) as f64 / elapsed;
+        let offered = self.offered.feed(offered, now);
         let accepted = counts.accepted.saturating_sub(before.accepted) as f64;
         let messages = counts.messages.saturating_sub(before.messages) as f64;
         // A request that is taken is followed by its answer: so many messages come of each.

@@ -22,6 +22,8 @@ telemetry::events! {
     Refused = "refused_requests";
     /// No peer was available for a request.
     NoRoute = "unroutable_requests";
+    /// A request was of an application that is not accepted from its peer.
+    NotAccepted = "unaccepted_requests";
     /// A request came back to the router.
     Loop = "loops";
     /// A request went unanswered past its deadline.
@@ -38,6 +40,8 @@ telemetry::events! {
     BadAnswer = "bad_answers";
     /// An answer found its peer on another connection than the request's.
     AnswerFollowed = "followed_answers";
+    /// An answer to a request of an earlier connection was withheld: its peer has started anew, or uses the identifier for another request.
+    AnswerAmbiguous = "withheld_answers";
     /// An answer found its peer gone.
     AnswerLost = "lost_answers";
     /// A request was discarded because its message processor has too much to do: alarm 22215.
@@ -62,6 +66,14 @@ telemetry::events! {
     Hidden = "hidden_messages";
     /// An overload report was put into an answer.
     OverloadReported = "overload_reports";
+    /// A server has asked for less (OC-OLR), and had not said so before.
+    ReportHeard = "overload_reports_heard";
+    /// A request was refused because its server or realm has asked for less.
+    Abated = "abated_requests";
+    /// A request went to another server because one has asked for less.
+    Diverted = "diverted_requests";
+    /// A server has told its load (RFC 8583).
+    LoadHeard = "loads_heard";
     /// A message was traced.
     Traced = "traced_messages";
     /// A message should have been traced, but too many wait to be written.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
@@ -50,7 +50,14 @@ pub struct Hop {
     configured: AtomicBool,
     home: AtomicUsize,
     state: AtomicU8,
+    /// What it says it has left (RFC 8583), `u16::MAX` for everything or when it does not say.
+    load: AtomicU16,
+    /// When it said so.
+    load_since: Mutex<Option<Instant>>,
 }
+
+/// A load that is not renewed is as good as none after so long.
+const LOAD_HOLDS: Duration = Duration::from_secs(30);
 
 impl Hop {
     /// The worker on which its connection lives.
@@ -68,6 +75,28 @@ impl Hop {
             2 => HopState::Available,
             1 => HopState::Degraded,
             _ => HopState::Down,
+        }
+    }
+
+    /// A weight between 1, fully loaded, and 65536, by the load it has told (RFC 8583 §7.3).
+    #[inline]
+    #[must_use]
+    pub fn load_weight(&self) -> u64 {
+        u64::from(self.load.load(Ordering::Relaxed)) + 1
+    }
+
+    /// Said by its worker: what its peer has left.
+    pub(crate) fn set_load(&self, value: u16, now: Instant) {
+        self.load.store(value, Ordering::Relaxed);
+        *self.load_since.lock() = Some(now);
+    }
+
+    /// Forgets a load that was not renewed for long.
+    pub(crate) fn forget_load(&self, now: Instant) {
+        let mut since = self.load_since.lock();
+        if since.is_some_and(|since| now.saturating_duration_since(since) > LOAD_HOLDS) {
+            *since = None;
+            self.load.store(u16::MAX, Ordering::Relaxed);
         }
     }
 
@@ -167,6 +196,8 @@ impl Registry {
             configured: AtomicBool::new(configured),
             home: AtomicUsize::new(worker),
             state: AtomicU8::new(HopState::Down as u8),
+            load: AtomicU16::new(u16::MAX),
+            load_since: Mutex::default(),
         });
         let mut all = ByHost::clone(&known);
         let hops = all.entry(key.into()).or_default();

@@ -173,7 +173,9 @@ impl Reactions {
 
     /// A report came in an answer of this application, made by this host of this realm (its Origin-Host and
     /// Origin-Realm). Lower sequence numbers than the known one are old (RFC 7683 §5.2.1.2.2).
-    pub fn learn(&mut self, now: Instant, application: u32, host: &str, realm: &str, report: Report) {
+    ///
+    /// Whether it was news.
+    pub fn learn(&mut self, now: Instant, application: u32, host: &str, realm: &str, report: Report) -> bool {
         let name = match report.kind {
             ReportType::Host => host,
             ReportType::Realm => realm,
@@ -185,16 +187,15 @@ impl Reactions {
         };
         let known = self.overloads.get(&key).filter(|overload| overload.until > now);
         if known.is_some_and(|overload| report.sequence <= overload.report.sequence) {
-            return;
+            return false;
         }
         if report.validity.is_zero() {
-            self.overloads.remove(&key);
-            return;
+            return self.overloads.remove(&key).is_some();
         }
         if self.overloads.len() >= MAX_REPORTS && !self.overloads.contains_key(&key) {
             self.expire(now);
             if self.overloads.len() >= MAX_REPORTS {
-                return;
+                return false;
             }
         }
         let until = now + report.validity;
@@ -211,6 +212,7 @@ impl Reactions {
                 );
             }
         }
+        true
     }
 
     /// Forgets what has ended.

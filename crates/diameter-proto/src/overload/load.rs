@@ -7,8 +7,9 @@ use crate::fault::{Fault, ResultCode};
 use crate::known;
 use crate::message::Message;
 
-/// Load-Value runs from 0, idle, to this, fully loaded (RFC 8583 §7.3).
-pub const FULL: u16 = u16::MAX;
+/// Load-Value runs from this, no load at all, down to 0, fully loaded: like a weight of DNS SRV, a higher value
+/// attracts more (RFC 8583 §7.3).
+pub const IDLE: u16 = u16::MAX;
 
 /// Whose load it is (RFC 8583 §7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,7 +25,7 @@ pub enum LoadType {
 pub struct Load {
     /// Whose load.
     pub kind: LoadType,
-    /// How much, 0 to [`FULL`].
+    /// How much is left: 0 for a node that is fully loaded, [`IDLE`] for one that has nothing to do.
     pub value: u16,
     /// The DiameterIdentity of the node it is about.
     pub source: String,
@@ -43,7 +44,7 @@ impl Load {
             other => return Err(wrong(format!("Load-Type {other} is neither HOST nor PEER"))),
         };
         let value = group.clone().require(known::LOAD_VALUE)?;
-        let value = u16::try_from(value).map_err(|_| wrong(format!("Load-Value {value} is above {FULL}")))?;
+        let value = u16::try_from(value).map_err(|_| wrong(format!("Load-Value {value} is above {IDLE}")))?;
         Ok(Self {
             kind,
             value,
@@ -74,7 +75,7 @@ impl Load {
     /// still be the only one.
     #[must_use]
     pub const fn weight(&self) -> u32 {
-        (FULL - self.value) as u32 + 1
+        self.value as u32 + 1
     }
 }
 
@@ -96,7 +97,7 @@ mod tests {
         };
         let peer = Load {
             kind: LoadType::Peer,
-            value: FULL,
+            value: IDLE,
             source: "dra.example".into(),
         };
         let mut builder = MessageBuilder::request(316, 0);
@@ -119,6 +120,7 @@ mod tests {
             Load::all(&message).collect::<Vec<_>>(),
             [host.clone(), peer.clone()]
         );
-        assert_eq!((host.weight(), peer.weight()), (65_536, 1));
+        // A value of 0 is full load (RFC 8583 §7.3).
+        assert_eq!((host.weight(), peer.weight()), (1, 65_536));
     }
 }

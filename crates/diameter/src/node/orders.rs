@@ -139,6 +139,7 @@ impl<A: Application> Node<A> {
     fn down(&self, connection: &Rc<Connection<A::State>>, reason: DownReason) {
         connection.open.set(false);
         connection.health.set(Health::Down);
+        connection.replaced.set(reason == DownReason::Replaced);
         if let Some(up) = connection.peer() {
             tracing::info!(peer = up.remote.origin.host, ?reason, "peer is down");
             self.app().peer_down(self, connection, reason);

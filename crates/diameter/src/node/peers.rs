@@ -340,6 +340,8 @@ impl<A: Application> Node<A> {
             None if message.command() == known::command::CAPABILITIES_EXCHANGE && message.is_request() => {
                 self.received_cer(from, message)
             }
+            // The connection was replaced, and what the peer still says of it does not matter.
+            None if from.peer().is_some() => Verdict::Handled,
             None => {
                 // Whoever does not begin with a CER is no peer (RFC 6733 §5.6: the event is R-Conn-CER).
                 self.app().event(

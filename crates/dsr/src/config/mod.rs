@@ -14,7 +14,7 @@ pub use applications::{Application, Destination, Identity, Lookup, Otherwise, Ra
 pub use exceptions::{AnswerRule, Exception, Exceptions};
 pub use hiding::{HiddenHost, TopologyHiding};
 pub use nodes::{LocalNode, NodeLimits, TlsFiles};
-pub use overload::{ClassDiscard, Colour, Overload, OverloadLevel, Policy, Thresholds};
+pub use overload::{ClassDiscard, Colour, Heed, Overload, OverloadLevel, Policy, Thresholds};
 pub use peers::{
     DuplicatePolicy, DynamicPeers, Ingress, Peer, ThrottleGroup, ThrottleLevel, Timers, TransportKind,
 };
@@ -100,7 +100,39 @@ impl Config {
         self.local_nodes.iter().position(|node| node.name == name)
     }
 
+    /// Tables that a peer names have to be there.
+    fn validate_tables(&self, at: &str, peer_table: &str, application_table: &str, faults: &mut Faults) {
+        let routing = &self.routing;
+        let unknown_peer_table = !routing
+            .peer_route_tables
+            .iter()
+            .any(|table| table.name == peer_table);
+        let unknown_application_table = !routing
+            .application_route_tables
+            .iter()
+            .any(|table| table.name == application_table);
+        for (key, name, unknown) in [
+            ("peerRouteTable", peer_table, unknown_peer_table),
+            (
+                "applicationRouteTable",
+                application_table,
+                unknown_application_table,
+            ),
+        ] {
+            if !name.is_empty() && unknown {
+                faults
+                    .at(format!("{at}.{key}"))
+                    .say(format!("there is no table `{name}`"), "the name of a table");
+            }
+        }
+    }
+
     fn validate_peers(&self, faults: &mut Faults) {
+        for (index, rule) in self.dynamic_peers.iter().enumerate() {
+            let at = format!("dynamicPeers[{index}]");
+            faults.within(&at, rule);
+            self.validate_tables(&at, &rule.peer_route_table, &rule.application_route_table, faults);
+        }
         let mut hosts = BTreeSet::new();
         for (index, peer) in self.peers.iter().enumerate() {
             let at = format!("peers[{index}]");
@@ -127,29 +159,7 @@ impl Config {
                     );
                 }
             }
-            let routing = &self.routing;
-            let unknown_peer_table = !routing
-                .peer_route_tables
-                .iter()
-                .any(|table| table.name == peer.peer_route_table);
-            let unknown_application_table = !routing
-                .application_route_tables
-                .iter()
-                .any(|table| table.name == peer.application_route_table);
-            for (key, name, unknown) in [
-                ("peerRouteTable", &peer.peer_route_table, unknown_peer_table),
-                (
-                    "applicationRouteTable",
-                    &peer.application_route_table,
-                    unknown_application_table,
-                ),
-            ] {
-                if !name.is_empty() && unknown {
-                    faults
-                        .at(format!("{at}.{key}"))
-                        .say(format!("there is no table `{name}`"), "the name of a table");
-                }
-            }
+            self.validate_tables(&at, &peer.peer_route_table, &peer.application_route_table, faults);
             let is_sibling = |other: &Peer| other.sibling && other.host.eq_ignore_ascii_case(&peer.via);
             if !peer.via.is_empty() && !self.peers.iter().any(is_sibling) {
                 faults.at(format!("{at}.via")).say(

@@ -33,6 +33,43 @@ pub struct Overload {
     pub doic: bool,
     /// How long such a report holds.
     pub doic_validity: Period,
+    /// What servers report of their own load.
+    pub heed: Heed,
+    /// Take this for the load, instead of what is measured: to rehearse what happens at a level. Absent:
+    /// measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assumed_load: Option<Percent>,
+}
+
+/// What becomes of what servers report of their load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Heed {
+    /// Whether less is sent to servers and realms that ask for it (OC-OLR, RFC 7683): requests that name no host
+    /// go to other servers, others are refused, the least important first (RFC 7944). Requests of clients that
+    /// support overload reports themselves are not refused.
+    pub reports: bool,
+    /// Whether servers are asked for reports on behalf of clients that do not support them: requests get an
+    /// OC-Supported-Features, answers lose what was asked for.
+    pub ask: bool,
+    /// Whether route groups give less to peers that say they are loaded (Load, RFC 8583).
+    pub loads: bool,
+    /// What a request is answered that the server does not want (RFC 7683 §8).
+    pub answer: AnswerRule,
+}
+
+impl Default for Heed {
+    fn default() -> Self {
+        Self {
+            reports: true,
+            ask: false,
+            loads: true,
+            answer: AnswerRule {
+                result_code: 5012,
+                message: "the server is overloaded".to_owned(),
+            },
+        }
+    }
 }
 
 /// Thresholds of the levels DOC, CL1, CL2 and CL3 in percent: set/clear.
@@ -144,6 +181,8 @@ impl Default for Overload {
             hard_limit_percent: 250,
             doic: true,
             doic_validity: Period::from_secs(5),
+            heed: Heed::default(),
+            assumed_load: None,
         }
     }
 }
@@ -200,6 +239,12 @@ impl Validate for Overload {
                     "less than `set`",
                 );
             }
+        }
+        if self.heed.answer.result_code == 0 {
+            faults.at("heed.answer.resultCode").say(
+                "is no answer, and a client that hears nothing tries again",
+                "5012 (DIAMETER_UNABLE_TO_COMPLY) or 3004 (DIAMETER_TOO_BUSY)",
+            );
         }
         for (l, level) in self.levels.iter().enumerate() {
             for (c, class) in level.classes.iter().enumerate() {

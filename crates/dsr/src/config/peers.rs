@@ -50,6 +50,8 @@ pub struct Peer {
     /// How many requests per second are taken from it; absent: `ingress` of the router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
+    /// Applications it may send requests of; others are answered DIAMETER_APPLICATION_UNSUPPORTED. Empty: any.
+    pub accepts: Vec<u32>,
     /// Whether it belongs to a foreign network: `topologyHiding` applies.
     pub untrusted: bool,
     /// Whether it is another message processor of this router, in another process. It has the same
@@ -167,6 +169,34 @@ pub struct DynamicPeers {
     pub max: usize,
     /// Timers and policy of their connections.
     pub timers: Timers,
+    /// Applications they may send requests of; others are answered DIAMETER_APPLICATION_UNSUPPORTED. Empty: any.
+    pub accepts: Vec<u32>,
+    /// How many requests per second are taken from each; absent: `ingress` of the router.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<Ingress>,
+    /// Whether they belong to foreign networks: `topologyHiding` applies.
+    pub untrusted: bool,
+    /// DRMP priority of their requests that bring none; absent: 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 15))]
+    pub priority: Option<u8>,
+    /// Table of peer route rules for their requests; empty: that of the application, else the default table.
+    pub peer_route_table: String,
+    /// Table of application route rules for their requests; empty: that of the application, else the default
+    /// table.
+    pub application_route_table: String,
+}
+
+impl Validate for DynamicPeers {
+    fn validate(&self, faults: &mut Faults) {
+        if self.max == 0 {
+            faults
+                .at("max")
+                .say("lets nobody in", "at least 1, or no such rule");
+        }
+        faults.within("timers", &self.timers);
+        faults.within("ingress", &self.ingress);
+    }
 }
 
 impl Default for DynamicPeers {
@@ -185,6 +215,12 @@ impl Default for DynamicPeers {
             tls_only: false,
             max: 1024,
             timers: Timers::default(),
+            accepts: Vec::new(),
+            ingress: None,
+            untrusted: false,
+            priority: None,
+            peer_route_table: String::new(),
+            application_route_table: String::new(),
         }
     }
 }

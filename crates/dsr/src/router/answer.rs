@@ -37,8 +37,13 @@ impl Core {
         if transit.origin.trace > 0 {
             self.trace(transit.origin.trace, "answer in", from, [message.as_bytes(), &[]]);
         }
+        let mut changed = None;
         let liking = match Routing::scan_as(&message, |_| false) {
             Ok(routing) => {
+                let asked = transit.origin.marks.has(Marks::ASKED);
+                if routing.overload_report || routing.load || (asked && routing.supports_overload) {
+                    changed = self.heed(from, &transit, &routing, &message);
+                }
                 let marks = &mut transit.origin.marks;
                 marks.set(Marks::ANSWER_FEATURES, routing.supports_overload);
                 marks.set(Marks::ANSWER_REPORT, routing.overload_report);
@@ -54,6 +59,7 @@ impl Core {
                 return;
             }
         };
+        let message = changed.unwrap_or(message);
         let message = match &transit.original {
             Some(original) => Hiding::answer_in(&message, original.message()).unwrap_or(message),
             None => message,
@@ -133,7 +139,12 @@ impl Core {
         let node = self.nodes.borrow().get(usize::from(origin.node)).cloned();
         let Some(node) = node else { return };
         let connection = match node.connection(origin.connection) {
-            Some(connection) if connection.is_open() => connection,
+            Some(connection) if connection.is_open() => {
+                if let Some(link) = connection.state() {
+                    link.answered(origin.hop_by_hop);
+                }
+                connection
+            }
             _ => match self.follow(&node, origin) {
                 Some(connection) => connection,
                 None => return self.count(Event::AnswerLost),

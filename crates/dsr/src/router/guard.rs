@@ -18,6 +18,8 @@ use crate::trace::Record;
 
 /// How often a worker looks at its load.
 const SAMPLE: Duration = Duration::from_millis(50);
+/// So many make about a second.
+const LOOKS_PER_SECOND: u32 = 20;
 /// From this level on (CL1 of the usual four) a message processor takes no new connections.
 const STASIS: u8 = 2;
 
@@ -85,16 +87,20 @@ impl Core {
     ///
     /// `share` is the part of a core that this worker can have at most: below 1 where workers share cores.
     pub(crate) async fn watch_load(self: Rc<Self>, share: f64) {
+        let mut looks = 0;
         loop {
             tokio::time::sleep(SAMPLE).await;
             let now = tokio::time::Instant::now().into_std();
             let gauges = self.gauges();
             let driven = f64::from_bits(gauges.driven.load(Ordering::Relaxed));
-            let cpu = match (driven.is_nan(), read::thread()) {
+            let assumed = self.snapshot.borrow().config.overload.assumed_load;
+            let cpu = match (driven.is_nan(), assumed) {
                 (false, _) => Cpu::Driven(driven),
-                (true, Some(used)) => Cpu::Used(used.div_f64(share)),
-                // The system does not tell.
-                (true, None) => Cpu::Driven(0.0),
+                (true, Some(load)) => Cpu::Driven(load.percent()),
+                // Where the system does not tell, there is no load.
+                (true, None) => {
+                    read::thread().map_or(Cpu::Driven(0.0), |used| Cpu::Used(used.div_f64(share)))
+                }
             };
             let discarded =
                 self.counters.get(Event::OverloadDiscarded) + self.counters.get(Event::IngressDiscarded);
@@ -114,6 +120,10 @@ impl Core {
                     name,
                     "congestion level changed"
                 );
+            }
+            looks = (looks + 1) % LOOKS_PER_SECOND;
+            if looks == 0 {
+                self.forget_loads();
             }
             gauges.level.store(congestion.level().0 as u8, Ordering::Relaxed);
             gauges.cpu.store(congestion.cpu().to_bits(), Ordering::Relaxed);

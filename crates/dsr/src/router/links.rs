@@ -1,13 +1,16 @@
 //! Peers that come and go.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use arc_swap::{ArcSwap, Cache};
+use bytes::Bytes;
+use diameter::proto::AvpWriter;
+use diameter::proto::overload::doic::{LOSS, SupportedFeatures};
 use diameter::proto::peer::{DownReason, Health};
 use diameter::{Connection, ConnectionId, Node, PeerUp};
 
@@ -24,7 +27,23 @@ pub struct Link {
     hop: Arc<Hop>,
     profile: RefCell<Rc<Profile>>,
     gate: RefCell<Gate>,
+    /// While answers to requests of an earlier connection may come: what was asked on this one since.
+    heir: RefCell<Option<Heir>>,
+    /// The Route-Record of its requests, with what asks servers for overload reports.
+    asking: OnceCell<Bytes>,
 }
+
+/// A connection of a peer that was connected before, for as long as answers to its earlier requests may come.
+/// Hop-by-Hop Identifiers are unique on one connection alone (RFC 6733 §3): a peer that begins to count anew
+/// must not take the answer to an old request for that to a new one.
+#[derive(Debug)]
+struct Heir {
+    until: Instant,
+    asked: AHashSet<u32>,
+}
+
+/// Requests of an heir that are remembered; with more under way it gets no earlier answers.
+const MOST_ASKED: usize = 16_384;
 
 impl Link {
     /// The hop it is a connection of.
@@ -41,6 +60,44 @@ impl Link {
         self.profile.borrow().clone()
     }
 
+    /// What is appended to its requests where we ask for overload reports (RFC 7683 §5.1.1).
+    pub(super) fn asking(&self, route_record: &Bytes) -> &Bytes {
+        self.asking.get_or_init(|| {
+            let mut out = AvpWriter::with_capacity(route_record.len() + 32);
+            out.append_encoded(route_record);
+            SupportedFeatures { vector: LOSS }.write(&mut out);
+            out.into_bytes()
+        })
+    }
+
+    /// A request came on it.
+    #[inline]
+    pub(super) fn asked(&self, hop_by_hop: u32, now: Instant) {
+        let mut heir = self.heir.borrow_mut();
+        let Some(known) = &mut *heir else { return };
+        if now >= known.until {
+            *heir = None;
+        } else if known.asked.len() <= MOST_ASKED {
+            known.asked.insert(hop_by_hop);
+        }
+    }
+
+    /// An answer goes out on it.
+    #[inline]
+    pub(super) fn answered(&self, hop_by_hop: u32) {
+        if let Some(known) = &mut *self.heir.borrow_mut() {
+            known.asked.remove(&hop_by_hop);
+        }
+    }
+
+    /// Whether the answer to a request of an earlier connection may go out on this one.
+    fn takes(&self, hop_by_hop: u32) -> bool {
+        self.heir
+            .borrow()
+            .as_ref()
+            .is_some_and(|known| known.asked.len() <= MOST_ASKED && !known.asked.contains(&hop_by_hop))
+    }
+
     /// The bounds on its requests.
     #[inline]
     pub(super) fn gate(&self) -> &RefCell<Gate> {
@@ -53,7 +110,7 @@ impl Link {
 pub(crate) struct Links {
     by_hop: Vec<Option<(u8, Rc<Connection<Link>>)>>,
     /// Who was behind connections that ended lately: their answers may still come.
-    departed: AHashMap<(u8, ConnectionId), Box<str>>,
+    departed: AHashMap<(u8, ConnectionId), Departed>,
     departures: VecDeque<(Instant, u8, ConnectionId)>,
 }
 
@@ -61,6 +118,14 @@ impl Links {
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// Who was behind a connection.
+struct Departed {
+    host: Box<str>,
+    /// Its Origin-State-Id.
+    state: Option<u32>,
+    since: Instant,
 }
 
 /// How long it is remembered who was behind a connection.
@@ -99,10 +164,23 @@ impl Core {
             links.by_hop.resize(place + 1, None);
         }
         links.by_hop[place] = Some((node, connection.clone()));
-        let profile = self.snapshot().profile(host);
+        let snapshot = self.snapshot();
+        let profile = snapshot.profile_of(&peer.remote, connection.remote().ip(), peer.tls);
+        let left = links.departed.iter().filter(|((at, _), _)| *at == node);
+        let heir = left
+            .filter(|(_, departed)| departed.host.eq_ignore_ascii_case(host))
+            .map(|(_, departed)| departed.since + snapshot.lifetime)
+            .max()
+            .filter(|until| *until > self.now())
+            .map(|_| Heir {
+                until: self.now() + snapshot.lifetime,
+                asked: AHashSet::new(),
+            });
         self.gauges().connected(1);
         Link {
             hop,
+            heir: RefCell::new(heir),
+            asking: OnceCell::new(),
             gate: RefCell::new(Gate::new(profile.ingress)),
             profile: RefCell::new(Rc::new(Profile::clone(&profile))),
         }
@@ -115,9 +193,12 @@ impl Core {
         let mut links = self.links.borrow_mut();
         let node = link.hop.node;
         let now = self.now();
-        links
-            .departed
-            .insert((node, connection.id()), link.hop.host.clone());
+        let departed = Departed {
+            host: link.hop.host.clone(),
+            state: connection.peer().and_then(|up| up.remote.origin_state_id),
+            since: now,
+        };
+        links.departed.insert((node, connection.id()), departed);
         links.departures.push_back((now, node, connection.id()));
         while links.departures.len() > MOST_DEPARTED
             || links
@@ -158,12 +239,23 @@ impl Core {
         let snapshot = self.snapshot();
         for (_, connection) in self.links.borrow().by_hop.iter().flatten() {
             if let Some(link) = connection.state() {
-                let profile = Profile::clone(&snapshot.profile(&link.hop.host));
+                let Some(peer) = connection.peer() else { continue };
+                let address = connection.remote().ip();
+                let profile = Profile::clone(&snapshot.profile_of(&peer.remote, address, peer.tls));
                 let mut gate = link.gate.borrow_mut();
                 if gate.settings() != profile.ingress {
                     *gate = Gate::new(profile.ingress);
                 }
                 *link.profile.borrow_mut() = Rc::new(profile);
+            }
+        }
+    }
+
+    /// Every hop that has a connection here.
+    pub(super) fn each_hop(&self, mut look: impl FnMut(&Hop)) {
+        for (_, connection) in self.links.borrow().by_hop.iter().flatten() {
+            if let Some(link) = connection.state() {
+                look(&link.hop);
             }
         }
     }
@@ -189,12 +281,18 @@ impl Core {
         Some(connection.state()?.profile())
     }
 
-    /// The connection that a peer has now, whose connection at the time of its request is gone.
+    /// The connection that a peer has now, whose connection at the time of its request is gone. None when it
+    /// has started anew since (RFC 6733 §8.16), or has used the identifier for another request meanwhile.
     #[cold]
     pub(super) fn follow(&self, node: &Node<Router>, origin: Origin) -> Option<Rc<Connection<Link>>> {
         let links = self.links.borrow();
-        let host = links.departed.get(&(origin.node, origin.connection))?;
-        let connection = node.open_connection(node.peer(host)?)?;
+        let departed = links.departed.get(&(origin.node, origin.connection))?;
+        let connection = node.open_connection(node.peer(&departed.host)?)?;
+        let same_run = connection.peer()?.remote.origin_state_id == departed.state;
+        if !same_run || !connection.state()?.takes(origin.hop_by_hop) {
+            self.count(Event::AnswerAmbiguous);
+            return None;
+        }
         self.count(Event::AnswerFollowed);
         Some(connection)
     }

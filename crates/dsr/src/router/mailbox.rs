@@ -14,6 +14,7 @@ use diameter::Kept;
 use diameter::proto::{CommandFlags, MessageMut};
 use tokio::sync::mpsc;
 
+use super::heed::Heard;
 use super::{Core, Origin, Transit};
 
 /// A message on its way to another worker.
@@ -35,6 +36,8 @@ pub(crate) enum Packet {
     },
     /// An answer for a peer of that worker.
     Answer { origin: Origin, message: MessageMut },
+    /// An overload report that all workers are to know.
+    Heard(Heard),
 }
 
 type Batch = Vec<Packet>;
@@ -160,6 +163,7 @@ impl Core {
                         transit,
                     } => self.send_kept(hop, kept, flags, transit),
                     Packet::Answer { origin, message } => self.deliver_here(origin, message),
+                    Packet::Heard(heard) => self.hear(&heard),
                 }
             }
         }

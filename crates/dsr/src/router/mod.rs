@@ -18,12 +18,14 @@
 //! | `again` | a request that goes elsewhere, after a failure or an answer that says so |
 //! | `answer` | an answer: rerouted or delivered; requests that get none |
 //! | `guard` | what is let in: rates, overload, trace points |
+//! | `heed` | what servers report of their load |
 //! | `links` | peers that come and go |
 //! | `mailbox` | messages between workers |
 
 mod again;
 mod answer;
 mod guard;
+mod heed;
 mod links;
 mod mailbox;
 mod request;
@@ -34,6 +36,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
+use diameter::proto::overload::doic::Reactions;
 use diameter::proto::peer::{DownReason, Health};
 use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, Origin as Names, ResultCode};
 use diameter::{Application, Connection, ConnectionId, Kept, Node, NodeEvent, PeerUp, Unanswered};
@@ -79,6 +82,8 @@ pub struct Core {
     counters: Arc<Counters>,
     random: Cell<u64>,
     congestion: RefCell<Congestion>,
+    /// Overload reports of servers.
+    heeds: RefCell<Reactions>,
     throttles: RefCell<Vec<Throttle>>,
     tools: Tools,
 }
@@ -111,6 +116,8 @@ impl Marks {
     const COPY: u8 = 16;
     /// It came from another message processor of this router.
     const SIBLING: u8 = 32;
+    /// We ask the server for overload reports, the client does not.
+    const ASKED: u8 = 64;
 
     fn set(&mut self, mark: u8, on: bool) {
         if on {
@@ -196,6 +203,7 @@ impl Core {
             counters,
             random: Cell::new(seed | 1),
             congestion: RefCell::new(congestion),
+            heeds: RefCell::default(),
             throttles: RefCell::new(throttles),
             tools,
         })

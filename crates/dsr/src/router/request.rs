@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use diameter::proto::overload::priority;
-use diameter::proto::{CommandFlags, Fault, Message, MessageMut, Routing};
+use diameter::proto::{CommandFlags, Fault, Message, MessageMut, ResultCode, Routing};
 use diameter::{Connection, Forward, Kept, Node, RefusedReason};
 use smallvec::SmallVec;
 
@@ -67,6 +67,7 @@ impl Core {
         let Some(link) = from.state() else { return };
         self.count(Event::Request);
         self.counters.add(Event::Bytes, message.as_bytes().len() as u64);
+        link.asked(message.hop_by_hop(), node.now());
         let snapshot = self.snapshot();
         let profile = link.profile();
         let application = message.application();
@@ -127,7 +128,8 @@ impl Core {
                     self.copy(&snapshot, list, &message, from.route_record(), &transit);
                 }
                 transit.tried.push(target.hop);
-                self.dispatch(target, message, from.route_record(), transit);
+                let append = self.appended(&snapshot, from, &mut transit.origin);
+                self.dispatch(target, message, append, transit);
             }
             Decision::Refuse(fault) => self.refuse(transit.origin, &message, &fault),
             Decision::Except(why) => self.except(transit.origin, &message, why),
@@ -193,6 +195,16 @@ impl Core {
         if self.discards(transit.priority, sight.colour) {
             return Some(Step::Done(Decision::Discard));
         }
+        let accepts = &sight.profile.applications;
+        if !accepts.is_empty() && !accepts.contains(&message.application()) {
+            self.count(Event::NotAccepted);
+            let why = format!(
+                "application {} is not accepted from this peer",
+                message.application()
+            );
+            let fault = Fault::new(ResultCode::APPLICATION_UNSUPPORTED, why);
+            return Some(Step::Done(Decision::Refuse(fault)));
+        }
         if let Err(fault) = message.check_flags() {
             self.count(Event::BadRequest);
             return Some(Step::Done(Decision::Refuse(fault)));
@@ -241,13 +253,20 @@ impl Core {
                 None => snapshot.table(&snapshot.profile(""), transit.application),
             },
         };
+        if let Some(fault) = self.abates(view, transit) {
+            return Decision::Refuse(fault);
+        }
         let choice = self.choice(snapshot, transit);
         let leads = snapshot.action(table, view);
         let target = match &leads.action {
-            Action::List(position) => snapshot
-                .list(*position)
-                .and_then(|list| list.choose(&choice))
-                .map(|hop| Target::of(hop)),
+            Action::List(position) => {
+                let list = snapshot.list(*position);
+                match list.map(|list| self.choose(list, &choice, view, transit)) {
+                    Some(Ok(hop)) => hop.map(|hop| Target::of(hop)),
+                    Some(Err(fault)) => return Decision::Refuse(fault),
+                    None => None,
+                }
+            }
             Action::Implicit | Action::Table(_) => view
                 .routing
                 .destination_host

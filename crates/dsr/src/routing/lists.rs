@@ -63,15 +63,16 @@ impl RouteGroup {
     /// A hop in this state, by weight.
     fn choose(&self, state: HopState, choice: &Choice<'_>) -> Option<&Arc<Hop>> {
         let usable = |hop: &Hop| hop.state() == state && choice.permits(hop);
-        let weight = |(hops, weight): &(Hops, u32)| match hops.iter().any(|hop| usable(hop)) {
-            true => u64::from(*weight),
-            false => 0,
+        // A peer that tells its load gets less, the more loaded it is (RFC 8583 §6).
+        let weight = |(hops, weight): &(Hops, u32)| match hops.iter().find(|hop| usable(hop)) {
+            Some(hop) => u128::from(*weight) * u128::from(hop.load_weight()),
+            None => 0,
         };
-        let total: u64 = self.members.iter().map(weight).sum();
+        let total: u128 = self.members.iter().map(weight).sum();
         if total == 0 {
             return None;
         }
-        let mut point = (u64::from(choice.dice) * total) >> 32;
+        let mut point = (u128::from(choice.dice) * total) >> 32;
         let (hops, _) = self
             .members
             .iter()

@@ -68,6 +68,11 @@ impl Snapshot {
             shares,
             lists: lists(routing, &hops),
             profiles: config.peers.iter().map(|peer| profile(&config, peer)).collect(),
+            strangers: config
+                .dynamic_peers
+                .iter()
+                .map(|rule| (rule.driver(), stranger(&config, rule)))
+                .collect(),
             default_profile: Arc::new(default_profile),
             reroute: routing.reroute.clone(),
             exceptions: routing.exceptions.clone(),
@@ -247,6 +252,20 @@ fn profile(config: &Config, peer: &config::Peer) -> (Box<str>, Arc<Profile>) {
         untrusted: peer.untrusted,
         sibling: peer.sibling,
         answer_timeout: peer.answer_timeout.map(|timeout| timeout.duration()),
+        applications: peer.accepts.as_slice().into(),
     };
     (peer.host.to_ascii_lowercase().into(), Arc::new(profile))
+}
+
+/// How requests of peers are treated that this rule lets in.
+fn stranger(config: &Config, rule: &config::DynamicPeers) -> Arc<Profile> {
+    Arc::new(Profile {
+        table: peer_table(&config.routing, &rule.peer_route_table),
+        application_table: application_table(&config.routing, &rule.application_route_table),
+        priority: rule.priority,
+        ingress: rule.ingress.unwrap_or(config.ingress),
+        untrusted: rule.untrusted,
+        applications: rule.accepts.as_slice().into(),
+        ..Profile::default()
+    })
 }

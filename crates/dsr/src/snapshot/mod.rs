@@ -4,10 +4,12 @@
 mod compile;
 mod loader;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ahash::AHashMap;
+use diameter::proto::peer::Capabilities;
 use diameter::proto::{Fault, Routing};
 use smallvec::SmallVec;
 
@@ -93,6 +95,8 @@ pub struct Profile {
     pub sibling: bool,
     /// How long it may take to answer.
     pub answer_timeout: Option<Duration>,
+    /// Applications it may send requests of; empty: any.
+    pub applications: SmallVec<[u32; 4]>,
 }
 
 /// The configuration as workers see it.
@@ -124,6 +128,8 @@ pub struct Snapshot {
     /// By host in lower case.
     profiles: AHashMap<Box<str>, Arc<Profile>>,
     default_profile: Arc<Profile>,
+    /// Of peers that are not configured, by the rule that lets them in.
+    strangers: Vec<(diameter::DynamicPeers, Arc<Profile>)>,
     reroute: Vec<config::Reroute>,
     exceptions: Exceptions,
     /// How long a peer may take to answer, unless it has a time of its own.
@@ -155,6 +161,21 @@ impl Snapshot {
     pub fn profile(&self, host: &str) -> Arc<Profile> {
         let host = host.to_ascii_lowercase();
         self.profiles.get(&*host).unwrap_or(&self.default_profile).clone()
+    }
+
+    /// How requests of a peer are treated that is connected like this: as configured, else by the rule that
+    /// lets it in.
+    #[must_use]
+    pub fn profile_of(&self, peer: &Capabilities, address: IpAddr, tls: bool) -> Arc<Profile> {
+        let host = peer.origin.host.to_ascii_lowercase();
+        if let Some(profile) = self.profiles.get(&*host) {
+            return profile.clone();
+        }
+        let rule = self
+            .strangers
+            .iter()
+            .find(|(rule, _)| rule.admits(&peer.origin.realm, address, tls));
+        rule.map_or(&self.default_profile, |(_, profile)| profile).clone()
     }
 
     /// The table for a request: the peer's, the application's, the default one.

@@ -4,6 +4,7 @@ mod applications;
 mod cluster;
 mod freediameter;
 mod hiding;
+mod hostile;
 mod load;
 mod overload;
 mod relay;

@@ -156,6 +156,175 @@ fn clients_that_ask_are_told_to_send_less() {
     });
 }
 
+/// An answer of this host with an overload report about it (0) or its realm (1).
+fn report(request: &MessageMut, host: &str, number: u32, kind: u32, reduction: u32) -> String {
+    format!(
+        "ULA app=16777251 flags=P hbh={} {{ Session-Id = \"x\" Result-Code = 2001 Origin-Host = \"{host}\" \
+         Origin-Realm = \"epc.example\" OC-Supported-Features = {{ }} OC-OLR = {{ OC-Sequence-Number = {number} \
+         OC-Report-Type = {kind} OC-Reduction-Percentage = {reduction} OC-Validity-Duration = 30 }} }}",
+        request.hop_by_hop()
+    )
+}
+
+#[test]
+fn a_server_that_asks_for_less_gets_less() {
+    run(async {
+        let hosts = ["hss1.example", "hss2.example"];
+        let both = "  peerRouteTables:\n    - {name: default, rules: [{when: {destinationHost: {present: false}}, \
+             action: {routeList: all}}]}\n  routeLists:\n    - {name: all, groups: [all]}\n  routeGroups:\n    \
+             - {name: all, peers: [{host: hss1.example}, {host: hss2.example}]}\n";
+        let mut two = read(config(), "overload: {heed: {ask: true}}");
+        // What one worker hears, the other knows.
+        two.workers = 2;
+        let (dsr, _servers, mut peers) = world(two, hosts, both).await;
+        let (first, second) = peers.split_at_mut(1);
+        let (hss1, hss2) = (&mut first[0], &mut second[0]);
+        let mut clients = Vec::new();
+        for n in 0..4 {
+            clients.push(client(&dsr, &format!("mme{n}.example")).await);
+        }
+        let named = |host: &str, priority: i32| {
+            ulr_with("1", |b| {
+                b.put(known::DESTINATION_HOST, host).put(known::DRMP, priority);
+            })
+        };
+        // We ask on behalf of the client, and keep the report for ourselves.
+        clients[0].send(named(hosts[0], 10).as_bytes()).await;
+        let request = hss1.expect(command::UPDATE_LOCATION).await;
+        assert!(SupportedFeatures::of(&request).is_some());
+        assert_eq!(request.as_bytes().len(), request.header().length as usize);
+        hss1.send_text(&report(&request, hosts[0], 1, 0, 100)).await;
+        let answer = clients[0]
+            .expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+            .await;
+        assert!(SupportedFeatures::of(&answer).is_none() && Report::all(&answer).next().is_none());
+        assert_eq!(answer.as_bytes().len(), answer.header().length as usize);
+        until(|| dsr.count(Event::ReportHeard) == 1).await;
+        // What names it is refused, wherever its client lives; what names nobody goes to the other.
+        for mme in &mut clients {
+            loop {
+                mme.send(named(hosts[0], 10).as_bytes()).await;
+                tokio::select! {
+                    biased;
+                    answer = mme.expect(command::UPDATE_LOCATION) => {
+                        assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 5012);
+                        break;
+                    }
+                    // The report is on its way to the other worker.
+                    request = hss1.expect(command::UPDATE_LOCATION) => {
+                        hss1.send_text(&report(&request, hosts[0], 1, 0, 100)).await;
+                        mme.expect(command::UPDATE_LOCATION).await;
+                    }
+                }
+            }
+            for _ in 0..10 {
+                mme.send(ulr("1").as_bytes()).await;
+                answered(mme, hss2).await;
+            }
+            mme.send(named(hosts[1], 10).as_bytes()).await;
+            answered(mme, hss2).await;
+        }
+        assert!(dsr.count(Event::Abated) >= 4 && dsr.count(Event::Diverted) > 5);
+        // A client that takes reports itself is not kept from anything, and hears them.
+        let able = ulr_with("1", |b| {
+            b.put(known::DESTINATION_HOST, hosts[0]);
+            SupportedFeatures { vector: LOSS }.write(b);
+        });
+        clients[0].send(able.as_bytes()).await;
+        let request = hss1.expect(command::UPDATE_LOCATION).await;
+        hss1.send_text(&report(&request, hosts[0], 2, 0, 0)).await;
+        let answer = clients[0].expect(command::UPDATE_LOCATION).await;
+        assert_eq!(Report::all(&answer).count(), 1);
+        until(|| dsr.count(Event::ReportHeard) == 2).await;
+        // A reduction of nothing ends it, everywhere.
+        for mme in &mut clients {
+            loop {
+                mme.send(named(hosts[0], 10).as_bytes()).await;
+                tokio::select! {
+                    biased;
+                    answer = mme.expect(command::UPDATE_LOCATION) => {
+                        assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 5012);
+                    }
+                    request = hss1.expect(command::UPDATE_LOCATION) => {
+                        hss1.answer(&request, ResultCode::SUCCESS).await;
+                        mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS).await;
+                        break;
+                    }
+                }
+            }
+        }
+        // The realm: of requests that name no host a half goes, the less important ones.
+        clients[0].send(named(hosts[0], 10).as_bytes()).await;
+        let request = hss1.expect(command::UPDATE_LOCATION).await;
+        hss1.send_text(&report(&request, hosts[0], 3, 1, 50)).await;
+        clients[0].expect(command::UPDATE_LOCATION).await;
+        let mut refused = [0; 2];
+        for n in 0..200 {
+            let class = n % 2;
+            let request = ulr_with("1", |b| {
+                b.put(known::DRMP, if class == 0 { 2 } else { 12 });
+            });
+            let mme = &mut clients[0];
+            mme.send(request.as_bytes()).await;
+            let answer = tokio::select! {
+                biased;
+                answer = mme.expect(command::UPDATE_LOCATION) => answer,
+                request = hss1.expect(command::UPDATE_LOCATION) => {
+                    hss1.answer(&request, ResultCode::SUCCESS).await;
+                    mme.expect(command::UPDATE_LOCATION).await
+                }
+                request = hss2.expect(command::UPDATE_LOCATION) => {
+                    hss2.answer(&request, ResultCode::SUCCESS).await;
+                    mme.expect(command::UPDATE_LOCATION).await
+                }
+            };
+            refused[class] += u32::from(answer.require(known::RESULT_CODE).unwrap() == 5012);
+        }
+        assert!(refused[0] <= 10 && refused[1] >= 80, "{refused:?} of 100 each");
+    });
+}
+
+#[test]
+fn a_loaded_server_gets_the_smaller_part() {
+    run(async {
+        let hosts = ["hss1.example", "hss2.example"];
+        let both = "  peerRouteTables:\n    - {name: default, rules: [{action: {routeList: all}}]}\n  \
+             routeLists:\n    - {name: all, groups: [all]}\n  routeGroups:\n    \
+             - {name: all, peers: [{host: hss1.example}, {host: hss2.example}]}\n";
+        let (dsr, _servers, mut peers) = world(config(), hosts, both).await;
+        let (first, second) = peers.split_at_mut(1);
+        let mut mme = client(&dsr, MME).await;
+        let mut counts = [0; 2];
+        for _ in 0..300 {
+            mme.send(ulr("1").as_bytes()).await;
+            let (at, server, request) = tokio::select! {
+                request = first[0].expect(command::UPDATE_LOCATION) => (0, &mut first[0], request),
+                request = second[0].expect(command::UPDATE_LOCATION) => (1, &mut second[0], request),
+            };
+            counts[at] += 1;
+            // The first is nearly full, the second idle (RFC 8583 §7.3: 65535 is no load).
+            server
+                .send_text(&format!(
+                    "ULA app=16777251 flags=P hbh={} {{ Session-Id = \"x\" Result-Code = 2001 \
+                     Load = {{ Load-Type = 0 Load-Value = {value} SourceID = \"{host}\" }} \
+                     Load = {{ Load-Type = 1 Load-Value = {value} SourceID = \"{host}\" }} }}",
+                    request.hop_by_hop(),
+                    value = [3000, 65_535][at],
+                    host = hosts[at],
+                ))
+                .await;
+            let answer = mme
+                .expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+            // The load of a peer ends with its neighbour, that of a host goes on.
+            let left: Vec<_> = diameter::proto::overload::load::Load::all(&answer).collect();
+            assert!(left.len() == 1 && left[0].source == hosts[at], "{left:?}");
+        }
+        assert!(counts[0] > 0 && counts[0] < 60, "{counts:?}");
+        assert!(dsr.count(Event::LoadHeard) >= 300);
+    });
+}
+
 #[test]
 fn a_connection_keeps_to_its_maximum_and_others_do_not_suffer() {
     run(async {

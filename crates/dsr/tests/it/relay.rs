@@ -6,8 +6,8 @@ use dsr::Event;
 use testpeer::diameter::Peer;
 
 use crate::support::{
-    APPLICATIONS, DSR, MME, available, client, config, counted, one_list, run, ulr, ulr_to, ulr_with, until,
-    world,
+    APPLICATIONS, DSR, MME, answered, available, client, config, counted, one_list, run, ulr, ulr_to,
+    ulr_with, until, world,
 };
 
 #[test]
@@ -174,6 +174,69 @@ fn a_client_that_comes_back_under_its_name_gets_its_answers() {
         drop(mme);
         again.break_off();
         until(|| !dsr.hops().contains_key(&b"mme.example"[..])).await;
+    });
+}
+
+#[test]
+fn an_answer_to_an_earlier_connection_is_never_taken_for_that_to_a_new_request() {
+    run(async {
+        let (dsr, _servers, mut peers) = world(config(), ["hss.example"], "").await;
+        let mut mme = client(&dsr, MME).await;
+        let numbered = |id: u32, user: &str| {
+            let mut request = ulr_with(user, |b| {
+                b.put(known::DESTINATION_HOST, "hss.example");
+            });
+            request.set_hop_by_hop(id);
+            request
+        };
+        let mut old = Vec::new();
+        for id in 1..=3 {
+            mme.send(numbered(id, "1").as_bytes()).await;
+            old.push(peers[0].expect(command::UPDATE_LOCATION).await);
+        }
+        // The client starts anew: it counts from 1 again.
+        let mut again = Peer::connect(dsr.addresses()[0]).await;
+        again.capabilities(MME, APPLICATIONS).await;
+        available(&dsr, MME).await;
+        again.send(numbered(2, "2").as_bytes()).await;
+        let new = peers[0].expect(command::UPDATE_LOCATION).await;
+        for request in &old {
+            peers[0].answer(request, ResultCode::SUCCESS).await;
+        }
+        // 1 and 3 come; 2 means another request now, whose own answer comes later.
+        for id in [1, 3] {
+            let answer = again.expect(command::UPDATE_LOCATION).await;
+            assert_eq!(answer.hop_by_hop(), id);
+        }
+        assert_eq!(
+            (
+                dsr.count(Event::AnswerFollowed),
+                dsr.count(Event::AnswerAmbiguous)
+            ),
+            (2, 1)
+        );
+        peers[0].answer(&new, ResultCode::SUCCESS).await;
+        let answer = again.expect(command::UPDATE_LOCATION).await;
+        assert_eq!((answer.hop_by_hop(), answer.end_to_end()), (2, new.end_to_end()));
+        // With another Origin-State-Id it has lost what it knew (RFC 6733 §8.16): it gets nothing of before.
+        again.send(numbered(9, "1").as_bytes()).await;
+        let last = peers[0].expect(command::UPDATE_LOCATION).await;
+        let mut third = Peer::connect(dsr.addresses()[0]).await;
+        third
+            .send_text(
+                "CER { Origin-Host = \"mme.example\" Origin-Realm = \"example\" Host-IP-Address = 127.0.0.1 \
+                 Vendor-Id = 10415 Product-Name = \"x\" Origin-State-Id = 7 Auth-Application-Id = 16777251 }",
+            )
+            .await;
+        third
+            .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::SUCCESS)
+            .await;
+        available(&dsr, MME).await;
+        peers[0].answer(&last, ResultCode::SUCCESS).await;
+        counted(&dsr, Event::AnswerLost, 2).await;
+        assert_eq!(dsr.count(Event::AnswerAmbiguous), 2);
+        third.send(numbered(1, "3").as_bytes()).await;
+        answered(&mut third, &mut peers[0]).await;
     });
 }
 

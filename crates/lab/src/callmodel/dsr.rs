@@ -49,6 +49,81 @@ pub struct DsrModel {
     /// How long an HSS takes to answer.
     #[serde(default)]
     pub hss_latency: Period,
+    /// ULRs of these DRMP priorities (RFC 7944) instead of `mix`; none: requests without a priority.
+    #[serde(default)]
+    pub priorities: Vec<PriorityShare>,
+    /// What happens while the load runs; none: nothing.
+    #[serde(default)]
+    pub drill: Option<Drill>,
+}
+
+/// The share of requests of a priority.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PriorityShare {
+    /// DRMP priority: 0 is the most important.
+    #[schemars(range(min = 0, max = 15))]
+    pub priority: u8,
+    /// Its share of the requests.
+    pub share: Percent,
+}
+
+impl PriorityShare {
+    /// Name of its requests in reports.
+    #[must_use]
+    pub fn operation(&self) -> String {
+        format!("updateLocation priority {}", self.priority)
+    }
+}
+
+/// Something that happens to a router and its peers while the load runs, with checks of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Drill {
+    /// HSSs die with requests under way.
+    KillPeers(KillPeers),
+    /// MMEs connect anew without a good-bye, with requests under way.
+    Reconnect(Reconnect),
+    /// More comes than the router may take.
+    Overload(OverloadDrill),
+}
+
+/// HSSs die with requests under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct KillPeers {
+    /// How many, of `hss`. They are one process, which is killed.
+    #[schemars(range(min = 1, max = 998))]
+    pub hss: u16,
+    /// When, as a share of the run.
+    pub after: Percent,
+}
+
+/// MMEs connect anew without a good-bye, with requests under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Reconnect {
+    /// How often each does.
+    pub every: Period,
+}
+
+/// First the congestion levels in turn, at a load that is assumed instead of measured; then a ramp beyond the
+/// hard limit of the message processor's profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OverloadDrill {
+    /// The assumed loads in percent, one for each level of `discards`.
+    pub loads: Vec<Percent>,
+    /// The rate meanwhile, as a multiple of the model's.
+    pub calm: f64,
+    /// The rates of the ramp, as multiples of the model's, which is the hard limit.
+    pub ramp: Vec<f64>,
+    /// Priorities up to this are never discarded.
+    pub spare_priority: u8,
+    /// How often each MME sends a DWR meanwhile.
+    pub watchdog: Period,
+    /// How long a DWA may take.
+    pub watchdog_within: Period,
 }
 
 /// Shares of the requests.
@@ -111,6 +186,8 @@ impl Default for DsrModel {
             ranges: 1000,
             discards: Vec::new(),
             hss_latency: Period::default(),
+            priorities: Vec::new(),
+            drill: None,
         }
     }
 }
@@ -140,6 +217,55 @@ impl DsrModel {
     }
 }
 
+impl DsrModel {
+    fn validate_drill(&self, drill: &Drill, faults: &mut Faults) {
+        match drill {
+            Drill::KillPeers(kill) => {
+                if kill.hss == 0 || kill.hss >= self.hss {
+                    faults.at("drill.killPeers.hss").say(
+                        format!(
+                            "{} of {} HSSs leave nobody to go on, or nobody to kill",
+                            kill.hss, self.hss
+                        ),
+                        "at least 1, and fewer than `hss`",
+                    );
+                }
+                if self.destination != Destination::Realm {
+                    faults.at("destination").say(
+                        "names the HSS that may be dead",
+                        "`realm`, so that a route list chooses another",
+                    );
+                }
+            }
+            Drill::Reconnect(reconnect) => {
+                if reconnect.every.is_zero() {
+                    faults
+                        .at("drill.reconnect.every")
+                        .say("is no time at all", "a period such as 500ms");
+                }
+            }
+            Drill::Overload(overload) => {
+                if overload.loads.len() != self.discards.len() || self.discards.is_empty() {
+                    faults
+                        .at("drill.overload.loads")
+                        .say("and `discards` are not of one length", "a load for each level");
+                }
+                if self.priorities.is_empty() {
+                    faults
+                        .at("priorities")
+                        .say("is empty", "the priorities of requests");
+                }
+                let rates = overload.ramp.iter().chain(std::iter::once(&overload.calm));
+                if overload.ramp.is_empty() || rates.clone().any(|rate| !rate.is_finite() || *rate <= 0.0) {
+                    faults
+                        .at("drill.overload.ramp")
+                        .say("has no rates, or some that are none", "multiples above 0");
+                }
+            }
+        }
+    }
+}
+
 impl Validate for DsrModel {
     fn validate(&self, faults: &mut Faults) {
         if !(self.mps.is_finite() && self.mps > 0.0) {
@@ -158,6 +284,15 @@ impl Validate for DsrModel {
             .sum();
         if (sum - 100.0).abs() > 0.01 {
             faults.at("mix").say(format!("adds up to {sum}%"), "100%");
+        }
+        let shares: f64 = self.priorities.iter().map(|one| one.share.percent()).sum();
+        if !self.priorities.is_empty() && (shares - 100.0).abs() > 0.01 {
+            faults
+                .at("priorities")
+                .say(format!("adds up to {shares}%"), "100%");
+        }
+        if let Some(drill) = &self.drill {
+            self.validate_drill(drill, faults);
         }
         if !matches!(self.discards.len(), 0 | 4) {
             faults.at("discards").say(

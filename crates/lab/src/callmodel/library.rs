@@ -71,6 +71,18 @@ const MODELS: &[(&str, &str)] = &[
         include_str!("../../../../callmodels/dsr/da-mp-large-rbar.yaml"),
     ),
     (
+        "dsr/overload-3x",
+        include_str!("../../../../callmodels/dsr/overload-3x.yaml"),
+    ),
+    (
+        "dsr/reconnect",
+        include_str!("../../../../callmodels/dsr/reconnect.yaml"),
+    ),
+    (
+        "dsr/kill-peers",
+        include_str!("../../../../callmodels/dsr/kill-peers.yaml"),
+    ),
+    (
         "dsr/x9-2-relay",
         include_str!("../../../../callmodels/dsr/x9-2-relay.yaml"),
     ),

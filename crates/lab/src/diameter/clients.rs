@@ -7,6 +7,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 
 use super::base::Introduction;
+use super::habits::Habits;
 use super::line::{Around, Line};
 use super::requests::{Requests, Turn};
 use crate::engine::{Poller, Readiness};
@@ -56,10 +57,21 @@ impl Clients {
     /// has failed.
     #[must_use]
     pub fn new(peers: Vec<Peer>, requests: Box<dyn Requests>, timeout: Duration) -> Self {
+        Self::with_habits(peers, requests, timeout, &Habits::default())
+    }
+
+    /// As [`Clients::new`], of clients with habits.
+    #[must_use]
+    pub fn with_habits(
+        peers: Vec<Peer>,
+        requests: Box<dyn Requests>,
+        timeout: Duration,
+        habits: &Habits,
+    ) -> Self {
         let lines = peers.into_iter().enumerate().map(|(number, peer)| {
             // End-to-End Identifiers of different nodes may be equal (RFC 6733 §3).
             let seed = (number as u32).wrapping_mul(0x9e37_79b9);
-            Line::new(peer.address, peer.introduction, number, seed)
+            Line::new(peer.address, peer.introduction, number, seed, habits.clone())
         });
         Self {
             lines: lines.collect(),
@@ -109,6 +121,7 @@ impl Carrier for Clients {
                 now,
             };
             line.receive(&mut self.buffer, &mut around);
+            line.receive_rest(&mut self.buffer, &mut around);
         }
         line.dirty |= event.writable;
     }

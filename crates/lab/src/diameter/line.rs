@@ -7,6 +7,7 @@ use diameter_proto::known::command;
 use diameter_proto::{MessageRef, ResultCode};
 
 use super::base::Introduction;
+use super::habits::Habits;
 use super::inbox::Inbox;
 use super::requests::{Requests, Turn, result_of};
 use super::slots::Slots;
@@ -54,6 +55,14 @@ pub(super) struct Line {
     next_end_to_end: u32,
     pub(super) dirty: bool,
     bytes: (u64, u64),
+    habits: Habits,
+    /// The connection before this one, until the peer has closed it.
+    before: Option<(Socket, Inbox)>,
+    /// When to connect anew, and when to send the next DWR.
+    renew_at: Duration,
+    watch_at: Duration,
+    /// When the DWR was sent that has no answer.
+    watched_since: Option<Duration>,
 }
 
 /// What a connection needs of its thread to handle what has come.
@@ -65,7 +74,18 @@ pub(super) struct Around<'a> {
 }
 
 impl Line {
-    pub(super) fn new(peer: SocketAddr, introduction: Introduction, number: usize, seed: u32) -> Self {
+    pub(super) fn new(
+        peer: SocketAddr,
+        introduction: Introduction,
+        number: usize,
+        seed: u32,
+        habits: Habits,
+    ) -> Self {
+        // Clients do not all connect anew at once.
+        let phase = f64::from(seed) / f64::from(u32::MAX);
+        let renew_at = habits
+            .reconnect
+            .map_or(Duration::MAX, |every| every.mul_f64(1.0 + phase));
         Self {
             peer,
             introduction,
@@ -81,6 +101,11 @@ impl Line {
             next_end_to_end: seed,
             dirty: false,
             bytes: (0, 0),
+            before: None,
+            renew_at,
+            watch_at: Duration::ZERO,
+            watched_since: None,
+            habits,
         }
     }
 
@@ -101,6 +126,9 @@ impl Line {
 
     /// Keeps the connection: connects when it is closed, asks a silent peer, leaves one that does not answer.
     pub(super) fn keep(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
+        if self.is_open() {
+            self.live(poller, now);
+        }
         match self.state {
             State::Closed { retry_at } if retry_at <= now => self.connect(poller, now),
             State::Introducing { since } if since + INTRODUCTION <= now => self.close(poller, ledger, now),
@@ -114,6 +142,73 @@ impl Line {
             }
             _ => {}
         }
+    }
+
+    /// Does what its habits are.
+    fn live(&mut self, poller: &Poller, now: Duration) {
+        if let Some(every) = self.habits.watchdog
+            && self.watched_since.is_none()
+            && self.watch_at <= now
+        {
+            self.introduction.put_watchdog_request(0, &mut self.out);
+            self.habits.counts.asked();
+            self.watched_since = Some(now);
+            self.watch_at = now + every;
+            self.dirty = true;
+        }
+        // A request that is half written cannot be completed on another connection.
+        if self.renew_at <= now && self.before.is_none() && self.out.is_empty() {
+            self.renew(poller, now);
+        }
+    }
+
+    /// Connects anew under the same name, without a DPR. What was asked is still waited for.
+    fn renew(&mut self, poller: &Poller, now: Duration) {
+        let Ok(socket) = Socket::connect(self.peer) else {
+            return;
+        };
+        if poller.add(&socket, self.number as u64).is_err() {
+            return;
+        }
+        let inbox = std::mem::take(&mut self.inbox);
+        self.introduction
+            .put_capabilities_request(socket.local_ip(), &mut self.out);
+        self.before = self.socket.replace(socket).map(|before| (before, inbox));
+        self.renew_at = now + self.habits.reconnect.unwrap_or(Duration::MAX);
+        self.state = State::Introducing { since: now };
+        self.watched_since = None;
+        self.heard = now;
+        self.dirty = true;
+        self.habits.counts.reconnected();
+    }
+
+    /// Reads what comes on the connection before this one, until the peer closes that.
+    pub(super) fn receive_rest(&mut self, buffer: &mut [u8], around: &mut Around<'_>) {
+        let Some((mut socket, mut inbox)) = self.before.take() else {
+            return;
+        };
+        loop {
+            match socket.receive(buffer) {
+                Received::Bytes(count) => {
+                    let whole = inbox.feed(&buffer[..count], |message| {
+                        if !message.is_request() && message.application() != 0 {
+                            self.take_answer(message, around);
+                        }
+                    });
+                    if whole.is_err() {
+                        break;
+                    }
+                }
+                Received::Nothing => {
+                    self.before = Some((socket, inbox));
+                    return;
+                }
+                Received::Closed => break,
+            }
+        }
+        around.poller.remove(&socket);
+        self.bytes.0 += socket.bytes_in;
+        self.bytes.1 += socket.bytes_out;
     }
 
     fn connect(&mut self, poller: &Poller, now: Duration) {
@@ -206,24 +301,32 @@ impl Line {
                 if self.is_open() {
                     self.state = State::Open { watching: false };
                 }
-                true
-            }
-            _ => {
-                // An answer that nobody waits for any more has been counted as late already.
-                if let Some(sent) = self.pending.take(message.hop_by_hop()) {
-                    let verdict = around.requests.judge(&sent.ticket, message);
-                    let result = if verdict == Err(Fault::Status) {
-                        result_of(message)
-                    } else {
-                        0
-                    };
-                    around
-                        .ledger
-                        .end(&sent, Ended::Judged(verdict, result), around.now);
+                if let Some(since) = self.watched_since.take() {
+                    self.habits.counts.answered(around.now.saturating_sub(since));
                 }
                 true
             }
+            _ => {
+                self.take_answer(message, around);
+                true
+            }
         }
+    }
+
+    fn take_answer(&mut self, message: MessageRef<'_>, around: &mut Around<'_>) {
+        let Some(sent) = self.pending.take(message.hop_by_hop()) else {
+            // It has been counted as late, or was never asked for.
+            return self.habits.counts.strayed();
+        };
+        let verdict = around.requests.judge(&sent.ticket, message);
+        let result = if verdict == Err(Fault::Status) {
+            result_of(message)
+        } else {
+            0
+        };
+        around
+            .ledger
+            .end(&sent, Ended::Judged(verdict, result), around.now);
     }
 
     fn handle_request(&mut self, message: MessageRef<'_>, around: &mut Around<'_>) {
@@ -259,9 +362,18 @@ impl Line {
     /// Closes the connection; all that is without an answer is lost.
     fn close(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
         self.bytes = self.bytes();
-        if let Some(socket) = self.socket.take() {
+        for socket in self
+            .socket
+            .take()
+            .into_iter()
+            .chain(self.before.take().map(|(s, _)| s))
+        {
             poller.remove(&socket);
         }
+        if self.is_open() {
+            self.habits.counts.ended();
+        }
+        self.watched_since = None;
         self.state = State::Closed {
             retry_at: now + RECONNECT,
         };

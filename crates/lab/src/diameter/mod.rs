@@ -7,12 +7,14 @@
 //! * [`Inbox`]: messages of a stream where they lie;
 //! * [`Clients`]: the connections of a generator thread, each a node of its own; [`Requests`] says what they
 //!   send and judges the answers;
+//! * [`Habits`]: what clients do besides, such as connecting anew without a good-bye;
 //! * [`Introduction`]: who a simulated node is, and its CER, CEA, DWA and DPA.
 //!
 //! Deliberately missing: TLS and SCTP, redirects, retransmission (a request without an answer has failed).
 
 mod base;
 mod clients;
+mod habits;
 mod inbox;
 mod line;
 mod requests;
@@ -22,6 +24,7 @@ mod template;
 pub use base::Introduction;
 pub(crate) use base::append;
 pub use clients::{Clients, Peer};
+pub use habits::{HabitCounts, Habits};
 pub use inbox::{Broken, Inbox};
 pub use requests::{Next, Requests, Turn, result_of};
 pub(crate) use template::fill_in;

@@ -82,6 +82,12 @@ impl Guarded {
         Process::new(self.child.id())
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it accepts connections.
     ///
     /// # Errors
@@ -151,6 +157,8 @@ pub struct Simulator {
     guarded: Guarded,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    /// What it had done when it was killed.
+    killed: Option<Stats>,
     /// Where it listens.
     pub addresses: Vec<SocketAddr>,
 }
@@ -188,6 +196,7 @@ impl Simulator {
             guarded,
             input,
             output: BufReader::new(output),
+            killed: None,
             addresses: Vec::new(),
         };
         let ready: Ready = simulator.hear()?;
@@ -212,8 +221,27 @@ impl Simulator {
     /// # Errors
     /// When it has ended.
     pub fn stats(&mut self) -> Result<Stats, ChildError> {
+        if let Some(stats) = self.killed {
+            return Ok(stats);
+        }
         self.say("stats")?;
         self.hear()
+    }
+
+    /// Kills it, whatever it is about to do; its statistics stay what they were a moment before.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub fn kill(&mut self) -> Result<(), ChildError> {
+        let last = self.stats()?;
+        self.killed = Some(last);
+        let failed = |source| ChildError::Start {
+            name: self.name.clone(),
+            source,
+        };
+        self.guarded.child.kill().map_err(failed)?;
+        self.guarded.child.wait().map_err(failed)?;
+        Ok(())
     }
 
     /// Changes how it misbehaves.

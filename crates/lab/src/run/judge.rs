@@ -195,6 +195,8 @@ pub(super) struct Facts<'a> {
     pub(super) timeline: Vec<Point>,
     pub(super) steps: Vec<Step>,
     pub(super) limited_by: Option<String>,
+    /// Of a drill: whether requests may fail, and its own checks.
+    pub(super) drilled: Option<(bool, Vec<Check>)>,
 }
 
 /// Makes the report.
@@ -378,6 +380,12 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
         }
     }
     checks.extend(facts.rig.probes.iter().map(|probe| probe()));
+    if let Some((lossy, own)) = &facts.drilled {
+        if *lossy {
+            checks.retain(|check| !matches!(check.name.as_str(), "success" | "achieved rate" | "latency"));
+        }
+        checks.extend(own.iter().cloned());
+    }
     checks
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 use super::children::Guarded;
+use super::drill::{Drill, Outcome, PartRecord};
 use super::judge::{self, Window};
 use super::progress::{Progress, figure};
 use super::ramp::Ramp;
@@ -13,7 +14,7 @@ use super::{Options, RunError};
 use crate::callmodel::Found;
 use crate::load::{Generator, Plan, Record, Snapshot};
 use crate::measure::Connections;
-use crate::report::{Point, Report, Series, Step};
+use crate::report::{Check, Point, Report, Series, Step};
 
 /// How long answers may still come after the last request.
 const DRAIN: Duration = Duration::from_secs(6);
@@ -142,8 +143,75 @@ impl<'a> Session<'a> {
                 }
                 continue;
             }
-            return self.finish(started, window, steps, limited_by);
+            return self.finish(started, window, steps, limited_by, None);
         }
+    }
+
+    /// Runs the parts of a drill, at multiples of this rate.
+    pub(super) fn drill(mut self, drill: Drill, tps: f64) -> Result<(Report, Series), RunError> {
+        let Drill { parts, judge, lossy } = drill;
+        let shares: f64 = parts.iter().map(|part| part.share).sum::<f64>().max(1e-9);
+        let first = parts.first().map_or(1.0, |part| part.factor);
+        self.step_to(tps * first, WARMUP);
+        self.pass(self.options.warmup, "warming up")?;
+        let started = OffsetDateTime::now_utc();
+        self.measuring = true;
+        (self.lateness, self.rss_max) = (Duration::ZERO, 0);
+        let before = self.mark()?;
+        let mut records: Vec<(u32, PartRecord)> = Vec::new();
+        let mut begun = Instant::now();
+        for mut part in parts {
+            let rate = tps * part.factor;
+            let words = format!("{}: {} TPS", part.name, figure(rate));
+            if let Some(begin) = &mut part.begin {
+                self.progress.status(&format!("{words}, beginning …"));
+                begin(&mut self.rig.simulators)?;
+            }
+            self.step += 1;
+            self.step_to(rate, self.step);
+            // The part before went on while this one was begun.
+            let now = Instant::now();
+            if let Some((_, last)) = records.last_mut() {
+                last.length = now.duration_since(begun);
+            }
+            begun = now;
+            self.pass(self.options.duration.mul_f64(part.share / shares), &words)?;
+            self.progress.note(&words);
+            let record = PartRecord {
+                name: part.name,
+                factor: part.factor,
+                length: begun.elapsed(),
+                record: Record::default(),
+            };
+            records.push((self.step, record));
+        }
+        self.look_at_connections();
+        let after = self.mark()?;
+        self.measuring = false;
+        self.drain()?;
+        let mut whole = Record::new(self.names.len());
+        let (mut weighted, mut seconds) = (0.0, 0.0);
+        let mut told = Vec::new();
+        for (step, mut part) in records {
+            part.record = self.take(step);
+            whole.merge(&part.record);
+            weighted += part.factor * part.length.as_secs_f64();
+            seconds += part.length.as_secs_f64();
+            told.push(part);
+        }
+        let window = Window {
+            tps: tps * weighted / f64::max(seconds, 1e-9),
+            record: whole,
+            before,
+            after,
+            lateness: self.lateness,
+        };
+        let stats: Result<Vec<_>, _> = self.rig.simulators.iter_mut().map(|one| one.stats()).collect();
+        let checks = judge(&Outcome {
+            parts: &told,
+            simulators: &stats?,
+        });
+        self.finish(started, window, Vec::new(), None, Some((lossy, checks)))
     }
 
     /// Warms up, measures and waits for the last answers.
@@ -404,6 +472,7 @@ impl<'a> Session<'a> {
         window: Window,
         steps: Vec<Step>,
         limited_by: Option<String>,
+        drilled: Option<(bool, Vec<Check>)>,
     ) -> Result<(Report, Series), RunError> {
         // Notifications wait for their peers a little longer than answers do.
         self.pass(Duration::from_millis(500), "waiting for the last answers")?;
@@ -425,6 +494,7 @@ impl<'a> Session<'a> {
             timeline: self.timeline,
             steps,
             limited_by,
+            drilled,
         };
         let judged = judge::report(facts);
         self.generator.stop().map_err(RunError::Generator)?;

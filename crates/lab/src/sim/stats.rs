@@ -27,6 +27,9 @@ pub struct Stats {
     pub bytes_in: u64,
     /// Bytes written.
     pub bytes_out: u64,
+    /// Requests with the T flag (RFC 6733 §3): they may have been received before, here or elsewhere.
+    #[serde(default)]
+    pub retransmitted: u64,
 }
 
 /// The counters behind [`Stats`].
@@ -42,6 +45,7 @@ pub struct Counters {
     pub(super) asked_answered: AtomicU64,
     pub(super) bytes_in: AtomicU64,
     pub(super) bytes_out: AtomicU64,
+    pub(super) retransmitted: AtomicU64,
 }
 
 /// Adds to a counter that only this thread writes.
@@ -68,6 +72,7 @@ impl Counters {
             asked_answered: get(&self.asked_answered),
             bytes_in: get(&self.bytes_in),
             bytes_out: get(&self.bytes_out),
+            retransmitted: get(&self.retransmitted),
         }
     }
 }

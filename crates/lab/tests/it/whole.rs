@@ -89,6 +89,48 @@ fn a_router_relays_between_mmes_and_hsss() {
 }
 
 #[test]
+fn a_router_passes_its_drills() {
+    let Some(program) = program("signalbox") else {
+        return;
+    };
+    for (model, own) in [
+        ("dsr/kill-peers", "re-sent with the T flag"),
+        ("dsr/reconnect", "answers follow their client"),
+        ("dsr/overload-3x", "goodput"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let found = lab::callmodel::find(model).unwrap();
+        let options = Options {
+            rate: Rate::Tps(800.0),
+            duration: Duration::from_secs(8),
+            ..options(&folder, program.clone())
+        };
+        let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let timed = [
+            "generator on time",
+            "latency",
+            "watchdogs never starve",
+            "goodput",
+        ];
+        let failed: Vec<_> = report
+            .checks
+            .iter()
+            // How fast a busy machine is says nothing of what is right.
+            .filter(|c| !c.pass && !timed.contains(&c.name.as_str()))
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        assert!(report.checks.iter().any(|check| check.name == own), "{model}");
+        let dead = Options {
+            rate: Rate::Max,
+            ..options
+        };
+        let error = lab::run::run(&found, &dead, &mut Progress::default()).unwrap_err();
+        assert!(error.to_string().contains("--rate max"), "{error}");
+    }
+}
+
+#[test]
 fn our_router_and_freediameter_relay_the_same_load() {
     let Some(program) = program("signalbox") else {
         return;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use diameter_proto::known::command;
-use diameter_proto::{MessageRef, ResultCode};
+use diameter_proto::{CommandFlags, MessageRef, ResultCode};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -323,6 +323,9 @@ impl Playing {
         let handle = self.handle.clone();
         let counters = &handle.shared.counters;
         add(&counters.requests, 1);
+        if request.flags().contains(CommandFlags::RETRANSMITTED) {
+            add(&counters.retransmitted, 1);
+        }
         let node = Node {
             number: link.node,
             introduction: &self.nodes[link.node],

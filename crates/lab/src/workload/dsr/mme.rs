@@ -9,7 +9,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::{FIRST_SUBSCRIBER, REALM};
-use crate::callmodel::dsr::{Destination, DsrModel, Mix};
+use crate::callmodel::dsr::{Destination, DsrModel, Mix, PriorityShare};
 use crate::diameter::{
     Introduction, Next, Places, Requests, Template, TemplateError, Turn, fill, fill_in, result_of,
 };
@@ -35,6 +35,7 @@ pub fn mme(number: usize) -> Introduction {
 /// What all generator threads send; made once.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    names: Vec<String>,
     operations: Vec<Vec<Form>>,
     weights: Weights,
     destination: Destination,
@@ -75,10 +76,29 @@ impl Plan {
             Destination::Realm | Destination::Subscriber => String::new(),
         };
         let addressed = |text: &str| text.replace("DESTINATION", &destination);
-        let ulr = SPREAD.iter().map(|factor| {
-            let bytes = (f64::from(model.message_bytes) * factor) as usize;
-            fill(&addressed(include_str!("ulr.txt")), active_apn, bytes).map(Form::from)
-        });
+        let sizes = |text: &str| -> Result<Vec<Form>, TemplateError> {
+            let each = SPREAD.iter().map(|factor| {
+                let bytes = (f64::from(model.message_bytes) * factor) as usize;
+                fill(text, active_apn, bytes).map(Form::from)
+            });
+            each.collect()
+        };
+        if !model.priorities.is_empty() {
+            // ULRs alone, an operation for each priority.
+            let forms = model.priorities.iter().map(|one| {
+                let text = include_str!("ulr.txt")
+                    .replace("DESTINATION", &format!("DRMP = {}\n{destination}", one.priority));
+                sizes(&text)
+            });
+            return Ok(Self {
+                names: model.priorities.iter().map(PriorityShare::operation).collect(),
+                operations: forms.collect::<Result<_, _>>()?,
+                weights: Weights::new(model.priorities.iter().map(|one| one.share.fraction())),
+                destination: model.destination,
+                servers: model.hss,
+                ranges: model.subscribers(),
+            });
+        }
         let Mix {
             update_location,
             authentication_information,
@@ -86,8 +106,9 @@ impl Plan {
         } = model.mix;
         let one = |text: &str| Template::parse(&addressed(text)).map(|t| vec![Form::from(t)]);
         Ok(Self {
+            names: NAMES.map(str::to_owned).to_vec(),
             operations: vec![
-                ulr.collect::<Result<_, _>>()?,
+                sizes(&addressed(include_str!("ulr.txt")))?,
                 one(include_str!("air.txt"))?,
                 one(include_str!("pur.txt"))?,
             ],
@@ -142,7 +163,7 @@ impl Mmes {
 
 impl Requests for Mmes {
     fn operations(&self) -> Vec<String> {
-        NAMES.map(str::to_owned).to_vec()
+        self.plan.names.clone()
     }
 
     fn next(&mut self, random: &mut SmallRng, turn: Turn<'_>, out: &mut Vec<u8>) -> Next {

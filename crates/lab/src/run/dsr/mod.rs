@@ -1,8 +1,11 @@
-//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it.
+//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. What happens to them
+//! meanwhile is in `drills`.
+
+mod admin;
+mod drills;
 
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -12,12 +15,15 @@ use std::time::{Duration, Instant};
 use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
+use admin::Metrics;
+
 use super::children::{Guarded, Simulator};
+use super::drill::Drill;
 use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
 use super::{Options, figure};
 use crate::callmodel::Load;
 use crate::callmodel::dsr::DsrModel;
-use crate::diameter::{Clients, Peer};
+use crate::diameter::{Clients, Habits, Peer};
 use crate::load::Traffic;
 use crate::report::Check;
 use crate::sim::diameter::{DiameterSettings, SubscriberRanges};
@@ -26,9 +32,6 @@ use crate::workload::dsr::{Mmes, Plan, REALM, mme};
 
 /// How long a router may take to connect to the HSSs.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the router may take to tell its metrics, and how much of them is read.
-const ASKING: Duration = Duration::from_secs(5);
-const MOST_METRICS: u64 = 8 << 20;
 /// MMEs have numbers of three digits.
 const MOST_MMES: u32 = 999;
 
@@ -36,7 +39,12 @@ const MOST_MMES: u32 = 999;
 ///
 /// # Errors
 /// When something does not start.
-pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) -> Result<Rig, RigError> {
+pub fn start(
+    model: &DsrModel,
+    load: &Load,
+    options: &Options,
+    place: &Place,
+) -> Result<(Rig, Option<Drill>), RigError> {
     if options.target.is_some() {
         return Err(RigError::Settings(
             "--target: a router that runs already does not know the simulated HSSs; let the lab start it, with \
@@ -44,16 +52,40 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
                 .to_owned(),
         ));
     }
-    let mut hss = start_hss(model, place)?;
+    let mut hss = vec![start_some(
+        model,
+        place,
+        "hss",
+        0,
+        model.hss - drills::victims(model),
+    )?];
+    if drills::victims(model) > 0 {
+        let first = model.hss - drills::victims(model);
+        hss.push(start_some(
+            model,
+            place,
+            "hss-to-kill",
+            first,
+            drills::victims(model),
+        )?);
+    }
+    let addresses: Vec<SocketAddr> = hss.iter().flat_map(|one| one.addresses.clone()).collect();
     let (address, admin) = (free_address()?, free_address()?);
-    let made = config(model, place, (address, admin), &hss.addresses)?;
-    let function = start_router(place, made, options.function_config.as_deref(), address)?;
+    let mut made = config(model, place, (address, admin), &addresses)?;
+    let full = options.tps(model.requests()).unwrap_or_else(|| model.requests());
+    drills::settings(model, full, &mut made["dsr"]);
+    let over = options.function_config.clone();
+    let function = start_router(place, made.clone(), over.as_deref(), address)?;
     let mut probes: Vec<Probe> = Vec::new();
     let expected = model.cross_routed.fraction();
     if expected > 0.0 {
         probes.push(Box::new(move || crossing(admin, expected)));
     }
-    await_connections(&mut hss, model.hss)?;
+    for (number, simulator) in hss.iter_mut().enumerate() {
+        let victims = drills::victims(model);
+        let count = if number == 0 { model.hss - victims } else { victims };
+        await_connections(simulator, count)?;
+    }
     let mmes = options
         .connections
         .unwrap_or(load.connections)
@@ -61,7 +93,26 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     let plan = Arc::new(Plan::new(model).map_err(|error| RigError::Settings(error.to_string()))?);
     let answered = Arc::new(AtomicU64::new(0));
     let timeout = load.timeout.duration();
-    let workloads = traffic(&plan, address, mmes, options.generators, timeout, &answered);
+    let habits = drills::habits(model);
+    let workloads = traffic_of(
+        &plan,
+        address,
+        mmes,
+        options.generators,
+        timeout,
+        &answered,
+        &habits,
+    );
+    let router = drills::Router {
+        admin,
+        process: function.id(),
+        file: place.folder.join("dsr.yaml"),
+        made,
+        over,
+        workers: model.da_mps,
+        mmes,
+    };
+    let drill = drills::make(model, router, &habits);
     let mut notes = vec![format!(
         "{mmes} MMEs and {} HSSs; requests of {:.0} bytes on average",
         model.hss,
@@ -75,39 +126,57 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
             model.crossing() * 100.0
         ));
     }
-    Ok(Rig {
+    let outgoing = Outgoing {
+        name: "requests at the HSSs",
+        simulator: 0,
+        expected: Counter::of(&answered, |answered| answered),
+    };
+    let rig = Rig {
         name: "dsr",
         function: Some(function),
         address,
         sites: Vec::new(),
         site_addresses: Vec::new(),
-        outgoing: vec![Outgoing {
-            name: "requests at the HSSs",
-            simulator: 0,
-            expected: Counter::of(&answered, |answered| answered),
-        }],
-        simulators: vec![hss],
+        // Those of HSSs that die are counted by nobody.
+        outgoing: match drills::victims(model) {
+            0 => vec![outgoing],
+            _ => Vec::new(),
+        },
+        simulators: hss,
         beside: Vec::new(),
         workloads,
         probes,
         notes,
-    })
+    };
+    Ok((rig, drill))
 }
 
 /// Starts the HSSs of a model, a port each.
 pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, RigError> {
+    start_some(model, place, "hss", 0, model.hss)
+}
+
+/// Starts so many HSSs from this number on, in a process of this name.
+fn start_some(
+    model: &DsrModel,
+    place: &Place,
+    name: &str,
+    first: u16,
+    count: u16,
+) -> Result<Simulator, RigError> {
     let settings = Settings {
         role: RoleName::Hss,
-        ports: model.hss,
+        ports: count,
         latency: model.hss_latency,
         diameter: DiameterSettings {
+            first,
             answer_bytes: model.message_bytes,
             subscribers: model.subscribers(),
             ..DiameterSettings::default()
         },
         ..Settings::default()
     };
-    let started = Simulator::start(&place.program, "hss", &settings, &place.lab_cpus, &place.folder)?;
+    let started = Simulator::start(&place.program, name, &settings, &place.lab_cpus, &place.folder)?;
     Ok(started)
 }
 
@@ -157,6 +226,20 @@ pub(crate) fn traffic(
     timeout: Duration,
     answered: &Arc<AtomicU64>,
 ) -> Vec<Traffic> {
+    let none = Habits::default();
+    traffic_of(plan, router, mmes, generators, timeout, answered, &none)
+}
+
+/// As [`traffic`], of MMEs with habits.
+fn traffic_of(
+    plan: &Arc<Plan>,
+    router: SocketAddr,
+    mmes: u32,
+    generators: usize,
+    timeout: Duration,
+    answered: &Arc<AtomicU64>,
+    habits: &Habits,
+) -> Vec<Traffic> {
     let threads = generators.clamp(1, mmes.max(1) as usize);
     (0..threads)
         .map(|thread| {
@@ -167,16 +250,16 @@ pub(crate) fn traffic(
             });
             let peers = peers.collect();
             let requests = Mmes::new(plan.clone(), numbers, answered.clone());
-            Traffic::from(Clients::new(peers, Box::new(requests), timeout))
+            Traffic::from(Clients::with_habits(peers, Box::new(requests), timeout, habits))
         })
         .collect()
 }
 
 /// The share of messages that left by another processor than they came in by, as the router counts them.
 fn crossing(admin: SocketAddr, expected: f64) -> Check {
-    let counted = metrics(admin).and_then(|text| {
-        let handed_over = metric(&text, "signalbox_dsr_handovers_total")?;
-        let messages = metric(&text, "signalbox_dsr_messages_total")?;
+    let counted = Metrics::ask(admin).and_then(|said| {
+        let handed_over = said.get("signalbox_dsr_handovers_total")?;
+        let messages = said.get("signalbox_dsr_messages_total")?;
         (messages > 0.0).then_some((handed_over, messages))
     });
     // Which HSS is asked is drawn for each request, so that the share varies by the root of their number.
@@ -201,26 +284,6 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
         },
         pass: counted.is_some_and(|(handed_over, messages)| enough(handed_over, messages)),
     }
-}
-
-/// What the admin endpoint of a function says of itself.
-fn metrics(admin: SocketAddr) -> Option<String> {
-    let mut stream = TcpStream::connect_timeout(&admin, ASKING).ok()?;
-    stream.set_read_timeout(Some(ASKING)).ok()?;
-    write!(
-        stream,
-        "GET /metrics HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n"
-    )
-    .ok()?;
-    let mut text = Vec::new();
-    stream.take(MOST_METRICS).read_to_end(&mut text).ok()?;
-    Some(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// The value of a metric without labels.
-fn metric(text: &str, name: &str) -> Option<f64> {
-    let mut lines = text.lines();
-    lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 /// Settings of the router, as its own reference page explains them.

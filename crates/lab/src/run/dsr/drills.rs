@@ -1,0 +1,538 @@
+//! What happens to a router and its peers while the load runs, and what has to come of it: HSSs that die, MMEs
+//! that connect anew, more load than the router may take.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::admin::Metrics;
+use crate::callmodel::dsr::{
+    Drill as Wanted, DsrModel, KillPeers, MESSAGES_PER_REQUEST, OverloadDrill, PriorityShare, Reconnect,
+};
+use crate::diameter::{HabitCounts, Habits};
+use crate::load::{FailureKind, OperationRecord};
+use crate::report::Check;
+use crate::run::drill::{Drill, Outcome, Part, PartRecord};
+use crate::run::figure;
+use crate::run::rig::{RigError, write_config};
+
+/// The hard limit of a message processor, as a multiple of its profile (the router's default).
+const HARD_LIMIT: f64 = 2.5;
+/// How long the router may take to follow its configuration.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How far the discarded share of a level may be from the configured one, in percent of all requests.
+const TOLERANCE: f64 = 2.0;
+/// The least goodput beyond the limit, as a share of the highest.
+const GOODPUT: f64 = 0.9;
+/// How long a request may be under way in the router when peers die.
+const ANSWER: Duration = Duration::from_secs(1);
+const LIFETIME: Duration = Duration::from_secs(3);
+
+/// The router that a drill is about.
+pub(super) struct Router {
+    pub(super) admin: SocketAddr,
+    pub(super) process: u32,
+    pub(super) file: PathBuf,
+    /// What the lab made of its configuration, and what the user laid over it.
+    pub(super) made: Value,
+    pub(super) over: Option<PathBuf>,
+    pub(super) workers: u16,
+    /// The MMEs that are connected to it.
+    pub(super) mmes: u32,
+}
+
+/// How many HSSs are to die.
+pub(super) fn victims(model: &DsrModel) -> u16 {
+    match &model.drill {
+        Some(Wanted::KillPeers(kill)) => kill.hss,
+        _ => 0,
+    }
+}
+
+/// What the MMEs do besides asking.
+pub(super) fn habits(model: &DsrModel) -> Habits {
+    Habits {
+        reconnect: match &model.drill {
+            Some(Wanted::Reconnect(reconnect)) => Some(reconnect.every.duration()),
+            _ => None,
+        },
+        watchdog: match &model.drill {
+            Some(Wanted::Overload(overload)) => Some(overload.watchdog.duration()),
+            _ => None,
+        },
+        counts: Arc::default(),
+    }
+}
+
+/// Settings of the router that the drill needs, at so many requests per second.
+pub(super) fn settings(model: &DsrModel, requests: f64, dsr: &mut Value) {
+    match &model.drill {
+        Some(Wanted::KillPeers(kill)) => {
+            dsr["routing"]["transaction"] = json!({
+                // A request may meet one dead HSS after the other before the router knows of them.
+                "attempts": (kill.hss + 1).clamp(2, 16),
+                "answer": format!("{}ms", ANSWER.as_millis()),
+                "lifetime": format!("{}ms", LIFETIME.as_millis()),
+            });
+        }
+        Some(Wanted::Overload(overload)) => {
+            let messages = requests * MESSAGES_PER_REQUEST / f64::from(model.da_mps.max(1));
+            dsr["overload"]["profileMps"] = json!((messages / HARD_LIMIT).round() as u32);
+            dsr["overload"]["hardLimitPercent"] = json!((HARD_LIMIT * 100.0) as u32);
+            dsr["overload"]["sparePriority"] = json!(overload.spare_priority);
+        }
+        Some(Wanted::Reconnect(_)) | None => {}
+    }
+}
+
+/// The drill that the model asks for.
+pub(super) fn make(model: &DsrModel, router: Router, habits: &Habits) -> Option<Drill> {
+    Some(match model.drill.clone()? {
+        Wanted::KillPeers(kill) => kill_peers(kill, router),
+        Wanted::Reconnect(reconnect) => connect_anew(reconnect, router, habits.counts.clone()),
+        Wanted::Overload(overload) => overload_in_parts(model, overload, router, habits.counts.clone()),
+    })
+}
+
+fn check(name: impl Into<String>, expected: impl Into<String>, got: String, pass: bool) -> Check {
+    Check {
+        name: name.into(),
+        expected: expected.into(),
+        got,
+        pass,
+    }
+}
+
+/// A check of what the router says of itself.
+fn told(
+    admin: SocketAddr,
+    name: &str,
+    expected: impl Into<String>,
+    judge: impl FnOnce(&Metrics) -> Option<(String, bool)>,
+) -> Check {
+    let said = Metrics::ask(admin);
+    let (got, pass) = said
+        .as_ref()
+        .and_then(judge)
+        .unwrap_or_else(|| ("the router does not tell".to_owned(), false));
+    check(name, expected, got, pass)
+}
+
+// ---- peers that die ---------------------------------------------------------------------------------------
+
+fn kill_peers(kill: KillPeers, router: Router) -> Drill {
+    let after = kill.after.fraction().clamp(0.05, 0.95);
+    let admin = router.admin;
+    let parts = vec![
+        Part::new("all HSSs live", after, 1.0),
+        Part::new(format!("{} HSSs dead", kill.hss), 1.0 - after, 1.0).beginning(|simulators| {
+            for victim in simulators.iter_mut().skip(1) {
+                victim.kill()?;
+            }
+            Ok(())
+        }),
+    ];
+    Drill {
+        parts,
+        lossy: false,
+        judge: Box::new(move |outcome| judge_killing(outcome, admin, &kill)),
+    }
+}
+
+fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> Vec<Check> {
+    let mut all = OperationRecord::default();
+    for part in outcome.parts {
+        all.merge(&part.record.total());
+    }
+    let (late, lost) = (
+        all.failed[FailureKind::Timeout as usize],
+        all.failed[FailureKind::Connection as usize],
+    );
+    let slowest = Duration::from_micros(all.latency.max());
+    let again = outcome.simulators.first().map_or(0, |stats| stats.retransmitted);
+    vec![
+        check(
+            "nobody hangs",
+            format!(
+                "no request without an answer; none later than the lifetime of {} s",
+                LIFETIME.as_secs()
+            ),
+            format!(
+                "{late} without an answer, {lost} lost, the slowest after {} ms",
+                figure(slowest.as_secs_f64() * 1000.0)
+            ),
+            late == 0 && lost == 0 && slowest <= LIFETIME + Duration::from_millis(100),
+        ),
+        told(
+            admin,
+            "re-sent with the T flag",
+            "the requests that were under way, and no more than the router counts",
+            |said| {
+                let rerouted = said.get("signalbox_dsr_reroutes_total")?;
+                Some((
+                    format!(
+                        "{again} with the T flag at the other HSSs; the router sent {} again",
+                        figure(rerouted)
+                    ),
+                    again > 0 && again as f64 <= rerouted,
+                ))
+            },
+        ),
+        told(
+            admin,
+            "dead peers are known",
+            format!("{} unavailable", kill.hss),
+            |said| {
+                let gone = said.labelled("signalbox_dsr_peers", "state=\"unavailable\"")?;
+                Some((figure(gone), (gone - f64::from(kill.hss)).abs() < 0.5))
+            },
+        ),
+    ]
+}
+
+// ---- clients that come back -------------------------------------------------------------------------------
+
+fn connect_anew(reconnect: Reconnect, router: Router, counts: Arc<HabitCounts>) -> Drill {
+    let every = reconnect.every.duration();
+    Drill {
+        parts: vec![Part::new("MMEs connect anew", 1.0, 1.0)],
+        lossy: false,
+        judge: Box::new(move |outcome| {
+            let length: Duration = outcome.parts.iter().map(|part| part.length).sum();
+            let times = f64::from(router.mmes) * length.as_secs_f64() / every.as_secs_f64();
+            judge_returning(router.admin, &counts, times)
+        }),
+    }
+}
+
+fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<Check> {
+    let (returns, strays, lost) = (counts.reconnects(), counts.strays(), counts.lost());
+    vec![
+        check(
+            "connected anew",
+            format!(
+                "without a good-bye, {} times and more",
+                figure((times * 0.5).max(1.0))
+            ),
+            returns.to_string(),
+            returns as f64 >= (times * 0.5).max(1.0),
+        ),
+        check(
+            "answers on the right connection",
+            "no answer to a request that nobody made",
+            format!("{strays} such answers"),
+            strays == 0,
+        ),
+        check(
+            "connections stand",
+            "none lost but those that were replaced",
+            format!("{lost} lost"),
+            lost == 0,
+        ),
+        told(
+            admin,
+            "answers follow their client",
+            "some were delivered on the new connection; none was lost",
+            |said| {
+                let followed = said.get("signalbox_dsr_followed_answers_total")?;
+                let lost = said.get("signalbox_dsr_lost_answers_total")?;
+                let withheld = said.get("signalbox_dsr_withheld_answers_total")?;
+                Some((
+                    format!(
+                        "{} delivered there, {} lost, {} withheld",
+                        figure(followed),
+                        figure(lost),
+                        figure(withheld)
+                    ),
+                    followed > 0.0 && lost + withheld < 0.5,
+                ))
+            },
+        ),
+    ]
+}
+
+// ---- too much load ----------------------------------------------------------------------------------------
+
+/// Has the router take this for its load (none: what it measures) and waits until it is at this level.
+fn assume(router: &Router, load: Option<f64>, level: usize) -> Result<(), RigError> {
+    let mut made = router.made.clone();
+    if let Some(load) = load {
+        made["dsr"]["overload"]["assumedLoad"] = json!(format!("{load}%"));
+    }
+    write_config(&router.file, made, router.over.as_deref())?;
+    let process = i32::try_from(router.process)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    let told = process.map(|id| rustix::process::kill_process(id, rustix::process::Signal::HUP));
+    if !matches!(told, Some(Ok(()))) {
+        return Err(RigError::Settings(
+            "the router cannot be told to read its settings again".to_owned(),
+        ));
+    }
+    let end = Instant::now() + PATIENCE;
+    let there = |levels: &[f64]| {
+        levels.len() == usize::from(router.workers.max(1))
+            && levels.iter().all(|now| (now - level as f64).abs() < 0.5)
+    };
+    loop {
+        let levels = Metrics::ask(router.admin).map(|said| said.all("signalbox_dsr_congestion_level"));
+        // Without an assumed load the measured one decides.
+        if load.is_none() || levels.as_deref().is_some_and(there) {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            return Err(RigError::Settings(format!(
+                "the router is at {levels:?} instead of congestion level {level}"
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn overload_in_parts(
+    model: &DsrModel,
+    overload: OverloadDrill,
+    router: Router,
+    counts: Arc<HabitCounts>,
+) -> Drill {
+    let router = Arc::new(router);
+    let names = ["DOC", "CL1", "CL2", "CL3"];
+    let mut parts = vec![Part::new("no congestion", 1.0, overload.calm)];
+    for (index, load) in overload.loads.iter().enumerate() {
+        let (router, load) = (router.clone(), load.percent());
+        let name = names.get(index).copied().unwrap_or("a level");
+        let part = Part::new(name, 1.0, overload.calm);
+        parts.push(part.beginning(move |_| assume(&router, Some(load), index + 1)));
+    }
+    let levels = parts.len();
+    for (index, factor) in overload.ramp.iter().enumerate() {
+        let part = Part::new(format!("{factor} × the limit"), 1.0, *factor);
+        let router = router.clone();
+        parts.push(match index {
+            0 => part.beginning(move |_| assume(&router, None, 0)),
+            _ => part,
+        });
+    }
+    let (priorities, discards) = (model.priorities.clone(), model.discards.clone());
+    Drill {
+        parts,
+        lossy: true,
+        judge: Box::new(move |outcome| {
+            let discards = std::iter::once(0.0).chain(discards.iter().map(|share| share.fraction()));
+            let mut checks: Vec<Check> = outcome
+                .parts
+                .iter()
+                .zip(discards)
+                .map(|(part, share)| level(part, share, &priorities, overload.spare_priority))
+                .collect();
+            let ramp = outcome.parts.get(levels..).unwrap_or_default();
+            checks.push(goodput(ramp));
+            checks.push(spared(outcome.parts, &priorities, overload.spare_priority));
+            checks.push(watched(&counts, overload.watchdog_within.duration()));
+            let servers: u64 = outcome
+                .simulators
+                .iter()
+                .map(|one| one.accepted - one.connections)
+                .sum();
+            checks.push(check(
+                "connections stand",
+                "none lost, to MMEs nor to HSSs",
+                format!("{} lost to MMEs, {servers} to HSSs", counts.lost()),
+                counts.lost() + servers == 0,
+            ));
+            checks
+        }),
+    }
+}
+
+/// The share of a part's requests of each priority that was refused.
+fn refused(part: &PartRecord) -> Vec<f64> {
+    let each = part.record.operations.iter();
+    each.map(|one| one.failed[FailureKind::Status as usize] as f64 / (one.offered as f64).max(1.0))
+        .collect()
+}
+
+/// What `share` of all requests is of each priority, taken from the least important first.
+fn taken(share: f64, priorities: &[PriorityShare], spare: u8) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..priorities.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(priorities[*at].priority));
+    let mut left = share;
+    let mut taken = vec![0.0; priorities.len()];
+    for at in order {
+        let own = priorities[at].share.fraction();
+        if priorities[at].priority <= spare || own <= 0.0 {
+            continue;
+        }
+        let here = left.min(own);
+        taken[at] = here / own;
+        left -= here;
+    }
+    taken
+}
+
+/// Whether a level discards what it should, of whom it should.
+fn level(part: &PartRecord, share: f64, priorities: &[PriorityShare], spare: u8) -> Check {
+    let total = part.record.total();
+    let offered = (total.offered as f64).max(1.0);
+    let expected = taken(share, priorities, spare);
+    let all: f64 = expected
+        .iter()
+        .zip(priorities)
+        .map(|(of, priority)| of * priority.share.fraction())
+        .sum();
+    let got = refused(part);
+    let share_got = total.failed[FailureKind::Status as usize] as f64 / offered;
+    let others = total.failures() - total.failed[FailureKind::Status as usize];
+    let words = |shares: &[f64]| {
+        let each = shares.iter().zip(priorities);
+        let each = each.map(|(share, one)| format!("{:.1}% of priority {}", share * 100.0, one.priority));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    // The shares of priorities in what was sent vary by chance, most where few were sent.
+    let chance = |count: f64| TOLERANCE / 100.0 + 3.0 / count.max(1.0).sqrt();
+    let near = got
+        .iter()
+        .zip(&expected)
+        .zip(priorities)
+        .all(|((got, expected), priority)| {
+            let own = priority.share.fraction();
+            (got - expected).abs() <= (chance(offered) / own.max(0.01)).max(chance(offered * own))
+        });
+    check(
+        format!("{} discards", part.name),
+        format!("{:.0}% of all requests: {}", all * 100.0, words(&expected)),
+        format!("{:.1}%: {}", share_got * 100.0, words(&got)),
+        near && (share_got - all).abs() <= chance(offered) && others == 0,
+    )
+}
+
+/// Whether as much is done beyond the limit as at best.
+fn goodput(ramp: &[PartRecord]) -> Check {
+    let rates: Vec<f64> = ramp
+        .iter()
+        .map(|part| part.record.total().succeeded as f64 / part.length.as_secs_f64().max(1e-3))
+        .collect();
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let least = ramp
+        .iter()
+        .zip(&rates)
+        .filter(|(part, _)| part.factor >= 1.0)
+        .map(|(_, rate)| *rate)
+        .fold(f64::INFINITY, f64::min);
+    let words: Vec<String> = ramp
+        .iter()
+        .zip(&rates)
+        .map(|(part, rate)| format!("{} at {}", figure(*rate), part.name))
+        .collect();
+    check(
+        "goodput",
+        format!(
+            "at least {:.0}% of the highest, at every rate from the limit on",
+            GOODPUT * 100.0
+        ),
+        format!(
+            "{:.1}% ({} requests/s)",
+            100.0 * least / most.max(1e-9),
+            words.join(", ")
+        ),
+        most > 0.0 && least >= most * GOODPUT,
+    )
+}
+
+/// Whether the most important are never refused.
+fn spared(parts: &[PartRecord], priorities: &[PriorityShare], spare: u8) -> Check {
+    let mut gone = 0;
+    for part in parts {
+        for (record, priority) in part.record.operations.iter().zip(priorities) {
+            if priority.priority <= spare {
+                gone += record.failures();
+            }
+        }
+    }
+    check(
+        "the most important pass",
+        format!("no request of priority 0 to {spare} refused, at any level"),
+        format!("{gone} refused"),
+        gone == 0,
+    )
+}
+
+/// Whether watchdogs were answered in time.
+fn watched(counts: &HabitCounts, within: Duration) -> Check {
+    let (asked, answered) = counts.watchdogs();
+    let slowest = counts.slowest_watchdog();
+    check(
+        "watchdogs never starve",
+        format!("every DWR is answered within {} ms", within.as_millis()),
+        format!(
+            "{answered} of {asked} answered, the slowest after {} ms",
+            figure(slowest.as_secs_f64() * 1000.0)
+        ),
+        // Those that were sent last are under way.
+        answered > 0 && answered * 100 >= asked * 99 && slowest <= within,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Record;
+    use settings::Percent;
+
+    fn mix() -> Vec<PriorityShare> {
+        [(0, 10.0), (5, 30.0), (10, 60.0)]
+            .map(|(priority, share)| PriorityShare {
+                priority,
+                share: Percent::new(share),
+            })
+            .to_vec()
+    }
+
+    fn part(factor: f64, offered: [u64; 3], refused: [u64; 3]) -> PartRecord {
+        let mut record = Record::new(3);
+        for (at, one) in record.operations.iter_mut().enumerate() {
+            one.offered = offered[at];
+            one.failed[FailureKind::Status as usize] = refused[at];
+            one.succeeded = offered[at] - refused[at];
+        }
+        PartRecord {
+            name: "CL2".to_owned(),
+            factor,
+            length: Duration::from_secs(1),
+            record,
+        }
+    }
+
+    #[test]
+    fn discards_come_from_the_least_important() {
+        assert_eq!(taken(0.5, &mix(), 1), [0.0, 0.0, 0.5 / 0.6]);
+        let most = taken(0.95, &mix(), 1);
+        assert!(most[0] == 0.0 && most[1] == 1.0 && most[2] == 1.0, "{most:?}");
+        let good = part(1.0, [1000, 3000, 6000], [0, 0, 5000]);
+        assert!(level(&good, 0.5, &mix(), 1).pass);
+        // As many, but of the wrong ones; and too few.
+        for wrong in [[1000, 3000, 1000], [0, 0, 4000]] {
+            let check = level(&part(1.0, [1000, 3000, 6000], wrong), 0.5, &mix(), 1);
+            assert!(!check.pass, "{check:?}");
+        }
+    }
+
+    #[test]
+    fn goodput_and_the_spared_are_seen() {
+        let held = [
+            part(1.0, [100, 300, 600], [0; 3]),
+            part(3.0, [300, 900, 1800], [0, 260, 1800]),
+        ];
+        assert!(goodput(&held).pass, "{:?}", goodput(&held));
+        let fell = [
+            part(1.0, [100, 300, 600], [0; 3]),
+            part(3.0, [300, 900, 1800], [0, 900, 1000]),
+        ];
+        assert!(!goodput(&[held[0].clone(), part(3.0, [300, 900, 1800], [0, 500, 1800])]).pass);
+        assert!(spared(&fell, &mix(), 1).pass);
+        assert!(!spared(&[part(1.0, [10, 10, 10], [1, 0, 0])], &mix(), 1).pass);
+    }
+}
