@@ -55,6 +55,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         arrivals: Arrivals::Poisson,
         seed: 1,
         cpus: Vec::new(),
+        tick: lab::load::TICK,
+        tls: None,
     };
     let generator = Generator::start(&plan, vec![clients])?;
     std::thread::sleep(Duration::from_millis(300));

@@ -44,6 +44,7 @@ fn main() -> std::io::Result<()> {
         producer: ProducerSettings {
             status: 200,
             body_bytes: bytes as u32,
+            ..ProducerSettings::default()
         },
         ..Settings::default()
     };
@@ -63,6 +64,8 @@ fn main() -> std::io::Result<()> {
         arrivals: Arrivals::Poisson,
         seed: 1,
         cpus: Vec::new(),
+        tick: lab::load::TICK,
+        tls: None,
     };
     let generator = Generator::start(&plan, vec![Box::new(Gets) as Box<dyn Workload>])?;
     std::thread::sleep(Duration::from_millis(300));

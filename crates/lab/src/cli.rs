@@ -88,6 +88,9 @@ struct RunArgs {
     /// Settings of the function, laid over those that the lab makes
     #[arg(long, value_name = "FILE")]
     function_config: Option<PathBuf>,
+    /// Whether consumers and producers speak TLS (scp/…), instead of what the model says
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    tls: Option<bool>,
     /// The program that runs the function, instead of this one
     #[arg(long, value_name = "PROGRAM", hide = true)]
     program: Option<PathBuf>,
@@ -202,7 +205,11 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
         say(&json_text(&rows)?)?;
     } else {
         for Found { name, model } in &found {
-            let guide = model.guide.cpu_us_per_transaction().map_or(String::new(), |us| {
+            let each = model
+                .guide
+                .as_ref()
+                .and_then(callmodel::Guide::cpu_us_per_transaction);
+            let guide = each.map_or(String::new(), |us| {
                 format!(
                     "   guide: {} ms of processor time per transaction",
                     figure(us / 1000.0)
@@ -310,28 +317,30 @@ fn describe(Found { name, model }: &Found) -> String {
             dsr.destination.name()
         );
     }
-    let _ = writeln!(
-        out,
-        "\nThe guide's processor time, without {}:",
-        guide.cpu_excludes.as_deref().unwrap_or("nothing")
-    );
-    for row in &guide.cpu {
+    if let Some(guide) = guide {
         let _ = writeln!(
             out,
-            "  {:<18} {:<40} {:>8.3} cores",
-            row.service,
-            row.arithmetic(),
-            row.cores_used()
+            "\nThe guide's processor time, without {}:",
+            guide.cpu_excludes.as_deref().unwrap_or("nothing")
         );
-    }
-    if let Some(us) = guide.cpu_us_per_transaction() {
-        let _ = writeln!(
-            out,
-            "  {:.3} cores / {} TPS = {} µs per ingress transaction",
-            guide.cores_used(),
-            figure(guide.ingress_tps),
-            figure(us)
-        );
+        for row in &guide.cpu {
+            let _ = writeln!(
+                out,
+                "  {:<18} {:<40} {:>8.3} cores",
+                row.service,
+                row.arithmetic(),
+                row.cores_used()
+            );
+        }
+        if let Some(us) = guide.cpu_us_per_transaction() {
+            let _ = writeln!(
+                out,
+                "  {:.3} cores / {} TPS = {} µs per ingress transaction",
+                guide.cores_used(),
+                figure(guide.ingress_tps),
+                figure(us)
+            );
+        }
     }
     if !model.choices.is_empty() {
         let _ = writeln!(out, "\nWhere the guide contradicts itself or is silent:");
@@ -361,6 +370,7 @@ fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
         program: args.program,
         target: args.target,
         function_config: args.function_config,
+        tls: args.tls,
     };
     let mut progress = Progress::default();
     let made = run::run(&found, &options, &mut progress);
@@ -481,23 +491,28 @@ fn summary(report: &Report, out: &Path) -> String {
         report.success_ratio * 100.0,
         figure(report.duration_s)
     );
-    if let (Some(ours), Some(guide)) = (report.functions.first(), report.guide.functions.first()) {
+    let beside = |guide: Option<String>| guide.map_or(String::new(), |guide| format!("; the guide: {guide}"));
+    if let Some(ours) = report.functions.first() {
+        let guide = report.guide.functions.first();
         let _ = writeln!(
             text,
-            "  processor   {} µs per ingress transaction ({} cores); the guide: {} µs",
+            "  processor   {} µs per ingress transaction ({} cores){}",
             figure(ours.cpu_us_per_transaction),
             figure(ours.cpu_cores_avg),
-            figure(guide.cpu_us_per_transaction)
+            beside(guide.map(|guide| format!("{} µs", figure(guide.cpu_us_per_transaction))))
         );
     }
     if let Some(messages) = &report.messages {
         let _ = writeln!(
             text,
-            "  messages    {} MPS, {} µs each; the guide: {} MPS, {} µs each",
+            "  messages    {} MPS, {} µs each{}",
             figure(messages.mps),
             figure(messages.cpu_us_per_message),
-            figure(messages.guide_mps),
-            figure(messages.guide_cpu_us_per_message)
+            beside((messages.guide_mps > 0.0).then(|| format!(
+                "{} MPS, {} µs each",
+                figure(messages.guide_mps),
+                figure(messages.guide_cpu_us_per_message)
+            )))
         );
     }
     for check in &report.checks {

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crate::callmodel::dsr::DsrModel;
-use crate::load::{Generator, Plan};
+use crate::load::{Generator, Plan, TICK};
 use crate::run::{Options, Place, Progress, Rate, RigError, RunError, dsr as rig, figure, free_address};
 use crate::workload::dsr;
 
@@ -72,6 +72,7 @@ pub fn dsr(options: &BenchOptions, progress: &mut Progress) -> Result<Comparison
         program: options.program.clone(),
         target: None,
         function_config: None,
+        tls: None,
     })?;
     let model = DsrModel {
         message_bytes: options.message_bytes,
@@ -101,6 +102,8 @@ pub fn dsr(options: &BenchOptions, progress: &mut Progress) -> Result<Comparison
                 arrivals: crate::callmodel::Arrivals::Poisson,
                 seed: SEED,
                 cpus: place.lab_cpus.clone(),
+                tick: TICK,
+                tls: None,
             },
             traffic,
         )

@@ -36,8 +36,9 @@ pub struct CallModel {
     pub load: Load,
     /// When a run has passed, and where the knee is.
     pub bounds: Bounds,
-    /// What the guide measured for this traffic.
-    pub guide: Guide,
+    /// What the guide measured for this traffic, if it is of a guide.
+    #[serde(default)]
+    pub guide: Option<Guide>,
     /// The traffic of an NRF. Each model has the section of exactly one function.
     #[serde(default)]
     pub nrf: Option<nrf::NrfModel>,
@@ -176,6 +177,13 @@ impl CallModel {
         }
     }
 
+    /// Whether the rate is searched for, unless one is given: what is offered is a multiple of what is carried.
+    #[must_use]
+    pub fn searches(&self) -> bool {
+        let drill = self.scp.as_ref().and_then(|scp| scp.drill);
+        drill == Some(scp::Drill::Overload)
+    }
+
     /// Ingress transactions per second at the model's full rate.
     #[must_use]
     pub fn ingress_tps(&self) -> f64 {
@@ -224,6 +232,8 @@ impl Validate for CallModel {
         if let Some(scp) = &self.scp {
             faults.within("scp", scp);
         }
-        faults.within("guide", &self.guide);
+        if let Some(guide) = &self.guide {
+            faults.within("guide", guide);
+        }
     }
 }

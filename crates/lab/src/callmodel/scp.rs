@@ -1,5 +1,7 @@
 //! The traffic of a service communication proxy (TS 29.500 §6.10).
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
@@ -37,6 +39,18 @@ pub struct ScpModel {
     /// How long the NRF's answers to discoveries are valid.
     #[serde(default)]
     pub validity: Period,
+    /// The same for types of producers for which it is another.
+    #[serde(default)]
+    pub validity_by_type: BTreeMap<String, Period>,
+    /// Profiles in an answer of the NRF at most; absent: as many as it likes.
+    #[serde(default)]
+    pub discovery_profiles: Option<u32>,
+    /// Who is asked first for a delegated discovery.
+    #[serde(default)]
+    pub discovery_order: DiscoveryOrder,
+    /// Whether the SCP fetches access tokens for delegated requests.
+    #[serde(default)]
+    pub tokens: bool,
     /// Whether each delegated discovery is asked of the NRF (`enforceReqSpecificSvcDiscovery`).
     #[serde(default)]
     pub discover_each: bool,
@@ -49,12 +63,135 @@ pub struct ScpModel {
     /// Mediation rules, in groups that are dealt to the services.
     #[serde(default)]
     pub mediation_rules: u32,
+    /// Share of the rules that change the JSON body; the others change headers.
+    #[serde(default = "default_json")]
+    pub mediation_json: Percent,
     /// Groups of mediation rules.
     #[serde(default)]
     pub mediation_groups: u32,
-    /// Whether consumers and producers have rates (far above what is sent).
+    /// Rates of consumers and producers, far above what is sent.
     #[serde(default)]
-    pub rate_limits: bool,
+    pub rate_limits: Option<RateLimits>,
+    /// Consumers of each type, told apart by `User-Agent`.
+    #[serde(default = "default_consumers")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub consumers: u32,
+    /// Profiles of each type; they add up to `profiles`. Without any, `profiles` are shared out evenly among the
+    /// types of `interfaces`.
+    #[serde(default)]
+    pub nf_counts: BTreeMap<String, u32>,
+    /// Load that producers tell of (`3gpp-Sbi-Lci`).
+    #[serde(default)]
+    pub lci: Option<Lci>,
+    /// Overload that producers tell of (`3gpp-Sbi-Oci`).
+    #[serde(default)]
+    pub oci: Option<Oci>,
+    /// Changes of the network that the NRF tells the SCP of.
+    #[serde(default)]
+    pub notifications: Option<Notifications>,
+    /// Whether consumers and producers speak TLS.
+    #[serde(default)]
+    pub tls: bool,
+    /// Share of the requests that are idempotent (PUT); the others are POST.
+    #[serde(default)]
+    pub idempotent: Percent,
+    /// How many of the requests carry which `3gpp-Sbi-Message-Priority`; none: no request carries one.
+    #[serde(default)]
+    pub priorities: Vec<PriorityShare>,
+    /// API names whose requests the SCP may repeat whatever became of the first attempt.
+    #[serde(default)]
+    pub repeatable: Vec<String>,
+    /// What is done to the network while the load runs.
+    #[serde(default)]
+    pub drill: Option<Drill>,
+}
+
+/// Rates of consumers and producers, far above what is sent: what they cost is looking them up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RateLimits {
+    /// Consumers with a rate of their own.
+    pub ingress_keys: u32,
+    /// Producers with a rate of their own.
+    pub egress_keys: u32,
+    /// Whether those of producers are those of all SCPs together.
+    #[serde(default)]
+    pub global: bool,
+}
+
+/// Load that producers tell of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Lci {
+    /// How often each producer has something new to tell.
+    pub every: Period,
+    /// By how much it has then changed at least, in percent points.
+    #[schemars(range(min = 1, max = 50))]
+    pub change: u8,
+}
+
+/// Overload that producers tell of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Oci {
+    /// How often each of them has something new to tell.
+    pub every: Period,
+    /// Producers that tell.
+    #[schemars(range(min = 1))]
+    pub instances: u32,
+    /// The reduction that they ask for every other time, in percent; none the other times.
+    #[serde(default = "default_reduction")]
+    #[schemars(range(min = 1, max = 100))]
+    pub reduction: u8,
+}
+
+/// Changes of the network, in the guide's mix: priority or capacity 70, suspended 10, deregistered 5, API version 3,
+/// endpoint 2, SUPI range 2, other 8 of a hundred.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Notifications {
+    /// Changes per second.
+    pub per_second: f64,
+    /// Changes per second in bursts of one second, spread over the measured part.
+    #[serde(default)]
+    pub bursts: Vec<f64>,
+}
+
+/// Who is asked first for a delegated discovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DiscoveryOrder {
+    /// Only the NRF.
+    #[default]
+    Nrf,
+    /// The NRF; what the SCP has learned when no NRF answers.
+    NrfThenScp,
+    /// What the SCP has learned; the NRF when that has nobody.
+    ScpThenNrf,
+}
+
+/// Requests of one priority.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PriorityShare {
+    /// `3gpp-Sbi-Message-Priority`, 0 (most important) to 31.
+    #[schemars(range(max = 31))]
+    pub priority: u8,
+    /// How many of the requests, relative to the other priorities.
+    #[schemars(range(min = 0))]
+    pub weight: f64,
+}
+
+/// What is done to the network while the load runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Drill {
+    /// One producer of the set is killed at a quarter of the time and comes back at half of it.
+    KillProducer,
+    /// The NRF is killed at a quarter of the time and comes back at three quarters of it.
+    StopNrf,
+    /// Three times the rate is offered.
+    Overload,
 }
 
 /// One interface.
@@ -77,8 +214,88 @@ pub struct Interface {
 fn default_set() -> u32 {
     3
 }
+fn default_consumers() -> u32 {
+    1
+}
+fn default_reduction() -> u8 {
+    10
+}
+fn default_json() -> Percent {
+    Percent::new(30.0)
+}
+
+/// What producers of a type offer beside what is asked of them (tables 3-3 and 4-3 of the guide).
+fn supported(nf_type: &str) -> &'static [&'static str] {
+    match nf_type {
+        "AMF" => &["namf-comm", "namf-loc"],
+        "AUSF" => &["nausf-auth", "nausf-sorprotection", "nausf-upuprotection"],
+        "BSF" => &["nbsf-management"],
+        "CHF" => &["nchf-spendinglimitcontrol", "nchf-convergedcharging"],
+        "NSSF" => &["nnssf-nssaiavailability", "nnssf-nsselection"],
+        "PCF" => &[
+            "npcf-am-policy-control",
+            "npcf-smpolicycontrol",
+            "npcf-policyauthorization",
+            "npcf-bdtpolicycontrol",
+            "npcf-ue-policy-control",
+        ],
+        "SMF" => &["nsmf-pdusession", "nsmf-event-exposure"],
+        "UDM" => &["nudm-ueau", "nudm-uecm", "nudm-sdm", "nudm-ee", "nudm-pp"],
+        "UDR" => &["nudr-dr", "nudr-group-id-map"],
+        _ => &[],
+    }
+}
+
+/// Profiles of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfType {
+    /// The type.
+    pub nf_type: String,
+    /// What each offers; what is asked for first.
+    pub services: Vec<String>,
+    /// How many.
+    pub count: u32,
+}
 
 impl ScpModel {
+    /// The profiles at the NRF by type: those of producers in the order in which they come first, then the others.
+    #[must_use]
+    pub fn population(&self) -> Vec<OfType> {
+        let asked = self.producers();
+        let of = |nf_type: &str, asked: &[&str], count| {
+            let mut services: Vec<String> = asked.iter().map(|one| (*one).to_owned()).collect();
+            for service in supported(nf_type) {
+                if self.drill.is_none() && !asked.contains(service) {
+                    services.push((*service).to_owned());
+                }
+            }
+            OfType {
+                nf_type: nf_type.to_owned(),
+                services,
+                count,
+            }
+        };
+        let types = u32::try_from(asked.len()).unwrap_or(1).max(1);
+        let even = |at: usize| self.profiles / types + u32::from((at as u32) < self.profiles % types);
+        let mut all: Vec<OfType> = asked
+            .iter()
+            .enumerate()
+            .map(|(at, (nf_type, services))| {
+                let count = match self.nf_counts.is_empty() {
+                    true => even(at),
+                    false => self.nf_counts.get(*nf_type).copied().unwrap_or(0),
+                };
+                of(nf_type, services, count)
+            })
+            .collect();
+        for (nf_type, count) in &self.nf_counts {
+            if !asked.iter().any(|(known, _)| known == nf_type) {
+                all.push(of(nf_type, &[], *count));
+            }
+        }
+        all
+    }
+
     /// Requests per second at the full rate.
     #[must_use]
     pub fn requests(&self) -> f64 {
@@ -122,6 +339,50 @@ impl Validate for ScpModel {
             faults
                 .at("mediationRules")
                 .say("is 0 although requests are mediated", "at least 1");
+        }
+        let priorities: f64 = self.priorities.iter().map(|one| one.weight).sum();
+        let weighed = priorities.is_finite() && priorities > 0.0;
+        if !self.priorities.is_empty() && !weighed {
+            faults
+                .at("priorities")
+                .say("have no weight", "at least one with a weight above 0");
+        }
+        if let Some(one) = self.priorities.iter().find(|one| one.priority > 31) {
+            faults
+                .at("priorities")
+                .say(format!("{} is no priority", one.priority), "0 to 31");
+        }
+        if self.drill == Some(Drill::Overload) && self.priorities.is_empty() {
+            faults
+                .at("priorities")
+                .say("are missing", "at least two, for what is discarded first");
+        }
+        let counted: u32 = self.nf_counts.values().sum();
+        if !self.nf_counts.is_empty() && counted != self.profiles {
+            faults.at("nfCounts").say(
+                format!("add up to {counted}"),
+                format!("as many as `profiles`: {}", self.profiles),
+            );
+        }
+        if let Some(few) = self
+            .population()
+            .iter()
+            .find(|one| !one.services.is_empty() && one.count < 2)
+            && !self.nf_counts.is_empty()
+        {
+            faults.at("nfCounts").say(
+                format!("has too few of {}", few.nf_type),
+                "at least two of each type of producer",
+            );
+        }
+        if let Some(changes) = &self.notifications
+            && !std::iter::once(&changes.per_second)
+                .chain(&changes.bursts)
+                .all(|rate| rate.is_finite() && (0.0..=10_000.0).contains(rate))
+        {
+            faults
+                .at("notifications")
+                .say("are no rates", "changes per second, 0 to 10000");
         }
         if (self.profiles as usize) < 2 * self.producers().len() {
             faults

@@ -5,6 +5,8 @@
 
 mod poller;
 mod socket;
+mod tls;
 
 pub use poller::{Poller, Readiness};
 pub use socket::{Received, Socket};
+pub use tls::{ClientTls, ServerTls, TlsFiles};

@@ -1,4 +1,5 @@
-//! A non-blocking stream socket: reads in large gulps, writes what a connection machine has put out.
+//! A non-blocking stream socket, with TLS or without: reads in large gulps, writes what a connection machine has put
+//! out.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, Protocol, Type};
 
-use super::Poller;
+use super::tls::Session;
+use super::{ClientTls, Poller, ServerTls};
 
 /// Kernel buffer asked for in each direction, so that a burst of answers does not stop the sender.
 const KERNEL_BUFFER: usize = 1 << 20;
@@ -26,11 +28,12 @@ pub enum Received {
 #[derive(Debug)]
 pub struct Socket {
     stream: TcpStream,
+    tls: Option<Box<Session>>,
     written: usize,
     waits_for_room: bool,
-    /// Bytes read so far.
+    /// Bytes read so far, after decryption.
     pub bytes_in: u64,
-    /// Bytes written so far.
+    /// Bytes written so far, before encryption.
     pub bytes_out: u64,
 }
 
@@ -63,6 +66,7 @@ impl Socket {
         let _ = options.set_send_buffer_size(KERNEL_BUFFER);
         Ok(Self {
             stream,
+            tls: None,
             written: 0,
             waits_for_room: false,
             bytes_in: 0,
@@ -70,8 +74,29 @@ impl Socket {
         })
     }
 
-    /// Reads what is there into `buffer`.
+    /// Speaks TLS as a client, who knows the peer by its address.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used.
+    pub fn secure(mut self, config: &ClientTls, peer: SocketAddr) -> io::Result<Self> {
+        self.tls = Some(Box::new(Session::client(config, peer.ip())?));
+        Ok(self)
+    }
+
+    /// Speaks TLS as a server.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used.
+    pub fn secured(mut self, config: &ServerTls) -> io::Result<Self> {
+        self.tls = Some(Box::new(Session::server(config)?));
+        Ok(self)
+    }
+
+    /// Reads what is there into `buffer`. With TLS, half of the buffer is used.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        if self.tls.is_some() {
+            return self.receive_records(buffer);
+        }
         loop {
             match (&self.stream).read(buffer) {
                 Ok(0) => return Received::Closed,
@@ -86,21 +111,59 @@ impl Socket {
         }
     }
 
+    fn receive_records(&mut self, buffer: &mut [u8]) -> Received {
+        let Some(tls) = &mut self.tls else {
+            return Received::Closed;
+        };
+        loop {
+            let read = tls.receive(&mut &self.stream, buffer);
+            // A handshake answers by itself; what has no room leaves with the next flush.
+            match tls.flush(&mut &self.stream) {
+                Err(error) if !is_for_later(&error) => return Received::Closed,
+                _ => {}
+            }
+            return match read {
+                Ok(None) => Received::Closed,
+                // Records of the handshake say nothing.
+                Ok(Some(0)) => continue,
+                Ok(Some(count)) => {
+                    self.bytes_in += count as u64;
+                    Received::Bytes(count)
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => Received::Closed,
+            };
+        }
+    }
+
     /// Writes what is in `out`, as far as there is room, and removes it. Asks the poller to tell when there
     /// is room again.
     ///
     /// # Errors
     /// When the connection has failed.
     pub fn flush(&mut self, out: &mut Vec<u8>, poller: &Poller, token: u64) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            tls.say(out)?;
+            self.bytes_out += out.len() as u64;
+            out.clear();
+            let blocked = loop {
+                match tls.flush(&mut &self.stream) {
+                    Ok(()) => break false,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) if is_for_later(&error) => break true,
+                    Err(error) => return Err(error),
+                }
+            };
+            return self.watch_room(blocked, poller, token);
+        }
         while self.written < out.len() {
             match (&self.stream).write(&out[self.written..]) {
                 Ok(count) => {
                     self.written += count;
                     self.bytes_out += count as u64;
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {
-                    break;
-                }
+                Err(error) if is_for_later(&error) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -110,6 +173,11 @@ impl Socket {
             out.clear();
             self.written = 0;
         }
+        self.watch_room(blocked, poller, token)
+    }
+
+    /// Asks the poller to tell when there is room, or no longer.
+    fn watch_room(&mut self, blocked: bool, poller: &Poller, token: u64) -> io::Result<()> {
         if blocked != self.waits_for_room {
             self.waits_for_room = blocked;
             poller.watch_writes(&self.stream, token, blocked)?;
@@ -127,6 +195,11 @@ impl Socket {
     pub fn abort_on_drop(&self) {
         let _ = socket2::SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO));
     }
+}
+
+/// Whether a write may succeed later: there is no room, or no connection yet.
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
 }
 
 impl AsFd for Socket {

@@ -145,6 +145,7 @@ pub struct Connection {
     next_stream: u32,
     ready: bool,
     closing: bool,
+    scheme: &'static str,
     /// Bytes to be written to the socket; the caller removes what it wrote.
     pub out: Vec<u8>,
 }
@@ -195,8 +196,16 @@ impl Connection {
             next_stream: 1,
             ready: false,
             closing: false,
+            scheme: "http",
             out,
         }
+    }
+
+    /// Requests are for `https` URIs.
+    #[must_use]
+    pub fn secure(mut self) -> Self {
+        self.scheme = "https";
+        self
     }
 
     /// How many requests may be without a complete answer (client side); 0 when none may be sent.
@@ -228,7 +237,7 @@ impl Connection {
         self.next_stream += 2;
         let start = self.begin_headers(stream, body.is_empty());
         self.encoder.stable(&mut self.out, ":method", head.method);
-        self.encoder.stable(&mut self.out, ":scheme", "http");
+        self.encoder.stable(&mut self.out, ":scheme", self.scheme);
         self.encoder.stable(&mut self.out, ":authority", head.authority);
         self.encoder.literal(&mut self.out, ":path", head.path);
         for (name, value) in head.stable {

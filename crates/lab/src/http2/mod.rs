@@ -6,7 +6,7 @@
 //! header fields that repeat as one byte, hands body bytes over where they lie, and leaves the collecting of
 //! bodies to the caller, who mostly needs none.
 //!
-//! It deliberately lacks: TLS, HTTP/1 upgrade, server push, priorities, trailers (read and ignored).
+//! It deliberately lacks: HTTP/1 upgrade, server push, priorities, trailers (read and ignored).
 
 mod connection;
 mod frame;

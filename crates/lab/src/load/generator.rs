@@ -15,11 +15,9 @@ use super::carrier::{Carrier, Traffic, share};
 use super::ledger::Ledger;
 use super::{Record, Schedule};
 use crate::callmodel::Arrivals;
-use crate::engine::{Poller, Readiness};
+use crate::engine::{ClientTls, Poller, Readiness};
 use crate::measure;
 
-/// Grid of arrivals.
-const TICK: Duration = Duration::from_millis(1);
 /// How often a thread tells what came of its requests.
 const REPORT: Duration = Duration::from_secs(1);
 
@@ -42,7 +40,14 @@ pub struct Plan {
     pub seed: u64,
     /// Cores that the threads may use; empty for any.
     pub cpus: Vec<usize>,
+    /// Grid of arrivals: those of one tick leave in one write per connection.
+    pub tick: Duration,
+    /// TLS of HTTP connections; none: cleartext.
+    pub tls: Option<ClientTls>,
 }
+
+/// The usual grid of arrivals.
+pub const TICK: Duration = Duration::from_millis(1);
 
 /// What a thread tells each second.
 #[derive(Debug)]
@@ -116,9 +121,9 @@ impl Generator {
                     let ledger = Ledger::new(traffic.operations(), share(plan.max_in_flight, index, count));
                     Thread {
                         index,
-                        poller: Poller::new(TICK)?,
+                        poller: Poller::new(plan.tick)?,
                         carrier: traffic.carrier(&plan, nth, peers),
-                        schedule: Schedule::new(TICK, plan.arrivals, 0.0, Duration::ZERO),
+                        schedule: Schedule::new(plan.tick, plan.arrivals, 0.0, Duration::ZERO),
                         random: SmallRng::seed_from_u64(plan.seed.wrapping_add(index as u64)),
                         ledger,
                         part,

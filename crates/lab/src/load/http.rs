@@ -37,7 +37,10 @@ pub(super) struct HttpClients {
 impl HttpClients {
     pub(super) fn new(plan: &Plan, index: usize, count: usize, workload: Box<dyn Workload>) -> Self {
         let links = (0..share(plan.connections, index, count))
-            .map(|at| Link::new(plan.targets[(at * count + index) % plan.targets.len()], at as u64))
+            .map(|at| {
+                let target = plan.targets[(at * count + index) % plan.targets.len()];
+                Link::new(target, plan.tls.clone(), at as u64)
+            })
             .collect();
         Self {
             links,

@@ -7,7 +7,7 @@ use ahash::AHashMap;
 
 use super::ledger::{Ended, Sent};
 use super::{Answer, Draft, Interest, Workload};
-use crate::engine::{Poller, Received, Socket};
+use crate::engine::{ClientTls, Poller, Received, Socket};
 use crate::http2::{CANCEL, Connection, Event, Limits, RequestHead, Role};
 
 /// Bodies longer than this are cut off; nothing that the lab asks for is as long.
@@ -30,6 +30,7 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) struct Link {
     peer: SocketAddr,
+    tls: Option<ClientTls>,
     token: u64,
     socket: Option<Socket>,
     http: Connection,
@@ -41,9 +42,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(peer: SocketAddr, token: u64) -> Self {
+    pub(super) fn new(peer: SocketAddr, tls: Option<ClientTls>, token: u64) -> Self {
         Self {
             peer,
+            tls,
             token,
             socket: None,
             http: Connection::new(Role::Client, Limits::default()),
@@ -61,14 +63,18 @@ impl Link {
             return;
         }
         self.retry_at = now + RECONNECT;
-        let Ok(socket) = Socket::connect(self.peer) else {
-            return;
+        let connected = Socket::connect(self.peer);
+        let connected = match &self.tls {
+            Some(tls) => connected.and_then(|socket| socket.secure(tls, self.peer)),
+            None => connected,
         };
+        let Ok(socket) = connected else { return };
         if poller.add(&socket, self.token).is_err() {
             return;
         }
         self.socket = Some(socket);
-        self.http = Connection::new(Role::Client, Limits::default());
+        let http = Connection::new(Role::Client, Limits::default());
+        self.http = if self.tls.is_some() { http.secure() } else { http };
         self.dirty = true;
     }
 

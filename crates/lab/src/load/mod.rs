@@ -15,7 +15,7 @@ mod workload;
 
 pub(crate) use carrier::Carrier;
 pub use carrier::Traffic;
-pub use generator::{Generator, Plan, Snapshot};
+pub use generator::{Generator, Plan, Snapshot, TICK};
 pub(crate) use ledger::{Ended, Ledger, Sent};
 pub use record::{FailureKind, OperationRecord, Record};
 pub use schedule::{Due, Schedule};

@@ -1,6 +1,7 @@
 //! Looking at processes from outside: processor time, memory, connections, and the machine they run on.
 
 mod machine;
+mod metrics;
 mod process;
 
 use std::io;
@@ -10,6 +11,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 pub use machine::Machine;
+pub use metrics::Metrics;
 pub use process::{Connections, Process, Usage};
 
 /// Lets the calling thread, and what it starts, run on these cores only.

@@ -83,7 +83,7 @@ fn tiles(out: &mut String, report: &Report) -> std::fmt::Result {
         format!(
             "of {} offered · guide {}",
             figure(report.offered_tps),
-            figure(guide.achieved_tps)
+            words::known(guide.achieved_tps)
         ),
     )];
     let failed: u64 = report.operations.iter().map(|o| o.errors).sum();

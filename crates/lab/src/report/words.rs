@@ -15,13 +15,13 @@ pub(super) fn comparison(report: &Report) -> Vec<[String; 4]> {
         row(
             "rate aimed at",
             figure(report.offered_tps),
-            figure(guide.offered_tps),
+            known(guide.offered_tps),
             "TPS",
         ),
         row(
             "rate achieved",
             figure(report.achieved_tps),
-            figure(guide.achieved_tps),
+            known(guide.achieved_tps),
             "TPS",
         ),
         row(
@@ -33,7 +33,10 @@ pub(super) fn comparison(report: &Report) -> Vec<[String; 4]> {
         row(
             "duration",
             duration(report.duration_s),
-            duration(guide.duration_s),
+            match guide.duration_s > 0.0 {
+                true => duration(guide.duration_s),
+                false => "–".to_owned(),
+            },
             "",
         ),
     ];
@@ -66,6 +69,15 @@ pub(super) fn comparison(report: &Report) -> Vec<[String; 4]> {
         ]);
     }
     rows
+}
+
+/// A figure of a guide; a dash where there is no guide.
+pub(super) fn known(value: f64) -> String {
+    if value > 0.0 {
+        figure(value)
+    } else {
+        "–".to_owned()
+    }
 }
 
 fn row(name: &str, ours: String, theirs: String, unit: &str) -> [String; 4] {

@@ -71,6 +71,8 @@ pub fn start(model: &BsfModel, load: &Load, options: &Options, place: &Place) ->
         outgoing: Vec::new(),
         probes: Vec::new(),
         notes,
+        tls: None,
+        companion: None,
     })
 }
 

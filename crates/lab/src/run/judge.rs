@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::companion::{Judgement, check};
 use super::figure;
 use super::rig::{Place, Rig};
 use crate::callmodel::{Bounds, CallModel, Found, Guide};
@@ -50,7 +51,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.after
             .at
             .duration_since(self.before.at)
@@ -188,6 +189,10 @@ pub(super) struct Facts<'a> {
     pub(super) names: &'a [String],
     pub(super) started: OffsetDateTime,
     pub(super) window: &'a Window,
+    /// The part at the rate that the window offers a multiple of.
+    pub(super) reference: Option<&'a Window>,
+    /// What drills and companions say.
+    pub(super) judgement: Judgement,
     pub(super) end: &'a Mark,
     pub(super) rss_max: u64,
     pub(super) connections: Connections,
@@ -195,8 +200,6 @@ pub(super) struct Facts<'a> {
     pub(super) timeline: Vec<Point>,
     pub(super) steps: Vec<Step>,
     pub(super) limited_by: Option<String>,
-    /// Of a drill: whether requests may fail, and its own checks.
-    pub(super) drilled: Option<(bool, Vec<Check>)>,
 }
 
 /// Makes the report.
@@ -238,10 +241,12 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
             })
             .collect(),
         functions,
-        guide: guide(&model.guide, &model.source.guide, facts.rig.name),
+        guide: model.guide.as_ref().map_or_else(GuideFigures::default, |one| {
+            guide(one, &model.source.guide, facts.rig.name)
+        }),
         checks,
         knee: facts.limited_by.as_ref().map(|by| Knee {
-            tps: round(window.tps, 0),
+            tps: round(facts.reference.unwrap_or(window).tps, 0),
             limited_by: by.clone(),
         }),
         messages: messages(model, achieved, window.cores()),
@@ -264,11 +269,15 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
         lab: lab(&facts),
         guide_cpu: model
             .guide
-            .cpu
             .iter()
+            .flat_map(|guide| &guide.cpu)
             .map(|c| (c.service.clone(), c.arithmetic(), c.cores_used()))
             .collect(),
-        guide_cpu_excludes: model.guide.cpu_excludes.clone().unwrap_or_default(),
+        guide_cpu_excludes: model
+            .guide
+            .as_ref()
+            .and_then(|guide| guide.cpu_excludes.clone())
+            .unwrap_or_default(),
         choices: model
             .choices
             .iter()
@@ -296,47 +305,52 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
     let p99 = total.latency.value_at_quantile(0.99) as f64 / 1000.0;
     let seconds = window.seconds();
     let offered = total.offered as f64 / seconds;
-    let mut checks = vec![
-        Check {
-            name: "success".to_owned(),
-            expected: format!("at least {success_bound}"),
-            got: format!(
-                "{:.4}% ({} of {} failed)",
-                success * 100.0,
-                total.failures(),
-                total.offered
+    let mut checks = Vec::new();
+    if !facts.judgement.spares_bounds {
+        checks.extend([
+            check(
+                "success",
+                format!("at least {success_bound}"),
+                format!(
+                    "{:.4}% ({} of {} failed)",
+                    success * 100.0,
+                    total.failures(),
+                    total.offered
+                ),
+                success >= success_bound.fraction(),
             ),
-            pass: success >= success_bound.fraction(),
-        },
-        Check {
-            name: "offered rate".to_owned(),
-            expected: format!("{} TPS ± 1%", figure(window.tps)),
-            got: format!("{} TPS", figure(offered)),
+            check(
+                "achieved rate",
+                format!("at least {}% of what was offered", ACHIEVED * 100.0),
+                format!("{} TPS", figure(total.succeeded as f64 / seconds)),
+                total.succeeded as f64 >= total.offered as f64 * ACHIEVED,
+            ),
+            check(
+                "latency",
+                format!("p99 of all transactions up to {p99_bound}"),
+                format!("{} ms", figure(p99)),
+                p99 <= p99_bound.duration().as_secs_f64() * 1000.0,
+            ),
+        ]);
+    }
+    checks.extend([
+        check(
+            "offered rate",
+            format!("{} TPS ± 1%", figure(window.tps)),
+            format!("{} TPS", figure(offered)),
             // A Poisson schedule of n arrivals varies by its root.
-            pass: (offered / window.tps - 1.0).abs() < 0.01 + 4.0 / (window.tps * seconds).sqrt(),
-        },
-        Check {
-            name: "achieved rate".to_owned(),
-            expected: format!("at least {}% of what was offered", ACHIEVED * 100.0),
-            got: format!("{} TPS", figure(total.succeeded as f64 / seconds)),
-            pass: total.succeeded as f64 >= total.offered as f64 * ACHIEVED,
-        },
-        Check {
-            name: "latency".to_owned(),
-            expected: format!("p99 of all transactions up to {p99_bound}"),
-            got: format!("{} ms", figure(p99)),
-            pass: p99 <= p99_bound.duration().as_secs_f64() * 1000.0,
-        },
-        Check {
-            name: "generator on time".to_owned(),
-            expected: format!("never more than {} ms late", LATE.as_millis()),
-            got: format!(
+            (offered / window.tps - 1.0).abs() < 0.01 + 4.0 / (window.tps * seconds).sqrt(),
+        ),
+        check(
+            "generator on time",
+            format!("never more than {} ms late", LATE.as_millis()),
+            format!(
                 "{} ms late at most",
                 figure(window.lateness.as_secs_f64() * 1000.0)
             ),
-            pass: window.lateness <= LATE,
-        },
-    ];
+            window.lateness <= LATE,
+        ),
+    ]);
     for outgoing in &facts.rig.outgoing {
         let expected = (outgoing.expected.0)();
         let got = facts
@@ -380,12 +394,7 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
         }
     }
     checks.extend(facts.rig.probes.iter().map(|probe| probe()));
-    if let Some((lossy, own)) = &facts.drilled {
-        if *lossy {
-            checks.retain(|check| !matches!(check.name.as_str(), "success" | "achieved rate" | "latency"));
-        }
-        checks.extend(own.iter().cloned());
-    }
+    checks.extend(facts.judgement.checks.iter().cloned());
     checks
 }
 
@@ -453,13 +462,14 @@ fn guide(guide: &Guide, source: &str, function: &str) -> GuideFigures {
 /// The same figures in messages, where the guide counts those.
 fn messages(model: &CallModel, achieved: f64, cores: f64) -> Option<MessageFigures> {
     let each = model.messages_per_transaction()?;
-    let guide = &model.guide;
+    let guide = model.guide.as_ref();
+    let guide_cpu = guide.and_then(Guide::cpu_us_per_transaction).unwrap_or(0.0);
     Some(MessageFigures {
         per_transaction: each,
         mps: round(achieved * each, 1),
         cpu_us_per_message: round(cores * 1e6 / (achieved * each).max(1e-9), 3),
-        guide_mps: guide.ingress_tps * each,
-        guide_cpu_us_per_message: round(guide.cpu_us_per_transaction().unwrap_or(0.0) / each, 1),
+        guide_mps: guide.map_or(0.0, |guide| guide.ingress_tps * each),
+        guide_cpu_us_per_message: round(guide_cpu / each, 1),
     })
 }
 
@@ -492,7 +502,8 @@ fn lab(facts: &Facts<'_>) -> Vec<LabProcess> {
 
 fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
     let mut notes = facts.rig.notes.clone();
-    if let Some(messages) = messages {
+    notes.extend(facts.judgement.notes.iter().cloned());
+    if let Some(messages) = messages.filter(|messages| messages.guide_mps > 0.0) {
         notes.push(format!(
             "in the guide's messages: {} MPS at {} µs of processor time each; the guide: {} MPS at {} µs",
             figure(messages.mps),
@@ -506,7 +517,8 @@ fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
         .found
         .model
         .guide
-        .connections_in
+        .as_ref()
+        .and_then(|guide| guide.connections_in)
         .unwrap_or(facts.connections_asked);
     if guide != facts.connections_asked {
         notes.push(format!("the guide counts {guide} connections into its gateway"));

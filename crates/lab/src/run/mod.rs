@@ -2,6 +2,7 @@
 
 mod bsf;
 mod children;
+mod companion;
 mod drill;
 pub(crate) mod dsr;
 mod judge;
@@ -63,7 +64,9 @@ pub enum RunError {
 pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<(Report, Series), RunError> {
     let model = &found.model;
     let full = model.ingress_tps();
-    let tps = options.tps(full);
+    let tps = options
+        .tps(full)
+        .filter(|_| options.rate != Rate::Model || !model.searches());
     // A search begins low, so that a slow function has a knee as well.
     let lowest = tps.unwrap_or(session::search_start(full));
     let place = rig::Place::new(options)?;

@@ -151,6 +151,8 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         workloads,
         probes: Vec::new(),
         notes,
+        tls: None,
+        companion: None,
     })
 }
 

@@ -69,6 +69,8 @@ pub struct Options {
     pub target: Option<std::net::SocketAddr>,
     /// Settings of the function, merged over those that the lab makes (YAML file).
     pub function_config: Option<PathBuf>,
+    /// Whether SBI is over TLS, instead of what the model says.
+    pub tls: Option<bool>,
 }
 
 impl Options {

@@ -7,6 +7,8 @@ use std::sync::atomic::AtomicU64;
 
 use super::Options;
 use super::children::{ChildError, Guarded, Simulator};
+use super::companion::Companion;
+use crate::engine::ClientTls;
 use crate::load::Traffic;
 use crate::measure::Usage;
 use crate::report::Check;
@@ -36,6 +38,10 @@ pub struct Rig {
     pub probes: Vec<Probe>,
     /// What a reader of the report should know.
     pub notes: Vec<String>,
+    /// TLS of the generator's HTTP connections; none: cleartext.
+    pub tls: Option<ClientTls>,
+    /// What goes along with the load.
+    pub companion: Option<Box<dyn Companion>>,
 }
 
 impl Rig {

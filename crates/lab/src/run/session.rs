@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 use super::children::Guarded;
+use super::companion::{self, Judgement};
 use super::drill::{Drill, Outcome, PartRecord};
 use super::judge::{self, Window};
 use super::progress::{Progress, figure};
@@ -12,9 +13,9 @@ use super::ramp::Ramp;
 use super::rig::{Place, Rig};
 use super::{Options, RunError};
 use crate::callmodel::Found;
-use crate::load::{Generator, Plan, Record, Snapshot};
+use crate::load::{Generator, Plan, Record, Snapshot, TICK};
 use crate::measure::Connections;
-use crate::report::{Check, Point, Report, Series, Step};
+use crate::report::{Point, Report, Series, Step};
 
 /// How long answers may still come after the last request.
 const DRAIN: Duration = Duration::from_secs(6);
@@ -55,6 +56,8 @@ pub(super) struct Session<'a> {
     connections: Connections,
     in_flight: Vec<u64>,
     measuring: bool,
+    /// When the part began in which the companion acts.
+    acting: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -83,6 +86,8 @@ impl<'a> Session<'a> {
             arrivals: load.arrivals,
             seed: load.seed,
             cpus: place.lab_cpus.clone(),
+            tick: TICK,
+            tls: rig.tls.clone(),
         };
         let workloads = std::mem::take(&mut rig.workloads);
         let names = workloads.first().map(|w| w.operations()).unwrap_or_default();
@@ -108,6 +113,7 @@ impl<'a> Session<'a> {
             connections: Connections::default(),
             in_flight: vec![0; threads],
             measuring: false,
+            acting: None,
         })
     }
 
@@ -121,10 +127,12 @@ impl<'a> Session<'a> {
             }
         };
         let mut tps = tps;
+        let factor = self.rig.companion.as_ref().map_or(1.0, |one| one.factor());
+        let multiple = (factor - 1.0).abs() > f64::EPSILON;
         let (mut tries, mut repeats) = (0, 0);
         loop {
             let started = OffsetDateTime::now_utc();
-            let window = self.measure(tps)?;
+            let window = self.measure(tps, !multiple)?;
             // What held for three seconds need not hold for long: then a little less is the knee. Where others
             // took the function's cores, nothing is learnt: the same again.
             if limited_by.is_some() && tries < TRIES && self.verdict_on(&window).is_some() {
@@ -143,7 +151,14 @@ impl<'a> Session<'a> {
                 }
                 continue;
             }
-            return self.finish(started, window, steps, limited_by, None);
+            if !multiple {
+                return self.finish(started, window, None, steps, limited_by, Judgement::default());
+            }
+            let rss = self.rss_max;
+            let started = OffsetDateTime::now_utc();
+            let over = self.measure(tps * factor, true)?;
+            let before = Some((window, rss));
+            return self.finish(started, over, before, steps, limited_by, Judgement::default());
         }
     }
 
@@ -211,11 +226,17 @@ impl<'a> Session<'a> {
             parts: &told,
             simulators: &stats?,
         });
-        self.finish(started, window, Vec::new(), None, Some((lossy, checks)))
+        let judgement = Judgement {
+            checks,
+            spares_bounds: lossy,
+            ..Judgement::default()
+        };
+        self.finish(started, window, None, Vec::new(), None, judgement)
     }
 
-    /// Warms up, measures and waits for the last answers.
-    fn measure(&mut self, tps: f64) -> Result<Window, RunError> {
+    /// Warms up, measures and waits for the last answers. `acts`: whether the companion of the rig acts
+    /// meanwhile.
+    fn measure(&mut self, tps: f64, acts: bool) -> Result<Window, RunError> {
         self.step_to(tps, WARMUP);
         self.pass(self.options.warmup, &format!("warming up at {} TPS", figure(tps)))?;
         self.step += 1;
@@ -225,7 +246,9 @@ impl<'a> Session<'a> {
         self.rss_max = 0;
         self.step_to(tps, step);
         let before = self.mark()?;
+        self.acting = acts.then(Instant::now);
         self.pass(self.options.duration, "measuring")?;
+        self.acting = None;
         self.look_at_connections();
         let after = self.mark()?;
         self.measuring = false;
@@ -375,6 +398,9 @@ impl<'a> Session<'a> {
             if let Some(function) = self.rig.processes().find_map(|f| (!f.is_alive()).then_some(f)) {
                 return Err(function.gone("ended under load".to_owned()).into());
             }
+            if let (Some(companion), Some(began)) = (&mut self.rig.companion, self.acting) {
+                companion.act(began.elapsed(), self.options.duration)?;
+            }
             if left.is_zero() {
                 return Ok(());
             }
@@ -470,13 +496,24 @@ impl<'a> Session<'a> {
         mut self,
         started: OffsetDateTime,
         window: Window,
+        reference: Option<(Window, u64)>,
         steps: Vec<Step>,
         limited_by: Option<String>,
-        drilled: Option<(bool, Vec<Check>)>,
+        mut judgement: Judgement,
     ) -> Result<(Report, Series), RunError> {
         // Notifications wait for their peers a little longer than answers do.
         self.pass(Duration::from_millis(500), "waiting for the last answers")?;
         let end = self.mark()?;
+        let (reference, rss_before) = reference.map_or((None, 0), |(window, rss)| (Some(window), rss));
+        let outcome = companion::Outcome {
+            names: &self.names,
+            window: &window,
+            reference: reference.as_ref(),
+            rss: (self.rss_max, rss_before),
+        };
+        if let Some(companion) = &mut self.rig.companion {
+            judgement = companion.judge(&outcome);
+        }
         let facts = judge::Facts {
             found: self.found,
             place: self.place,
@@ -484,6 +521,8 @@ impl<'a> Session<'a> {
             names: &self.names,
             started,
             window: &window,
+            reference: reference.as_ref(),
+            judgement,
             end: &end,
             rss_max: self.rss_max,
             connections: self.connections,
@@ -494,7 +533,6 @@ impl<'a> Session<'a> {
             timeline: self.timeline,
             steps,
             limited_by,
-            drilled,
         };
         let judged = judge::report(facts);
         self.generator.stop().map_err(RunError::Generator)?;

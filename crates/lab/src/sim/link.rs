@@ -5,6 +5,7 @@ use ahash::AHashMap;
 use super::roles::{Reply, Request};
 use crate::engine::{Poller, Received, Socket};
 use crate::http2::{CANCEL, Connection, Event, Limits, Role as Side};
+use crate::workload::scp::number_of;
 
 /// Bodies longer than this are cut off.
 const LONGEST_BODY: usize = 4 << 20;
@@ -24,6 +25,8 @@ pub(super) struct Link {
     socket: Socket,
     http: Connection,
     partial: AHashMap<u32, Partial>,
+    /// The producer that is asked here, by the address of this end.
+    pub(super) number: Option<u32>,
     /// Something is put out and not yet written.
     pub(super) dirty: bool,
     /// The connection has ended.
@@ -38,6 +41,7 @@ impl Link {
         };
         let http = Connection::new(Side::Server, limits);
         Self {
+            number: socket.local_ip().and_then(number_of),
             token,
             socket,
             http,
@@ -137,20 +141,19 @@ impl Link {
 
     /// Puts an answer out.
     pub(super) fn answer(&mut self, stream: u32, reply: &Reply) {
-        let length;
-        let own: &[(&str, &str)] = if reply.body.is_empty() {
-            &[]
-        } else {
-            length = [("content-length", reply.body.len().to_string())];
-            &[(length[0].0, &length[0].1)]
-        };
+        let length = reply.body.len().to_string();
+        let mut own: smallvec::SmallVec<[(&str, &str); 4]> = smallvec::SmallVec::new();
+        if !reply.body.is_empty() {
+            own.push(("content-length", &length));
+        }
+        own.extend(reply.headers.iter().map(|(name, value)| (*name, value.as_str())));
         let kind = [("content-type", reply.content_type)];
         let stable = if reply.body.is_empty() {
             &kind[..0]
         } else {
             &kind[..]
         };
-        self.http.respond(stream, reply.status, stable, own, &reply.body);
+        self.http.respond(stream, reply.status, stable, &own, &reply.body);
         self.dirty = true;
     }
 

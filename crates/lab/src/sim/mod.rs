@@ -9,6 +9,7 @@ mod control;
 pub mod diameter;
 mod link;
 mod misbehave;
+mod reporting;
 mod roles;
 mod server;
 mod settings;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 pub use control::Ready;
 pub use misbehave::Misbehaviour;
+pub use reporting::ReportingSettings;
 pub use roles::{Reply, Request, Role};
 pub use server::{Handle, Server};
 pub use settings::{GroupRange, ProducerSettings, RemoteNrfSettings, RoleName, Settings, SlfSettings};

@@ -25,6 +25,8 @@ pub struct Reply {
     pub content_type: &'static str,
     /// The body.
     pub body: Bytes,
+    /// Further headers.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 impl Reply {
@@ -35,6 +37,7 @@ impl Reply {
             status,
             content_type: "",
             body: Bytes::new(),
+            headers: Vec::new(),
         }
     }
 
@@ -43,6 +46,7 @@ impl Reply {
             status,
             content_type: "application/json",
             body: body.into(),
+            headers: Vec::new(),
         }
     }
 
@@ -53,6 +57,7 @@ impl Reply {
             status,
             content_type: "application/problem+json",
             body: format!(r#"{{"status":{status},"cause":"{cause}"}}"#).into(),
+            headers: Vec::new(),
         }
     }
 }

@@ -13,10 +13,11 @@ use rand::rngs::SmallRng;
 
 use super::link::Link;
 use super::misbehave::Fate;
+use super::reporting::Reporting;
 use super::roles::{Reply, Role};
 use super::stats::add;
 use super::{Counters, Misbehaviour, Settings, Stats};
-use crate::engine::{Poller, Readiness, Socket};
+use crate::engine::{Poller, Readiness, ServerTls, Socket, TlsFiles};
 
 /// How exactly latencies are kept.
 const TICK: Duration = Duration::from_millis(1);
@@ -110,12 +111,16 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     links: Vec<(u32, Option<Link>)>,
     free: Vec<usize>,
+    /// Connections that something has happened to since they were tidied; some more than once.
+    touched: Vec<usize>,
     poller: Poller,
     role: Role,
     latency: Duration,
     max_streams: u32,
     misbehave: Misbehaviour,
     random: SmallRng,
+    tls: Option<ServerTls>,
+    reporting: Option<Reporting>,
     /// Answers with the usual latency, which become due in the order of their requests.
     usual: VecDeque<Waiting>,
     /// The others.
@@ -150,12 +155,15 @@ impl Server {
             addresses,
             links: Vec::new(),
             free: Vec::new(),
+            touched: Vec::new(),
             poller,
             role: Role::new(settings),
             latency: settings.latency.duration(),
             max_streams: settings.max_streams,
             misbehave: settings.misbehave.clone(),
             random: SmallRng::seed_from_u64(settings.seed),
+            reporting: Reporting::new(&settings.producer.reporting),
+            tls: settings.tls.as_ref().map(TlsFiles::server).transpose()?,
             usual: VecDeque::new(),
             unusual: BinaryHeap::new(),
             clock: Instant::now(),
@@ -207,7 +215,12 @@ impl Server {
 
     fn accept(&mut self, at: usize) {
         while let Ok((stream, _)) = self.listeners[at].accept() {
-            let Ok(socket) = Socket::new(stream) else { continue };
+            let socket = Socket::new(stream);
+            let socket = match &self.tls {
+                Some(tls) => socket.and_then(|socket| socket.secured(tls)),
+                None => socket,
+            };
+            let Ok(socket) = socket else { continue };
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.links.push((0, None));
                 self.links.len() - 1
@@ -217,6 +230,7 @@ impl Server {
                 continue;
             }
             self.links[slot].1 = Some(Link::new(socket, slot as u64, self.max_streams));
+            self.touched.push(slot);
             add(&self.shared.counters.accepted, 1);
             add(&self.shared.counters.connections, 1);
         }
@@ -227,6 +241,7 @@ impl Server {
         let Some((generation, Some(link))) = self.links.get_mut(slot) else {
             return;
         };
+        self.touched.push(slot);
         link.dirty |= event.writable;
         if !event.readable {
             return;
@@ -235,9 +250,16 @@ impl Server {
         let counters = &self.shared.counters;
         let mut at_once: Vec<(u32, Option<Reply>)> = Vec::new();
         let mut abort = false;
+        let number = link.number;
         link.receive(buffer, &mut |stream, request| {
             add(&counters.requests, 1);
-            let reply = self.role.answer(&request);
+            let mut reply = self.role.answer(&request);
+            if let (Some(reporting), Some(number)) = (&mut self.reporting, number) {
+                reply.headers = reporting.say(number, now, &mut self.random);
+                let said = |name| u64::from(reply.headers.iter().any(|(one, _)| *one == name));
+                add(&counters.loads, said("3gpp-sbi-lci"));
+                add(&counters.overloads, said("3gpp-sbi-oci"));
+            }
             if matches!(reply.status, 400 | 404 | 405) {
                 add(&counters.bad_requests, 1);
             }
@@ -303,6 +325,7 @@ impl Server {
             && *generation == waiting.generation
         {
             link.answer(waiting.stream, &waiting.reply);
+            self.touched.push(waiting.link);
             add(&self.shared.counters.answered, 1);
         }
     }
@@ -310,7 +333,10 @@ impl Server {
     /// Writes what is put out, and forgets connections that have ended.
     fn tidy(&mut self) {
         let counters = &self.shared.counters;
-        for (slot, (generation, entry)) in self.links.iter_mut().enumerate() {
+        for slot in self.touched.drain(..) {
+            let Some((generation, entry @ Some(_))) = self.links.get_mut(slot) else {
+                continue;
+            };
             let Some(link) = entry else { continue };
             if link.dirty && !link.closed {
                 link.flush(&self.poller);

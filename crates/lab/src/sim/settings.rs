@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
 
 use super::Misbehaviour;
+use super::ReportingSettings;
 use super::diameter::DiameterSettings;
+use crate::engine::TlsFiles;
 
 /// Settings of a simulator.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +35,9 @@ pub struct Settings {
     pub producer: ProducerSettings,
     /// Settings of the roles that speak Diameter.
     pub diameter: DiameterSettings,
+    /// TLS of the roles that speak HTTP; absent: cleartext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsFiles>,
 }
 
 impl Default for Settings {
@@ -49,6 +54,7 @@ impl Default for Settings {
             nrf: RemoteNrfSettings::default(),
             producer: ProducerSettings::default(),
             diameter: DiameterSettings::default(),
+            tls: None,
         }
     }
 }
@@ -128,6 +134,8 @@ pub struct ProducerSettings {
     pub status: u16,
     /// Bytes of the body.
     pub body_bytes: u32,
+    /// Load and overload that producers tell of.
+    pub reporting: ReportingSettings,
 }
 
 impl Default for ProducerSettings {
@@ -135,6 +143,7 @@ impl Default for ProducerSettings {
         Self {
             status: 200,
             body_bytes: 1000,
+            reporting: ReportingSettings::default(),
         }
     }
 }

@@ -23,6 +23,12 @@ pub struct Stats {
     pub asked: u64,
     /// Of which answered.
     pub asked_answered: u64,
+    /// Times that producers told of their load.
+    #[serde(default)]
+    pub loads: u64,
+    /// Times that producers told of an overload, or of its end.
+    #[serde(default)]
+    pub overloads: u64,
     /// Bytes read.
     pub bytes_in: u64,
     /// Bytes written.
@@ -43,6 +49,8 @@ pub struct Counters {
     pub(super) connections: AtomicU64,
     pub(super) asked: AtomicU64,
     pub(super) asked_answered: AtomicU64,
+    pub(super) loads: AtomicU64,
+    pub(super) overloads: AtomicU64,
     pub(super) bytes_in: AtomicU64,
     pub(super) bytes_out: AtomicU64,
     pub(super) retransmitted: AtomicU64,
@@ -70,6 +78,8 @@ impl Counters {
             connections: get(&self.connections),
             asked: get(&self.asked),
             asked_answered: get(&self.asked_answered),
+            loads: get(&self.loads),
+            overloads: get(&self.overloads),
             bytes_in: get(&self.bytes_in),
             bytes_out: get(&self.bytes_out),
             retransmitted: get(&self.retransmitted),

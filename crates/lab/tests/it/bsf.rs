@@ -128,6 +128,7 @@ fn options(folder: &tempfile::TempDir) -> Options {
         program: None,
         target: None,
         function_config: None,
+        tls: None,
     }
 }
 

@@ -87,6 +87,7 @@ fn as_server_it_keeps_to_windows() {
         producer: ProducerSettings {
             status: 200,
             body_bytes: 300_000,
+            ..ProducerSettings::default()
         },
         ..Settings::default()
     });

@@ -5,6 +5,7 @@ mod diameter;
 mod generator;
 mod golden;
 mod http2;
+mod scp;
 mod simulators;
 mod support;
 mod traffic;

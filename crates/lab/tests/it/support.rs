@@ -117,6 +117,8 @@ pub(crate) fn plan(peer: SocketAddr) -> Plan {
         arrivals: lab::callmodel::Arrivals::Constant,
         seed: 1,
         cpus: Vec::new(),
+        tick: lab::load::TICK,
+        tls: None,
     }
 }
 

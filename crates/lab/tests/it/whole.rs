@@ -20,6 +20,7 @@ fn options(folder: &tempfile::TempDir, program: std::path::PathBuf) -> Options {
         program: Some(program),
         target: None,
         function_config: None,
+        tls: None,
     }
 }
 
@@ -210,6 +211,7 @@ fn an_scp_relays_between_consumers_and_producers() {
         // As many as a busy machine registers in no time.
         let scp = found.model.scp.as_mut().unwrap();
         scp.profiles = 60;
+        scp.nf_counts.clear();
         scp.producer_latency = settings::Period::from_millis(20);
         let (report, series) = lab::run::run(
             &found,

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::result::Phase;
-use super::{REQUEST_BYTES, Settings, Subject};
+use super::{Settings, Subject};
 use crate::measure;
 use crate::run::{Place, RigError, RunError};
 
@@ -24,8 +24,7 @@ pub(super) const PATH: &str = "/nudm-sdm/v2/imsi-001010000000001/sdm-subscriptio
 impl Load {
     pub(super) fn new(place: &Place, settings: &Settings) -> Result<Self, RunError> {
         let body = place.folder.join("request.json");
-        let text = format!("{{\"data\":\"{}\"}}", "x".repeat(REQUEST_BYTES - 11));
-        std::fs::write(&body, text).map_err(RigError::io(format!("writing {}", body.display())))?;
+        std::fs::write(&body, super::body()).map_err(RigError::io(format!("writing {}", body.display())))?;
         Ok(Self {
             body,
             log: place.folder.join("h2load.log"),
@@ -35,13 +34,8 @@ impl Load {
         })
     }
 
-    /// Loads a subject for a while: as fast as it goes, or at a rate.
-    pub(super) fn run(
-        &mut self,
-        subject: &Subject,
-        duration: Duration,
-        rate: Option<f64>,
-    ) -> Result<Phase, RunError> {
+    /// Loads a subject for a while, as fast as it goes.
+    pub(super) fn run(&mut self, subject: &Subject, duration: Duration) -> Result<Phase, RunError> {
         // A log of before would be added to.
         let _ = std::fs::remove_file(&self.log);
         let mut command = Command::new("h2load");
@@ -58,12 +52,8 @@ impl Load {
                 "-H",
                 "user-agent: AMF-bench",
             ]);
-        if let Some(rate) = rate {
-            let each = rate / f64::from(self.connections);
-            command.arg(format!("--rps={}", each.max(1.0).round()));
-        }
-        for header in &subject.headers {
-            command.arg("-H").arg(header);
+        for (name, value) in &subject.headers {
+            command.arg("-H").arg(format!("{name}: {value}"));
         }
         command.arg(format!("http://{}{PATH}", subject.address));
         command

@@ -1,10 +1,12 @@
 //! Our SCP, HAProxy and nghttpx as proxies between the same clients and the same producer.
 //!
-//! The client is `h2load`, as fast as it goes, with a fixed number of requests in flight; all proxies run all
-//! the time on the same cores, and are loaded one after the other, round by round. `direct` is the same client
-//! without a proxy. At half of what the slowest carries each is measured again for the time it adds.
+//! For processor time the client is `h2load`, as fast as it goes, with a fixed number of requests in flight; all
+//! proxies run all the time on the same cores, and are loaded one after the other, round by round. `direct` is the
+//! same client without a proxy. For the time that each adds it is the lab's own generator, an open loop at a tenth, a
+//! quarter and half of what our SCP carries ([`latency`]).
 
 mod h2load;
+mod latency;
 mod proxies;
 mod result;
 
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::run::{Options, Place, Progress, Rate, RunError, figure};
 
 use h2load::Load;
-pub use result::{Comparison, Row};
+pub use result::{Comparison, LatencyRow, Row};
 
 /// How to compare.
 #[derive(Clone, Debug)]
@@ -44,11 +46,17 @@ const ANSWER_BYTES: u32 = 4_800;
 struct Subject {
     name: &'static str,
     address: SocketAddr,
-    headers: Vec<String>,
+    headers: Vec<(&'static str, String)>,
     /// Position of its process; `None` without a proxy.
     proxy: Option<usize>,
     full: result::Sum,
-    half: result::Sum,
+    /// At each of [`latency::SHARES`].
+    latency: [latency::Phase; 3],
+}
+
+/// The body of a request.
+fn body() -> String {
+    format!("{{\"data\":\"{}\"}}", "x".repeat(REQUEST_BYTES - 11))
 }
 
 /// Compares them.
@@ -69,68 +77,64 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
         program: settings.program.clone(),
         target: None,
         function_config: None,
+        tls: None,
     })?;
     progress.status("starting the proxies and the producers …");
     let mut rig = proxies::Rig::start(&place)?;
     let mut load = Load::new(&place, settings)?;
     for subject in &rig.subjects {
         progress.status(&format!("warming up {}", subject.name));
-        load.run(subject, Duration::from_secs(1), None)?;
+        load.run(subject, Duration::from_secs(1))?;
     }
     for round in 1..=settings.rounds {
         for at in 0..rig.subjects.len() {
-            measure(&mut rig, at, &mut load, settings.duration, None, round, progress)?;
+            flood(&mut rig, at, &mut load, settings.duration, round, progress)?;
         }
     }
-    let slowest = rig
-        .subjects
-        .iter()
-        .map(|one| one.full.rps())
-        .fold(f64::INFINITY, f64::min);
-    let half = slowest / 2.0;
-    for round in 1..=settings.rounds {
-        for at in 0..rig.subjects.len() {
-            measure(
-                &mut rig,
-                at,
-                &mut load,
-                settings.duration,
-                Some(half),
-                round,
-                progress,
-            )?;
+    let most = rig.subjects[0].full.rps();
+    for (number, share) in latency::SHARES.into_iter().enumerate() {
+        let rate = (most * share).max(1.0);
+        for round in 1..=settings.rounds {
+            for at in 0..rig.subjects.len() {
+                let name = rig.subjects[at].name;
+                progress.status(&format!(
+                    "round {round}: {name} at {} requests per second",
+                    figure(rate)
+                ));
+                let phase = latency::measure(&rig, at, settings, &place, rate)?;
+                progress.note(&format!(
+                    "round {round}: {name:<12} {:>6.0} requests/s, p50 {:.3} ms, p99 {:.3} ms, {} failed",
+                    phase.succeeded as f64 / phase.seconds.max(1e-3),
+                    phase.latency.value_at_quantile(0.5) as f64 / 1e3,
+                    phase.latency.value_at_quantile(0.99) as f64 / 1e3,
+                    phase.offered.saturating_sub(phase.succeeded)
+                ));
+                rig.subjects[at].latency[number].add(&phase);
+            }
         }
     }
-    let made = result::comparison(&rig.subjects, half, settings, &place);
+    let made = result::comparison(&rig.subjects, most, settings, &place);
     rig.stop();
     Ok(made)
 }
 
-fn measure(
+/// One subject, as fast as it goes.
+fn flood(
     rig: &mut proxies::Rig,
     at: usize,
     load: &mut Load,
     duration: Duration,
-    rate: Option<f64>,
     round: u32,
     progress: &mut Progress,
 ) -> Result<(), RunError> {
     let name = rig.subjects[at].name;
-    let words = match rate {
-        Some(rate) => format!("round {round}: {name} at {} requests per second", figure(rate)),
-        None => format!("round {round}: {name}, as fast as it goes"),
-    };
-    progress.status(&words);
+    progress.status(&format!("round {round}: {name}, as fast as it goes"));
     let before = rig.cpu(at);
     let began = Instant::now();
-    let mut phase = load.run(&rig.subjects[at], duration, rate)?;
+    let mut phase = load.run(&rig.subjects[at], duration)?;
     phase.seconds = began.elapsed().as_secs_f64();
     phase.cpu = rig.cpu(at).saturating_sub(before);
     progress.note(&format!("round {round}: {name:<12} {}", phase.in_words()));
-    let subject = &mut rig.subjects[at];
-    match rate {
-        Some(_) => subject.half.add(phase),
-        None => subject.full.add(phase),
-    }
+    rig.subjects[at].full.add(phase);
     Ok(())
 }

@@ -53,6 +53,7 @@ impl Rig {
             producer: ProducerSettings {
                 status: 201,
                 body_bytes: ANSWER_BYTES,
+                ..ProducerSettings::default()
             },
             ..SimSettings::default()
         };
@@ -87,19 +88,19 @@ impl Rig {
         })?;
         let (haproxy, haproxy_address) = haproxy(place, producer)?;
         let (nghttpx, nghttpx_address) = nghttpx(place, producer)?;
-        let subject = |name, address, headers: &[String], proxy| Subject {
+        let subject = |name, address, headers: &[(&'static str, String)], proxy| Subject {
             name,
             address,
             headers: headers.to_vec(),
             proxy,
             full: result::Sum::default(),
-            half: result::Sum::default(),
+            latency: Default::default(),
         };
-        let model_c = [format!("3gpp-sbi-target-apiroot: http://{producer}")];
+        let model_c = [("3gpp-sbi-target-apiroot", format!("http://{producer}"))];
         let model_d = [
-            "3gpp-sbi-discovery-target-nf-type: UDM".to_owned(),
-            "3gpp-sbi-discovery-requester-nf-type: AMF".to_owned(),
-            "3gpp-sbi-discovery-service-names: nudm-sdm".to_owned(),
+            ("3gpp-sbi-discovery-target-nf-type", "UDM".to_owned()),
+            ("3gpp-sbi-discovery-requester-nf-type", "AMF".to_owned()),
+            ("3gpp-sbi-discovery-service-names", "nudm-sdm".to_owned()),
         ];
         let rig = Self {
             proxies: vec![scp, haproxy, nghttpx],

@@ -147,6 +147,8 @@ pub fn start(
         workloads,
         probes,
         notes,
+        tls: None,
+        companion: None,
     };
     Ok((rig, drill))
 }

@@ -1,5 +1,6 @@
 //! Requests of consumers through an SCP, by API root (Model C) or by discovery parameters (Model D).
 
+mod operations;
 mod population;
 
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::callmodel::scp::ScpModel;
 use crate::load::{Answer, Draft, Fault, Interest, Ticket, Workload};
 use crate::weights::Weights;
 
-pub use population::{Member, Population, registered_as};
+pub use operations::{Operation, Operations};
+pub use population::{Addresses, Member, Population, address_of, instance_of, number_of, registered_as};
 
 /// What a run sends to producers, counted for its checks.
 #[derive(Debug, Default)]
@@ -27,7 +29,9 @@ pub struct Expected {
 pub struct ScpWorkload {
     model: Arc<ScpModel>,
     population: Arc<Population>,
+    operations: Operations,
     interfaces: Weights,
+    priorities: Weights,
     body: Bytes,
     expected: Arc<Expected>,
     turn: usize,
@@ -40,10 +44,11 @@ impl ScpWorkload {
     /// The traffic of a model towards a population.
     #[must_use]
     pub fn new(model: &Arc<ScpModel>, population: &Arc<Population>, expected: &Arc<Expected>) -> Self {
-        let padding = "x".repeat((model.request_bytes as usize).saturating_sub(11));
         Self {
             interfaces: Weights::new(model.interfaces.iter().map(|one| one.weight)),
-            body: format!(r#"{{"data":"{padding}"}}"#).into(),
+            priorities: Weights::new(model.priorities.iter().map(|one| one.weight)),
+            operations: Operations::new(model),
+            body: body(model.request_bytes as usize).into(),
             model: model.clone(),
             population: population.clone(),
             expected: expected.clone(),
@@ -52,12 +57,38 @@ impl ScpWorkload {
     }
 }
 
+/// What a consumer calls itself in `User-Agent`.
+#[must_use]
+pub fn consumer_name(nf_type: &str, number: u32) -> String {
+    format!("{nf_type}-{number:05}")
+}
+
+/// A JSON object of so many bytes: members of some 100 bytes, as the data of policies and subscriptions have.
+fn body(bytes: usize) -> String {
+    const EACH: usize = 100;
+    let mut text = String::with_capacity(bytes);
+    text.push('{');
+    // The last member takes what is left: `"rest":"…"}`.
+    for number in 0.. {
+        let member = format!("\"member{number:04}\":");
+        if text.len() + EACH + 10 > bytes {
+            break;
+        }
+        text.push_str(&member);
+        text.push('"');
+        text.extend(std::iter::repeat_n('x', EACH - member.len() - 3));
+        text.push_str("\",");
+    }
+    let left = bytes.saturating_sub(text.len() + 10);
+    text.push_str("\"rest\":\"");
+    text.extend(std::iter::repeat_n('x', left));
+    text.push_str("\"}");
+    text
+}
+
 impl Workload for ScpWorkload {
-    /// Each interface by API root, then each by discovery.
     fn operations(&self) -> Vec<String> {
-        let names = self.model.interfaces.iter().map(|one| one.name.as_str());
-        let direct = names.clone().map(|name| format!("{name} (C)"));
-        direct.chain(names.map(|name| format!("{name} (D)"))).collect()
+        self.operations.names()
     }
 
     fn headers(&self) -> Vec<(&'static str, String)> {
@@ -66,19 +97,33 @@ impl Workload for ScpWorkload {
 
     fn next(&mut self, random: &mut SmallRng, draft: &mut Draft) -> Ticket {
         let at = self.interfaces.draw(random);
+        let operation = Operation {
+            interface: at,
+            delegated: random.random_bool(self.model.delegated.fraction()),
+            idempotent: random.random_bool(self.model.idempotent.fraction()),
+            priority: self.priorities.draw(random),
+        };
         let interface = &self.model.interfaces[at];
-        let delegated = random.random_bool(self.model.delegated.fraction());
         self.turn = self.turn.wrapping_add(1);
-        draft.method = "POST";
+        draft.method = if operation.idempotent { "PUT" } else { "POST" };
         draft.path.extend_from_slice(b"/");
         draft.path.extend_from_slice(interface.service.as_bytes());
         draft.path.extend_from_slice(b"/v1/contexts");
+        if operation.idempotent {
+            draft.path.extend_from_slice(b"/1");
+        }
         draft.content_type = Some("application/json");
         draft.body = self.body.clone();
+        let consumer = random.random_range(0..self.model.consumers.max(1));
         draft
             .headers
-            .push(("user-agent", format!("{}-lab", interface.consumer)));
-        if delegated {
+            .push(("user-agent", consumer_name(&interface.consumer, consumer)));
+        if let Some(one) = self.model.priorities.get(operation.priority) {
+            draft
+                .headers
+                .push(("3gpp-sbi-message-priority", one.priority.to_string()));
+        }
+        if operation.delegated {
             for (name, value) in [
                 (
                     "3gpp-sbi-discovery-target-nf-type",
@@ -92,8 +137,17 @@ impl Workload for ScpWorkload {
             ] {
                 draft.headers.push((name, value.to_owned()));
             }
+            if self.model.tokens {
+                let id = format!("00000000-0000-4000-9000-{consumer:012x}");
+                draft
+                    .headers
+                    .push(("3gpp-sbi-discovery-requester-nf-instance-id", id));
+            }
         } else {
-            let fails = random.random_bool(self.model.alternate_routed.fraction());
+            // Of all requests, though only those that name their producer can name one that fails.
+            let direct = (1.0 - self.model.delegated.fraction()).max(1e-3);
+            let share = self.model.alternate_routed.fraction() / direct;
+            let fails = random.random_bool(share.min(1.0));
             let target = self.population.target(&interface.producer, self.turn, fails);
             draft.headers.push(("3gpp-sbi-target-apiroot", target.to_owned()));
         }
@@ -101,12 +155,8 @@ impl Workload for ScpWorkload {
             let rule = random.random_range(0..self.model.mediation_rules);
             draft.headers.push((MEDIATED, rule.to_string()));
         }
-        let operation = match delegated {
-            false => at,
-            true => at + self.model.interfaces.len(),
-        };
         Ticket {
-            operation: u16::try_from(operation).unwrap_or(u16::MAX),
+            operation: self.operations.number(&operation),
             ..Ticket::default()
         }
     }
@@ -127,5 +177,22 @@ impl Workload for ScpWorkload {
         }
         self.expected.answered.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bodies_are_json_of_the_length_asked_for() {
+        for bytes in [20, 99, 150, 1000, 4000, 4500] {
+            let text = super::body(bytes);
+            assert_eq!(text.len(), bytes);
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(
+                value.as_object().unwrap().len(),
+                1 + (bytes - 11) / 100,
+                "{bytes}"
+            );
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! The producers behind an SCP: their profiles, and whom consumers name.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ahash::AHashMap;
 use serde_json::{Value, json};
 
-use crate::callmodel::scp::ScpModel;
+use crate::callmodel::scp::{OfType, ScpModel};
 
 /// The type that a producer registers as: a location function is a UDR that offers the mapping of groups.
 #[must_use]
@@ -13,11 +13,97 @@ pub fn registered_as(nf_type: &str) -> &str {
     if nf_type == "SLF" { "UDR" } else { nf_type }
 }
 
+/// Where producers are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// Each at an address of its own in 127.0.0.0/8, all at this port.
+    Own(u16),
+    /// In turn at these addresses.
+    Shared(Vec<SocketAddr>),
+}
+
+/// Loopback addresses that end in one byte.
+const BYTE: u32 = 250;
+
+impl Addresses {
+    /// The address of a producer.
+    fn of(&self, number: u32) -> SocketAddr {
+        match self {
+            Self::Own(port) => (address_of(number), *port).into(),
+            Self::Shared(addresses) => addresses[number as usize % addresses.len()],
+        }
+    }
+}
+
+/// The loopback address of a producer.
+#[must_use]
+pub fn address_of(number: u32) -> Ipv4Addr {
+    let byte = |value: u32| u8::try_from(value % 256).unwrap_or_default();
+    Ipv4Addr::new(127, 1, byte(1 + number / BYTE), byte(1 + number % BYTE))
+}
+
+/// The producer at a loopback address.
+#[must_use]
+pub fn number_of(address: IpAddr) -> Option<u32> {
+    let IpAddr::V4(address) = address else { return None };
+    let [127, 1, high, low] = address.octets() else {
+        return None;
+    };
+    let (high, low) = (high.checked_sub(1)?, low.checked_sub(1)?);
+    Some(u32::from(high) * BYTE + u32::from(low))
+}
+
+/// The NF instance id of a producer.
+#[must_use]
+pub fn instance_of(number: u32) -> String {
+    format!("00000000-0000-4000-8000-{number:012x}")
+}
+
+/// Whether a producer is the last of its set, which fails where some do.
+fn is_last(model: &ScpModel, of_type: u32) -> bool {
+    of_type % model.set_size + 1 == model.set_size
+}
+
+/// A producer in the making.
+struct Place<'a> {
+    scheme: &'a str,
+    number: u32,
+    of_type: u32,
+    address: SocketAddr,
+    fails: bool,
+}
+
+fn profile(model: &ScpModel, one: &OfType, place: &Place<'_>) -> Value {
+    let (address, set) = (place.address, place.of_type / model.set_size);
+    let service = |service: &String| {
+        json!({
+            "serviceInstanceId": service, "serviceName": service, "scheme": place.scheme,
+            "nfServiceStatus": "REGISTERED", "priority": if place.fails { 9 } else { 1 },
+            "capacity": 100, "load": if model.drill.is_some() { 0 } else { place.of_type % 50 },
+            "versions": [{"apiVersionInUri": "v1", "apiFullVersion": "1.0.0"}],
+            "ipEndPoints": [{"ipv4Address": address.ip(), "port": address.port()}]
+        })
+    };
+    let services: Vec<Value> = one.services.iter().map(service).collect();
+    json!({
+        "nfInstanceId": instance_of(place.number), "nfType": registered_as(&one.nf_type),
+        "nfStatus": "REGISTERED", "heartBeatTimer": 86_400,
+        "nfSetIdList": [format!("set{set}.{}set.5gc.mnc001.mcc001", one.nf_type.to_ascii_lowercase())],
+        "ipv4Addresses": [address.ip()], "nfServices": services
+    })
+}
+
 /// A producer.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// NF instance id.
     pub id: String,
+    /// Its type, as the model names it.
+    pub nf_type: String,
+    /// Whether it is the first of its set.
+    pub is_first: bool,
+    /// Whether it fails on purpose.
+    pub fails: bool,
     /// Its profile.
     pub profile: Value,
 }
@@ -32,47 +118,57 @@ pub struct Population {
 }
 
 impl Population {
-    /// The producers of a model. Those that answer are at `well`, those that fail at `failing`, in turn; each
-    /// set has one that fails, which no discovery prefers.
+    /// The producers of a model. Those that answer are at `well`, those that fail at `failing`; if some do, each
+    /// set has one, which no discovery prefers.
     #[must_use]
-    pub fn new(model: &ScpModel, well: &[SocketAddr], failing: &[SocketAddr]) -> Self {
-        let types = model.producers();
+    pub fn new(model: &ScpModel, scheme: &str, well: &Addresses, failing: Option<&Addresses>) -> Self {
         let mut population = Self::default();
-        for number in 0..model.profiles {
-            let (nf_type, services) = &types[number as usize % types.len().max(1)];
-            let of_type = number / u32::try_from(types.len()).unwrap_or(1).max(1);
-            let (set, place) = (of_type / model.set_size, of_type % model.set_size);
-            let fails = place + 1 == model.set_size && !failing.is_empty();
-            let addresses = if fails { failing } else { well };
-            let address = addresses[number as usize % addresses.len()];
-            let id = format!("00000000-0000-4000-8000-{number:012x}");
-            let services: Vec<Value> = services
-                .iter()
-                .map(|service| {
-                    json!({
-                        "serviceInstanceId": service, "serviceName": service, "scheme": "http",
-                        "nfServiceStatus": "REGISTERED", "priority": if fails { 9 } else { 1 },
-                        "capacity": 100, "load": of_type % 50,
-                        "versions": [{"apiVersionInUri": "v1", "apiFullVersion": "1.0.0"}],
-                        "ipEndPoints": [{"ipv4Address": address.ip(), "port": address.port()}]
-                    })
-                })
-                .collect();
-            let profile = json!({
-                "nfInstanceId": id, "nfType": registered_as(nf_type),
-                "nfStatus": "REGISTERED", "heartBeatTimer": 86_400,
-                "nfSetIdList": [format!("set{set}.{}set.5gc.mnc001.mcc001", nf_type.to_ascii_lowercase())],
-                "ipv4Addresses": [address.ip()], "nfServices": services
-            });
-            let root = format!("http://{address}");
-            let (answering, broken) = population.roots.entry((*nf_type).to_owned()).or_default();
-            match fails {
-                false => answering.push(root),
-                true => broken.push(root),
+        for one in model.population() {
+            for of_type in 0..one.count {
+                let number = u32::try_from(population.members.len()).unwrap_or(u32::MAX);
+                let failing = failing.filter(|_| is_last(model, of_type));
+                let address = failing.unwrap_or(well).of(number);
+                let place = Place {
+                    scheme,
+                    number,
+                    of_type,
+                    address,
+                    fails: failing.is_some(),
+                };
+                let profile = profile(model, &one, &place);
+                let root = format!("{scheme}://{address}");
+                let (answering, broken) = population.roots.entry(one.nf_type.clone()).or_default();
+                match place.fails {
+                    false => answering.push(root),
+                    true => broken.push(root),
+                }
+                population.members.push(Member {
+                    id: instance_of(number),
+                    nf_type: one.nf_type.clone(),
+                    is_first: of_type.is_multiple_of(model.set_size),
+                    fails: place.fails,
+                    profile,
+                });
             }
-            population.members.push(Member { id, profile });
         }
         population
+    }
+
+    /// Numbers of so many producers, spread over all; each the first of its set, so that others can stand in.
+    #[must_use]
+    pub fn some(model: &ScpModel, count: u32) -> Vec<u32> {
+        let mut number = 0;
+        let mut well = Vec::new();
+        for one in model.population() {
+            for of_type in 0..one.count {
+                if of_type.is_multiple_of(model.set_size) && !one.services.is_empty() {
+                    well.push(number);
+                }
+                number += 1;
+            }
+        }
+        let step = (well.len() / (count.max(1) as usize)).max(1);
+        well.into_iter().step_by(step).take(count as usize).collect()
     }
 
     /// Whom a consumer names: one after the other, of those that answer or of those that fail.
@@ -87,5 +183,19 @@ impl Population {
             answering
         };
         list.get(turn % list.len().max(1)).map_or("", String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn producers_have_addresses_of_their_own_and_are_known_by_them() {
+        for number in (0..10_000).step_by(7) {
+            assert_eq!(number_of(address_of(number).into()), Some(number));
+        }
+        assert_eq!(number_of(IpAddr::V4(Ipv4Addr::LOCALHOST)), None);
+        assert_eq!(address_of(251), Ipv4Addr::new(127, 1, 2, 2));
     }
 }

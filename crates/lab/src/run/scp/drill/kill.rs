@@ -1,0 +1,233 @@
+//! One producer of a set is killed, is gone for a quarter of the time, and comes back.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::total;
+use crate::callmodel::scp::ScpModel;
+use crate::engine::TlsFiles;
+use crate::measure::Metrics;
+use crate::run::children::Simulator;
+use crate::run::companion::{Companion, Judgement, Outcome, check};
+use crate::run::figure;
+use crate::run::rig::{Place, RigError};
+
+/// When, in parts of the length: killed, back, and in its place again.
+const KILLED: f64 = 0.25;
+const BACK: f64 = 0.5;
+const SETTLED: f64 = 0.75;
+/// The least part of its share before that a producer must have again.
+const SHARE_AGAIN: f64 = 0.8;
+/// How an attempt ends whose request had been sent when the producer died.
+const SENT: [&str; 3] = ["reset", "timeout", "other"];
+const ATTEMPTS: &str = "signalbox_scp_attempts_total";
+const REROUTES: &str = "signalbox_scp_reroutes_total";
+
+/// The drill.
+pub(in crate::run::scp) struct KillProducer {
+    place: Place,
+    admin: SocketAddr,
+    victim: Option<Simulator>,
+    settings: crate::sim::Settings,
+    /// Of all producers, the victim first.
+    producers: Vec<SocketAddr>,
+    /// API names and operations that may be repeated whatever became of the first attempt.
+    repeatable: Vec<String>,
+    /// What the SCP said: at the start, when one was killed, when it came back, when all should be as before.
+    marks: Vec<Metrics>,
+    came_back: Option<Instant>,
+    recovered: Option<Duration>,
+}
+
+impl KillProducer {
+    pub(in crate::run::scp) fn new(
+        model: &ScpModel,
+        place: &Place,
+        admin: SocketAddr,
+        victim: Simulator,
+        producers: Vec<SocketAddr>,
+        tls: Option<&TlsFiles>,
+    ) -> Self {
+        let repeatable = model.interfaces.iter();
+        let repeatable = repeatable.filter(|one| model.repeatable.contains(&one.service));
+        Self {
+            place: place.clone(),
+            admin,
+            settings: super::super::producer_settings(model, producers[0].into(), tls),
+            victim: Some(victim),
+            repeatable: repeatable.map(|one| one.name.clone()).collect(),
+            producers,
+            marks: Vec::new(),
+            came_back: None,
+            recovered: None,
+        }
+    }
+
+    fn read(&self) -> Result<Metrics, RigError> {
+        Metrics::read(self.admin)
+            .ok_or_else(|| RigError::Settings("the SCP does not tell its metrics".to_owned()))
+    }
+
+    /// Whether requests of this operation must never fail: PUT, and what the operator calls repeatable.
+    fn is_safe(&self, name: &str) -> bool {
+        name.contains(" PUT")
+            || self
+                .repeatable
+                .iter()
+                .any(|one| name.starts_with(&format!("{one} ")))
+    }
+
+    /// What each producer has answered well between two marks, as its share of all.
+    fn shares(&self, from: &Metrics, to: &Metrics) -> Vec<f64> {
+        let well = |at: &SocketAddr| {
+            let at = at.to_string();
+            let labels = [("producer", at.as_str()), ("outcome", "2xx")];
+            to.sum(ATTEMPTS, &labels) - from.sum(ATTEMPTS, &labels)
+        };
+        let counts: Vec<f64> = self.producers.iter().map(well).collect();
+        let all: f64 = counts.iter().sum::<f64>().max(1.0);
+        counts.iter().map(|count| count / all).collect()
+    }
+}
+
+impl Companion for KillProducer {
+    fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
+        let part = at.as_secs_f64() / length.as_secs_f64().max(1e-3);
+        match self.marks.len() {
+            0 => self.marks.push(self.read()?),
+            1 if part >= KILLED => {
+                self.marks.push(self.read()?);
+                // Dropping it kills it: no connection is closed in order.
+                self.victim = None;
+            }
+            2 if part >= BACK => {
+                self.marks.push(self.read()?);
+                let place = &self.place;
+                let name = "producer-1-again";
+                let again = Simulator::start(
+                    &place.program,
+                    name,
+                    &self.settings,
+                    &place.lab_cpus,
+                    &place.folder,
+                )?;
+                self.came_back = Some(Instant::now());
+                self.victim = Some(again);
+            }
+            3 => {
+                if let (Some(victim), Some(back), None) = (&mut self.victim, self.came_back, self.recovered)
+                    && victim.stats()?.requests > 0
+                {
+                    self.recovered = Some(back.elapsed());
+                }
+                if part >= SETTLED {
+                    self.marks.push(self.read()?);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
+        let end = self.read().unwrap_or_default();
+        let [start, killed, back, settled] = &self.marks[..] else {
+            let missed = check(
+                "the drill",
+                "a producer is killed and comes back",
+                "it did not",
+                false,
+            );
+            return Judgement {
+                checks: vec![missed],
+                ..Judgement::default()
+            };
+        };
+        let safe = total(outcome, |name| self.is_safe(name));
+        let others = total(outcome, |name| !self.is_safe(name));
+        let victim = self.producers[0].to_string();
+        let ended = |outcome: &str| {
+            let labels = [("producer", victim.as_str()), ("outcome", outcome)];
+            end.sum(ATTEMPTS, &labels) - start.sum(ATTEMPTS, &labels)
+        };
+        let sent: f64 = SENT.iter().map(|outcome| ended(outcome)).sum();
+        let rerouted = end.sum(REROUTES, &[]) - start.sum(REROUTES, &[]);
+        let before = self.shares(start, killed);
+        let during = self.shares(killed, back);
+        let after = self.shares(settled, &end);
+        let checks = vec![
+            check(
+                "idempotent and repeatable requests",
+                "none fails",
+                format!("{} of {} failed", safe.failures(), figure(safe.offered as f64)),
+                safe.failures() == 0 && safe.offered > 0,
+            ),
+            check(
+                "other requests",
+                "none fails but those that the killed producer had and did not answer",
+                format!(
+                    "{} of {} failed; it had {}",
+                    others.failures(),
+                    figure(others.offered as f64),
+                    figure(sent)
+                ),
+                others.failures() as f64 <= sent,
+            ),
+            check(
+                "rerouted",
+                "attempts at another producer are counted",
+                format!(
+                    "{}; of the killed producer's attempts {} found nobody and {} were lost on the way",
+                    figure(rerouted),
+                    figure(ended("connect")),
+                    figure(sent)
+                ),
+                rerouted > 0.0,
+            ),
+            check(
+                "traffic while it is gone",
+                "the others have all of it",
+                in_words(&during),
+                during[0] < 0.02,
+            ),
+            check(
+                "traffic when it is back",
+                format!("at least {:.0}% of its share before", SHARE_AGAIN * 100.0),
+                format!(
+                    "{} (before: {}){}",
+                    in_words(&after),
+                    in_words(&before),
+                    self.recovered.map_or(String::new(), |after| format!(
+                        "; first request {} s after it was back",
+                        figure(after.as_secs_f64())
+                    ))
+                ),
+                after[0] >= SHARE_AGAIN * before[0] && before[0] > 0.0,
+            ),
+        ];
+        let notes = vec![
+            format!(
+                "shares of the producers, the killed one first: before {}, while it is gone {}, at the end {}",
+                in_words(&before),
+                in_words(&during),
+                in_words(&after)
+            ),
+            "killed (SIGKILL) at a quarter of the time, started again at half of it; ejected for 1 s at first, a \
+             broken circuit is tried again after 500 ms"
+                .to_owned(),
+        ];
+        Judgement {
+            checks,
+            notes,
+            spares_bounds: false,
+        }
+    }
+}
+
+fn in_words(shares: &[f64]) -> String {
+    let shares: Vec<String> = shares
+        .iter()
+        .map(|share| format!("{:.1}%", share * 100.0))
+        .collect();
+    shares.join(" / ")
+}

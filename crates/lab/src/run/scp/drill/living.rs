@@ -1,0 +1,395 @@
+//! The network lives: profiles change at the NRF, producers tell of their load and overload. Nothing of it may
+//! disturb the traffic.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use crate::callmodel::scp::{Notifications, ScpModel};
+use crate::client::{Client, Request};
+use crate::measure::Metrics;
+use crate::run::companion::{Companion, Judgement, Outcome, check};
+use crate::run::figure;
+use crate::run::rig::RigError;
+use crate::weights::Weights;
+use crate::workload::scp::{Member, Population};
+
+/// How long the NRF may take to take changes.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long somebody is suspended or gone.
+const AWAY: Duration = Duration::from_secs(1);
+/// Length of a burst.
+const BURST: Duration = Duration::from_secs(1);
+/// The least part of the changes that the SCP must have been told of, as those of one moment may be told at once.
+const TOLD: f64 = 0.9;
+/// The least part of what producers have to tell that must have come, where it is more than a few: who is asked seldom
+/// has no answer to tell it in.
+const SAID: f64 = 0.15;
+const FEW: f64 = 20.0;
+/// So many changes may still be on their way.
+const FEW_CHANGES: f64 = 2.0;
+const LEARNED: &str = "signalbox_scp_learned_total";
+
+/// Kinds of changes, with how many of a hundred they are (table 3-13 of the guide).
+const MIX: [(Kind, f64); 7] = [
+    (Kind::PriorityOrCapacity, 70.0),
+    (Kind::Suspended, 10.0),
+    (Kind::Deregistered, 5.0),
+    (Kind::ApiVersion, 3.0),
+    (Kind::Endpoint, 2.0),
+    (Kind::SupiRange, 2.0),
+    (Kind::Load, 8.0),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    PriorityOrCapacity,
+    Suspended,
+    Deregistered,
+    ApiVersion,
+    Endpoint,
+    SupiRange,
+    Load,
+}
+
+/// The drill.
+pub(in crate::run::scp) struct Living {
+    model: ScpModel,
+    admin: SocketAddr,
+    changes: Option<Changes>,
+    start: Option<Metrics>,
+}
+
+impl Living {
+    pub(in crate::run::scp) fn new(
+        model: &ScpModel,
+        admin: SocketAddr,
+        nrf: SocketAddr,
+        population: &Arc<Population>,
+    ) -> Self {
+        Self {
+            changes: model
+                .notifications
+                .clone()
+                .map(|plan| Changes::new(plan, nrf, population.clone())),
+            model: model.clone(),
+            admin,
+            start: None,
+        }
+    }
+
+    /// What came of the changes of the network.
+    fn judge_changes(&self, changes: &Changes, end: &Metrics) -> crate::report::Check {
+        let start = self.start.clone().unwrap_or_default();
+        let learned = |how: &str| end.sum(LEARNED, &[("how", how)]) - start.sum(LEARNED, &[("how", how)]);
+        let (made, told, lost) = (changes.made as f64, learned("notified"), learned("lost"));
+        check(
+            "changes of the network",
+            format!("the SCP is told of at least {:.0}% and loses none", TOLD * 100.0),
+            format!(
+                "{} made, {} told, {} lost{}",
+                figure(made),
+                figure(told),
+                figure(lost),
+                changes
+                    .refused
+                    .as_ref()
+                    .map_or(String::new(), |why| format!("; {why}"))
+            ),
+            told + FEW_CHANGES >= made * TOLD && lost == 0.0 && changes.refused.is_none(),
+        )
+    }
+}
+
+impl Companion for Living {
+    fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
+        if self.start.is_none() {
+            self.start = Metrics::read(self.admin);
+        }
+        match &mut self.changes {
+            Some(changes) => changes.act(at, length),
+            None => Ok(()),
+        }
+    }
+
+    fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
+        let mut judgement = Judgement::default();
+        if let Some(mut changes) = self.changes.take() {
+            changes.settle();
+            // What was told last is learned within a second.
+            std::thread::sleep(AWAY);
+            let end = Metrics::read(self.admin).unwrap_or_default();
+            judgement.checks.push(self.judge_changes(&changes, &end));
+            judgement.notes.push(format!(
+                "changes at the NRF while it was measured: {}",
+                changes.in_words()
+            ));
+        }
+        let window = outcome.window;
+        let said = window
+            .after
+            .simulators
+            .first()
+            .zip(window.before.simulators.first());
+        let Some(((after, _), (before, _))) = said else {
+            return judgement;
+        };
+        let seconds = window.seconds();
+        // A producer tells when it is asked next: one that is seldom asked tells seldom.
+        let asked = (after.requests - before.requests) as f64;
+        for (name, told, every, tellers) in [
+            (
+                "load information of producers",
+                after.loads - before.loads,
+                self.model.lci.map(|lci| lci.every),
+                self.model.profiles,
+            ),
+            (
+                "overload information of producers",
+                after.overloads - before.overloads,
+                self.model.oci.map(|oci| oci.every),
+                self.model.oci.map_or(0, |oci| oci.instances),
+            ),
+        ] {
+            let Some(every) = every else { continue };
+            let share = f64::from(tellers) / f64::from(self.model.profiles.max(1));
+            let due =
+                (f64::from(tellers) * seconds / every.duration().as_secs_f64().max(1e-3)).min(asked * share);
+            judgement.checks.push(check(
+                name,
+                format!("{tellers} have something new each {every}: up to {}", figure(due)),
+                figure(told as f64),
+                told as f64 <= due * 1.2 + f64::from(tellers) && (told as f64 >= due * SAID || due < FEW),
+            ));
+        }
+        judgement
+    }
+}
+
+/// Changes of profiles at the NRF.
+struct Changes {
+    plan: Notifications,
+    nrf: SocketAddr,
+    client: Option<Client>,
+    population: Arc<Population>,
+    /// Positions of those that may change.
+    members: Vec<usize>,
+    kinds: Weights,
+    random: SmallRng,
+    made: u64,
+    /// Numbers changes, for values that differ.
+    turn: u32,
+    by_kind: [u64; MIX.len()],
+    /// Who is away, and until when.
+    away: VecDeque<(Duration, usize, Kind)>,
+    /// How the NRF refused a change, the first time.
+    refused: Option<String>,
+}
+
+impl Changes {
+    fn new(plan: Notifications, nrf: SocketAddr, population: Arc<Population>) -> Self {
+        let members = population.members.iter().enumerate();
+        let members = members.filter(|(_, member)| !member.fails && has_service(member));
+        Self {
+            members: members.map(|(at, _)| at).collect(),
+            plan,
+            nrf,
+            client: None,
+            population,
+            kinds: Weights::new(MIX.map(|(_, weight)| weight)),
+            random: SmallRng::seed_from_u64(29_510),
+            made: 0,
+            turn: 0,
+            by_kind: [0; MIX.len()],
+            away: VecDeque::new(),
+            refused: None,
+        }
+    }
+
+    /// Changes that should have been made by this time: the steady ones, and bursts at equal distances.
+    fn due(&self, at: Duration, length: Duration) -> f64 {
+        let mut due = self.plan.per_second * at.as_secs_f64();
+        let parts = self.plan.bursts.len() as f64 + 1.0;
+        for (number, rate) in self.plan.bursts.iter().enumerate() {
+            let begins = length.mul_f64((number as f64 + 1.0) / parts);
+            let lasted = at.saturating_sub(begins).min(BURST);
+            due += rate * lasted.as_secs_f64();
+        }
+        due
+    }
+
+    fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
+        let mut requests = Vec::new();
+        while let Some((_, who, kind)) = self.away.pop_front_if(|(until, ..)| *until <= at) {
+            requests.push(self.back(who, kind));
+        }
+        let due = self.due(at, length) as u64;
+        while self.made + (requests.len() as u64) < due && !self.members.is_empty() {
+            let who = self.members[self.random.random_range(0..self.members.len())];
+            let drawn = self.kinds.draw(&mut self.random);
+            requests.push(self.change(who, drawn, at));
+        }
+        self.send(&requests)
+    }
+
+    /// Whoever is away comes back.
+    fn settle(&mut self) {
+        let away: Vec<Request> = std::mem::take(&mut self.away)
+            .into_iter()
+            .map(|(_, who, kind)| self.back(who, kind))
+            .collect();
+        if let Err(error) = self.send(&away) {
+            self.refused.get_or_insert(error.to_string());
+        }
+    }
+
+    fn send(&mut self, requests: &[Request]) -> Result<(), RigError> {
+        if requests.is_empty() {
+            return Ok(());
+        }
+        let io = || RigError::io("changing profiles at the NRF");
+        let client = match &mut self.client {
+            Some(client) => client,
+            None => self
+                .client
+                .insert(Client::connect(self.nrf, PATIENCE).map_err(io())?),
+        };
+        let answers = client.exchange(requests).map_err(io())?;
+        self.made += requests.len() as u64;
+        for (request, answer) in requests.iter().zip(&answers) {
+            if !(200..300).contains(&answer.status) {
+                let why = format!(
+                    "{} was answered {}: {}",
+                    request.method,
+                    answer.status,
+                    answer.text()
+                );
+                self.refused.get_or_insert(why);
+            }
+        }
+        Ok(())
+    }
+
+    fn back(&self, who: usize, kind: Kind) -> Request {
+        let member = &self.population.members[who];
+        match kind {
+            Kind::Deregistered => {
+                Request::new("PUT", path(member)).with("application/json", member.profile.to_string())
+            }
+            _ => patch(member, "replace", "/nfStatus", json!("REGISTERED")),
+        }
+    }
+
+    fn change(&mut self, who: usize, drawn: usize, at: Duration) -> Request {
+        let is_away = self.away.iter().any(|(_, other, _)| *other == who);
+        let member = &self.population.members[who];
+        // Of a set only the first goes away, so that the set always has somebody.
+        let kind = match MIX[drawn].0 {
+            Kind::Suspended | Kind::Deregistered if !member.is_first => Kind::Load,
+            _ if is_away => Kind::Load,
+            kind => kind,
+        };
+        let gone = self
+            .away
+            .iter()
+            .any(|(_, other, kind)| *other == who && *kind == Kind::Deregistered);
+        if gone {
+            // Whoever is gone cannot change: another does.
+            let other = self.members[(self.made as usize + self.away.len()) % self.members.len()];
+            if other != who {
+                return self.change(other, MIX.len() - 1, at);
+            }
+        }
+        let at_kind = MIX.iter().position(|(one, _)| *one == kind).unwrap_or(0);
+        self.by_kind[at_kind] += 1;
+        // Never what it was: a change that changes nothing is not told.
+        self.turn = self.turn.wrapping_add(1);
+        let number = self.turn;
+        match kind {
+            Kind::PriorityOrCapacity => {
+                let body = json!([
+                    {"op": "replace", "path": "/nfServices/0/priority", "value": 1 + number % 3},
+                    {"op": "replace", "path": "/nfServices/0/capacity", "value": 100 + number % 60_000},
+                ]);
+                Request::new("PATCH", path(member)).with("application/json-patch+json", body.to_string())
+            }
+            Kind::Suspended => {
+                self.away.push_back((at + AWAY, who, kind));
+                patch(member, "replace", "/nfStatus", json!("SUSPENDED"))
+            }
+            Kind::Deregistered => {
+                self.away.push_back((at + AWAY, who, kind));
+                Request::new("DELETE", path(member))
+            }
+            Kind::ApiVersion => {
+                let version = json!([{"apiVersionInUri": "v1", "apiFullVersion": format!("1.0.{number}")}]);
+                patch(member, "replace", "/nfServices/0/versions", version)
+            }
+            Kind::Endpoint => {
+                let mut endpoints = member.profile["nfServices"][0]["ipEndPoints"].clone();
+                if number.is_multiple_of(2) {
+                    endpoints[0]["transport"] = json!("TCP");
+                }
+                patch(member, "replace", "/nfServices/0/ipEndPoints", endpoints)
+            }
+            Kind::SupiRange => {
+                let range = json!({"start": format!("{number:015}"), "end": "999999999999999"});
+                let (info, ranges) = match member.nf_type.as_str() {
+                    "AUSF" => ("ausfInfo", "supiRanges"),
+                    "CHF" => ("chfInfo", "supiRangeList"),
+                    "PCF" => ("pcfInfo", "supiRanges"),
+                    "UDM" => ("udmInfo", "supiRanges"),
+                    "UDR" | "SLF" => ("udrInfo", "supiRanges"),
+                    _ => return patch(member, "add", "/load", json!(number % 100)),
+                };
+                patch(member, "add", &format!("/{info}"), json!({ranges: [range]}))
+            }
+            Kind::Load => patch(member, "add", "/load", json!(number % 100)),
+        }
+    }
+
+    fn in_words(&self) -> String {
+        let names = [
+            "priority or capacity",
+            "suspended",
+            "deregistered",
+            "API version",
+            "endpoint",
+            "SUPI range",
+            "load",
+        ];
+        let rows: Vec<String> = names
+            .iter()
+            .zip(self.by_kind)
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        format!(
+            "{} ({}), {} a second and bursts of {:?}; who is suspended or deregistered comes back after {} s",
+            self.made,
+            rows.join(", "),
+            figure(self.plan.per_second),
+            self.plan.bursts,
+            AWAY.as_secs()
+        )
+    }
+}
+
+fn has_service(member: &Member) -> bool {
+    member.profile["nfServices"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty())
+}
+
+fn path(member: &Member) -> String {
+    format!("/nnrf-nfm/v1/nf-instances/{}", member.id)
+}
+
+fn patch(member: &Member, operation: &str, at: &str, value: Value) -> Request {
+    let body = json!([{"op": operation, "path": at, "value": value}]);
+    Request::new("PATCH", path(member)).with("application/json-patch+json", body.to_string())
+}

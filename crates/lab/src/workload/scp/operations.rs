@@ -1,0 +1,121 @@
+//! The kinds of requests that are told apart, and their names in reports.
+
+use crate::callmodel::scp::ScpModel;
+
+/// A kind of request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operation {
+    /// Position of its interface in the model.
+    pub interface: usize,
+    /// Whether the SCP discovers the producer (Model D).
+    pub delegated: bool,
+    /// Whether it may be repeated (PUT).
+    pub idempotent: bool,
+    /// Position of its priority in the model; 0 where there are none.
+    pub priority: usize,
+}
+
+/// All kinds of a model.
+#[derive(Clone, Debug)]
+pub struct Operations {
+    interfaces: Vec<String>,
+    /// Numbers of the priorities; one that is absent where there are none.
+    priorities: Vec<Option<u8>>,
+    methods: bool,
+}
+
+impl Operations {
+    /// Those of a model.
+    #[must_use]
+    pub fn new(model: &ScpModel) -> Self {
+        let mut priorities: Vec<Option<u8>> = model.priorities.iter().map(|one| Some(one.priority)).collect();
+        if priorities.is_empty() {
+            priorities.push(None);
+        }
+        Self {
+            interfaces: model.interfaces.iter().map(|one| one.name.clone()).collect(),
+            priorities,
+            methods: model.idempotent.fraction() > 0.0,
+        }
+    }
+
+    /// Its number: the position of its name.
+    #[must_use]
+    pub fn number(&self, operation: &Operation) -> u16 {
+        let method = usize::from(operation.idempotent && self.methods);
+        let at = (usize::from(operation.delegated) * self.methods_count() + method) * self.priorities.len()
+            + operation.priority;
+        u16::try_from(at * self.interfaces.len() + operation.interface).unwrap_or(u16::MAX)
+    }
+
+    /// All of them, by number.
+    #[must_use]
+    pub fn all(&self) -> Vec<Operation> {
+        let mut all = Vec::new();
+        for delegated in [false, true] {
+            for idempotent in &[false, true][..self.methods_count()] {
+                for priority in 0..self.priorities.len() {
+                    for interface in 0..self.interfaces.len() {
+                        all.push(Operation {
+                            interface,
+                            delegated,
+                            idempotent: *idempotent,
+                            priority,
+                        });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// Their names, by number: `N7 (D)`, with method and priority where they differ.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let name = |operation: Operation| {
+            let mut name = self.interfaces[operation.interface].clone();
+            if self.methods {
+                name += if operation.idempotent { " PUT" } else { " POST" };
+            }
+            if let Some(priority) = self.priorities[operation.priority] {
+                name += &format!(", priority {priority}");
+            }
+            name + if operation.delegated { " (D)" } else { " (C)" }
+        };
+        self.all().into_iter().map(name).collect()
+    }
+
+    fn methods_count(&self) -> usize {
+        1 + usize::from(self.methods)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_has_the_place_of_its_name() {
+        let mut model = crate::callmodel::find("scp/model-d-1")
+            .unwrap()
+            .model
+            .scp
+            .unwrap();
+        let plain = Operations::new(&model);
+        assert_eq!(plain.names()[0], "N11 (C)");
+        assert_eq!(plain.names().len(), 2 * model.interfaces.len());
+        model.idempotent = settings::Percent::new(50.0);
+        model.priorities =
+            serde_json::from_str(r#"[{"priority": 3, "weight": 1}, {"priority": 20, "weight": 2}]"#).unwrap();
+        for operations in [plain, Operations::new(&model)] {
+            for (number, operation) in operations.all().iter().enumerate() {
+                assert_eq!(usize::from(operations.number(operation)), number, "{operation:?}");
+            }
+        }
+        let names = Operations::new(&model).names();
+        assert!(
+            names.contains(&"N11 PUT, priority 20 (D)".to_owned()),
+            "{names:?}"
+        );
+    }
+}
