@@ -19,7 +19,7 @@ mariadbd:mariadb-server
 rsync:rsync
 jq:jq
 "
-EXTRA_PACKAGES="freediameter-extensions galera-4"
+EXTRA_PACKAGES="freediameter-extensions libfreediameter-dev gcc galera-4"
 
 missing=""
 for need in $NEEDS; do

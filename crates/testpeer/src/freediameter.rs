@@ -52,6 +52,20 @@ impl FreeDiameter {
     /// # Panics
     /// When it is installed and does not start; with what it said.
     pub async fn start(setup: Setup<'_>) -> Option<Self> {
+        Self::launch(setup, None).await
+    }
+
+    /// As [`FreeDiameter::start`], one that speaks Rx itself: as `pcf`, or as `af BSF`, which sends an AAR for
+    /// 10.0.0.1 to the peer of that name (`data/rx.c` says more). None also when its extension cannot be
+    /// compiled for want of a C compiler or freeDiameter's headers (Debian: `libfreediameter-dev`).
+    ///
+    /// # Panics
+    /// As [`FreeDiameter::start`].
+    pub async fn start_rx(setup: Setup<'_>, role: &str) -> Option<Self> {
+        Self::launch(setup, Some(role)).await
+    }
+
+    async fn launch(setup: Setup<'_>, rx: Option<&str>) -> Option<Self> {
         let version = Command::new("freeDiameterd")
             .arg("--version")
             .stdout(Stdio::null())
@@ -63,6 +77,13 @@ impl FreeDiameter {
         let port = if setup.port == 0 { free_port() } else { setup.port };
         let folder = tempfile::tempdir().expect("a folder can be made");
         write_files(folder.path(), &setup, port).expect("its files can be written");
+        if let Some(role) = rx {
+            let extension = compiled(folder.path())?;
+            let conf = folder.path().join("fd.conf");
+            let mut text = std::fs::read_to_string(&conf).expect("its files can be read");
+            let _ = writeln!(text, "LoadExtension = \"{}\" : \"{role}\";", extension.display());
+            std::fs::write(conf, text).expect("its files can be written");
+        }
         let log = std::fs::File::create(folder.path().join("log")).expect("its log can be made");
         let child = Command::new("freeDiameterd")
             .arg("-c")
@@ -115,6 +136,24 @@ impl Drop for FreeDiameter {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The Rx extension, if it can be compiled.
+fn compiled(folder: &Path) -> Option<std::path::PathBuf> {
+    let made = folder.join("rx.fdx");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/rx.c");
+    let compiler = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&made)
+        .arg(source)
+        .output();
+    match compiler {
+        Ok(done) if done.status.success() => Some(made),
+        _ => {
+            eprintln!("skipped: no C compiler, or no headers of freeDiameter (libfreediameter-dev)");
+            None
+        }
     }
 }
 

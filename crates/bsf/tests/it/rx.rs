@@ -282,6 +282,80 @@ fn a_free_diameter_relay_on_each_side() {
 }
 
 #[test]
+fn between_a_free_diameter_as_af_and_one_as_pcf() {
+    local(async {
+        let own = testpeer::freediameter::free_port();
+        let bsf_address: SocketAddr = ([127, 0, 0, 1], own).into();
+        // freeDiameter sends by realm to peers of that realm.
+        let setup = |identity| Setup {
+            identity,
+            realm: "example.org",
+            port: 0,
+            peers: &[],
+        };
+        let Some(pcf) = FreeDiameter::start_rx(setup("pcf.example"), "pcf").await else {
+            return;
+        };
+        let pcf_address = pcf.address();
+        let bsf = start(|config| {
+            config.rx.host = "bsf.example".to_owned();
+            config.rx.listen = settings::Listen(vec![bsf_address]);
+            config.rx.peers = vec![RxPeer {
+                host: "pcf.example".to_owned(),
+                addresses: vec![pcf_address],
+            }];
+        });
+        bsf.path(
+            &bsf.post("pcfBindings", &binding(&json!({"pcfDiamHost": "pcf.example"})))
+                .await,
+        );
+        for _ in 0..400 {
+            if pcf.log().contains("STATE_OPEN") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let peers = [("bsf.example", bsf_address)];
+        let af = FreeDiameter::start_rx(
+            Setup {
+                peers: &peers,
+                ..setup("af.example")
+            },
+            "af bsf.example",
+        );
+        let af = af.await.unwrap();
+        for _ in 0..400 {
+            if af.log().contains("STA ") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let said = |log: &str, lines: &[&str]| {
+            for line in lines {
+                assert!(
+                    log.lines().any(|one| one == *line),
+                    "{line} is missing:\n{}\n{}",
+                    af.log(),
+                    pcf.log()
+                );
+            }
+        };
+        said(
+            &af.log(),
+            &[
+                "AAA 2001 pcf.example",
+                "RAR 0 pcf.example",
+                "STA 2001 pcf.example",
+            ],
+        );
+        said(
+            &pcf.log(),
+            &["AAR 0 af.example", "RAA 2001 af.example", "STR 0 af.example"],
+        );
+    });
+}
+
+#[test]
 fn a_path_outlives_the_bsf() {
     local(async {
         let (pcf, address) = peer(PCF);
