@@ -35,6 +35,8 @@ telemetry::events! {
     NotificationDropped = "notifications_dropped";
     /// A subscriber wanted a notification at another place.
     NotificationRedirected = "notifications_redirected";
+    /// A notification was taken by another instance of the subscriber's set.
+    NotificationRerouted = "notifications_rerouted";
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of ours.

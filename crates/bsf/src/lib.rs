@@ -26,10 +26,12 @@ mod notify;
 mod overload;
 mod peers;
 mod rx;
+mod score;
 pub mod service;
 
 pub use config::Config;
 pub use error::StartError;
 pub use events::Event;
 pub use live::KEYS;
+pub use score::Score;
 pub use service::{Running, State, start};

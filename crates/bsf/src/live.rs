@@ -22,6 +22,7 @@ pub const KEYS: &[&str] = &[
     "audit",
     "maxBodySize",
     "maxCandidates",
+    "notifications.alternates",
     "notifications.attempts",
     "notifications.rate",
     "notifications.retryPause",
@@ -36,6 +37,7 @@ pub const KEYS: &[&str] = &[
     "rx.redirectCacheTime",
     "rx.relays",
     "rx.timeout",
+    "scoring",
     "tokens",
 ];
 
@@ -64,6 +66,7 @@ impl Live {
         config.max_body_size = wanted.max_body_size;
         config.max_candidates = wanted.max_candidates;
         let (own, other) = (&mut config.notifications, &wanted.notifications);
+        own.alternates = other.alternates;
         own.attempts = other.attempts;
         own.rate = other.rate;
         own.retry_pause = other.retry_pause;
@@ -79,6 +82,7 @@ impl Live {
         own.redirect_cache_time = other.redirect_cache_time;
         own.relays.clone_from(&other.relays);
         own.timeout = other.timeout;
+        config.scoring = wanted.scoring.clone();
         config.tokens = wanted.tokens.clone();
         Self::of(Arc::new(config), self.fetched.clone())
     }

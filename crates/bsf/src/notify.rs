@@ -20,6 +20,7 @@ use crate::binding::{BindingId, PcfBinding, Subscription, UeBinding};
 use crate::config::Notifications;
 use crate::events::{Counters, Event};
 use crate::live::Live;
+use crate::peers::nrf::Nrfs;
 use crate::repository::Repository;
 
 /// Name of the callback (TS 29.500 annex B).
@@ -31,6 +32,8 @@ pub(crate) struct Notification {
     pub(crate) subscription: BindingId,
     pub(crate) target: Uri,
     pub(crate) body: Bytes,
+    /// NF set of which any instance takes it.
+    pub(crate) set: Option<String>,
 }
 
 /// Tells subscribers of a session's binding that has come or gone.
@@ -86,6 +89,7 @@ async fn tell(
             subscription: subscription.0.id,
             target,
             body: body.to_string().into(),
+            set: subscription.1,
         };
         if queue.try_send(notification).is_err() {
             counters.count(Event::NotificationDropped);
@@ -121,6 +125,7 @@ impl Pace {
 /// What all lanes share.
 struct Shared {
     client: Client,
+    nrfs: Rc<Nrfs>,
     live: Arc<ArcSwap<Live>>,
     counters: Arc<Counters>,
     pace: Pace,
@@ -131,12 +136,14 @@ struct Shared {
 pub(crate) async fn deliver(
     mut incoming: mpsc::Receiver<Notification>,
     client: Client,
+    nrfs: Rc<Nrfs>,
     live: Arc<ArcSwap<Live>>,
     counters: Arc<Counters>,
 ) {
     let settings = live.load().config.notifications.clone();
     let shared = Rc::new(Shared {
         client,
+        nrfs,
         live,
         counters,
         pace: Pace::default(),
@@ -206,7 +213,41 @@ async fn attempt(notification: &Notification, shared: &Shared, settings: &Notifi
             Outcome::Elsewhere(_) => target = notification.target.clone(),
         }
     }
+    elsewhere(notification, shared, settings).await
+}
+
+/// Whoever subscribed does not answer: another instance of its set may, where it has said so.
+async fn elsewhere(notification: &Notification, shared: &Shared, settings: &Notifications) -> bool {
+    let Some(set) = notification.set.as_deref().filter(|_| settings.alternates > 0) else {
+        return false;
+    };
+    let own = notification.target.host().unwrap_or_default();
+    let hosts = shared.nrfs.hosts_of_set(set).await;
+    let others = hosts.iter().filter(|host| host.as_str() != own);
+    for host in others.take(settings.alternates) {
+        let Some(target) = at_host(&notification.target, host) else {
+            continue;
+        };
+        if matches!(
+            send(notification, &target, shared, settings).await,
+            Outcome::Taken
+        ) {
+            shared.counters.count(Event::NotificationRerouted);
+            return true;
+        }
+    }
     false
+}
+
+/// The same URI at another host.
+fn at_host(uri: &Uri, host: &str) -> Option<Uri> {
+    let authority = match uri.port_u16() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.authority = Some(authority.parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 async fn send(

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use http::{Method, StatusCode};
+use sbi::headers::{Binding, SbiHeader};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use serde_json::Value;
@@ -64,6 +65,7 @@ pub(crate) async fn individual(
 }
 
 fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription, Problem> {
+    let set = callback_set(request.headers());
     let value = body_of(worker, request, "application/json")?;
     shape::check(&shape::SUBSCRIPTION, &value)?;
     let target = value.get("notifUri").and_then(Value::as_str).unwrap_or_default();
@@ -78,7 +80,23 @@ fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription
     }
     let mut document = worker.repository().document(id, value);
     negotiate(&mut document);
-    Ok(Subscription(document))
+    Ok(Subscription(document, set))
+}
+
+/// The NF set that takes the notifications, as a binding for callbacks says (TS 29.500 §6.12.4). One that cannot
+/// be read binds nothing.
+fn callback_set(headers: &http::HeaderMap) -> Option<String> {
+    let binding = Binding::of(headers).ok().flatten()?;
+    let mut sets = binding
+        .0
+        .iter()
+        .filter(|one| {
+            one.params
+                .iter()
+                .any(|param| param.name == "scope" && param.value == "callback")
+        })
+        .filter_map(|one| one.nf_set());
+    sets.next().filter(|set| set.len() <= 255).map(str::to_owned)
 }
 
 /// The subscription with what is met already (`BsfSubscriptionResp`).

@@ -7,9 +7,14 @@ use super::document::identity_key;
 use super::query::{same_dnn, slice_of};
 use super::{Document, PcfBinding, UeBinding};
 
-/// A subscription to the bindings of one subscriber.
+/// A subscription to the bindings of one subscriber, and the NF set of which any instance takes its
+/// notifications, where the consumer has said so.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Subscription(pub Document);
+pub struct Subscription(pub Document, pub Option<String>);
+
+/// Begins a stored subscription that has a set: the length of its id and the id follow, then the document. No
+/// document begins so.
+const WITH_SET: u8 = 2;
 
 impl Subscription {
     /// By `supi`.
@@ -162,10 +167,41 @@ impl Record for Subscription {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
+        let set = self.1.as_deref().unwrap_or_default();
+        if let Ok(length @ 1..) = u8::try_from(set.len()) {
+            out.extend([WITH_SET, length]);
+            out.extend_from_slice(set.as_bytes());
+        }
         self.0.encode(out);
     }
 
     fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
-        Document::decode(key, value).map(Self)
+        let [WITH_SET, length, rest @ ..] = value else {
+            return Document::decode(key, value).map(|document| Self(document, None));
+        };
+        let wrong = || DecodeError("a subscription ends in the middle".to_owned());
+        let (set, document) = rest.split_at_checked(usize::from(*length)).ok_or_else(wrong)?;
+        let set = String::from_utf8(set.to_vec()).map_err(|_| wrong())?;
+        Document::decode(key, document).map(|document| Self(document, Some(set)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binding::BindingId;
+
+    #[test]
+    fn the_set_is_kept_beside_the_document() {
+        for packed in [true, false] {
+            let document = Document::new(BindingId([3; 16]), json!({"supi": "imsi-1"}), packed);
+            for set in [None, Some("set1.nefset.5gc.mnc001.mcc001".to_owned())] {
+                let one = Subscription(document.clone(), set);
+                let mut stored = Vec::new();
+                one.encode(&mut stored);
+                assert_eq!(Subscription::decode(&[3; 16], &stored), Ok(one));
+            }
+        }
+        assert!(Subscription::decode(&[3; 16], &[WITH_SET, 9, b'a']).is_err());
     }
 }

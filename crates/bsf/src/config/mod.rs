@@ -5,6 +5,7 @@ mod notifications;
 mod nrf;
 mod overload;
 mod rx;
+mod scoring;
 mod tokens;
 
 pub use audit::Audit;
@@ -12,6 +13,7 @@ pub use notifications::Notifications;
 pub use nrf::Nrf;
 pub use overload::{ConsumerRate, Overload, OverloadLevel};
 pub use rx::{NoBinding, Rx, RxMode, RxPeer};
+pub use scoring::Scoring;
 pub use tokens::{TokenKey, Tokens};
 
 use std::net::SocketAddr;
@@ -66,6 +68,8 @@ pub struct Config {
     pub audit: Audit,
     /// Access tokens of consumers.
     pub tokens: Tokens,
+    /// The score of this instance.
+    pub scoring: Scoring,
 }
 
 impl Default for Config {
@@ -95,6 +99,7 @@ impl Default for Config {
             nrf: Nrf::default(),
             audit: Audit::default(),
             tokens: Tokens::default(),
+            scoring: Scoring::default(),
         }
     }
 }
@@ -134,5 +139,6 @@ impl Validate for Config {
         faults.within("notifications", &self.notifications);
         faults.within("audit", &self.audit);
         faults.within("tokens", &self.tokens);
+        faults.within("scoring", &self.scoring);
     }
 }

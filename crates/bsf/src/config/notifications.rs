@@ -20,6 +20,9 @@ pub struct Notifications {
     pub timeout: Period,
     /// Notifications a second, tries of failed ones included; further ones wait. 0: any number.
     pub rate: u32,
+    /// Other instances of the subscriber's NF set that are tried, one after the other, when the subscriber does not
+    /// answer: where its subscription came with a `3gpp-Sbi-Binding` for callbacks, by discovery at the NRF. 0: none.
+    pub alternates: usize,
 }
 
 impl Default for Notifications {
@@ -31,6 +34,7 @@ impl Default for Notifications {
             retry_pause: Period::from_millis(500),
             timeout: Period::from_secs(2),
             rate: 0,
+            alternates: 2,
         }
     }
 }

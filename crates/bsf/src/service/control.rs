@@ -21,6 +21,7 @@ use crate::peers::nrf::{Nrfs, Registration};
 use crate::peers::{key_sets, pcfs};
 use crate::repository::Repository;
 use crate::rx;
+use crate::score;
 
 /// How often changes of other instances on the same database are looked for.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -73,6 +74,8 @@ impl Control {
             tokio::task::spawn_local(rx::tidy(repository, self.live.clone(), counters));
         }
         tokio::task::spawn_local(key_sets::follow(self.live.clone(), client.clone()));
+        let (live, switches) = (self.live.clone(), self.switches.clone());
+        tokio::task::spawn_local(score::keep(live, switches, repository.clone()));
         let nrfs = Rc::new(Nrfs::new(&config.nrf, client.clone()));
         let auditor = Auditor::new(
             self.live.clone(),
@@ -84,8 +87,8 @@ impl Control {
         tokio::task::spawn_local(auditor.run(self.hears));
         let registered = self
             .address
-            .and_then(|address| Registration::new(config.clone(), address, self.switches, nrfs));
-        let notifying = notify::deliver(self.incoming, client, self.live, self.counters);
+            .and_then(|address| Registration::new(config.clone(), address, self.switches, nrfs.clone()));
+        let notifying = notify::deliver(self.incoming, client, nrfs, self.live, self.counters);
         let notifying = async {
             tokio::select! {
                 () = notifying => {}

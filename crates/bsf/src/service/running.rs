@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::events::{Counters, Event};
 use crate::live::Live;
 use crate::repository::Repository;
+use crate::score::Score;
 
 /// A running BSF. Dropping it stops it as [`Running::stop`] does, without waiting.
 #[derive(Debug)]
@@ -71,6 +72,12 @@ impl Running {
     #[must_use]
     pub fn load(&self) -> u32 {
         self.switches.load()
+    }
+
+    /// How well it does, as of the last interval.
+    #[must_use]
+    pub fn score(&self) -> Score {
+        self.switches.score()
     }
 
     /// How often something has happened, over all threads.

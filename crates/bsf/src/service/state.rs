@@ -1,6 +1,12 @@
 //! What all threads share and an operator may change at once.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::config::Scoring;
+use crate::score::{Measured, Score};
 
 /// How far the function is open: it can be shut down in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -29,8 +35,19 @@ impl State {
 pub(crate) struct Switches {
     state: AtomicU8,
     congestion: AtomicBool,
-    /// CPU time of each worker, in percent of a core.
-    load: Vec<AtomicU32>,
+    workers: Vec<Told>,
+    score: Mutex<Score>,
+}
+
+/// What one worker tells of itself; nobody else writes it.
+#[derive(Debug, Default)]
+struct Told {
+    /// CPU time, in percent of a core.
+    load: AtomicU32,
+    requests: AtomicU64,
+    failures: AtomicU64,
+    /// Microseconds to all answers together.
+    time: AtomicU64,
 }
 
 impl Switches {
@@ -38,7 +55,8 @@ impl Switches {
         Self {
             state: AtomicU8::new(0),
             congestion: AtomicBool::new(congestion),
-            load: (0..workers).map(|_| AtomicU32::new(0)).collect(),
+            workers: (0..workers).map(|_| Told::default()).collect(),
+            score: Mutex::new(Score::of(&Scoring::default(), &Measured::default())),
         }
     }
 
@@ -60,13 +78,44 @@ impl Switches {
 
     /// Load of the busiest worker, in percent of a core.
     pub(crate) fn load(&self) -> u32 {
-        let busiest = self.load.iter().map(|load| load.load(Relaxed)).max();
+        let busiest = self.workers.iter().map(|told| told.load.load(Relaxed)).max();
         busiest.unwrap_or(0).min(100)
     }
 
     pub(super) fn set_load(&self, worker: usize, load: f64) {
-        if let Some(shown) = self.load.get(worker) {
-            shown.store(load as u32, Relaxed);
+        if let Some(told) = self.workers.get(worker) {
+            told.load.store(load as u32, Relaxed);
         }
+    }
+
+    /// A worker has answered a request after that time. Only that worker calls this.
+    pub(super) fn answered(&self, worker: usize, failed: bool, after: Duration) {
+        let Some(told) = self.workers.get(worker) else {
+            return;
+        };
+        let add = |counter: &AtomicU64, more: u64| {
+            counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
+        };
+        add(&told.requests, 1);
+        add(&told.failures, u64::from(failed));
+        add(&told.time, u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// Requests, failures and microseconds to answers, of all workers together.
+    pub(crate) fn work(&self) -> (u64, u64, u64) {
+        let sum = |of: fn(&Told) -> &AtomicU64| self.workers.iter().map(|told| of(told).load(Relaxed)).sum();
+        (
+            sum(|told| &told.requests),
+            sum(|told| &told.failures),
+            sum(|told| &told.time),
+        )
+    }
+
+    pub(crate) fn score(&self) -> Score {
+        *self.score.lock()
+    }
+
+    pub(crate) fn set_score(&self, score: Score) {
+        *self.score.lock() = score;
     }
 }

@@ -94,7 +94,13 @@ impl Front {
 impl Service for Front {
     async fn call(self: Rc<Self>, request: Request) -> Response {
         let worker = self.current();
-        worker.answer(request).await
+        let received = request.received;
+        let response = worker.answer(request).await;
+        let failed = response.status().is_server_error();
+        self.parts
+            .switches
+            .answered(self.index, failed, received.elapsed());
+        response
     }
 }
 

@@ -105,3 +105,110 @@ fn of_bindings_that_come_and_go() {
         }
     });
 }
+
+/// Sends whoever comes elsewhere, once; takes what comes after that.
+struct Mover(RefCell<Option<String>>, RefCell<usize>);
+
+impl Service for Mover {
+    async fn call(self: Rc<Self>, _: Request) -> Response {
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        match &*self.0.borrow() {
+            Some(there) => {
+                *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+                response.headers_mut().insert("location", there.parse().unwrap());
+            }
+            None => *self.1.borrow_mut() += 1,
+        }
+        response
+    }
+}
+
+/// Serves at an address of this machine's own network.
+fn serve<S: Service>(ip: &str, port: u16, service: Rc<S>) -> std::net::SocketAddr {
+    let listener = sbi::server::bind(format!("{ip}:{port}").parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::task::spawn_local(sbi::server::serve(
+        listener,
+        service,
+        Arc::default(),
+        None,
+        Arc::default(),
+        worker::Shutdown::new(),
+    ));
+    address
+}
+
+/// Knows one set, with one instance there.
+struct Nrf(&'static str);
+
+impl Service for Nrf {
+    async fn call(self: Rc<Self>, request: Request) -> Response {
+        let uri = request.uri().clone();
+        let query = uri.query().unwrap_or_default();
+        let known = uri.path() == "/nnrf-disc/v1/nf-instances"
+            && query.contains("target-nf-type=NEF")
+            && query.contains("set1%2Enefset");
+        let found = if known {
+            json!([{"ipv4Addresses": [self.0]}])
+        } else {
+            json!([])
+        };
+        sbi::json::response(
+            StatusCode::OK,
+            &json!({"nfInstances": found, "validityPeriod": 1, "heartBeatTimer": 100}),
+        )
+    }
+}
+
+#[test]
+fn where_the_subscriber_or_another_of_its_set_is() {
+    local(async {
+        let taken = Rc::new(Mover(RefCell::default(), RefCell::default()));
+        let there = serve("127.0.0.1", 0, taken.clone());
+        let moved = Mover(
+            RefCell::new(Some(format!("http://{there}/new"))),
+            RefCell::default(),
+        );
+        let redirecting = serve("127.0.0.1", 0, Rc::new(moved));
+        // Another instance of the set: the same port at another host.
+        let another = Rc::new(Mover(RefCell::default(), RefCell::default()));
+        let another_address = serve("127.0.0.2", 0, another.clone());
+        let nrf = serve("127.0.0.1", 0, Rc::new(Nrf("127.0.0.2")));
+        let bsf = start(|config| {
+            config.nrf.api_roots = vec![format!("http://{nrf}")];
+            config.notifications.retry_pause = settings::Period::from_millis(1);
+            config.notifications.rate = 1_000;
+        });
+        let body = |supi: &str, target: String| {
+            json!({"events": ["PCF_PDU_SESSION_BINDING_REGISTRATION"], "notifUri": target, "notifCorreId": "c",
+                "supi": supi})
+        };
+        let redirected = body("imsi-00001", format!("http://{redirecting}/old"));
+        bsf.path(&bsf.post("subscriptions", &redirected).await);
+        let dead = body(
+            "imsi-00002",
+            format!("http://127.0.0.1:{}/x", another_address.port()),
+        );
+        let request = http::Request::post("/nbsf-management/v1/subscriptions")
+            .header("content-type", "application/json")
+            .header(
+                "3gpp-sbi-binding",
+                "bl=nf-set; nfset=set1.nefset.5gc.mnc001.mcc001; scope=callback",
+            )
+            .body(dead.to_string().into())
+            .unwrap();
+        bsf.path(&bsf.send(request).await);
+        for supi in ["imsi-00001", "imsi-00002"] {
+            bsf.path(&bsf.post("pcfBindings", &binding(&json!({"supi": supi}))).await);
+        }
+        let running = bsf.running.as_ref().unwrap();
+        while running.count(bsf::Event::Notified) < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!((*taken.1.borrow(), *another.1.borrow()), (1, 1));
+        assert_eq!(running.count(bsf::Event::NotificationRedirected), 1);
+        assert_eq!(running.count(bsf::Event::NotificationRerouted), 1);
+        assert!(running.score().score > 0.0);
+    });
+}

@@ -21,6 +21,7 @@ telemetry::declare! {
     /// What is told of the store and of the function's state.
     GAUGES;
     gauge LOAD = "signalbox_bsf_load_ratio" []: "CPU time of the busiest worker, as a share of a core.";
+    gauge SCORE = "signalbox_bsf_score" []: "How well this instance does, from 0 to 100: success, load, latency, replication.";
     gauge STATE = "signalbox_bsf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
     gauge WAITING = "signalbox_bsf_store_waiting" []: "Writes that wait for the store.";
     gauge DISK = "signalbox_bsf_store_disk_bytes" []: "Bytes of the store's log on disk (embedded store).";
@@ -54,6 +55,13 @@ pub(super) const PAGES: &[Page] = &[
         about: "One binding of a PDU session",
         path: "/bsf/bindings/{}",
         argument: Some("ID"),
+        columns: &[],
+    },
+    Page {
+        name: "score",
+        about: "How well this instance does, from 0 to 100, and what the score is made of",
+        path: "/bsf/score",
+        argument: None,
         columns: &[],
     },
     Page {
@@ -137,8 +145,9 @@ fn observe(registry: &Registry, seen: &Weak<Running>) {
         counted.upgrade().map_or(0, |bsf| bsf.count(event))
     });
     type Read = fn(&Running) -> f64;
-    let gauges: [(&'static Declaration, Read); 6] = [
+    let gauges: [(&'static Declaration, Read); 7] = [
         (&LOAD, |bsf| f64::from(bsf.load()) / 100.0),
+        (&SCORE, |bsf| bsf.score().score),
         (&STATE, |bsf| f64::from(bsf.state() as u8)),
         (&SESSIONS, |bsf| bsf.repository().paths_held.get() as f64),
         (&WAITING, |bsf| bsf.repository().store().stats().waiting as f64),
@@ -169,6 +178,7 @@ fn observe(registry: &Registry, seen: &Weak<Running>) {
 fn routes(bsf: &Weak<Running>) -> Router {
     let (all, one, shown, changed, congestion) =
         (bsf.clone(), bsf.clone(), bsf.clone(), bsf.clone(), bsf.clone());
+    let scored = bsf.clone();
     let put_state = move |axum::Json(state): axum::Json<State>| async move {
         if let Some(bsf) = changed.upgrade() {
             bsf.set_state(state);
@@ -186,6 +196,10 @@ fn routes(bsf: &Weak<Running>) -> Router {
         .route(
             "/bsf/bindings/{id}",
             get(move |Path(id): Path<String>| async move { binding(&one, &id).await }),
+        )
+        .route(
+            "/bsf/score",
+            get(move || async move { axum::Json(scored.upgrade().map(|bsf| bsf.score())) }),
         )
         .route(
             "/bsf/state",

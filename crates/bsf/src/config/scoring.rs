@@ -1,0 +1,54 @@
+//! The score of this instance.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
+
+/// How well this instance does, as one figure from 0 to 100 for dashboards and for whoever spreads traffic: the
+/// mean of what follows by these weights. A weight of 0 leaves a criterion out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Scoring {
+    /// Time over which requests are counted for a score.
+    pub interval: Period,
+    /// Weight of the share of requests that did not fail for a reason of ours.
+    pub success: u32,
+    /// Weight of the CPU time that the busiest worker has left.
+    pub load: u32,
+    /// Weight of the mean time to an answer of Nbsf_Management.
+    pub latency: u32,
+    /// Mean time up to which the latency is as good as can be; twice as long is half as good.
+    pub latency_target: Period,
+    /// Weight of the replication delay of other sites (database).
+    pub replication: u32,
+    /// Delay up to which the replication is as good as can be; twice as long is half as good.
+    pub replication_target: Period,
+}
+
+impl Default for Scoring {
+    fn default() -> Self {
+        Self {
+            interval: Period::from_secs(10),
+            success: 40,
+            load: 20,
+            latency: 20,
+            latency_target: Period::from_millis(20),
+            replication: 20,
+            replication_target: Period::from_secs(5),
+        }
+    }
+}
+
+impl Validate for Scoring {
+    fn validate(&self, faults: &mut Faults) {
+        if self.interval.is_zero() {
+            faults.at("interval").say("is 0", "some time, such as 10s");
+        }
+        let weights = [self.success, self.load, self.latency, self.replication];
+        if weights.iter().all(|weight| *weight == 0) {
+            faults
+                .at("success")
+                .say("has no weight, nor has anything else", "one weight above 0");
+        }
+    }
+}
