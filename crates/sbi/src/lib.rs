@@ -5,6 +5,7 @@
 //!   copied.
 //! * [`server`]: HTTP/2 with prior knowledge or over TLS, one listener per worker, every limit a setting.
 //! * [`client`]: a pool of connections per origin; errors say whether another try is safe.
+//! * [`dns`]: names of hosts and services, remembered for all workers, resolved on a thread of its own.
 //! * [`problem`]: problem details with the causes of TS 29.500, made in one place.
 //! * [`headers`]: the `3gpp-Sbi-*` headers as types, by the ABNF of TS 29.500.
 //! * [`json`], [`coding`], [`etag`], [`query`]: bodies parsed with the place of every mistake and patched,
@@ -22,6 +23,7 @@ mod body;
 pub mod client;
 pub mod coding;
 mod collect;
+pub mod dns;
 pub mod etag;
 pub mod headers;
 mod io;

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "diameter")]
 pub mod diameter;
+#[cfg(feature = "dns")]
+pub mod dns;
 #[cfg(feature = "diameter")]
 pub mod freediameter;
 pub mod http2;

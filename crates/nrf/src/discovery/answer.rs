@@ -6,9 +6,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use model::{ExtSnssai, PlmnSnssai, Snssai};
 use serde_json::Value;
 
-use super::query::Query;
 use super::select::Extent;
 use crate::registry::{Entry, Visible, fingerprint, text};
+use ::discovery::Query;
 
 /// Feature `Service-Map` (TS 29.510 §6.2.9): services as a map in `nfServiceList`.
 const SERVICE_MAP: usize = 6;

@@ -4,10 +4,10 @@
 //! into few classes, and one answer serves a whole class. A class is found by a binary search among the
 //! ends of all ranges, and by trying each distinct pattern once.
 
+use ::discovery::params;
 use model::identity::{Digits, IdentityRange};
 use model::{NfProfile, Pattern};
 
-use super::params;
 use crate::registry::TypeTable;
 
 /// Distinct patterns of a type that still make classes; with more, answers are not shared.

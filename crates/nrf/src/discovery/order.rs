@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 
+use ::discovery::{Localities, Query};
 use model::{NfService, ServiceName};
 
-use super::locality::Localities;
-use super::query::Query;
 use crate::registry::Entry;
 
 /// Smaller comes first. Preferences are soft: who does not fit them comes later, not never.

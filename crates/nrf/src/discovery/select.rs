@@ -7,11 +7,9 @@ use model::nf_profile::AmfInfo;
 use model::{Guami, NfProfile, NfService, NfServiceStatus, NfStatus};
 
 use super::answer::{self, Answer, Chosen, Reason, Result as Found};
-use super::locality::Localities;
+use ::discovery::{Localities, Query, params, preferred_search};
+
 use super::order::Rank;
-use super::params;
-use super::preferences::preferred_search;
-use super::query::Query;
 use crate::registry::{Entry, TypeTable};
 
 /// What an operator sets for answers.

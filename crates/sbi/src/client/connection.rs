@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -204,9 +205,7 @@ pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
     let config = &pool.config;
     let attempt = async {
         let origin = &pool.origin;
-        let stream = TcpStream::connect((origin.host(), origin.port()))
-            .await
-            .map_err(|e| e.to_string())?;
+        let stream = open(pool).await?;
         let _ = stream.set_nodelay(true);
         match &pool.tls {
             None => start(stream, pool).await,
@@ -225,6 +224,27 @@ pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
     tokio::time::timeout(limit, attempt)
         .await
         .unwrap_or_else(|_| Err(format!("no connection within {limit:?}")))
+}
+
+/// Connects to one of the addresses of the pool's host.
+async fn open(pool: &Pool) -> Result<TcpStream, String> {
+    let (host, port) = (pool.origin.host(), pool.origin.port());
+    let names = pool.names.as_ref().filter(|_| host.parse::<IpAddr>().is_err());
+    let Some(names) = names else {
+        return TcpStream::connect((host, port)).await.map_err(|e| e.to_string());
+    };
+    let addresses = names.addresses(host).await.map_err(|e| e.to_string())?;
+    let mut why = String::new();
+    // An address that stays silent leaves the others their part of the time.
+    let limit = pool.config.connect_timeout.duration() / u32::try_from(addresses.len().max(1)).unwrap_or(1);
+    for address in addresses.iter() {
+        match tokio::time::timeout(limit, TcpStream::connect((*address, port))).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => why = format!("{address}: {error}"),
+            Err(_) => why = format!("{address}: no connection within {limit:?}"),
+        }
+    }
+    Err(why)
 }
 
 async fn start<T>(io: T, pool: &Rc<Pool>) -> Result<Rc<Connection>, String>

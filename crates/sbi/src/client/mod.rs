@@ -33,6 +33,7 @@ pub use origin::{Origin, OriginError, Scheme};
 pub use pool::PeerStats;
 
 use crate::body::Body;
+use crate::dns::Dns;
 use crate::message::Response;
 use pool::Pool;
 
@@ -43,6 +44,7 @@ pub struct Client(Rc<Inner>);
 struct Inner {
     config: Arc<ClientConfig>,
     tls: Option<Arc<rustls::ClientConfig>>,
+    names: Option<Dns>,
     user_agent: Option<HeaderValue>,
     pools: RefCell<AHashMap<Origin, Rc<Pool>>>,
 }
@@ -66,15 +68,26 @@ impl Default for SendOptions {
 }
 
 impl Client {
-    /// A client without connections. `tls` is needed for `https` origins.
+    /// A client without connections. `tls` is needed for `https` origins. The system resolves names.
     #[must_use]
     pub fn new(config: Arc<ClientConfig>, tls: Option<Arc<rustls::ClientConfig>>) -> Self {
+        Self::with_names(config, tls, None)
+    }
+
+    /// As [`Client::new`]; `names` resolves the names of origins.
+    #[must_use]
+    pub fn with_names(
+        config: Arc<ClientConfig>,
+        tls: Option<Arc<rustls::ClientConfig>>,
+        names: Option<Dns>,
+    ) -> Self {
         let user_agent = HeaderValue::from_str(&config.user_agent)
             .ok()
             .filter(|value| !value.is_empty());
         Self(Rc::new(Inner {
             config,
             tls,
+            names,
             user_agent,
             pools: RefCell::default(),
         }))
@@ -132,7 +145,7 @@ impl Client {
                 None => return Err(SendError::not_sent(SendErrorKind::NoTls)),
             },
         };
-        let pool = Pool::new(origin.clone(), self.0.config.clone(), tls);
+        let pool = Pool::new(origin.clone(), self.0.config.clone(), tls, self.0.names.clone());
         pools.insert(origin.clone(), pool.clone());
         Ok(pool)
     }

@@ -17,6 +17,7 @@ use super::connection::{self, Connection, NotBegun};
 use super::error::{SendError, SendErrorKind};
 use super::origin::{Origin, Scheme};
 use crate::body::Body;
+use crate::dns::Dns;
 use crate::message::Response;
 
 /// What is known of a peer.
@@ -50,6 +51,8 @@ pub(super) struct Pool {
     pub(super) origin: Origin,
     pub(super) config: Arc<ClientConfig>,
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    /// Resolves the name of the origin; without it the system does.
+    pub(super) names: Option<Dns>,
     /// Parsed once; every request line is made of these.
     scheme: http::uri::Scheme,
     authority: Authority,
@@ -70,6 +73,7 @@ impl Pool {
         origin: Origin,
         config: Arc<ClientConfig>,
         tls: Option<Arc<rustls::ClientConfig>>,
+        names: Option<Dns>,
     ) -> Rc<Self> {
         let scheme = match origin.scheme() {
             Scheme::Http => http::uri::Scheme::HTTP,
@@ -84,6 +88,7 @@ impl Pool {
             origin,
             config,
             tls,
+            names,
             scheme,
             authority,
             connections: RefCell::default(),

@@ -3,6 +3,7 @@
 mod basics;
 mod foreign;
 mod limits;
+mod names;
 mod pool;
 mod security;
 mod support;

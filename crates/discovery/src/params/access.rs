@@ -3,9 +3,9 @@
 use model::{Guami, NfProfile, Tai, TaiRange};
 use serde::Deserialize;
 
-use super::super::fault::ParamFault;
-use super::super::test::{Param, Test};
 use super::{block_or, exactly, must, open_or};
+use crate::fault::ParamFault;
+use crate::test::{Param, Test};
 
 #[derive(Deserialize)]
 struct AnyText(String);

@@ -2,9 +2,9 @@
 
 use model::{ExtSnssai, NfInstanceId, NfProfile, PlmnId, PlmnIdNid, PlmnSnssai, Snssai};
 
-use super::super::fault::ParamFault;
-use super::super::test::{Param, Test};
 use super::{must, open_or};
+use crate::fault::ParamFault;
+use crate::test::{Param, Test};
 
 pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {
@@ -101,7 +101,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             })
         }
         "exclude-nfservinst-list" => {
-            let instances = super::super::query::service_instances(param)?;
+            let instances = crate::query::service_instances(param)?;
             must(move |p| {
                 let excluded =
                     |s: &model::NfService| instances.iter().any(|one| one.names(&p.nf_instance_id, s));

@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 use model::nf_profile::{AfEventExposureData, MbsSessionId, MlAnalyticsInfo, NsacfCapability, PfdData};
 use model::{Ipv6Prefix, NfProfile, NfType, PlmnId, PlmnIdNid};
 
-use super::super::fault::ParamFault;
-use super::super::test::{Param, Test};
 use super::{all_or, block_or, capability, exactly, must, open_or};
+use crate::fault::ParamFault;
+use crate::test::{Param, Test};
 
 pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     match param.name {

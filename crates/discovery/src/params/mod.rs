@@ -12,11 +12,11 @@ mod subscriber;
 
 use model::NfProfile;
 
-use super::fault::ParamFault;
-use super::test::{Param, Test};
+use crate::fault::ParamFault;
+use crate::test::{Param, Test};
 
-pub(super) use session::Session;
-pub(super) use subscriber::{fits_gpsi, fits_supi, gpsi_ranges, supi_ranges};
+pub use session::Session;
+pub use subscriber::{fits_gpsi, fits_supi, gpsi_ranges, serves_a_group_only, supi_ranges};
 
 /// The test that a parameter stands for; `None` for parameters that test nothing or are not known.
 ///

@@ -43,6 +43,25 @@ impl Requester {
         type_fits && self.plmn_may_use(allowed) && domain_fits && self.slice_fits(&allowed.nssais)
     }
 
+    /// Whether what the requester says of itself keeps it out. What it does not say, its type included, does not:
+    /// for who only passes on requests that need not say it. A network of its own lets an NF in that is not
+    /// among those it names (TS 29.510 §6.1.6.2.2, `allowedPlmns`).
+    #[must_use]
+    pub fn is_kept_out(&self, allowed: &Allowed, own: &[PlmnId]) -> bool {
+        if allowed.is_open() {
+            return false;
+        }
+        let is_own = self.plmns.iter().any(|plmn| own.contains(plmn));
+        let mut allowed = std::borrow::Cow::Borrowed(allowed);
+        if self.nf_type.is_none() && !allowed.nf_types.is_empty() {
+            allowed.to_mut().nf_types.clear();
+        }
+        if is_own && !allowed.plmns.is_empty() {
+            allowed.to_mut().plmns.clear();
+        }
+        !self.may_use(&allowed)
+    }
+
     /// Whether the lists of networks alone let the requester in.
     #[must_use]
     pub fn plmn_may_use(&self, allowed: &Allowed) -> bool {

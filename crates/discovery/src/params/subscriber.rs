@@ -5,9 +5,9 @@ use model::identity::{Digits, IdentityRange};
 use model::nf_profile::SuciInfo;
 use smallvec::SmallVec;
 
-use super::super::fault::ParamFault;
-use super::super::test::{Param, Test};
 use super::{block_or, must, open_or};
+use crate::fault::ParamFault;
+use crate::test::{Param, Test};
 
 /// What a block of any subscriber-related kind says of subscribers.
 struct Served<'a> {
@@ -74,24 +74,36 @@ fn served(profile: &NfProfile) -> SmallVec<[Served<'_>; 2]> {
 }
 
 /// Calls `each` with every range of SUPIs of the profile.
-pub(in super::super) fn supi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a IdentityRange)) {
+pub fn supi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a IdentityRange)) {
     served(profile).iter().flat_map(|block| block.supi).for_each(each);
 }
 
 /// Calls `each` with every range of GPSIs of the profile.
-pub(in super::super) fn gpsi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a IdentityRange)) {
+pub fn gpsi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a IdentityRange)) {
     served(profile).iter().flat_map(|block| block.gpsi).for_each(each);
 }
 
 /// Whether the profile serves this SUPI; `group` is what a location function says of the subscriber:
 /// `None` when nobody was asked, `Some(None)` when it knows no group.
-pub(in super::super) fn fits_supi(profile: &NfProfile, supi: &str, group: Option<Option<&str>>) -> bool {
+#[must_use]
+pub fn fits_supi(profile: &NfProfile, supi: &str, group: Option<Option<&str>>) -> bool {
     fits(profile, supi, group, |block| block.supi)
 }
 
 /// Whether the profile serves this GPSI; `group` as in [`fits_supi`].
-pub(in super::super) fn fits_gpsi(profile: &NfProfile, gpsi: &str, group: Option<Option<&str>>) -> bool {
+#[must_use]
+pub fn fits_gpsi(profile: &NfProfile, gpsi: &str, group: Option<Option<&str>>) -> bool {
     fits(profile, gpsi, group, |block| block.gpsi)
+}
+
+/// Whether the profile serves groups of subscribers that only a location function can tell apart: it names a
+/// group and no ranges.
+#[must_use]
+pub fn serves_a_group_only(profile: &NfProfile) -> bool {
+    let blocks = served(profile);
+    blocks
+        .iter()
+        .any(|block| block.group.is_some() && block.supi.is_empty() && block.gpsi.is_empty())
 }
 
 fn fits<'a>(

@@ -20,7 +20,7 @@ const MAX_PAYLOAD_KILOBYTES: usize = 2_000;
 const DEFAULT_PAYLOAD_KILOBYTES: usize = 124;
 
 /// A query, ready to be matched against profiles. `supi` and `gpsi` are not in it: they come with each
-/// question as [`super::About`], so that a query is parsed once for all subscribers.
+/// question, so that a query is parsed once for all subscribers.
 #[derive(Debug)]
 pub struct Query {
     /// `target-nf-type`.
@@ -55,6 +55,9 @@ pub struct Query {
     pub preferences: Preferences,
     /// `requester-features`.
     pub requester_features: SupportedFeatures,
+    /// Parameters that test nothing here, in the order of the query: `supi` and `gpsi`, and what is not known.
+    /// A registry ignores the latter (TS 29.501 §5.2.2.2); who only knows a part of the network does not.
+    pub unknown: Vec<String>,
 }
 
 /// What a service must fit.
@@ -181,6 +184,7 @@ impl Query {
             service: ServiceFilter::default(),
             preferences: Preferences::default(),
             requester_features: SupportedFeatures::default(),
+            unknown: Vec::new(),
         }
     }
 
@@ -247,7 +251,10 @@ impl Query {
                     "plmn-specific-snssai-list" => self.plmn_slices = param.json_list()?,
                     _ => {}
                 }
-                self.tests.extend(params::test_of(param)?);
+                match params::test_of(param)? {
+                    Some(test) => self.tests.push(test),
+                    None => self.unknown.push(param.name.to_owned()),
+                }
             }
         }
         Ok(())
@@ -255,7 +262,7 @@ impl Query {
 }
 
 /// The value of `exclude-nfservinst-list`.
-pub(super) fn service_instances(param: Param<'_>) -> Result<Vec<ServiceInstance>, ParamFault> {
+pub(crate) fn service_instances(param: Param<'_>) -> Result<Vec<ServiceInstance>, ParamFault> {
     let list: Vec<ServiceInstance> = param.json_list()?;
     if list
         .iter()

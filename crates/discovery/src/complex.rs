@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::fault::ParamFault;
-use super::params::test_of;
 use super::test::{Param, Test};
+use crate::params::test_of;
 
 /// Atoms a query may have; more cost more than an answer is worth.
 const ATOMS_MAX: usize = 256;
@@ -44,7 +44,7 @@ struct Atom {
 ///
 /// # Errors
 /// When the value is neither form, or an atom cannot be used.
-pub(super) fn parse(param: Param<'_>) -> Result<Test, ParamFault> {
+pub(crate) fn parse(param: Param<'_>) -> Result<Test, ParamFault> {
     // The wire names are cnfUnits/cnfUnit and dnfUnits/dnfUnit.
     let renamed = param.value.replace("\"cnf", "\"cNf").replace("\"dnf", "\"dNf");
     let query: ComplexQuery = serde_json::from_str(&renamed)
@@ -102,11 +102,11 @@ fn test_of_atom(param: &Param<'_>, atom: &Atom) -> Result<Test, ParamFault> {
         }
         "supi" => {
             let supi = inner.text().map_err(faulty)?;
-            Test::new(move |p| super::params::fits_supi(p, &supi, None))
+            Test::new(move |p| crate::params::fits_supi(p, &supi, None))
         }
         "gpsi" => {
             let gpsi = inner.text().map_err(faulty)?;
-            Test::new(move |p| super::params::fits_gpsi(p, &gpsi, None))
+            Test::new(move |p| crate::params::fits_gpsi(p, &gpsi, None))
         }
         _ => test_of(inner).map_err(faulty)?.ok_or_else(|| {
             param.fault(format!(

@@ -7,9 +7,9 @@ use model::nf_profile::{AtsssCapability, EndpointInfo, ProSeCapability, SliceDnn
 use model::{Ipv6Prefix, NfProfile, PlmnId, Snssai};
 use serde_json::Value;
 
-use super::super::fault::ParamFault;
-use super::super::test::{Param, Test};
 use super::{all_or, block_or, capability, exactly, must, open_or};
+use crate::fault::ParamFault;
+use crate::test::{Param, Test};
 
 /// Every list of slices and data networks a profile may have.
 fn offers(profile: &NfProfile) -> impl Iterator<Item = &SliceDnnItem> {
@@ -46,16 +46,16 @@ pub(super) fn offers_slices(profile: &NfProfile, slices: &[Snssai]) -> bool {
 
 /// What a session needs from one and the same offer: a data network, at an access point, in a slice.
 #[derive(Debug, Default)]
-pub(in super::super) struct Session {
+pub struct Session {
     /// `dnn`.
-    pub(in super::super) dnn: Option<String>,
+    pub dnn: Option<String>,
     /// `dnai-list`.
-    pub(in super::super) dnais: Vec<String>,
+    pub dnais: Vec<String>,
 }
 
 impl Session {
     /// The test that these parameters stand for together, with the slices of `snssais`.
-    pub(in super::super) fn into_test(self, slices: &[Snssai]) -> Option<Test> {
+    pub fn into_test(self, slices: &[Snssai]) -> Option<Test> {
         if self.dnn.is_none() && self.dnais.is_empty() {
             return None;
         }

@@ -115,7 +115,8 @@ fn serves_full_plmn(profile: &NfProfile) -> bool {
 
 impl Preferences {
     /// How far the profile is from each preference of the query, 0 being met, in order of precedence.
-    pub(super) fn distances(&self, profile: &NfProfile, localities: &Localities) -> Vec<u32> {
+    #[must_use]
+    pub fn distances(&self, profile: &NfProfile, localities: &Localities) -> Vec<u32> {
         let mut found = self.each(profile, localities);
         if !self.precedence.is_empty() {
             // A stable sort: what the precedence does not name keeps its place behind what it names.
@@ -209,7 +210,8 @@ impl Preferences {
 }
 
 /// What `preferredSearch` says of an answer with these profiles (TS 29.510 §6.2.6.2.6).
-pub(super) fn preferred_search<'a>(
+#[must_use]
+pub fn preferred_search<'a>(
     query: &Query,
     localities: &Localities,
     profiles: impl Iterator<Item = &'a NfProfile> + Clone,
