@@ -67,12 +67,18 @@ causes! {
     UnspecifiedMsgFailure = 400, "UNSPECIFIED_MSG_FAILURE", "The request is rejected";
     /// The SCP discovered no producer.
     NfDiscoveryFailure = 400, "NF_DISCOVERY_FAILURE", "No network function could be discovered";
+    /// A discovery parameter cannot be used.
+    InvalidDiscoveryParam = 400, "INVALID_DISCOVERY_PARAM", "A discovery parameter cannot be used";
+    /// The request does not say enough for a token to be asked for.
+    MissingAccessTokenInfo = 400, "MISSING_ACCESS_TOKEN_INFO", "Information for an access token is missing";
     /// The message came round again.
     MsgLoopDetected = 400, "MSG_LOOP_DETECTED", "The message has been here before";
     /// The client credentials assertion failed.
     CcaVerificationFailure = 403, "CCA_VERIFICATION_FAILURE", "The client credentials assertion is not valid";
     /// The token in use was not accepted by the producer's side.
     TokenCcaMismatch = 403, "TOKEN_CCA_MISMATCH", "Access token and client credentials assertion do not match";
+    /// The NRF refused the SCP an access token.
+    AccessTokenDenied = 403, "ACCESS_TOKEN_DENIED", "The access token was denied";
     /// No token, or not a valid one.
     Unauthorized = 401, "", "An access token is needed";
     /// The consumer may not do this.
@@ -105,8 +111,8 @@ causes! {
     UriTooLong = 414, "", "The URI is too long";
     /// The media type is not supported.
     UnsupportedMediaType = 415, "", "The media type is not supported";
-    /// The consumer sends too much.
-    TooManyRequests = 429, "NF_SERVICE_OVERLOAD", "Too many requests";
+    /// The consumer sends so much that it may lead to overload.
+    TooManyRequests = 429, "NF_CONGESTION_RISK", "Too many requests";
     /// The headers are too large.
     HeadersTooLarge = 431, "", "The header fields are too large";
     /// An error of ours without a better cause.
@@ -119,14 +125,16 @@ causes! {
     NotImplemented = 501, "", "Not implemented";
     /// We are overloaded.
     NfCongestion = 503, "NF_CONGESTION", "Congestion";
-    /// We are overloaded for this slice and DNN.
-    NfCongestionRisk = 503, "NF_CONGESTION_RISK", "Congestion";
     /// A function behind us failed.
     NfFailover = 500, "NF_FAILOVER", "The network function has failed over";
+    /// The NRF answered the SCP's discovery with an error of its own.
+    NfDiscoveryError = 502, "NF_DISCOVERY_ERROR", "The discovery failed at the NRF";
+    /// The request has passed as many SCPs as it may.
+    MaxScpHopsReached = 502, "MAX_SCP_HOPS_REACHED", "The request has passed as many SCPs as it may";
     /// The producer cannot be reached.
     TargetNfNotReachable = 504, "TARGET_NF_NOT_REACHABLE", "The target network function is not reachable";
-    /// The producer did not answer in time.
-    TargetNfTimeout = 504, "TIMED_OUT_REQUEST", "The target network function did not answer in time";
+    /// The consumer does not wait for the answer any more (TS 29.500 §6.11.2).
+    TimedOutRequest = 504, "TIMED_OUT_REQUEST", "The request has timed out at its sender";
     /// The NRF cannot be reached.
     NrfNotReachable = 504, "NRF_NOT_REACHABLE", "The NRF is not reachable";
 }

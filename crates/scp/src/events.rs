@@ -17,10 +17,16 @@ telemetry::declare! {
     counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, oci.";
     counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages that a mediation rule was applied to.";
     counter LEARNED = "signalbox_scp_learned_total" ["how"]: "Changes of the network: notified, audited, lost because too many waited.";
+    counter ALTERNATES = "signalbox_scp_dns_alternates_total" ["outcome"]: "Alternates of producers looked for in DNS: found, none, failed.";
+    counter FEDERATION = "signalbox_scp_federation_total" ["outcome"]: "Exchanges with the SCPs that keep rates together: sent, failed, heard, refused.";
+    gauge FEDERATED = "signalbox_scp_federation_peers" []: "SCPs that keep rates together and have been heard of lately.";
     counter NRF_FAILURES = "signalbox_scp_nrf_failures_total" []: "Requests to NRFs that were not answered well.";
     histogram PRODUCER_TIME = "signalbox_scp_producer_seconds" ["service"] in SECONDS: "Time a producer took to answer.";
     gauge PRODUCERS = "signalbox_scp_producers" ["nf_type"]: "Producers that are known.";
     gauge OVERLOAD = "signalbox_scp_overload_level" ["worker"]: "Overload level of a worker, 0 for none.";
+    gauge DNS_NAMES = "signalbox_scp_dns_names" []: "Names whose records are remembered.";
+    counter DNS_ASKED = "signalbox_scp_dns_questions_total" []: "Questions that name servers were asked.";
+    counter DNS_FAILED = "signalbox_scp_dns_failures_total" []: "Questions that no name server has answered.";
     gauge CACHE = "signalbox_scp_discovery_cache_entries" ["worker"]: "Discovery answers that a worker remembers.";
 }
 
@@ -34,6 +40,14 @@ pub(crate) struct Metrics {
     pub(crate) producer_time: Family<Histogram>,
     pub(crate) refused: crate::protection::Refusals,
     pub(crate) nrf_failures: Counter,
+    pub(crate) federation_sent: Counter,
+    pub(crate) federation_failed: Counter,
+    pub(crate) federation_heard: Counter,
+    pub(crate) federation_refused: Counter,
+    pub(crate) federated: telemetry::metrics::Gauge,
+    pub(crate) alternates_found: Counter,
+    pub(crate) alternates_none: Counter,
+    pub(crate) alternates_failed: Counter,
     pub(crate) discovery_hit: Counter,
     pub(crate) discovery_waited: Counter,
     pub(crate) discovery_asked: Counter,
@@ -59,6 +73,8 @@ impl Metrics {
         let over = registry.counters(&PASSED_OVER);
         let mediated = registry.counters(&MEDIATED);
         let learned = registry.counters(&LEARNED);
+        let federation = registry.counters(&FEDERATION);
+        let alternates = registry.counters(&ALTERNATES);
         Self {
             requests: registry.counters(&REQUESTS),
             consumers: registry.counters(&CONSUMERS),
@@ -67,6 +83,14 @@ impl Metrics {
             producer_time: registry.histograms(&PRODUCER_TIME),
             refused: crate::protection::Refusals::new(registry),
             nrf_failures: registry.counter(&NRF_FAILURES),
+            federation_sent: federation.get(&["sent"]),
+            federation_failed: federation.get(&["failed"]),
+            federation_heard: federation.get(&["heard"]),
+            federation_refused: federation.get(&["refused"]),
+            federated: registry.gauge(&FEDERATED),
+            alternates_found: alternates.get(&["found"]),
+            alternates_none: alternates.get(&["none"]),
+            alternates_failed: alternates.get(&["failed"]),
             discovery_hit: discoveries.get(&["cached"]),
             discovery_waited: discoveries.get(&["waited"]),
             discovery_asked: discoveries.get(&["asked"]),

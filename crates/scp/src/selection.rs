@@ -4,13 +4,15 @@
 //! standing, then locality, then `priority`; among equals the draw is weighted by `capacity` and by what
 //! `load` leaves of it.
 
-use crate::network::{NfStatus, ServiceRef};
+use crate::network::ServiceRef;
 
 /// What is known of a candidate beyond its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Whether it may be used at all: not yet tried, not ejected, not over a limit, allowed for the consumer.
     pub usable: bool,
+    /// Whether it is chosen only when no other is usable.
+    pub last: bool,
     /// How near it is: 0 the preferred locality, then further away.
     pub distance: u8,
     /// Load it reported itself (LCI), where newer than its profile; 0 to 100.
@@ -21,12 +23,14 @@ impl Standing {
     /// Usable, near, nothing reported.
     pub const PLAIN: Self = Self {
         usable: true,
+        last: false,
         distance: 0,
         load: None,
     };
     /// Not to be chosen.
     pub const UNUSABLE: Self = Self {
         usable: false,
+        last: false,
         distance: 0,
         load: None,
     };
@@ -35,7 +39,7 @@ impl Standing {
 /// Position of the chosen candidate; `None` when none is usable.
 ///
 /// `standing` is asked up to twice per candidate and must answer the same. `random` is any number; equal
-/// numbers choose equally. Candidates that are not `REGISTERED` are chosen only when no other is usable.
+/// numbers choose equally.
 pub fn choose<'a>(
     candidates: &'a [ServiceRef],
     standing: impl Fn(&'a ServiceRef) -> Standing,
@@ -77,11 +81,9 @@ pub fn choose<'a>(
 /// Smaller is better.
 fn rank(candidate: &ServiceRef, standing: Standing) -> Option<(bool, u8, u16)> {
     let service = candidate.service();
-    standing.usable.then_some((
-        service.status != NfStatus::Registered,
-        standing.distance,
-        service.priority,
-    ))
+    standing
+        .usable
+        .then_some((standing.last, standing.distance, service.priority))
 }
 
 /// At least 1: a producer at full load or without capacity is unlikely, not impossible, while its priority
@@ -101,7 +103,7 @@ fn scale(random: u64, total: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Producer;
+    use crate::network::{NfStatus, Producer};
     use proptest::prelude::*;
     use serde_json::json;
     use std::sync::Arc;
@@ -165,10 +167,14 @@ mod tests {
     #[test]
     fn suspended_only_when_nothing_else_is_usable() {
         let candidates = [candidate(1, 1, 0, "SUSPENDED"), candidate(9, 1, 0, "REGISTERED")];
-        assert_eq!(choose(&candidates, |_| Standing::PLAIN, 0), Some(1));
+        let by_status = |c: &ServiceRef| Standing {
+            last: c.service().status != NfStatus::Registered,
+            ..Standing::PLAIN
+        };
+        assert_eq!(choose(&candidates, by_status, 0), Some(1));
         let only_first = |c: &ServiceRef| {
             if c.service().priority == 1 {
-                Standing::PLAIN
+                by_status(c)
             } else {
                 Standing::UNUSABLE
             }

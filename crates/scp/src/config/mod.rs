@@ -8,9 +8,10 @@ mod security;
 
 pub use discovery::{Discovery, Order};
 pub use feed::{Feed, FeedPoint, PartitionSelection, SecurityProtocol};
-pub use nrf::{AuditMode, Nrf};
+pub use nrf::{AuditMode, Nrf, NrfSet};
 pub use protection::{
-    ConsumerKey, ConsumerRate, ErrorProfile, OverloadStep, Priorities, PriorityRule, ProducerRate, Protection,
+    ConsumerKey, ConsumerRate, ErrorProfile, Federation, OverloadStep, Priorities, PriorityRule,
+    ProducerRate, Protection, WhenSilent,
 };
 pub use security::{
     AccessRule, AssertionKey, AssertionMode, Assertions, Security, TokenLevel, TokenUse, Tokens,
@@ -22,11 +23,11 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use settings::{Faults, Listen, Validate};
+use settings::{Faults, Listen, Period, Validate};
 
 use crate::mediation::{Engine, RuleSet};
 use crate::network::Producer;
-use crate::routing::{Places, ServicePolicy};
+use crate::routing::{Places, ServicePolicy, StatusProcessing};
 
 /// Settings of an SCP. Defaults run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -58,10 +59,14 @@ pub struct Config {
     pub server: sbi::server::ServerConfig,
     /// Connections to producers, NRFs and other SCPs.
     pub client: sbi::client::ClientConfig,
+    /// How the names of producers, NRFs and other SCPs are resolved.
+    pub dns: sbi::dns::DnsConfig,
     /// Where this SCP is.
     pub places: Places,
     /// What may be done for the requests of each service; the first policy that names a service counts.
     pub policies: Vec<ServicePolicy>,
+    /// What the status of producers means for the choice among them.
+    pub nf_status: StatusProcessing,
     /// NF profiles (TS 29.510 `NFProfile`) that are known without an NRF.
     pub producers: Vec<Value>,
     /// NRFs from which the network is learned.
@@ -77,6 +82,8 @@ pub struct Config {
     pub follow_redirects: bool,
     /// SCPs that a request may still pass when it has no `3gpp-Sbi-Max-Forward-Hops` of its own; 1 to 99.
     pub max_forward_hops: u8,
+    /// Requests whose consumers wait no more.
+    pub late_requests: LateRequests,
     /// Limits, overload and priorities.
     pub protection: Protection,
     /// Who may do what, and how it is proved.
@@ -85,6 +92,27 @@ pub struct Config {
     pub mediation: RuleSet,
     /// A copy of messages for analytics.
     pub feed: Feed,
+}
+
+/// Detection of requests that have timed out at their sender (TS 29.500 §6.11.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct LateRequests {
+    /// Whether `3gpp-Sbi-Sender-Timestamp` counts with `3gpp-Sbi-Max-Rsp-Time`: a request whose time is over is
+    /// answered 504 `TIMED_OUT_REQUEST` and goes nowhere. Needs clocks that agree (NTP). Off:
+    /// `3gpp-Sbi-Max-Rsp-Time` counts from when the request came.
+    pub detect: bool,
+    /// By how much the clocks of consumers may be behind.
+    pub clock_skew: Period,
+}
+
+impl Default for LateRequests {
+    fn default() -> Self {
+        Self {
+            detect: true,
+            clock_skew: Period::from_millis(50),
+        }
+    }
 }
 
 impl Default for Config {
@@ -104,8 +132,10 @@ impl Default for Config {
                 user_agent: "SCP".to_owned(),
                 ..sbi::client::ClientConfig::default()
             },
+            dns: sbi::dns::DnsConfig::default(),
             places: Places::default(),
             policies: Vec::new(),
+            nf_status: StatusProcessing::default(),
             producers: Vec::new(),
             nrf: Nrf::default(),
             discovery: Discovery::default(),
@@ -113,6 +143,7 @@ impl Default for Config {
             forward_to_unknown: true,
             follow_redirects: false,
             max_forward_hops: 10,
+            late_requests: LateRequests::default(),
             protection: Protection::default(),
             security: Security::default(),
             mediation: RuleSet::default(),
@@ -142,6 +173,20 @@ pub(crate) fn check_root(faults: &mut Faults, at: &str, root: &str) {
         faults
             .at(at)
             .say(format!("`{root}` is not an API root"), "http://host:port");
+    }
+}
+
+/// Whether a text is a PLMN.
+fn check_plmn(faults: &mut Faults, at: String, plmn: &str) {
+    let fits = plmn.split_once('-').is_some_and(|(mcc, mnc)| {
+        mcc.len() == 3
+            && (2..=3).contains(&mnc.len())
+            && (mcc.bytes().chain(mnc.bytes())).all(|b| b.is_ascii_digit())
+    });
+    if !fits {
+        faults
+            .at(at)
+            .say(format!("`{plmn}` is no PLMN"), "MCC-MNC, such as 001-01");
     }
 }
 
@@ -204,6 +249,7 @@ impl Validate for Config {
                     .say(fault.message, "see docs/scp.md");
             }
         }
+        faults.within("dns", &self.dns);
         faults.within("nrf", &self.nrf);
         faults.within("discovery", &self.discovery);
         faults.within("protection", &self.protection);

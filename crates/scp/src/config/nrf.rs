@@ -16,6 +16,19 @@ pub enum AuditMode {
     Discovery,
 }
 
+/// A further set of NRFs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct NrfSet {
+    /// API roots of its NRFs, as `roots`.
+    pub roots: Vec<String>,
+    /// Networks (`262-01`) whose producers are discovered at this set, and for which it grants tokens, as
+    /// `target-plmn-list` names them. What names no network of a set goes to `nrf.roots`.
+    pub plmns: Vec<String>,
+    /// NF types whose profiles are learned from it; empty: those of `nrf.nfTypes`.
+    pub nf_types: Vec<String>,
+}
+
 /// The NRFs and what is learned of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -23,6 +36,8 @@ pub struct Nrf {
     /// API roots of the NRFs of the set, in order of preference; the next is asked when one does not answer.
     /// Empty: no NRF, only `producers`.
     pub roots: Vec<String>,
+    /// Further sets of NRFs: each is learned from as well, and asked for the producers of its networks.
+    pub sets: Vec<NrfSet>,
     /// NF types whose profiles are learned by subscription, notification and audit.
     pub nf_types: Vec<String>,
     /// How often everything is retrieved again, in case a notification was lost.
@@ -51,6 +66,7 @@ impl Default for Nrf {
         ];
         Self {
             roots: vec!["http://127.0.0.1:8010".to_owned()],
+            sets: Vec::new(),
             nf_types: types.map(str::to_owned).to_vec(),
             audit_interval: Period::from_secs(300),
             audit_mode: AuditMode::default(),
@@ -68,6 +84,22 @@ impl Validate for Nrf {
     fn validate(&self, faults: &mut Faults) {
         for (i, root) in self.roots.iter().enumerate() {
             super::check_root(faults, &format!("roots[{i}]"), root);
+        }
+        for (i, set) in self.sets.iter().enumerate() {
+            if set.roots.is_empty() {
+                faults
+                    .at(format!("sets[{i}].roots"))
+                    .say("is empty", "at least one, such as http://nrf.example.org:8010");
+            }
+            for (j, root) in set.roots.iter().enumerate() {
+                super::check_root(faults, &format!("sets[{i}].roots[{j}]"), root);
+            }
+            for (j, plmn) in set.plmns.iter().enumerate() {
+                super::check_plmn(faults, format!("sets[{i}].plmns[{j}]"), plmn);
+            }
+        }
+        if self.sets.len() > 64 {
+            faults.at("sets").say("has too many", "at most 64");
         }
         for (key, period, shown) in [
             ("auditInterval", self.audit_interval, "300s"),

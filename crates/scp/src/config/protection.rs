@@ -45,10 +45,70 @@ pub struct ProducerRate {
     pub services: Vec<String>,
     /// Requests that are sent.
     pub rate: Rate,
-    /// Whether the rate is that of all SCPs together: each takes the part that is due to it by the number of
-    /// SCPs that are registered.
+    /// Whether the rate is that of all SCPs together: each takes the part that is due to it, by what all are
+    /// asked for where `federation` names the others, else by the number of SCPs that are registered.
     #[serde(default)]
     pub global: bool,
+}
+
+/// What becomes of a silent SCP's part of the global rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WhenSilent {
+    /// An equal part is kept for it: the rate is never exceeded, also when only the SCPs cannot reach each other.
+    #[default]
+    Keep,
+    /// The others take it: nothing is lost when it has failed; while SCPs do not reach each other, each may use
+    /// the whole rate.
+    Release,
+}
+
+/// SCPs that keep the global rates together and tell each other several times a second how much they are asked
+/// for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Federation {
+    /// API roots of the other SCPs; only they may tell. A peer with a TLS certificate is known by its names, one
+    /// without by its address.
+    #[schemars(length(max = 64))]
+    pub peers: Vec<String>,
+    /// How often the others are told; at least 50ms.
+    pub interval: Period,
+    /// When an SCP counts as silent.
+    pub silent_after: Period,
+    /// What becomes of its part then.
+    pub when_silent: WhenSilent,
+    /// Rates that are told at most, those most asked for; more from another are refused.
+    pub max_rates: usize,
+}
+
+impl Default for Federation {
+    fn default() -> Self {
+        Self {
+            peers: Vec::new(),
+            interval: Period::from_millis(500),
+            silent_after: Period::from_secs(3),
+            when_silent: WhenSilent::default(),
+            max_rates: 20_000,
+        }
+    }
+}
+
+impl Validate for Federation {
+    fn validate(&self, faults: &mut Faults) {
+        for (i, root) in self.peers.iter().enumerate() {
+            super::check_root(faults, &format!("peers[{i}]"), root);
+        }
+        if self.peers.len() > 64 {
+            faults.at("peers").say("has too many", "at most 64");
+        }
+        if self.silent_after <= self.interval {
+            faults.at("silentAfter").say(
+                format!("{} is not longer than `interval`", self.silent_after),
+                "a few intervals",
+            );
+        }
+    }
 }
 
 /// What a load of this SCP means for its consumers.
@@ -129,6 +189,8 @@ pub struct Protection {
     pub ingress: Vec<ConsumerRate>,
     /// Rates of producers; a request that would exceed them goes to another producer or is answered 429.
     pub egress: Vec<ProducerRate>,
+    /// The SCPs that keep global rates together.
+    pub federation: Federation,
     /// Requests that may be outstanding at one producer, per worker (circuit breaking); 0: any number.
     pub max_outstanding: u32,
     /// When a producer is left alone because it fails.
@@ -163,7 +225,7 @@ pub struct Protection {
     pub spare_priority: u8,
     /// What consumers are told of requests that are refused or cannot be served, by reason: `assertion`,
     /// `circuitOpen`, `egressRate`, `ejected`, `forbidden`, `header`, `hops`, `inFlight`, `ingressRate`,
-    /// `loop`, `mediation`, `noProducer`, `outstanding`, `overflow`, `overload`, `producerOverload`, `target`,
+    /// `late`, `loop`, `mediation`, `noProducer`, `outstanding`, `overflow`, `overload`, `producerOverload`, `target`,
     /// `timeout`, `token`, `unreachable`, `unsendable`.
     pub error_profiles: BTreeMap<String, ErrorProfile>,
     /// Message priorities.
@@ -177,6 +239,7 @@ impl Default for Protection {
             max_consumers: 10_000,
             ingress: Vec::new(),
             egress: Vec::new(),
+            federation: Federation::default(),
             max_outstanding: 10_000,
             outliers: OutlierSettings::default(),
             breaker: BreakerSettings::default(),
@@ -240,6 +303,7 @@ impl Validate for Protection {
         if self.max_consumers == 0 {
             faults.at("maxConsumers").say("is 0", "at least 1");
         }
+        faults.within("federation", &self.federation);
         faults.within("outliers", &self.outliers);
         faults.within("breaker", &self.breaker);
     }

@@ -15,6 +15,8 @@ pub enum TokenLevel {
     NfType,
     /// The NF set of the chosen producer; its type where it is in none.
     NfSet,
+    /// The NF service set of the chosen service instance; its type where it is in none.
+    NfServiceSet,
     /// The chosen producer.
     NfInstance,
 }
@@ -187,16 +189,7 @@ impl Validate for Security {
         }
         for (i, rule) in self.access.iter().enumerate() {
             for (j, plmn) in rule.consumer_plmns.iter().enumerate() {
-                let fits = plmn.split_once('-').is_some_and(|(mcc, mnc)| {
-                    mcc.len() == 3
-                        && (2..=3).contains(&mnc.len())
-                        && (mcc.bytes().chain(mnc.bytes())).all(|b| b.is_ascii_digit())
-                });
-                if !fits {
-                    faults
-                        .at(format!("access[{i}].consumerPlmns[{j}]"))
-                        .say(format!("`{plmn}` is no PLMN"), "MCC-MNC, such as 001-01");
-                }
+                super::check_plmn(faults, format!("access[{i}].consumerPlmns[{j}]"), plmn);
             }
             for (j, slice) in rule.slices.iter().enumerate() {
                 if crate::security::slice(slice).is_none() {

@@ -2,7 +2,9 @@
 //! the NRF, and remembers for as long as the NRF said.
 
 mod cache;
+mod local;
 mod query;
 
 pub use cache::{Cache, CacheStats, Found, Lookup};
+pub use local::local;
 pub use query::{DiscoveryQuery, QueryFault};

@@ -101,6 +101,16 @@ impl DiscoveryQuery {
         &self.text
     }
 
+    /// The parameters with their plain values, by name.
+    #[must_use]
+    pub fn pairs(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+        let pairs = self.text.split('&').filter_map(|pair| pair.split_once('='));
+        let plain = |value| percent_decode_str(value).decode_utf8_lossy();
+        pairs
+            .map(|(name, value)| (Cow::Borrowed(name), plain(value)))
+            .collect()
+    }
+
     /// The plain value of a parameter.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cow<'_, str>> {

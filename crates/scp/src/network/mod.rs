@@ -4,8 +4,11 @@
 //! new one and swaps it in, so the data path reads without a lock and a request finishes with the network
 //! it began with.
 
+mod admission;
 mod profile;
 mod snapshot;
 
+pub use admission::Applicant;
+pub(crate) use admission::service_of;
 pub use profile::{Endpoint, NfStatus, Producer, ProducerService, ProfileError, Scheme};
 pub use snapshot::{Network, ServiceRef};

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use model::NfProfile;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -19,6 +20,8 @@ pub struct Producer {
     pub status: NfStatus,
     /// `locality`.
     pub locality: Option<Arc<str>>,
+    /// `fqdn`, lower case.
+    pub fqdn: Option<Arc<str>>,
     /// `nfSetIdList`.
     pub sets: Vec<Arc<str>>,
     /// `load`, 0 to 100; 0 where the profile has none.
@@ -27,8 +30,9 @@ pub struct Producer {
     pub allowed_nf_types: Vec<Arc<str>>,
     /// `nfServices` or `nfServiceList`.
     pub services: Vec<ProducerService>,
-    /// `supiRanges` of the profile's NF-specific info, each as start and end; empty: all.
-    pub supi_ranges: Vec<(Arc<str>, Arc<str>)>,
+    /// The whole of what is understood of the profile, for discovery and access; absent where it was not asked
+    /// for, and where a member that routing does not need has another form than the standard's.
+    pub view: Option<Arc<NfProfile>>,
 }
 
 /// A service instance of a producer.
@@ -48,10 +52,14 @@ pub struct ProducerService {
     pub capacity: u16,
     /// `load`, 0 to 100; the producer's where the service has none.
     pub load: u8,
+    /// `fqdn` of the service, lower case.
+    pub fqdn: Option<Arc<str>>,
     /// `nfServiceSetIdList`.
     pub sets: Vec<Arc<str>>,
     /// `allowedNfTypes` of the service; empty: as the producer says.
     pub allowed_nf_types: Vec<Arc<str>>,
+    /// Whether service or producer say who may use it; otherwise everybody may, and nobody need look.
+    pub restricted: bool,
     /// Where it listens, in the order of the profile; never empty.
     pub endpoints: Vec<Endpoint>,
 }
@@ -143,44 +151,30 @@ impl<'de> Deserialize<'de> for NfStatus {
 }
 
 impl Producer {
-    /// Reads the members of a profile that routing needs.
+    /// Reads the members of a profile that routing needs, without [`Producer::view`].
     ///
     /// # Errors
     /// When the text is not JSON or a member that is needed has another type than the standard's.
     pub fn parse(profile: &[u8]) -> Result<Self, ProfileError> {
-        Ok(serde_json::from_slice::<RawProfile>(profile)?.into_producer())
+        Ok(serde_json::from_slice::<RawProfile>(profile)?.into_producer(None))
     }
 
-    /// As [`Producer::parse`], from a value.
+    /// Reads a profile that is learned: also what discovery and access ask.
+    ///
+    /// # Errors
+    /// As [`Producer::parse`].
+    pub fn learned(profile: &[u8]) -> Result<Self, ProfileError> {
+        let view = serde_json::from_slice::<NfProfile>(profile);
+        Ok(serde_json::from_slice::<RawProfile>(profile)?.into_producer(view.ok()))
+    }
+
+    /// As [`Producer::learned`], from a value.
     ///
     /// # Errors
     /// As [`Producer::parse`].
     pub fn from_value(profile: &Value) -> Result<Self, ProfileError> {
-        Ok(RawProfile::deserialize(profile)?.into_producer())
-    }
-
-    /// Whether a consumer of this type may use `service` (`allowedNfTypes` of service, else of profile).
-    #[must_use]
-    pub fn allows(&self, service: &ProducerService, consumer_type: Option<&str>) -> bool {
-        let list = if service.allowed_nf_types.is_empty() {
-            &self.allowed_nf_types
-        } else {
-            &service.allowed_nf_types
-        };
-        // Who does not say its type cannot be refused for it.
-        consumer_type
-            .is_none_or(|consumer| list.is_empty() || list.iter().any(|allowed| &**allowed == consumer))
-    }
-
-    /// Whether the producer serves this SUPI (`imsi-…`); producers without ranges serve all.
-    #[must_use]
-    pub fn serves_supi(&self, supi: &str) -> bool {
-        let digits = supi.strip_prefix("imsi-").unwrap_or(supi);
-        self.supi_ranges.is_empty()
-            || self.supi_ranges.iter().any(|(start, end)| {
-                // Digit strings of one length compare as numbers do.
-                start.len() == digits.len() && &**start <= digits && digits <= &**end
-            })
+        let view = NfProfile::deserialize(profile);
+        Ok(RawProfile::deserialize(profile)?.into_producer(view.ok()))
     }
 }
 
@@ -208,32 +202,6 @@ struct RawProfile {
     nf_services: Vec<RawService>,
     #[serde(default)]
     nf_service_list: indexmap::IndexMap<String, RawService>,
-    udm_info: Option<RawInfo>,
-    udr_info: Option<RawInfo>,
-    ausf_info: Option<RawInfo>,
-    pcf_info: Option<RawInfo>,
-    chf_info: Option<RawChfInfo>,
-    bsf_info: Option<RawInfo>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawInfo {
-    #[serde(default)]
-    supi_ranges: Vec<RawRange>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawChfInfo {
-    #[serde(default)]
-    supi_range_list: Vec<RawRange>,
-}
-
-#[derive(Deserialize)]
-struct RawRange {
-    start: Option<Arc<str>>,
-    end: Option<Arc<str>>,
 }
 
 #[derive(Deserialize)]
@@ -275,32 +243,35 @@ struct RawEndPoint {
 }
 
 impl RawProfile {
-    fn into_producer(mut self) -> Producer {
+    fn into_producer(mut self, view: Option<NfProfile>) -> Producer {
         let mut raw_services = std::mem::take(&mut self.nf_services);
-        raw_services.extend(std::mem::take(&mut self.nf_service_list).into_values());
-        let services = raw_services
+        // A profile may have the instances of the array in the map again (TS 29.510 §6.1.6.2.2).
+        for service in std::mem::take(&mut self.nf_service_list).into_values() {
+            let id = &service.service_instance_id;
+            if !raw_services.iter().any(|known| known.service_instance_id == *id) {
+                raw_services.push(service);
+            }
+        }
+        let mut services: Vec<ProducerService> = raw_services
             .into_iter()
             .filter_map(|service| self.service(service))
             .collect();
-        let infos = [
-            self.udm_info,
-            self.udr_info,
-            self.ausf_info,
-            self.pcf_info,
-            self.bsf_info,
-        ];
-        let ranges = infos.into_iter().flatten().flat_map(|info| info.supi_ranges);
-        let ranges = ranges.chain(self.chf_info.into_iter().flat_map(|info| info.supi_range_list));
+        if let Some(view) = &view {
+            for service in &mut services {
+                service.restricted |= super::admission::restricts(view, service);
+            }
+        }
         Producer {
             id: self.nf_instance_id.to_ascii_lowercase().into(),
             nf_type: self.nf_type,
             status: self.nf_status,
             locality: self.locality,
+            fqdn: self.fqdn.map(|name| name.to_ascii_lowercase().into()),
             sets: self.nf_set_id_list,
             load: self.load.unwrap_or(0).min(100),
             allowed_nf_types: self.allowed_nf_types,
             services,
-            supi_ranges: ranges.filter_map(|range| range.start.zip(range.end)).collect(),
+            view: view.map(Arc::new),
         }
     }
 
@@ -318,7 +289,9 @@ impl RawProfile {
             priority: service.priority.or(self.priority).unwrap_or(0),
             capacity: service.capacity.or(self.capacity).unwrap_or(100),
             load: service.load.or(self.load).unwrap_or(0).min(100),
+            fqdn: service.fqdn.map(|name| name.to_ascii_lowercase().into()),
             sets: service.nf_service_set_id_list,
+            restricted: !service.allowed_nf_types.is_empty() || !self.allowed_nf_types.is_empty(),
             allowed_nf_types: service.allowed_nf_types,
             endpoints,
         })
@@ -440,8 +413,7 @@ mod tests {
         let service = &producer.services[0];
         assert_eq!((service.priority, service.capacity, service.load), (1, 50, 40));
         assert_eq!(&*producer.id, "a0");
-        assert!(producer.allows(service, Some("AMF")) && producer.allows(service, None));
-        assert!(!producer.allows(service, Some("SMF")));
+        assert!(service.restricted);
     }
 
     #[test]
@@ -459,20 +431,10 @@ mod tests {
         );
     }
 
-    #[test]
-    fn supi_ranges_limit() {
-        let mut profile = with(json!({}));
-        profile["udmInfo"] =
-            json!({"supiRanges": [{"start": "001010000000000", "end": "001010000000999"}, {"pattern": "x"}]});
-        let producer = Producer::from_value(&profile).unwrap();
-        assert!(producer.serves_supi("imsi-001010000000500"));
-        assert!(!producer.serves_supi("imsi-001010000001000") && !producer.serves_supi("imsi-00101"));
-    }
-
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = Producer::parse(&bytes);
+            let _ = (Producer::parse(&bytes), Producer::learned(&bytes));
         }
     }
 }

@@ -13,13 +13,33 @@ pub struct ServiceRef {
     /// The producer.
     pub producer: Arc<Producer>,
     position: usize,
+    preference: u8,
 }
 
 impl ServiceRef {
     /// The service at this position of the producer's list; `None` when there is none.
     #[must_use]
     pub fn new(producer: Arc<Producer>, position: usize) -> Option<Self> {
-        (position < producer.services.len()).then_some(Self { producer, position })
+        (position < producer.services.len()).then_some(Self {
+            producer,
+            position,
+            preference: 0,
+        })
+    }
+
+    /// The same, at this place among those who fit what is preferred; 0 fits best.
+    #[must_use]
+    pub fn preferred(&self, place: usize) -> Self {
+        Self {
+            preference: u8::try_from(place).unwrap_or(u8::MAX),
+            ..self.clone()
+        }
+    }
+
+    /// How far it is from what a discovery prefers; 0 fits best, or nothing is preferred.
+    #[must_use]
+    pub fn preference(&self) -> u8 {
+        self.preference
     }
 
     /// Position of the service in the producer's list.
@@ -40,6 +60,12 @@ impl ServiceRef {
     pub fn endpoint(&self) -> &Endpoint {
         // A service without endpoints is not kept when a profile is read.
         &self.service().endpoints[0]
+    }
+
+    /// `fqdn` of the service, else of its producer.
+    #[must_use]
+    pub fn fqdn(&self) -> Option<&str> {
+        self.service().fqdn.as_deref().or(self.producer.fqdn.as_deref())
     }
 
     /// Whether both name the same service instance of the same producer.
@@ -75,6 +101,7 @@ impl Network {
                 let service = ServiceRef {
                     producer: producer.clone(),
                     position,
+                    preference: 0,
                 };
                 let sets = producer.sets.iter();
                 push_all(&mut network.by_set, sets, &service);
@@ -156,6 +183,7 @@ impl Network {
                 .map(|position| ServiceRef {
                     producer: producer.clone(),
                     position,
+                    preference: 0,
                 })
         })
     }

@@ -9,7 +9,6 @@
 //!
 //! Requests under way go on with the snapshot they began with. While no NRF answers, what is known stays.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,13 +18,12 @@ use std::time::{Duration, Instant};
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{Method, StatusCode};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
-use sbi::headers::{SbiHeader, TargetApiRoot};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -33,12 +31,36 @@ use tokio::sync::mpsc;
 use worker::Shutdown;
 
 use super::own_profile;
+use super::sets::Turns;
 use crate::config::{AuditMode, Config};
 use crate::events::Metrics;
 use crate::network::{Network, Producer};
 
-/// Where NRFs send their notifications.
-pub(crate) const CALLBACK_PATH: &str = "/signalbox-scp/v1/nf-status-notify";
+/// Where NRFs send their notifications; those of further sets behind it, by the number of the set.
+const CALLBACK_PATH: &str = "/signalbox-scp/v1/nf-status-notify";
+
+fn callback_path(set: usize) -> String {
+    match set {
+        0 => CALLBACK_PATH.to_owned(),
+        set => format!("{CALLBACK_PATH}/{set}"),
+    }
+}
+
+/// The set whose NRFs notify at this path, if it is one for notifications.
+pub(crate) fn callback_set(path: &str) -> Option<usize> {
+    match path.strip_prefix(CALLBACK_PATH)? {
+        "" => Some(0),
+        rest => rest.strip_prefix('/')?.parse().ok().filter(|set| *set > 0),
+    }
+}
+
+/// What an NRF of a set tells.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// 0 for `nrf.roots`, then the sets of `nrf.sets`.
+    pub(crate) set: usize,
+    pub(crate) change: Change,
+}
 
 /// Something that has changed in the network.
 #[derive(Debug)]
@@ -80,7 +102,7 @@ pub(crate) fn change_of(body: &[u8]) -> Result<Change, String> {
             Ok(Change::Gone(id.to_ascii_lowercase().into()))
         }
         (_, Some(profile)) => {
-            let producer = Producer::parse(profile.get().as_bytes()).map_err(|error| error.to_string())?;
+            let producer = Producer::learned(profile.get().as_bytes()).map_err(|error| error.to_string())?;
             Ok(Change::Put(Arc::new(producer)))
         }
         // Only what has changed is told, or an event of a later release: the profile says it all.
@@ -102,48 +124,63 @@ impl Learner {
     /// Learns until the SCP stops; then deregisters. `changes` is what workers are told.
     pub(crate) async fn run(
         self,
-        sender: mpsc::Sender<Change>,
-        changes: mpsc::Receiver<Change>,
+        sender: mpsc::Sender<Heard>,
+        changes: mpsc::Receiver<Heard>,
         shutdown: Shutdown,
     ) {
-        let nrfs: Vec<TargetApiRoot> = self
-            .config
-            .nrf
-            .roots
-            .iter()
-            .filter_map(|root| TargetApiRoot::parse(root).ok())
+        let settings = &self.config.nrf;
+        let further = settings.sets.iter().map(|set| &set.roots);
+        let sets: Vec<Rc<NrfSet>> = std::iter::once(&settings.roots)
+            .chain(further)
+            .enumerate()
+            .map(|(number, roots)| Rc::new(self.nrf_set(number, roots)))
             .collect();
-        let nrf = Rc::new(NrfSet {
-            nrfs,
-            turn: Cell::new(0),
-            client: self.client.clone(),
-            timeout: self.config.nrf.timeout.duration(),
-            metrics: self.metrics.clone(),
-        });
         let book = Book {
             statics: statics(&self.config),
             touched: AHashMap::new(),
+            origins: AHashMap::new(),
             published: self.published.clone(),
             metrics: self.metrics.clone(),
-            nrf: nrf.clone(),
+            sets: sets.clone(),
             sender: sender.clone(),
             fetching: AHashMap::new(),
         };
-        if nrf.nrfs.is_empty() {
+        let asked: Vec<Rc<NrfSet>> = sets.into_iter().filter(|set| set.nrfs.len() > 0).collect();
+        if asked.is_empty() {
             return shutdown.fired().await;
         }
-        let following = follow(self.config.clone(), nrf.clone(), sender);
-        let presence = presence(self.config.clone(), nrf.clone(), self.load.clone());
+        let following = asked
+            .iter()
+            .map(|set| follow(self.config.clone(), set.clone(), sender.clone()));
+        let present = asked
+            .iter()
+            .map(|set| presence(self.config.clone(), set.clone(), self.load.clone()));
         tokio::select! {
             () = book.keep(changes) => {}
-            () = following => {}
-            () = presence => {}
+            _ = join_all(following) => {}
+            _ = join_all(present) => {}
             () = shutdown.fired() => {}
         }
-        if self.config.nrf.register {
+        if settings.register {
             let path = instance_path(&self.config.nf_instance_id);
-            // The NRF may be gone as well; then its auditor finds out.
-            let _ = nrf.send(Method::DELETE, &path, None).await;
+            // The NRFs may be gone as well; then their auditors find out.
+            join_all(asked.iter().map(|set| set.send(Method::DELETE, &path, None))).await;
+        }
+    }
+
+    fn nrf_set(&self, number: usize, roots: &[String]) -> NrfSet {
+        let settings = &self.config.nrf;
+        let own_types = number.checked_sub(1).and_then(|at| settings.sets.get(at));
+        let own_types = own_types
+            .map(|set| &set.nf_types)
+            .filter(|types| !types.is_empty());
+        NrfSet {
+            number,
+            nf_types: own_types.unwrap_or(&settings.nf_types).clone(),
+            nrfs: Turns::new(roots),
+            client: self.client.clone(),
+            timeout: settings.timeout.duration(),
+            metrics: self.metrics.clone(),
         }
     }
 }
@@ -168,12 +205,21 @@ struct Book {
     statics: BTreeMap<Arc<str>, Arc<Producer>>,
     /// When a notification last told of an NF: an audit that began before knows less.
     touched: AHashMap<Arc<str>, Instant>,
+    /// The set that an NF was learned from: only that one's silence about it says that it is gone.
+    origins: AHashMap<Arc<str>, usize>,
     published: Arc<ArcSwap<Network>>,
     metrics: Metrics,
-    nrf: Rc<NrfSet>,
-    sender: mpsc::Sender<Change>,
-    /// Profiles being fetched, and whether they have changed again meanwhile.
-    fetching: AHashMap<String, bool>,
+    sets: Vec<Rc<NrfSet>>,
+    sender: mpsc::Sender<Heard>,
+    /// Profiles being fetched.
+    fetching: AHashMap<String, Fetching>,
+}
+
+/// A profile being fetched.
+struct Fetching {
+    began: Instant,
+    /// It has changed again meanwhile.
+    again: bool,
 }
 
 /// Changes that are applied together at most. A storm costs a snapshot for as many, not one each.
@@ -182,14 +228,15 @@ const BATCH: usize = 1_024;
 const REMEMBERED: Duration = Duration::from_secs(120);
 
 impl Book {
-    async fn keep(mut self, mut changes: mpsc::Receiver<Change>) {
+    async fn keep(mut self, mut changes: mpsc::Receiver<Heard>) {
         let mut waiting = Vec::with_capacity(64);
         while changes.recv_many(&mut waiting, BATCH).await > 0 {
             let mut next: BTreeMap<Arc<str>, Option<Arc<Producer>>> = BTreeMap::new();
-            for change in waiting.drain(..) {
-                self.note(change, &mut next);
+            for Heard { set, change } in waiting.drain(..) {
+                self.note(set, change, &mut next);
             }
             if !next.is_empty() {
+                self.origins.retain(|id, _| !matches!(next.get(id), Some(None)));
                 let network = self.published.load().after(next);
                 self.published.store(Arc::new(network));
             }
@@ -199,13 +246,16 @@ impl Book {
         }
     }
 
-    fn note(&mut self, change: Change, next: &mut BTreeMap<Arc<str>, Option<Arc<Producer>>>) {
+    fn note(&mut self, set: usize, change: Change, next: &mut BTreeMap<Arc<str>, Option<Arc<Producer>>>) {
         match change {
             Change::Put(producer) => {
                 self.metrics.notified.inc();
                 self.touched.insert(producer.id.clone(), Instant::now());
+                self.origins.insert(producer.id.clone(), set);
                 next.insert(producer.id.clone(), Some(producer));
             }
+            // Another set knows it, too, and has not let it go.
+            Change::Gone(id) if self.origins.get(&id).is_some_and(|origin| *origin != set) => {}
             Change::Gone(id) => {
                 self.metrics.notified.inc();
                 self.touched.insert(id.clone(), Instant::now());
@@ -213,59 +263,76 @@ impl Book {
             }
             Change::Fetch(uri) => {
                 // One fetch of a profile at a time: two could overtake each other, and the older one win.
-                if let Some(again) = self.fetching.get_mut(&uri) {
-                    *again = true;
+                if let Some(fetching) = self.fetching.get_mut(&uri) {
+                    fetching.again = true;
                 } else {
-                    self.fetching.insert(uri.clone(), false);
-                    self.fetch(uri);
+                    let began = Instant::now();
+                    self.fetching
+                        .insert(uri.clone(), Fetching { began, again: false });
+                    self.fetch(set, uri);
                 }
             }
             Change::Fetched(uri, producer) => {
-                let changed_meanwhile = self.fetching.remove(&uri) == Some(true);
-                if let Some(producer) = producer {
-                    self.note(Change::Put(producer), next);
+                let Some(fetching) = self.fetching.remove(&uri) else {
+                    return;
+                };
+                // A notification that came while the profile was on its way may tell of a later state, even of the
+                // NF's end: which of the two is older nobody can say, so the profile is fetched again.
+                let told_meanwhile = producer.as_ref().is_some_and(|producer| {
+                    let told = self.touched.get(&producer.id);
+                    told.is_some_and(|told| *told > fetching.began)
+                });
+                if let Some(producer) = producer.filter(|_| !told_meanwhile) {
+                    self.note(set, Change::Put(producer), next);
                 }
-                if changed_meanwhile {
-                    self.note(Change::Fetch(uri), next);
+                if fetching.again || told_meanwhile {
+                    self.note(set, Change::Fetch(uri), next);
                 }
             }
             Change::Audited {
                 nf_type,
                 began,
                 producers,
-            } => self.audited(&nf_type, began, producers, next),
+            } => self.audited(set, &nf_type, began, producers, next),
         }
     }
 
     /// Fetches a profile that has changed; again for a while when no NRF answers, then the audit finds it.
-    fn fetch(&self, uri: String) {
+    fn fetch(&self, set: usize, uri: String) {
         /// Tries, with pauses that double.
         const TRIES: u32 = 5;
         const PAUSE: Duration = Duration::from_millis(200);
-        let (nrf, sender) = (self.nrf.clone(), self.sender.clone());
+        // A path that names no set: somebody else's notification.
+        let Some(nrf) = self.sets.get(set).cloned() else {
+            return;
+        };
+        let sender = self.sender.clone();
         tokio::task::spawn_local(async move {
             let mut producer = None;
             for tried in 0..TRIES {
-                producer = nrf.profile(&uri).await.map(Arc::new);
-                if producer.is_some() {
+                if let Some(found) = nrf.profile(&uri).await {
+                    producer = found.map(Arc::new);
                     break;
                 }
                 tokio::time::sleep(PAUSE * 2_u32.pow(tried)).await;
             }
             // Nobody listens any more: then nobody needs it.
-            let _ = sender.send(Change::Fetched(uri, producer)).await;
+            let change = Change::Fetched(uri, producer);
+            let _ = sender.send(Heard { set, change }).await;
         });
     }
 
     fn audited(
-        &self,
+        &mut self,
+        set: usize,
         nf_type: &str,
         began: Instant,
         producers: Vec<Arc<Producer>>,
         next: &mut BTreeMap<Arc<str>, Option<Arc<Producer>>>,
     ) {
-        let network = self.published.load();
-        let is_newer = |id: &str| self.touched.get(id).is_some_and(|told| *told >= began);
+        let network = self.published.load_full();
+        let touched = &self.touched;
+        let is_newer = |id: &str| touched.get(id).is_some_and(|told| *told >= began);
         let mut named = ahash::AHashSet::with_capacity(producers.len());
         for producer in producers {
             let id = producer.id.clone();
@@ -273,13 +340,15 @@ impl Book {
             let same = network.producer(&id).is_some_and(|known| **known == *producer);
             if !same && !is_newer(&id) {
                 self.metrics.audited.inc();
+                self.origins.insert(id.clone(), set);
                 next.insert(id, Some(producer));
             }
         }
         let gone = network
             .producers()
             .filter(|known| &*known.nf_type == nf_type && !named.contains(&known.id))
-            .filter(|known| !is_newer(&known.id));
+            .filter(|known| !is_newer(&known.id))
+            .filter(|known| self.origins.get(&known.id).is_none_or(|origin| *origin == set));
         for known in gone {
             let fallback = self.statics.get(&known.id);
             if fallback.is_none_or(|fallback| **fallback != **known) {
@@ -291,12 +360,12 @@ impl Book {
 }
 
 /// Subscribes, audits, and renews, for as long as somebody listens.
-async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Change>) {
+async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard>) {
     let settings = &config.nrf;
     let mut subscriptions: AHashMap<String, (String, Instant)> = AHashMap::new();
     loop {
         let mut complete = true;
-        for nf_type in &settings.nf_types {
+        for nf_type in &nrf.nf_types {
             let now = Instant::now();
             let known = subscriptions.get(nf_type).cloned();
             let holds = known.as_ref().is_some_and(|(_, renew)| now < *renew);
@@ -318,12 +387,13 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Chang
             let began = Instant::now();
             match nrf.all_of(nf_type, settings.audit_mode, &config).await {
                 Some(producers) => {
-                    let audited = Change::Audited {
+                    let change = Change::Audited {
                         nf_type: nf_type.clone(),
                         began,
                         producers,
                     };
-                    if sender.send(audited).await.is_err() {
+                    let set = nrf.number;
+                    if sender.send(Heard { set, change }).await.is_err() {
                         return;
                     }
                 }
@@ -393,8 +463,11 @@ async fn presence(config: Arc<Config>, nrf: Rc<NrfSet>, load: Arc<AtomicU8>) {
 
 /// The NRFs of a set; whoever answers is asked until it fails.
 struct NrfSet {
-    nrfs: Vec<TargetApiRoot>,
-    turn: Cell<usize>,
+    /// 0 for `nrf.roots`, then the sets of `nrf.sets`.
+    number: usize,
+    /// What is learned from it.
+    nf_types: Vec<String>,
+    nrfs: Turns,
     client: Client,
     timeout: Duration,
     metrics: Metrics,
@@ -448,8 +521,7 @@ struct Search<'a> {
 impl NrfSet {
     /// Asks the NRFs in turn; `None` when none answers, or only with failures of its own.
     async fn send(&self, method: Method, path: &str, body: Option<(&str, String)>) -> Option<Answer> {
-        for _ in 0..self.nrfs.len() {
-            let nrf = &self.nrfs[self.turn.get() % self.nrfs.len()];
+        for nrf in self.nrfs.in_turn() {
             let mut request = http::Request::builder()
                 .method(method.clone())
                 .uri(format!("{}{path}", nrf.prefix))
@@ -477,7 +549,7 @@ impl NrfSet {
                 Err(error) => tracing::debug!(%nrf, path, %error, "the NRF did not answer"),
             }
             self.metrics.nrf_failures.inc();
-            self.turn.set(self.turn.get().wrapping_add(1));
+            self.nrfs.next(nrf);
         }
         None
     }
@@ -487,11 +559,14 @@ impl NrfSet {
         (status == StatusCode::OK).then_some(body)
     }
 
-    /// The profile at a URI of the NRF's.
-    async fn profile(&self, uri: &str) -> Option<Producer> {
-        let path = path_of(uri)?;
-        let body = self.get(&path).await?;
-        Producer::parse(&body).ok()
+    /// The profile at a URI of the NRF's: there is none (`Some(None)`), or no NRF says so (`None`).
+    async fn profile(&self, uri: &str) -> Option<Option<Producer>> {
+        let (status, _, body) = self.send(Method::GET, &path_of(uri)?, None).await?;
+        match status {
+            StatusCode::OK => Some(Producer::learned(&body).ok()),
+            status if status.is_client_error() => Some(None),
+            _ => None,
+        }
     }
 
     async fn all_of(&self, nf_type: &str, mode: AuditMode, config: &Config) -> Option<Vec<Arc<Producer>>> {
@@ -508,7 +583,7 @@ impl NrfSet {
                 let producers = search
                     .nf_instances
                     .iter()
-                    .filter_map(|profile| Producer::parse(profile.get().as_bytes()).ok());
+                    .filter_map(|profile| Producer::learned(profile.get().as_bytes()).ok());
                 Some(producers.map(Arc::new).collect())
             }
         }
@@ -540,7 +615,7 @@ impl NrfSet {
         let mut producers = Vec::with_capacity(fetched.len());
         for answer in fetched {
             match answer? {
-                (StatusCode::OK, _, body) => producers.extend(Producer::parse(&body).ok().map(Arc::new)),
+                (StatusCode::OK, _, body) => producers.extend(Producer::learned(&body).ok().map(Arc::new)),
                 // Gone between the list and now.
                 (StatusCode::NOT_FOUND, ..) => {}
                 _ => return None,
@@ -553,7 +628,7 @@ impl NrfSet {
     async fn subscribe(&self, config: &Config, nf_type: &str) -> Option<(String, Instant)> {
         let wanted = config.nrf.subscription_validity.duration();
         let data = json!({
-            "nfStatusNotificationUri": format!("{}{CALLBACK_PATH}", config.root()),
+            "nfStatusNotificationUri": format!("{}{}", config.root(), callback_path(self.number)),
             "reqNfInstanceId": config.nf_instance_id,
             "reqNfType": "SCP",
             "reqNfFqdn": config.fqdn,
@@ -640,5 +715,50 @@ mod tests {
         );
         assert!(matches!(some.unwrap(), Change::Fetch(uri) if uri.ends_with("/1")));
         assert!(change_of(b"{}").is_err());
+    }
+
+    /// A profile that was read before its NF was deregistered, and arrives after that was told.
+    #[tokio::test]
+    async fn a_fetched_profile_does_not_undo_what_was_told_meanwhile() {
+        tokio::task::LocalSet::new()
+            .run_until(async {
+                let config = Arc::new(sbi::client::ClientConfig::default());
+                let metrics = Metrics::new(&telemetry::Registry::new());
+                let nrf = NrfSet {
+                    number: 0,
+                    nf_types: Vec::new(),
+                    nrfs: Turns::new(&[]),
+                    client: Client::new(config, None),
+                    timeout: Duration::from_secs(1),
+                    metrics: metrics.clone(),
+                };
+                let (sender, _changes) = mpsc::channel(10);
+                let mut book = Book {
+                    statics: BTreeMap::new(),
+                    touched: AHashMap::new(),
+                    origins: AHashMap::new(),
+                    published: Arc::default(),
+                    metrics,
+                    sets: vec![Rc::new(nrf)],
+                    sender,
+                    fetching: AHashMap::new(),
+                };
+                let profile = r#"{"nfInstanceId": "AB", "nfType": "UDM", "nfStatus": "REGISTERED"}"#;
+                let profile = Arc::new(Producer::parse(profile.as_bytes()).unwrap());
+                let uri = || "http://n/nnrf-nfm/v1/nf-instances/AB".to_owned();
+                let mut next = BTreeMap::new();
+                book.note(0, Change::Fetch(uri()), &mut next);
+                book.note(0, Change::Fetched(uri(), Some(profile.clone())), &mut next);
+                assert!(next[&profile.id].is_some() && book.fetching.is_empty());
+                book.note(0, Change::Fetch(uri()), &mut next);
+                std::thread::sleep(Duration::from_millis(2));
+                book.note(0, Change::Gone(profile.id.clone()), &mut next);
+                book.note(0, Change::Fetched(uri(), Some(profile.clone())), &mut next);
+                assert!(next[&profile.id].is_none(), "it is gone");
+                assert_eq!(book.fetching.len(), 1, "asked again, to be sure");
+                book.note(0, Change::Fetched(uri(), None), &mut next);
+                assert!(next[&profile.id].is_none() && book.fetching.is_empty());
+            })
+            .await;
     }
 }

@@ -10,29 +10,28 @@ use http::StatusCode;
 use http::header::ACCEPT;
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
-use sbi::headers::{SbiHeader, TargetApiRoot};
+use sbi::headers::TargetApiRoot;
 use sbi::problem::{Cause, Problem};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use crate::config::{Discovery, Order};
-use crate::discovery::{Cache, DiscoveryQuery, Found, Lookup};
+use super::Sets;
+use crate::config::{Discovery, Nrf, Order};
+use crate::discovery::{Cache, DiscoveryQuery, Found, Lookup, local};
 use crate::events::Metrics;
 use crate::network::{Network, Producer, ServiceRef};
 
 /// A worker's share of delegated discovery.
 pub(crate) struct Searcher {
     settings: Discovery,
-    nrfs: Vec<TargetApiRoot>,
+    nrfs: Sets,
     client: Client,
     metrics: Metrics,
     cache: RefCell<Cache>,
     /// Questions being asked, and who is told when they are answered.
     asking: RefCell<AHashMap<DiscoveryQuery, Rc<Asked>>>,
     waiting: Cell<usize>,
-    /// The NRF to begin with; moves on when one fails.
-    turn: Cell<usize>,
     /// Answers from what was learned, as of a snapshot of the network.
     local: RefCell<Local>,
 }
@@ -52,6 +51,8 @@ struct Asked {
 pub(crate) enum Failure {
     /// No NRF answered.
     NotReachable,
+    /// NRFs answered only with errors of their own.
+    Failed,
     /// The NRF refused the question.
     Refused(StatusCode, String),
     /// Too many questions wait.
@@ -74,8 +75,15 @@ impl Failure {
             Self::NotReachable => {
                 Problem::new(Cause::NrfNotReachable).detail("no NRF answered the discovery")
             }
-            Self::Refused(status, detail) => Problem::new(Cause::NfDiscoveryFailure)
-                .detail(format!("the NRF answered the discovery with {status}: {detail}")),
+            Self::Failed => Problem::new(Cause::NfDiscoveryError)
+                .detail("the NRF answered the discovery with an error of its own"),
+            Self::Refused(status, detail) => {
+                let cause = match status {
+                    StatusCode::BAD_REQUEST => Cause::InvalidDiscoveryParam,
+                    _ => Cause::NfDiscoveryFailure,
+                };
+                Problem::new(cause).detail(format!("the NRF answered the discovery with {status}: {detail}"))
+            }
             Self::Overflow => {
                 Problem::new(Cause::NfCongestion).detail("too many discoveries wait for the NRF")
             }
@@ -93,19 +101,15 @@ impl Drop for Place<'_> {
 }
 
 impl Searcher {
-    pub(crate) fn new(settings: &Discovery, nrfs: &[String], client: Client, metrics: Metrics) -> Self {
+    pub(crate) fn new(settings: &Discovery, nrfs: &Nrf, client: Client, metrics: Metrics) -> Self {
         Self {
             settings: settings.clone(),
-            nrfs: nrfs
-                .iter()
-                .filter_map(|root| TargetApiRoot::parse(root).ok())
-                .collect(),
+            nrfs: Sets::new(nrfs),
             client,
             metrics,
             cache: RefCell::new(Cache::new(settings.cache_size)),
             asking: RefCell::default(),
             waiting: Cell::new(0),
-            turn: Cell::new(0),
             local: RefCell::default(),
         }
     }
@@ -130,7 +134,10 @@ impl Searcher {
         }
         let answer = self.remembered_or_asked(query).await;
         if self.settings.order == Order::NrfThenScp
-            && matches!(answer, Err(Failure::NotReachable | Failure::Overflow))
+            && matches!(
+                answer,
+                Err(Failure::NotReachable | Failure::Failed | Failure::Overflow)
+            )
             && let Some(found) = local()
         {
             self.metrics.discovery_local.inc();
@@ -219,74 +226,72 @@ impl Searcher {
         self.settings
             .timeout
             .duration()
-            .saturating_mul(u32::try_from(self.nrfs.len().max(1)).unwrap_or(u32::MAX))
+            .saturating_mul(u32::try_from(self.nrfs.most().max(1)).unwrap_or(u32::MAX))
     }
 
     /// Asks one NRF after the other; the first that answers counts.
     async fn ask(&self, query: &DiscoveryQuery) -> Result<(Rc<Found>, Duration), Failure> {
-        let first = self.turn.get();
-        for step in 0..self.nrfs.len() {
-            let at = (first + step) % self.nrfs.len();
-            let nrf = &self.nrfs[at];
+        let nrfs = self.nrfs.of(query.get("target-plmn-list").as_deref());
+        let mut failure = Failure::NotReachable;
+        for nrf in nrfs.in_turn() {
             match self.ask_one(nrf, query).await {
-                Ok(Some(answer)) => return Ok(answer),
-                Ok(None) => {
+                Ok(answer) => return Ok(answer),
+                Err(refused @ Failure::Refused(..)) => return Err(refused),
+                // This one did not help, another may.
+                Err(other) => {
                     self.metrics.nrf_failures.inc();
-                    self.turn.set(at + 1);
+                    nrfs.next(nrf);
+                    failure = other;
                 }
-                Err(refused) => return Err(refused),
             }
         }
-        Err(Failure::NotReachable)
+        Err(failure)
     }
 
-    /// `None`: this one did not help, another may.
     async fn ask_one(
         &self,
         nrf: &TargetApiRoot,
         query: &DiscoveryQuery,
-    ) -> Result<Option<(Rc<Found>, Duration)>, Failure> {
+    ) -> Result<(Rc<Found>, Duration), Failure> {
         let path = format!("{}/nnrf-disc/v1/nf-instances?{}", nrf.prefix, query.as_str());
         let request = http::Request::get(path)
             .header(ACCEPT, "application/json, application/problem+json")
             .body(Body::empty());
-        let Ok(request) = request else {
-            return Ok(None);
-        };
+        let request = request.map_err(|_| Failure::Failed)?;
         let options = SendOptions {
             deadline: self.settings.timeout.duration(),
             priority: 8,
         };
-        let Ok(response) = self.client.send(&nrf.origin, request, options).await else {
-            return Ok(None);
-        };
+        let response = self.client.send(&nrf.origin, request, options).await;
+        let response = response.map_err(|_| Failure::NotReachable)?;
         let status = response.status();
         let body = response.into_body().into_bytes();
-        if status.is_server_error() {
-            return Ok(None);
+        if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(Failure::Failed);
         }
         if status != StatusCode::OK {
             let told = String::from_utf8_lossy(&body).chars().take(300).collect();
             return Err(Failure::Refused(status, told));
         }
-        let Ok(result) = serde_json::from_slice::<SearchResult<'_>>(&body) else {
-            return Ok(None);
-        };
-        let services = query.get("service-names");
+        let result = serde_json::from_slice::<SearchResult<'_>>(&body).map_err(|_| Failure::Failed)?;
+        let (services, locality) = (query.get("service-names"), query.get("preferred-locality"));
         let wanted: Vec<&str> = services.as_deref().unwrap_or_default().split(',').collect();
         let mut candidates = Vec::new();
         for profile in result.nf_instances {
             let Ok(producer) = Producer::parse(profile.get().as_bytes()) else {
                 continue;
             };
+            // What is preferred is the SCP's to look at: the NRF answers all that fit (TS 29.510 §6.2.3.2.3.1).
+            let near = locality.is_none() || producer.locality.as_deref() == locality.as_deref();
             let producer = Arc::new(producer);
-            candidates.extend(services_of(&producer, services.is_some().then_some(&wanted[..])));
+            let services = services_of(&producer, services.is_some().then_some(&wanted[..]));
+            candidates.extend(services.iter().map(|one| one.preferred(usize::from(!near))));
         }
         let validity = match candidates.is_empty() {
             true => self.settings.empty_validity.duration(),
             false => Duration::from_secs(result.validity_period).min(self.settings.max_validity.duration()),
         };
-        Ok(Some((Rc::new(Found { candidates }), validity)))
+        Ok((Rc::new(Found { candidates }), validity))
     }
 }
 
@@ -326,50 +331,4 @@ fn services_of(producer: &Arc<Producer>, wanted: Option<&[&str]>) -> Vec<Service
         .filter_map(|position| ServiceRef::new(producer.clone(), position))
         .filter(|one| wanted.is_none_or(|wanted| wanted.contains(&&*one.service().name)))
         .collect()
-}
-
-/// Parameters that say nothing about who fits, or that the choice among those who fit looks at.
-const WITHOUT_EFFECT: &[&str] = &[
-    "requester-nf-type",
-    "requester-nf-instance-id",
-    "requester-nf-instance-fqdn",
-    "preferred-locality",
-    "preferred-api-versions",
-    "requester-features",
-    "limit",
-    "max-payload-size",
-];
-
-/// Those of the learned network that fit a question, if it asks for nothing that only an NRF can judge.
-fn local(query: &DiscoveryQuery, network: &Network) -> Vec<ServiceRef> {
-    let mut found: Vec<ServiceRef> = Vec::new();
-    let (nf_type, services) = (query.get("target-nf-type"), query.get("service-names"));
-    let wanted: Option<Vec<&str>> = services.as_deref().map(|names| names.split(',').collect());
-    for producer in network.producers() {
-        if nf_type
-            .as_deref()
-            .is_some_and(|wanted| *producer.nf_type != *wanted)
-        {
-            continue;
-        }
-        found.extend(services_of(producer, wanted.as_deref()));
-    }
-    for pair in query.as_str().split('&') {
-        let name = pair.split('=').next().unwrap_or_default();
-        let value = query.get(name).unwrap_or_default();
-        match name {
-            "target-nf-type" | "service-names" => {}
-            "supi" => found.retain(|one| one.producer.serves_supi(&value)),
-            "target-nf-instance-id" => found.retain(|one| one.producer.id.eq_ignore_ascii_case(&value)),
-            "target-nf-set-id" => found.retain(|one| one.producer.sets.iter().any(|set| **set == *value)),
-            "target-nf-service-set-id" => {
-                found.retain(|one| one.service().sets.iter().any(|set| **set == *value));
-            }
-            name if WITHOUT_EFFECT.contains(&name) => {}
-            _ => return Vec::new(),
-        }
-    }
-    let consumer = query.get("requester-nf-type");
-    found.retain(|one| one.producer.allows(one.service(), consumer.as_deref()));
-    found
 }

@@ -13,7 +13,7 @@ use crate::config::ErrorProfile;
 use crate::events::REFUSED;
 
 /// Every reason, as in metrics and as the key of an error profile.
-pub(crate) const REASONS: [&str; 22] = [
+pub(crate) const REASONS: [&str; 23] = [
     "assertion",
     "circuitOpen",
     "egressRate",
@@ -23,6 +23,7 @@ pub(crate) const REASONS: [&str; 22] = [
     "hops",
     "inFlight",
     "ingressRate",
+    "late",
     "loop",
     "mediation",
     "noProducer",

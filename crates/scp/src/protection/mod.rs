@@ -6,6 +6,7 @@
 
 mod consumers;
 mod failures;
+mod federation;
 mod load;
 mod own;
 mod producers;
@@ -14,6 +15,7 @@ mod told;
 
 pub(crate) use consumers::{Consumer, Consumers};
 pub(crate) use failures::{REASONS, Refusals, respond};
+pub(crate) use federation::{Federation, LEAST_INTERVAL, Others, Usage};
 pub(crate) use load::{INTERVAL, Load};
 pub(crate) use own::Own;
 pub(crate) use producers::{Ended, Held, Peer, Peers, Way};

@@ -3,8 +3,9 @@
 //! Each worker has a share of a rate and keeps to it alone, so that a message costs no memory that another
 //! worker writes. A few times a second the control thread looks at what was asked of each worker and cuts the
 //! shares anew: who is asked for little gets that and an equal part of what is left over; when more is asked
-//! for than there is, everybody gets in proportion. A rate that is promised by all SCPs together is cut by the
-//! number of SCPs that are registered first.
+//! for than there is, everybody gets in proportion. A rate that is promised by all SCPs together is first cut
+//! among them: by what each is asked for where they tell each other (`federation`), else by the number of SCPs
+//! that are registered.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use ahash::AHashMap;
 use overload::{Rate, RateLimiter};
 use parking_lot::Mutex;
 
+use super::Others;
 use crate::config::{ProducerRate, Protection};
 
 /// How often shares are cut anew.
@@ -28,7 +30,8 @@ const MOST: usize = 65_536;
 #[derive(Debug)]
 struct Limit {
     rate: Rate,
-    global: bool,
+    /// What all SCPs call it, if they keep it together.
+    global: Option<Box<str>>,
     cells: Box<[Cell]>,
     /// What each worker was asked for per second, fading; only the control thread looks.
     asked: Mutex<Asked>,
@@ -66,9 +69,10 @@ struct State {
 }
 
 impl Limit {
-    fn new(rate: Rate, global: bool, workers: usize, scps: usize) -> Self {
+    fn new(rate: Rate, global: Option<Box<str>>, workers: usize, scps: usize) -> Self {
         let workers = workers.max(1);
-        let share = whole(rate, global, scps) / workers as f64;
+        let scps = if global.is_some() { scps.max(1) } else { 1 };
+        let share = rate.per_second / scps as f64 / workers as f64;
         let cell = || Cell {
             asked: AtomicU64::new(0),
             share: AtomicU64::new(share.to_bits()),
@@ -96,7 +100,7 @@ impl Limit {
         }
     }
 
-    fn cut(&self, scps: usize, passed: Duration) {
+    fn cut(&self, scps: usize, others: Option<&Others>, passed: Duration) {
         let mut asked = self.asked.lock();
         let Asked { counts, rates } = &mut *asked;
         counts.resize(self.cells.len(), 0);
@@ -109,23 +113,20 @@ impl Limit {
             // Half of what was: a burst is not a trend, and a trend is followed within a second.
             *rate = (*rate + latest) / 2.0;
         }
-        let shares = apportion(whole(self.rate, self.global, scps), rates);
+        let whole = match (&self.global, others) {
+            (None, _) => self.rate.per_second,
+            (Some(name), Some(others)) => others.part(self.rate.per_second, name, rates.iter().sum()),
+            (Some(_), None) => self.rate.per_second / scps.max(1) as f64,
+        };
+        let shares = apportion(whole, rates);
         for (cell, share) in self.cells.iter().zip(shares) {
             cell.share.store(share.to_bits(), Ordering::Relaxed);
         }
     }
 }
 
-/// What this SCP may pass per second.
-fn whole(rate: Rate, global: bool, scps: usize) -> f64 {
-    match global {
-        true => rate.per_second / scps.max(1) as f64,
-        false => rate.per_second,
-    }
-}
-
 /// Cuts `whole` into shares by what is asked for. Their sum is `whole`.
-fn apportion(whole: f64, asked: &[f64]) -> Vec<f64> {
+pub(super) fn apportion(whole: f64, asked: &[f64]) -> Vec<f64> {
     let count = asked.len().max(1) as f64;
     let sum: f64 = asked.iter().sum();
     if sum <= whole {
@@ -215,13 +216,24 @@ impl Rates {
         }
     }
 
-    /// Cuts all shares anew, `passed` after the last time; `scps` keep the global rates together.
-    pub(crate) fn cut(&self, scps: usize, passed: Duration) {
+    /// What is asked for by each global rate, in messages per second.
+    pub(crate) fn usage(&self) -> Vec<(Box<str>, f64)> {
+        let limits = self.egress.lock();
+        let global = limits.values().filter_map(|limit| {
+            let name = limit.global.clone()?;
+            Some((name, limit.asked.lock().rates.iter().sum::<f64>()))
+        });
+        global.filter(|(_, rate)| *rate >= 0.01).collect()
+    }
+
+    /// Cuts all shares anew, `passed` after the last time. Global rates are cut by what the `others` are asked
+    /// for, where they tell, else by the number of SCPs.
+    pub(crate) fn cut(&self, scps: usize, others: Option<&Others>, passed: Duration) {
         self.scps.store(scps as u64, Ordering::Relaxed);
         for limits in [&self.ingress, &self.egress] {
             let limits: Vec<Arc<Limit>> = limits.lock().values().cloned().collect();
             for limit in limits {
-                limit.cut(scps, passed);
+                limit.cut(scps, others, passed);
             }
         }
     }
@@ -232,7 +244,7 @@ impl Rates {
         key: &str,
         other: &str,
         rate: Rate,
-        global: bool,
+        global: Option<Box<str>>,
     ) -> Arc<Limit> {
         let mut limits = limits.lock();
         if let Some(known) = limits.get(key) {
@@ -253,7 +265,7 @@ impl Rates {
     ) -> Option<Rc<Share>> {
         let named = |name: &str| settings.ingress.iter().find(|one| one.consumer == name);
         let rate = named(consumer).or_else(|| named("*"))?.rate;
-        let limit = self.limit(&self.ingress, consumer, "*", rate, false);
+        let limit = self.limit(&self.ingress, consumer, "*", rate, None);
         Some(shares.of(limit))
     }
 
@@ -292,7 +304,16 @@ impl Rates {
             };
             let key = format!("{number} {whom}");
             let other = format!("{number} *");
-            let limit = self.limit(&self.egress, &key, &other, one.rate, one.global);
+            // By what it is, not by its place: other SCPs may have further rates.
+            let name = || {
+                format!(
+                    "{} {} {whom}",
+                    one.producer.as_deref().unwrap_or(""),
+                    one.services.join(",")
+                )
+            };
+            let global = one.global.then(|| name().into_boxed_str());
+            let limit = self.limit(&self.egress, &key, &other, one.rate, global);
             kept.push(shares.of(limit));
         }
         kept.into()
@@ -312,7 +333,7 @@ mod tests {
     }
 
     fn share(rates: &Rates, rate: Rate, worker: usize) -> Share {
-        Share::new(rates.limit(&rates.egress, "x", "*", rate, false), worker)
+        Share::new(rates.limit(&rates.egress, "x", "*", rate, None), worker)
     }
 
     #[test]
@@ -326,7 +347,7 @@ mod tests {
             .filter(|ms| one.allow(start + Duration::from_millis(*ms)))
             .count();
         assert!((99..=101).contains(&later), "{later}");
-        let none = Share::new(rates.limit(&rates.egress, "y", "*", rate(0.0, 1), false), 0);
+        let none = Share::new(rates.limit(&rates.egress, "y", "*", rate(0.0, 1), None), 0);
         assert!(!none.allow(start));
     }
 
@@ -348,7 +369,7 @@ mod tests {
                     passed += if step >= 100 { through } else { 0 };
                 }
                 if step % 20 == 19 {
-                    rates.cut(1, CUT);
+                    rates.cut(1, None, CUT);
                 }
             }
             // Two seconds at a thousand each.
@@ -359,8 +380,11 @@ mod tests {
     #[test]
     fn scps_together_keep_global_ones() {
         let rates = Rates::new(1);
-        let one = Share::new(rates.limit(&rates.egress, "x", "*", rate(1_000.0, 1), true), 0);
-        rates.cut(4, CUT);
+        let one = Share::new(
+            rates.limit(&rates.egress, "x", "*", rate(1_000.0, 1), Some("x".into())),
+            0,
+        );
+        rates.cut(4, None, CUT);
         let start = Instant::now();
         let passed = (0..1_000)
             .filter(|ms| one.allow(start + Duration::from_millis(*ms)))

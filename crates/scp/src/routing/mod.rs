@@ -4,7 +4,9 @@
 mod places;
 mod policy;
 mod reroute;
+mod status;
 
 pub use places::{Distances, Places};
 pub use policy::{Phase, PolicyTable, Reroute, Route, Scope, ServicePolicy, StagePolicy};
 pub use reroute::{Attempt, Budget, Failure, Verdict};
+pub use status::{StatusProcessing, Suspended, Takes};

@@ -90,6 +90,10 @@ pub struct ServicePolicy {
     /// sent, and no answer came). Off: only failures known to precede any processing are followed by
     /// another attempt for such requests.
     pub reroute_unsafe: bool,
+    /// Whether alternates of a producer that failed are looked for in DNS, too: at the targets of the SRV
+    /// records `_http._tcp` or `_https._tcp` of its FQDN, when no other producer that is known may be tried
+    /// (RFC 2782). What `reroute` and `attempts` allow is allowed there as well.
+    pub dns_srv_alternates: bool,
 }
 
 impl Default for ServicePolicy {
@@ -104,6 +108,7 @@ impl Default for ServicePolicy {
             attempts: 3,
             reroute_on_status: vec![503],
             reroute_unsafe: false,
+            dns_srv_alternates: false,
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
+use sbi::client::{Processed, SendError};
 
 use super::policy::ServicePolicy;
 
@@ -18,6 +19,17 @@ pub enum Failure {
     Unknown,
     /// The producer answered with this status.
     Status(StatusCode),
+}
+
+impl Failure {
+    /// How a request without an answer failed.
+    #[must_use]
+    pub fn of(error: &SendError) -> Self {
+        match error.processed {
+            Processed::No => Self::NotProcessed,
+            Processed::Maybe => Self::Unknown,
+        }
+    }
 }
 
 /// An attempt that failed.
@@ -64,12 +76,18 @@ impl Budget {
 
     /// Takes an attempt and says how long it may last; `None` when attempts or time are used up.
     pub fn take(&mut self, policy: &ServicePolicy, now: Instant) -> Option<Duration> {
-        let left = self.until.saturating_duration_since(now);
+        let left = self.left(now);
         if left.is_zero() {
             return None;
         }
         self.attempts_left = self.attempts_left.checked_sub(1)?;
         Some(left.min(policy.response_timeout()))
+    }
+
+    /// The time that is left at `now`.
+    #[must_use]
+    pub fn left(&self, now: Instant) -> Duration {
+        self.until.saturating_duration_since(now)
     }
 
     /// What to do after `attempt` failed at `now`.

@@ -114,7 +114,7 @@ struct Snssai {
 }
 
 /// The JSON in a discovery header, plain or percent-encoded; a list, or one.
-fn listed<T: for<'a> Deserialize<'a>>(headers: &HeaderMap, name: &str) -> Vec<T> {
+pub(super) fn listed<T: for<'a> Deserialize<'a>>(headers: &HeaderMap, name: &str) -> Vec<T> {
     let Some(value) = headers.get(name).and_then(|value| value.to_str().ok()) else {
         return Vec::new();
     };
@@ -125,6 +125,7 @@ fn listed<T: for<'a> Deserialize<'a>>(headers: &HeaderMap, name: &str) -> Vec<T>
     }
 }
 
+/// Networks of the consumer, `MCC-MNC`.
 fn plmns(headers: &HeaderMap) -> Vec<String> {
     let named: Vec<Plmn> = listed(headers, "3gpp-sbi-discovery-requester-plmn-list");
     let mut found: Vec<String> = named

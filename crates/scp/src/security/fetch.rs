@@ -1,6 +1,6 @@
 //! Asking NRFs for access tokens on behalf of consumers (TS 29.510 §5.4.2, §6.3.5.2.2).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,14 +11,15 @@ use http::{HeaderValue, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
-use sbi::headers::{SbiHeader, TargetApiRoot, names};
+use sbi::headers::{TargetApiRoot, names};
 use serde::Deserialize;
 use telemetry::Registry;
 use telemetry::metrics::Counter;
 
 use super::TOKENS;
 use super::tokens::{Looked, Outcome, Ticket, Token, TokenError, TokenStore};
-use crate::config::Tokens;
+use crate::config::{Nrf, Tokens};
+use crate::peers::Sets;
 
 /// What is escaped in a form beside what URLs need.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
@@ -39,6 +40,9 @@ pub(crate) struct Wanted<'a> {
     pub(crate) target_type: &'a str,
     pub(crate) target_instance: Option<&'a str>,
     pub(crate) target_set: Option<&'a str>,
+    pub(crate) target_service_set: Option<&'a str>,
+    /// The first network of the discovery's `target-plmn-list`, as JSON.
+    pub(crate) target_plmn: Option<&'a str>,
     pub(crate) scope: &'a str,
     /// JSON lists, as discovery parameters have them.
     pub(crate) requester_slices: Option<&'a str>,
@@ -49,13 +53,18 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn fields(&self) -> [(&'static str, &str); 9] {
+    fn fields(&self) -> [(&'static str, &str); 11] {
         [
             ("nfInstanceId", self.consumer),
             ("nfType", self.consumer_type.unwrap_or_default()),
             ("targetNfType", self.target_type),
             ("targetNfInstanceId", self.target_instance.unwrap_or_default()),
             ("targetNfSetId", self.target_set.unwrap_or_default()),
+            (
+                "targetNfServiceSetId",
+                self.target_service_set.unwrap_or_default(),
+            ),
+            ("targetPlmn", self.target_plmn.unwrap_or_default()),
             ("scope", self.scope),
             ("requesterSnssaiList", self.requester_slices.unwrap_or_default()),
             ("targetSnssaiList", self.target_slices.unwrap_or_default()),
@@ -98,12 +107,10 @@ impl Wanted<'_> {
 pub(crate) struct Fetcher {
     settings: Tokens,
     store: Arc<TokenStore>,
-    nrfs: Vec<TargetApiRoot>,
+    nrfs: Sets,
     client: Client,
     /// Tokens this worker has used.
     known: RefCell<AHashMap<Box<str>, Arc<Token>>>,
-    /// The NRF to begin with; moves on when one fails.
-    turn: Cell<usize>,
     counts: Counts,
 }
 
@@ -133,7 +140,7 @@ impl Fetcher {
     pub(crate) fn new(
         settings: &Tokens,
         store: Arc<TokenStore>,
-        nrfs: &[String],
+        nrfs: &Nrf,
         client: Client,
         registry: &Registry,
     ) -> Self {
@@ -141,13 +148,9 @@ impl Fetcher {
         Self {
             settings: settings.clone(),
             store,
-            nrfs: nrfs
-                .iter()
-                .filter_map(|root| TargetApiRoot::parse(root).ok())
-                .collect(),
+            nrfs: Sets::new(nrfs),
             client,
             known: RefCell::default(),
-            turn: Cell::new(0),
             counts: Counts {
                 cached: outcomes.get(&["cached"]),
                 fetched: outcomes.get(&["fetched"]),
@@ -229,15 +232,16 @@ impl Fetcher {
 
     /// Each NRF may take its time.
     fn patience(&self) -> Duration {
-        let count = u32::try_from(self.nrfs.len().max(1)).unwrap_or(u32::MAX);
+        let count = u32::try_from(self.nrfs.most().max(1)).unwrap_or(u32::MAX);
         self.settings.timeout.duration().saturating_mul(count)
     }
 
     /// Fetches in a task of its own: others wait for it, so it must not end with the request that began it.
     fn begin(self: &Rc<Self>, ticket: Ticket, wanted: &Wanted<'_>) {
         let (this, form, assertion) = (self.clone(), wanted.form(), wanted.assertion.cloned());
+        let target_plmn = wanted.target_plmn.map(str::to_owned);
         tokio::task::spawn_local(async move {
-            let outcome = this.ask(&form, assertion.as_ref()).await;
+            let outcome = this.ask(&form, assertion.as_ref(), target_plmn.as_deref()).await;
             if let Err(error) = &outcome {
                 tracing::debug!(%error, "no access token");
             }
@@ -246,13 +250,12 @@ impl Fetcher {
     }
 
     /// Asks one NRF after the other; the first that answers counts.
-    async fn ask(&self, form: &str, assertion: Option<&HeaderValue>) -> Outcome {
-        let first = self.turn.get();
-        for step in 0..self.nrfs.len() {
-            let at = (first + step) % self.nrfs.len();
-            match self.ask_one(&self.nrfs[at], form, assertion).await {
+    async fn ask(&self, form: &str, assertion: Option<&HeaderValue>, target_plmn: Option<&str>) -> Outcome {
+        let nrfs = self.nrfs.of(target_plmn);
+        for nrf in nrfs.in_turn() {
+            match self.ask_one(nrf, form, assertion).await {
                 Some(outcome) => return outcome,
-                None => self.turn.set(at + 1),
+                None => nrfs.next(nrf),
             }
         }
         Err(TokenError::NotReachable)

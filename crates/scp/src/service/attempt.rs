@@ -2,22 +2,23 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::StatusCode;
 use sbi::Response;
-use sbi::client::{Processed, SendError, SendErrorKind};
-use sbi::headers::{MaxRspTime, names};
+use sbi::client::{SendError, SendErrorKind};
 use sbi::problem::{Cause, Problem};
 use smallvec::SmallVec;
 use telemetry::trace;
 
+use super::alternates::InDns;
 use super::authorize::Caller;
 use super::copy::Copies;
 use super::outgoing::Outgoing;
 use super::route::{Plan, Target, has_passed};
 use super::worker::{Admitted, Worker};
 use crate::events::ServiceMetrics;
+use crate::network::ServiceRef;
 use crate::protection::{Ended, Held, Way};
 use crate::routing::{Attempt, Budget, Failure, ServicePolicy, StagePolicy, Verdict};
 use crate::target;
@@ -42,9 +43,9 @@ impl Worker {
             .live
             .policies
             .of(target::service_of(admitted.request.uri().path()));
-        let patience = match self.patience(&admitted) {
+        let patience = match self.patience(admitted.request.headers()) {
             Ok(patience) => patience,
-            Err(problem) => return self.refuse("header", problem),
+            Err((reason, problem)) => return self.refuse(reason, problem),
         };
         let (plan, stage) = match self.plan(&admitted, policy).await {
             Ok(planned) => planned,
@@ -57,7 +58,8 @@ impl Worker {
             metrics,
             copies,
         } = admitted;
-        let outgoing = match Outgoing::new(request, hops, &self.via, span) {
+        let outgoing = Outgoing::new(request, hops, patience, &self.via, span);
+        let outgoing = match outgoing {
             Ok(outgoing) => outgoing,
             Err(problem) => return self.refuse("header", problem),
         };
@@ -73,20 +75,12 @@ impl Worker {
             reach: plan.reach,
             plan,
             outgoing,
-            budget: Budget::new(policy, patience, Instant::now()),
+            budget: Budget::new(policy, patience.most(), Instant::now()),
             tried: SmallVec::new(),
             answer: None,
+            in_dns: InDns::default(),
         };
         relay.run().await
-    }
-
-    /// How long the consumer waits (TS 29.500 §6.11.2), if it says so.
-    fn patience(&self, admitted: &Admitted) -> Result<Option<Duration>, Problem> {
-        let headers = admitted.request.headers();
-        match headers.contains_key(names::MAX_RSP_TIME) {
-            true => Ok(target::header::<MaxRspTime>(headers)?.map(MaxRspTime::duration)),
-            false => Ok(None),
-        }
     }
 }
 
@@ -110,6 +104,8 @@ struct Relay<'a> {
     tried: SmallVec<[Arc<str>; 4]>,
     /// What the consumer gets if nothing better comes.
     answer: Option<Answer>,
+    /// Alternates that DNS names.
+    in_dns: InDns,
 }
 
 /// What stands in for a better answer. A refusal is made, and counted, only when nothing better has come.
@@ -149,10 +145,30 @@ impl Relay<'_> {
             return Some(first);
         }
         self.complete();
-        let chosen = self
-            .worker
-            .select(&self.plan, self.caller.nf_type(), &self.tried, self.reach)?;
-        self.worker.place(&chosen)
+        match self.choose(self.reach) {
+            Some(chosen) => self.worker.place(&chosen),
+            None => self.in_dns.take(&self.tried),
+        }
+    }
+
+    /// Looks in DNS for alternates of a producer that has failed, when nobody else is left.
+    async fn look_further(&mut self, target: &Rc<Target>) {
+        let Some(farthest) = self.stage.reroute.reach() else {
+            return;
+        };
+        self.complete();
+        if self.choose(self.reach.max(farthest)).is_none() {
+            let left = self.budget.left(Instant::now());
+            let sought = self.named.clone().unwrap_or_else(|| target.clone());
+            self.in_dns.look(self.worker, &sought, left).await;
+        }
+    }
+
+    /// The best of those who have not been tried and are not farther away.
+    fn choose(&self, reach: u8) -> Option<ServiceRef> {
+        let headers = &self.outgoing.headers;
+        self.worker
+            .select(&self.plan, self.caller, headers, &self.tried, reach)
     }
 
     /// Looks up who else may serve, if that has not been done.
@@ -168,7 +184,7 @@ impl Relay<'_> {
 
     async fn attempt(&mut self, target: &Rc<Target>) -> Next {
         let worker = self.worker;
-        if let Err(why) = worker.allowed(target, self.caller, self.outgoing.service()) {
+        if let Err(why) = worker.allowed(target, self.caller, &self.outgoing) {
             self.answer = Some(Answer::Forbidden(why));
             return Next::Again;
         }
@@ -184,6 +200,9 @@ impl Relay<'_> {
         let path = self.outgoing.path.clone();
         let way = target.way(self.tried.len() - 1, target::service_of(path.path()));
         if let Err(held) = worker.peers.may_send(way, self.priority, now) {
+            if self.policy.dns_srv_alternates {
+                self.look_further(target).await;
+            }
             return self.passed_over(held);
         }
         let in_flight = InFlight {
@@ -192,7 +211,8 @@ impl Relay<'_> {
             ended: false,
         };
         let Some(patience) = self.budget.take(self.policy, now) else {
-            return Next::Done(self.best().unwrap_or_else(|| worker.timed_out()));
+            let late = self.outgoing.patience.is_over(now);
+            return Next::Done(self.best().unwrap_or_else(|| worker.timed_out(late)));
         };
         // A redirection is followed with the headers and body that the first producer got.
         let may_repeat = self.stage.reroute.reach().is_some() || worker.live.config.follow_redirects;
@@ -222,10 +242,18 @@ impl Relay<'_> {
                 if let (Some(key), StatusCode::UNAUTHORIZED) = (&token, response.status()) {
                     worker.identity.tokens.forget(key);
                 }
+                if self.policy.dns_srv_alternates
+                    && self.may_follow(Failure::Status(response.status())).is_some()
+                {
+                    self.look_further(target).await;
+                }
                 self.answered(target, response, retried)
             }
             Err(error) => {
                 in_flight.end(&Ended::Failed(&error), after);
+                if self.policy.dns_srv_alternates && self.may_follow(Failure::of(&error)).is_some() {
+                    self.look_further(target).await;
+                }
                 self.failed(target, &error)
             }
         }
@@ -269,36 +297,42 @@ impl Relay<'_> {
     }
 
     fn failed(&mut self, target: &Target, error: &SendError) -> Next {
-        let failure = match error.processed {
-            Processed::No => Failure::NotProcessed,
-            Processed::Maybe => Failure::Unknown,
-        };
-        if self.another(failure) {
+        if self.another(Failure::of(error)) {
             return Next::Again;
         }
         let worker = self.worker;
-        Next::Done(self.best().unwrap_or_else(|| worker.unanswered(error, target)))
+        let late = self.outgoing.patience.is_over(Instant::now());
+        Next::Done(
+            self.best()
+                .unwrap_or_else(|| worker.unanswered(error, target, late)),
+        )
     }
 
-    /// Whether another attempt may follow, and there is somebody to try.
-    fn another(&mut self, failure: Failure) -> bool {
+    /// How far away another attempt may go; `None`: none may follow.
+    fn may_follow(&self, failure: Failure) -> Option<u8> {
         let attempt = Attempt {
             method: &self.outgoing.method,
             failure,
         };
-        let verdict = self.budget.after(attempt, self.policy, Instant::now());
-        let (Verdict::TryAnother, Some(farthest)) = (verdict, self.stage.reroute.reach()) else {
+        match self.budget.after(attempt, self.policy, Instant::now()) {
+            Verdict::TryAnother => self.stage.reroute.reach(),
+            _ => None,
+        }
+    }
+
+    /// Whether another attempt may follow, and there is somebody to try.
+    fn another(&mut self, failure: Failure) -> bool {
+        let Some(farthest) = self.may_follow(failure) else {
             return false;
         };
         self.complete();
         let reach = self.reach.max(farthest);
-        let consumer = self.caller.nf_type();
-        let somebody = self.worker.select(&self.plan, consumer, &self.tried, reach);
-        if somebody.is_some() {
+        let somebody = self.choose(reach).is_some() || self.in_dns.has(&self.tried);
+        if somebody {
             self.reach = reach;
             self.metrics.rerouted.inc();
         }
-        somebody.is_some()
+        somebody
     }
 
     /// Where a redirection leads (TS 29.500 §6.10.9), if it is to another place.
@@ -347,23 +381,24 @@ impl Relay<'_> {
 }
 
 impl Worker {
-    pub(super) fn timed_out(&self) -> Response {
-        let problem =
-            Problem::new(Cause::TargetNfTimeout).detail("no producer answered in the time there was");
+    /// The answer when the time is over: the consumer's (`late`), or that of the policy.
+    pub(super) fn timed_out(&self, late: bool) -> Response {
+        let problem = Problem::new(timeout_of(late)).detail("no producer answered in the time there was");
         self.refuse("timeout", problem)
     }
 
     /// The answer when the only producer there is may not be sent to.
     fn held_back(&self, held: Held) -> Response {
         let congested = |detail: &str| Problem::new(Cause::NfCongestion).detail(detail);
+        let unreachable = |detail: &str| Problem::new(Cause::TargetNfNotReachable).detail(detail);
         let (reason, problem) = match held {
             Held::Ejected => (
                 "ejected",
-                congested("the producer fails and is left alone for a while"),
+                unreachable("the producer fails and is left alone for a while"),
             ),
             Held::Open => (
                 "circuitOpen",
-                congested("the producer fails and its circuit is open"),
+                unreachable("the producer fails and its circuit is open"),
             ),
             Held::Outstanding => (
                 "outstanding",
@@ -372,7 +407,7 @@ impl Worker {
             Held::Overloaded => ("producerOverload", congested("the producer is overloaded")),
             Held::Rate => (
                 "egressRate",
-                Problem::with_cause(StatusCode::TOO_MANY_REQUESTS, "NF_CONGESTION_RISK")
+                Problem::new(Cause::TooManyRequests)
                     .detail("the rate of requests to the producer is reached"),
             ),
         };
@@ -380,9 +415,9 @@ impl Worker {
     }
 
     /// The answer for a producer that gave none.
-    fn unanswered(&self, error: &SendError, target: &Target) -> Response {
+    fn unanswered(&self, error: &SendError, target: &Target, late: bool) -> Response {
         let (reason, cause) = match error.kind {
-            SendErrorKind::Timeout => ("timeout", Cause::TargetNfTimeout),
+            SendErrorKind::Timeout => ("timeout", timeout_of(late)),
             SendErrorKind::Overflow => ("overflow", Cause::NfCongestion),
             SendErrorKind::Unsendable(_) => ("unsendable", Cause::InvalidMsgFormat),
             _ => ("unreachable", Cause::TargetNfNotReachable),
@@ -391,6 +426,15 @@ impl Worker {
             reason,
             Problem::new(cause).detail(format!("{}: {error}", target.root)),
         )
+    }
+}
+
+/// A consumer that does not wait any more is told so (TS 29.500 §6.11.2); else the producer is out of reach
+/// (§6.10.8).
+fn timeout_of(late: bool) -> Cause {
+    match late {
+        true => Cause::TimedOutRequest,
+        false => Cause::TargetNfNotReachable,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Who a consumer is, whether it may use a producer, and the token it needs there.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::time::Instant;
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use sbi::client::Client;
 use sbi::headers::names;
@@ -17,6 +18,7 @@ use super::route::Target;
 use super::worker::Worker;
 use crate::config::{AssertionMode, TokenLevel, TokenUse};
 use crate::live::Live;
+use crate::network::Applicant;
 use crate::protection::Consumer;
 use crate::security::{ASSERTIONS, Asked, Assertions, Claims, Fetcher, TokenError, Wanted, since_epoch};
 
@@ -35,7 +37,7 @@ impl Identity {
         let tokens = Fetcher::new(
             &config.security.tokens,
             live.tokens.clone(),
-            &config.nrf.roots,
+            &config.nrf,
             client.clone(),
             registry,
         );
@@ -56,12 +58,20 @@ pub(super) struct Caller {
     claims: Option<Rc<Claims>>,
     /// What rules of access ask of a request.
     asked: Asked,
+    /// What profiles ask of it, read when one does.
+    applicant: OnceCell<Applicant>,
 }
 
 impl Caller {
     /// Its NF type.
     pub(super) fn nf_type(&self) -> Option<&str> {
         self.consumer.nf_type.as_deref()
+    }
+
+    /// What profiles ask of it; `headers` are those of its request.
+    pub(super) fn applicant(&self, headers: &HeaderMap) -> &Applicant {
+        self.applicant
+            .get_or_init(|| crate::security::applicant(self.nf_type(), self.instance(), headers))
     }
 
     /// Its NF instance id: as it has proved, else as it says.
@@ -115,6 +125,7 @@ impl Worker {
             },
             consumer,
             claims,
+            applicant: OnceCell::new(),
         }
     }
 
@@ -123,11 +134,12 @@ impl Worker {
         &self,
         target: &Target,
         caller: &Caller,
-        service: &str,
+        outgoing: &Outgoing,
     ) -> Result<(), &'static str> {
         let known = target.service.as_ref();
-        if known.is_some_and(|one| !one.producer.allows(one.service(), caller.nf_type())) {
-            return Err("the producer does not serve NFs of this type");
+        let applicant = || caller.applicant(&outgoing.headers);
+        if known.is_some_and(|one| !one.producer.admits(one.service(), applicant)) {
+            return Err("the producer's profile does not let the consumer in");
         }
         let access = &self.live.access;
         if access.is_empty() {
@@ -138,7 +150,13 @@ impl Worker {
             called[1] = instance;
         }
         let producer = known.map(|one| &*one.producer);
-        match access.allows(caller.nf_type(), &called, &caller.asked, producer, service) {
+        match access.allows(
+            caller.nf_type(),
+            &called,
+            &caller.asked,
+            producer,
+            outgoing.service(),
+        ) {
             true => Ok(()),
             false => Err("a rule of this SCP refuses the consumer this producer"),
         }
@@ -180,6 +198,12 @@ impl Worker {
             .sets
             .first()
             .filter(|_| settings.level == TokenLevel::NfSet);
+        let service_set = service
+            .service()
+            .sets
+            .first()
+            .filter(|_| settings.level == TokenLevel::NfServiceSet);
+        let target_plmn = parameter("3gpp-sbi-discovery-target-plmn-list").and_then(|list| first_of(&list));
         let wanted = Wanted {
             // A consumer that says nothing of itself is served in the name of this SCP.
             consumer: caller
@@ -190,6 +214,8 @@ impl Worker {
             target_type: &producer.nf_type,
             target_instance: (settings.level == TokenLevel::NfInstance).then_some(&*producer.id),
             target_set: set.map(|set| &**set),
+            target_service_set: service_set.map(|set| &**set),
+            target_plmn: target_plmn.as_deref(),
             scope: scope.as_deref().unwrap_or(name),
             requester_slices: requester_slices.as_deref(),
             target_slices: target_slices.as_deref(),
@@ -202,12 +228,26 @@ impl Worker {
             Err(error @ TokenError::NotReachable) => {
                 return Err(Problem::new(Cause::NrfNotReachable).detail(error.to_string()));
             }
-            Err(error @ TokenError::Refused(..)) => {
-                return Err(Problem::of_status(StatusCode::FORBIDDEN).detail(error.to_string()));
+            // The request is one that lacks something, or the consumer may not have the token
+            // (TS 29.500 §6.10.11.2).
+            Err(ref error @ TokenError::Refused(_, ref why)) => {
+                let cause = match why.starts_with("invalid_request") {
+                    true => Cause::MissingAccessTokenInfo,
+                    false => Cause::AccessTokenDenied,
+                };
+                return Err(Problem::new(cause).detail(error.to_string()));
             }
         };
         outgoing.headers.insert(AUTHORIZATION, value);
         outgoing.authorized = true;
         Ok(Some(key))
+    }
+}
+
+/// The first item of a JSON list, or the one value there is.
+fn first_of(list: &str) -> Option<String> {
+    match serde_json::from_str(list).ok()? {
+        serde_json::Value::Array(items) => items.first().map(ToString::to_string),
+        value => Some(value.to_string()),
     }
 }

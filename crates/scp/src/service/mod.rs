@@ -1,11 +1,13 @@
 //! Wires the function together: workers, the control thread that learns the network, and what goes between.
 
+mod alternates;
 mod attempt;
 mod authorize;
 mod copy;
 mod explain;
 mod mediate;
 mod outgoing;
+mod patience;
 mod route;
 mod running;
 mod worker;
@@ -15,10 +17,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use ::worker::{Pinning, Shutdown, Threads, WorkerContext};
 use arc_swap::ArcSwap;
 use sbi::client::Client;
+use sbi::dns::Dns;
 use sbi::server::Interface;
 use telemetry::Registry;
 use tokio::sync::mpsc;
@@ -26,10 +30,11 @@ use tokio::sync::mpsc;
 use self::worker::{Front, Parts};
 use crate::config::Config;
 use crate::error::StartError;
-use crate::events::{Metrics, PRODUCERS};
+use crate::events::{DNS_ASKED, DNS_FAILED, DNS_NAMES, Metrics, PRODUCERS};
 use crate::live::Live;
 use crate::network::{Network, NfStatus};
-use crate::peers::{Change, Learner};
+use crate::peers::{Heard, Learner};
+use crate::protection::Federation;
 
 pub use running::Running;
 
@@ -60,13 +65,20 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
     let statics = crate::peers::statics(&config);
     let network = Arc::new(ArcSwap::from_pointee(Network::new(statics.into_values())));
     observe(registry, &network);
+    let names = names(&config)?;
+    if let Some(names) = &names {
+        observe_names(registry, names);
+    }
     let shutdown = Shutdown::new();
     let load: Arc<AtomicU8> = Arc::default();
     let (sender, changes) = mpsc::channel(WAITING_CHANGES);
 
+    let federation: Arc<Federation> = Arc::default();
     let learning = Learning {
+        federation: federation.clone(),
         config: config.clone(),
         client_tls: client_tls.clone(),
+        names: names.clone(),
         published: network.clone(),
         metrics: metrics.clone(),
         load: load.clone(),
@@ -81,12 +93,14 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         network: network.clone(),
         changes: sender,
         client_tls,
+        names,
         metrics,
         load,
         own,
         registry: registry.clone(),
         feed: feed.clone(),
         board: Arc::default(),
+        federation,
     };
     let interface = Arc::new(interface);
     let offered = interface.clone();
@@ -147,18 +161,44 @@ fn observe_tokens(registry: &Registry, live: &Arc<ArcSwap<Live>>) {
     });
 }
 
+/// What resolves names. Where the system's name servers cannot be read and nothing needs them, the system
+/// resolves.
+fn names(config: &Config) -> Result<Option<Dns>, StartError> {
+    let needed = !config.dns.servers.is_empty() || config.policies.iter().any(|one| one.dns_srv_alternates);
+    match Dns::start(&config.dns) {
+        Ok(names) => Ok(Some(names)),
+        Err(error) if needed => Err(StartError::io("starting to resolve names")(error)),
+        Err(error) => {
+            tracing::warn!(%error, "the system resolves names");
+            Ok(None)
+        }
+    }
+}
+
+fn observe_names(registry: &Registry, names: &Dns) {
+    let of = |value: fn(sbi::dns::DnsStats) -> f64| {
+        let names = names.clone();
+        move || value(names.stats())
+    };
+    registry.observe(&DNS_NAMES, of(|stats| stats.names as f64));
+    registry.observe(&DNS_ASKED, of(|stats| stats.asked as f64));
+    registry.observe(&DNS_FAILED, of(|stats| stats.failed as f64));
+}
+
 /// What the control thread needs to learn the network; its client is made there, as it belongs to one thread.
 struct Learning {
     config: Arc<Config>,
     client_tls: Option<Arc<rustls::ClientConfig>>,
+    names: Option<Dns>,
     published: Arc<ArcSwap<Network>>,
     metrics: Metrics,
     load: Arc<AtomicU8>,
     live: Arc<ArcSwap<Live>>,
+    federation: Arc<Federation>,
 }
 
 /// Cuts the shares of rates anew, again and again.
-async fn cut_rates(live: Arc<ArcSwap<Live>>, network: Arc<ArcSwap<Network>>) {
+async fn cut_rates(live: Arc<ArcSwap<Live>>, network: Arc<ArcSwap<Network>>, federation: Arc<Federation>) {
     let mut tick = tokio::time::interval(crate::protection::CUT);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut last = tick.tick().await;
@@ -170,8 +210,14 @@ async fn cut_rates(live: Arc<ArcSwap<Live>>, network: Arc<ArcSwap<Network>>) {
         let scps = network
             .producers()
             .filter(|one| &*one.nf_type == "SCP" && one.status == NfStatus::Registered && *one.id != *own);
-        live.rates
-            .cut(scps.count() + 1, now.saturating_duration_since(last));
+        let settings = &live.config.protection.federation;
+        let others = federation.others(settings, Instant::now());
+        let scps = match &others {
+            Some(_) => settings.peers.len() + 1,
+            None => scps.count() + 1,
+        };
+        let passed = now.saturating_duration_since(last);
+        live.rates.cut(scps, others.as_ref(), passed);
         last = now;
     }
 }
@@ -179,21 +225,36 @@ async fn cut_rates(live: Arc<ArcSwap<Live>>, network: Arc<ArcSwap<Network>>) {
 /// Starts the control thread, which learns the network.
 fn control(
     learning: Learning,
-    sender: mpsc::Sender<Change>,
-    changes: mpsc::Receiver<Change>,
+    sender: mpsc::Sender<Heard>,
+    changes: mpsc::Receiver<Heard>,
     shutdown: Shutdown,
 ) -> Result<JoinHandle<()>, StartError> {
     let run = move || async move {
-        let cutting = cut_rates(learning.live, learning.published.clone());
+        let federation = learning.federation;
+        let cutting = cut_rates(
+            learning.live.clone(),
+            learning.published.clone(),
+            federation.clone(),
+        );
+        let settings = Arc::new(learning.config.client.clone());
+        let client = Client::with_names(settings, learning.client_tls, learning.names.clone());
+        let telling = crate::peers::federation::tell(
+            learning.live,
+            federation,
+            client.clone(),
+            learning.names,
+            learning.metrics.clone(),
+        );
         let learner = Learner {
-            client: Client::new(Arc::new(learning.config.client.clone()), learning.client_tls),
+            client,
             config: learning.config,
             published: learning.published,
             metrics: learning.metrics,
             load: learning.load,
         };
-        // It ends with the thread.
+        // They end with the thread.
         tokio::task::spawn_local(cutting);
+        tokio::task::spawn_local(telling);
         learner.run(sender, changes, shutdown).await;
     };
     ::worker::control("scp-control", run).map_err(StartError::io("starting the control thread"))

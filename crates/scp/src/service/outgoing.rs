@@ -1,6 +1,6 @@
 //! Messages as they leave: what is taken from them, what is added (TS 29.500 §6.10.2, §6.10.4).
 
-use http::header::{CONTENT_LENGTH, VIA};
+use http::header::{CONTENT_LENGTH, LOCATION, VIA};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, HeaderValue, Method};
 use sbi::client::Origin;
@@ -10,6 +10,7 @@ use sbi::{Body, Request, Response};
 use telemetry::trace;
 
 use super::mediate::{About, steer};
+use super::patience::Patience;
 use super::route::Target;
 use super::worker::{Admitted, Worker};
 use crate::mediation::TriggerPoint;
@@ -22,6 +23,8 @@ pub(super) struct Outgoing {
     pub(super) headers: HeaderMap,
     body: Body,
     hops: MaxForwardHops,
+    /// How long the consumer waits.
+    pub(super) patience: Patience,
     /// Whether its token is one that this SCP has fetched.
     pub(super) authorized: bool,
     /// Whether it came with discovery parameters, which an SCP of another region needs and a producer does
@@ -33,6 +36,7 @@ impl Outgoing {
     pub(super) fn new(
         request: Request,
         hops: MaxForwardHops,
+        patience: Patience,
         via: &HeaderValue,
         span: Option<&trace::Span>,
     ) -> Result<Self, Problem> {
@@ -60,6 +64,7 @@ impl Outgoing {
             headers,
             body: request.body,
             hops,
+            patience,
             authorized: false,
             discovers,
         })
@@ -83,6 +88,7 @@ impl Outgoing {
             true => std::mem::take(&mut self.headers),
             false => self.headers.clone(),
         };
+        self.patience.pass_on(&mut headers);
         let hop = target.hop(before);
         let (origin, path) = match hop {
             Some(hop) => {
@@ -195,6 +201,7 @@ impl Worker {
         if !tell {
             return;
         }
+        resolve_location(headers, &target.root.origin);
         let told = target.told();
         if let Some(root) = &told.root {
             headers
@@ -206,5 +213,19 @@ impl Worker {
                 .entry(names::PRODUCER_ID)
                 .or_insert_with(|| producer.clone());
         }
+    }
+}
+
+/// A `Location` without an authority means that of the producer, which the consumer has not named and so cannot
+/// complete (RFC 9110 §10.2.2, TS 29.501 §4.4): it becomes absolute. One with an authority is never touched.
+fn resolve_location(headers: &mut HeaderMap, origin: &Origin) {
+    let Some(location) = headers.get(LOCATION).and_then(|value| value.to_str().ok()) else {
+        return;
+    };
+    if !location.starts_with('/') || location.starts_with("//") {
+        return;
+    }
+    if let Ok(absolute) = HeaderValue::from_str(&format!("{origin}{location}")) {
+        headers.insert(LOCATION, absolute);
     }
 }

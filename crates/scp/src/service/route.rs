@@ -11,11 +11,12 @@ use sbi::client::Origin;
 use sbi::headers::{ProducerId, RoutingBinding, SbiHeader, TargetApiRoot, names};
 use sbi::problem::{Cause, Problem};
 
+use super::authorize::Caller;
 use super::worker::{Admitted, Worker};
 use crate::discovery::Found;
 use crate::network::{Network, ServiceRef};
 use crate::protection::{Peer, Way};
-use crate::routing::{Phase, Places, Route, ServicePolicy, StagePolicy};
+use crate::routing::{Phase, Places, Route, ServicePolicy, StagePolicy, Takes};
 use crate::selection::{Standing, choose};
 use crate::target::{self, Wish};
 
@@ -52,6 +53,9 @@ impl Known {
 
 /// The targets at an API root, by the service that a request is for.
 type ByService = Vec<(Box<str>, Rc<Target>)>;
+
+/// The largest distance, with that of a producer that is not the preferred one.
+const FARTHEST: u8 = Places::ELSEWHERE + 1;
 
 /// API roots that a worker remembers; a stranger can name any number.
 const MOST_KNOWN: usize = 16_384;
@@ -123,6 +127,8 @@ pub(super) struct Plan {
     preferred: Option<String>,
     /// The farthest that may be chosen.
     pub(super) reach: u8,
+    /// Whether the request begins a conversation.
+    phase: Phase,
 }
 
 impl Worker {
@@ -148,7 +154,8 @@ impl Worker {
             None => Some(target::wish(request, &self.own, &self.queries)?),
         };
         let discovers = matches!(wish, Some(Wish::Discover(_)));
-        let stage = policy.stage(Phase::of(request.method(), path, binding.is_some(), discovers));
+        let phase = Phase::of(request.method(), path, binding.is_some(), discovers);
+        let stage = policy.stage(phase);
         let mut plan = Plan {
             first: quick,
             others: Rc::default(),
@@ -156,6 +163,7 @@ impl Worker {
             discovered: false,
             preferred: None,
             reach: policy.scope.reach(),
+            phase,
         };
         match wish {
             None => {}
@@ -339,28 +347,34 @@ impl Worker {
     pub(super) fn select(
         &self,
         plan: &Plan,
-        consumer: Option<&str>,
+        caller: &Caller,
+        headers: &HeaderMap,
         tried: &[Arc<str>],
         reach: u8,
     ) -> Option<ServiceRef> {
         let now = Instant::now();
         let standing = |one: &ServiceRef| {
             let endpoint = one.endpoint();
-            if tried.contains(&endpoint.authority) || !one.producer.allows(one.service(), consumer) {
+            let admits = || one.producer.admits(one.service(), || caller.applicant(headers));
+            if tried.contains(&endpoint.authority) || !admits() {
                 return Standing::UNUSABLE;
             }
             let distance = self.live.distances.of(one.producer.locality.as_deref());
-            if distance > reach {
+            let takes = self.live.config.nf_status.takes(one.service().status, plan.phase);
+            if distance > reach || takes == Takes::Nothing {
                 return Standing::UNUSABLE;
             }
             let peer = self.peers.known(&endpoint.authority);
             let ejected = peer.as_ref().is_some_and(|peer| self.peers.is_ejected(peer, now));
             Standing {
                 usable: !ejected,
+                last: takes == Takes::WhatIsLeft,
                 distance: match &plan.preferred {
                     Some(id) if **id != *one.producer.id => distance + 1,
                     _ => distance,
-                },
+                }
+                // What the consumer prefers goes before what is near to this SCP.
+                .saturating_add(one.preference().saturating_mul(FARTHEST + 1)),
                 load: self.peers.told.load_of(one),
             }
         };
@@ -376,7 +390,8 @@ fn current(candidate: &ServiceRef, network: &Network) -> Option<ServiceRef> {
     };
     let instance = &candidate.service().instance;
     let position = known.services.iter().position(|one| one.instance == *instance)?;
-    ServiceRef::new(known.clone(), position)
+    let known = ServiceRef::new(known.clone(), position)?;
+    Some(known.preferred(candidate.preference().into()))
 }
 
 /// A header whose value is a comma list that this SCP appends to.

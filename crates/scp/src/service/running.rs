@@ -75,9 +75,11 @@ impl Running {
         config.discovery = wanted.discovery.clone();
         config.follow_redirects = wanted.follow_redirects;
         config.forward_to_unknown = wanted.forward_to_unknown;
+        config.late_requests = wanted.late_requests.clone();
         config.max_forward_hops = wanted.max_forward_hops;
         config.mediation = wanted.mediation.clone();
         config.next_hops = wanted.next_hops.clone();
+        config.nf_status = wanted.nf_status.clone();
         config.places = wanted.places.clone();
         config.policies = wanted.policies.clone();
         config.protection = wanted.protection.clone();

@@ -10,6 +10,7 @@ use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, StatusCode};
 use sbi::client::Client;
+use sbi::dns::Dns;
 use sbi::headers::{MessagePriority, SbiHeader, names};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response, Service};
@@ -23,8 +24,9 @@ use crate::events::{Metrics, ServiceMetrics};
 use crate::feed::Tap;
 use crate::live::Live;
 use crate::network::Network;
-use crate::peers::{CALLBACK_PATH, Change, Searcher, change_of};
-use crate::protection::{Consumers, Load, Own, Peers};
+use crate::peers::federation::{self, RATES_PATH};
+use crate::peers::{Heard, Searcher, callback_set, change_of};
+use crate::protection::{Consumers, Federation, Load, Own, Peers};
 use crate::target::{Queries, is_own};
 
 /// Path that tells whether the SCP is well (N050 of the NRF's features looks here).
@@ -37,14 +39,16 @@ const SERVICES: usize = 512;
 pub(super) struct Parts {
     pub(super) live: Arc<ArcSwap<Live>>,
     pub(super) network: Arc<ArcSwap<Network>>,
-    pub(super) changes: mpsc::Sender<Change>,
+    pub(super) changes: mpsc::Sender<Heard>,
     pub(super) client_tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) names: Option<Dns>,
     pub(super) metrics: Metrics,
     pub(super) load: Arc<AtomicU8>,
     pub(super) own: Arc<[String]>,
     pub(super) registry: telemetry::Registry,
     pub(super) feed: Option<Arc<crate::feed::Running>>,
     pub(super) board: Arc<crate::protection::Board>,
+    pub(super) federation: Arc<Federation>,
 }
 
 /// A worker's SCP as its server sees it: made anew when the settings have changed.
@@ -60,7 +64,8 @@ pub(super) struct Front {
 impl Front {
     pub(super) fn new(parts: Parts, index: usize) -> Self {
         let live = parts.live.load_full();
-        let client = Client::new(Arc::new(live.config.client.clone()), parts.client_tls.clone());
+        let (settings, names) = (Arc::new(live.config.client.clone()), parts.names.clone());
+        let client = Client::with_names(settings, parts.client_tls.clone(), names);
         let tap = parts.feed.as_ref().and_then(|feed| feed.tap(index)).map(Rc::new);
         let worker = Worker::new(live, &parts, index, client.clone(), tap.clone());
         Self {
@@ -128,8 +133,10 @@ pub(super) struct Worker {
     pub(super) load: Load,
     /// What answers tell of it.
     told: Own,
-    changes: mpsc::Sender<Change>,
-    metrics: Metrics,
+    changes: mpsc::Sender<Heard>,
+    pub(super) names: Option<Dns>,
+    federation: Arc<Federation>,
+    pub(super) metrics: Metrics,
     pub(super) own: Arc<[String]>,
     services: RefCell<AHashMap<Box<str>, Rc<ServiceMetrics>>>,
     /// Targets by what requests call them, as of a snapshot of the network.
@@ -163,12 +170,7 @@ impl Worker {
         let header = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("SCP"));
         Self {
             network: RefCell::new(arc_swap::Cache::new(parts.network.clone())),
-            searcher: Searcher::new(
-                &config.discovery,
-                &config.nrf.roots,
-                client.clone(),
-                metrics.clone(),
-            ),
+            searcher: Searcher::new(&config.discovery, &config.nrf, client.clone(), metrics.clone()),
             peers: Peers::new(
                 protection,
                 metrics,
@@ -181,6 +183,8 @@ impl Worker {
             load: Load::new(protection),
             told: Own::new(protection, &config.fqdn),
             changes: parts.changes.clone(),
+            names: parts.names.clone(),
+            federation: parts.federation.clone(),
             metrics: metrics.clone(),
             own: parts.own.clone(),
             services: RefCell::default(),
@@ -289,7 +293,7 @@ impl Worker {
             request.head.headers.insert(names::MESSAGE_PRIORITY, value);
         }
         if !consumer.admits(now) {
-            let problem = Problem::with_cause(StatusCode::TOO_MANY_REQUESTS, "NF_CONGESTION_RISK")
+            let problem = Problem::new(Cause::TooManyRequests)
                 .detail("the rate that this SCP lets in from the consumer is exceeded");
             return Err(refuse("ingressRate", problem, Some(consumer.retry_after(now))));
         }
@@ -339,7 +343,8 @@ impl Worker {
     /// Answers requests that are for the SCP itself.
     fn own_resource(&self, request: &Request) -> Option<Response> {
         let path = request.uri().path();
-        if path != CALLBACK_PATH && path != HEALTH_PATH {
+        let nrfs = callback_set(path);
+        if nrfs.is_none() && path != HEALTH_PATH && path != RATES_PATH {
             return None;
         }
         let is_ours = request
@@ -351,11 +356,13 @@ impl Worker {
         }
         Some(match path {
             HEALTH_PATH => Response::default(),
-            _ => self.notified(request),
+            RATES_PATH => federation::told(request, &self.live, &self.federation, &self.metrics),
+            _ => self.notified(request, nrfs.unwrap_or_default()),
         })
     }
 
-    fn notified(&self, request: &Request) -> Response {
+    /// An NRF of a set notifies.
+    fn notified(&self, request: &Request, set: usize) -> Response {
         if *request.method() != Method::POST {
             return Problem::new(Cause::MethodNotAllowed).into_response();
         }
@@ -367,7 +374,7 @@ impl Worker {
                     .into_response();
             }
         };
-        if self.changes.try_send(change).is_err() {
+        if self.changes.try_send(Heard { set, change }).is_err() {
             // The NRF tries again, and an audit finds what it does not tell.
             self.metrics.notification_lost.inc();
             return Problem::new(Cause::NfCongestion)

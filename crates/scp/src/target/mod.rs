@@ -90,7 +90,7 @@ pub fn wish(request: &Request, own: &[String], queries: &Queries) -> Result<Wish
     }
     if sbi::headers::discovery::has_parameters(headers) {
         let query = queries.of(headers).map_err(|fault| {
-            Problem::new(Cause::InvalidMsgFormat)
+            Problem::new(Cause::InvalidDiscoveryParam)
                 .detail("a discovery parameter cannot be read")
                 .invalid_param(format!("header {}", fault.header), fault.expected)
         })?;
@@ -188,7 +188,7 @@ pub fn preferred(binding: &RoutingBinding) -> Option<String> {
     }
 }
 
-/// The hops a request may still make after this SCP (TS 29.500 §6.10.10).
+/// The hops a request may still make after this SCP (TS 29.500 §6.10.10.2).
 ///
 /// # Errors
 /// When it may make none, or the header cannot be read.
@@ -196,7 +196,7 @@ pub fn hops(headers: &HeaderMap, usual: u8) -> Result<MaxForwardHops, Problem> {
     match header::<MaxForwardHops>(headers)? {
         None => Ok(MaxForwardHops(usual)),
         Some(MaxForwardHops(0)) => {
-            Err(Problem::new(Cause::MsgLoopDetected)
+            Err(Problem::new(Cause::MaxScpHopsReached)
                 .detail("3gpp-Sbi-Max-Forward-Hops allows no further hop"))
         }
         Some(MaxForwardHops(left)) => Ok(MaxForwardHops(left - 1)),

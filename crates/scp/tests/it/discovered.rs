@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use sbi::Response;
-use scp::config::Order;
+use scp::config::{NrfSet, Order};
 use serde_json::json;
 
 use crate::support::{Got, PATH, Producer, Scp, local, start};
@@ -151,24 +151,25 @@ fn failures_of_the_nrf_are_told_apart() {
             (got.status, got.cause()),
             (StatusCode::BAD_REQUEST, "NF_DISCOVERY_FAILURE")
         );
+        let asking_for = async |nf_type: &str| {
+            let wish = [("3gpp-sbi-discovery-target-nf-type", nf_type)];
+            let got = scp.ask(Method::GET, PATH, &wish).await;
+            (got.status.as_u16(), got.cause().to_owned())
+        };
+        let told = |status: u16, cause: &str| (status, cause.to_owned());
         nrf.fails_with(400);
-        let got = scp
-            .ask(Method::GET, PATH, &[("3gpp-sbi-discovery-target-nf-type", "UDR")])
-            .await;
-        assert_eq!(got.cause(), "NF_DISCOVERY_FAILURE");
-        nrf.fails_with(503);
-        let got = scp
-            .ask(Method::GET, PATH, &[("3gpp-sbi-discovery-target-nf-type", "PCF")])
-            .await;
-        assert_eq!(
-            (got.status, got.cause()),
-            (StatusCode::GATEWAY_TIMEOUT, "NRF_NOT_REACHABLE")
-        );
+        assert_eq!(asking_for("UDR").await, told(400, "INVALID_DISCOVERY_PARAM"));
+        nrf.fails_with(403);
+        assert_eq!(asking_for("UDR").await, told(400, "NF_DISCOVERY_FAILURE"));
+        for failing in [503, 429] {
+            nrf.fails_with(failing);
+            assert_eq!(asking_for("PCF").await, told(502, "NF_DISCOVERY_ERROR"));
+        }
         nrf.answers(|_| Response::new("no JSON at all".into()));
-        let got = scp
-            .ask(Method::GET, PATH, &[("3gpp-sbi-discovery-target-nf-type", "CHF")])
-            .await;
-        assert_eq!(got.cause(), "NRF_NOT_REACHABLE");
+        assert_eq!(asking_for("CHF").await, told(502, "NF_DISCOVERY_ERROR"));
+        nrf.stop();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(asking_for("AMF").await, told(504, "NRF_NOT_REACHABLE"));
     });
 }
 
@@ -198,7 +199,7 @@ fn both_orders_of_static_discovery() {
         assert_eq!(nrf.count(), 0);
         // What only an NRF can judge goes there.
         let mut wishes = WISH.to_vec();
-        wishes.push(("3gpp-sbi-discovery-dnn", "internet"));
+        wishes.push(("3gpp-sbi-discovery-of-a-later-release", "1"));
         assert_eq!(scp_first.ask(Method::GET, PATH, &wishes).await.by(), found.id);
 
         let nrf_first = asking(&nrf, |config| {
@@ -244,5 +245,86 @@ fn a_binding_narrows_what_is_discovered() {
             "{}",
             nrf.seen()[0].path
         );
+    });
+}
+
+#[test]
+fn producers_of_other_networks_are_asked_at_their_nrfs() {
+    local(async {
+        let (own, theirs) = (Producer::start(1), Producer::start(2));
+        let (nrf, partner) = (nrf_with(&[&own], 60), nrf_with(&[&theirs], 60));
+        let root = partner.root();
+        let scp = asking(&nrf, move |config| {
+            config.nrf.sets = vec![NrfSet {
+                roots: vec![root],
+                plmns: vec!["262-01".into()],
+                nf_types: Vec::new(),
+            }];
+        });
+        let wish_for = async |plmn: &str| {
+            let mut headers = WISH.to_vec();
+            headers.push(("3gpp-sbi-discovery-target-plmn-list", plmn));
+            scp.ask(Method::GET, PATH, &headers).await.by().to_owned()
+        };
+        assert_eq!(wish_for(r#"[{"mcc":"262","mnc":"01"}]"#).await, theirs.id);
+        assert_eq!(wish_for(r#"[{"mcc":"001","mnc":"01"}]"#).await, own.id);
+        assert_eq!(wish(&scp).await.by(), own.id);
+        assert_eq!((nrf.count(), partner.count()), (2, 1));
+    });
+}
+
+#[test]
+fn a_location_is_completed_where_the_consumer_does_not_know_of_whom() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf_with(&[&producer], 60);
+        let scp = asking(&nrf, |_| {});
+        for (location, told) in [
+            ("/nudm-sdm/v2/x/1", format!("{}/nudm-sdm/v2/x/1", producer.root())),
+            ("http://elsewhere.test/x", "http://elsewhere.test/x".to_owned()),
+        ] {
+            producer.answers(move |_| {
+                let mut response = sbi::json::response(StatusCode::CREATED, &json!({}));
+                response
+                    .headers_mut()
+                    .insert("location", location.parse().unwrap());
+                response
+            });
+            assert_eq!(wish(&scp).await.header("location"), told);
+        }
+    });
+}
+
+#[test]
+fn who_is_shutting_down_gets_what_goes_on_and_nothing_new() {
+    local(async {
+        let (leaving, staying) = (Producer::start(1), Producer::start(2));
+        let profiles = vec![
+            leaving.profile(&json!({"nfStatus": "UNDISCOVERABLE", "priority": 1})),
+            staying.profile(&json!({"priority": 9})),
+        ];
+        let scp = start(|config| {
+            config.producers = profiles;
+            config.discovery.order = Order::ScpThenNrf;
+        });
+        let binding = [(
+            "3gpp-sbi-routing-binding",
+            "bl=nf-set; nfset=set1.udmset.5gc.mnc001.mcc001",
+        )];
+        for _ in 0..10 {
+            let goes_on = scp.ask(Method::PUT, PATH, &binding).await;
+            assert_eq!(goes_on.by(), leaving.id);
+        }
+        let root = leaving.root();
+        let named = [("3gpp-sbi-target-apiroot", root.as_str())];
+        let begins = scp.ask(Method::POST, "/nudm-sdm/v2/x", &named).await;
+        assert_eq!(begins.by(), leaving.id, "it was named");
+        // Nobody named it: what begins goes to the one that stays.
+        for _ in 0..10 {
+            let begins = scp.ask(Method::POST, "/nudm-sdm/v2/x", &WISH).await;
+            assert_eq!(begins.by(), staying.id);
+        }
+        leaving.fails_with(503);
+        assert_eq!(scp.ask(Method::PUT, PATH, &binding).await.by(), staying.id);
     });
 }

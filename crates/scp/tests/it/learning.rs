@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use sbi::Body;
 use sbi::client::{Origin, SendOptions};
-use scp::config::AuditMode;
+use scp::config::{AuditMode, NrfSet};
 use serde_json::{Value, json};
 
 use crate::support::{PATH, Producer, Scp, client, got, local, start, until};
@@ -230,5 +230,42 @@ fn notifications_that_are_none_are_refused() {
             (refused.status, refused.cause()),
             (StatusCode::BAD_REQUEST, "INVALID_MSG_FORMAT")
         );
+    });
+}
+
+#[test]
+fn several_sets_of_nrfs_are_learned_from_and_do_not_undo_each_other() {
+    local(async {
+        let (own, partner) = (Nrf::start(), Nrf::start());
+        let (first, second) = (Producer::start(1), Producer::start(2));
+        own.register(&first, &json!({})).await;
+        partner.register(&second, &json!({})).await;
+        let (root, further) = (own.origin.to_string(), partner.origin.to_string());
+        let scp = start(|config| {
+            config.nrf.roots = vec![root];
+            config.nrf.sets = vec![NrfSet {
+                // The first of them never answers: the other of the set does.
+                roots: vec!["http://127.0.0.1:1".into(), further],
+                plmns: vec!["262-01".into()],
+                nf_types: Vec::new(),
+            }];
+            config.nrf.nf_types = vec!["UDM".into()];
+            config.nrf.audit_interval = settings::Period::from_millis(200);
+            config.forward_to_unknown = false;
+        });
+        until("both are learned", async || {
+            knows(&scp, &first).await && knows(&scp, &second).await
+        })
+        .await;
+        // Several audits later each still knows only its own, and that is no reason to forget the others.
+        for _ in 0..20 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert!(knows(&scp, &first).await && knows(&scp, &second).await);
+        }
+        partner
+            .send(Method::DELETE, &second.id, "application/json", json!({}))
+            .await;
+        until("the second is gone", async || !knows(&scp, &second).await).await;
+        assert!(knows(&scp, &first).await);
     });
 }

@@ -1,10 +1,14 @@
 //! The SCP over real sockets.
 
+mod alternates;
 mod direct;
 mod discovered;
+mod federation;
 mod feed;
 mod garbage;
+mod late;
 mod learning;
+mod local;
 mod protection;
 mod rules;
 mod security;

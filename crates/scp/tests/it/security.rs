@@ -155,7 +155,11 @@ fn what_the_nrf_refuses_is_refused_and_its_silence_is_told() {
         });
         for _ in 0..5 {
             let got = wish(&scp).await;
-            assert_eq!(got.status, StatusCode::FORBIDDEN, "{got:?}");
+            assert_eq!(
+                (got.status, got.cause()),
+                (StatusCode::FORBIDDEN, "ACCESS_TOKEN_DENIED"),
+                "{got:?}"
+            );
             assert!(
                 got.json["detail"]
                     .as_str()

@@ -1,0 +1,44 @@
+//! What a consumer says of itself, as far as profiles ask who may use them.
+
+use ::discovery::Requester;
+use http::HeaderMap;
+use model::{NfInstanceId, NfType, PlmnId};
+use percent_encoding::percent_decode_str;
+use sbi::headers::{AccessScope, OriginatingNetworkId, SbiHeader};
+
+use super::access::listed;
+use crate::network::Applicant;
+
+/// The applicant behind a request: as it is known (`nf_type`, `instance`), else as its discovery parameters say.
+/// What cannot be read counts as not said.
+pub(crate) fn applicant(nf_type: Option<&str>, instance: Option<&str>, headers: &HeaderMap) -> Applicant {
+    let told = |name: &str| {
+        let value = headers.get(name)?.to_str().ok()?;
+        Some(percent_decode_str(value.trim()).decode_utf8_lossy().into_owned())
+    };
+    let nf_type = nf_type
+        .map(str::to_owned)
+        .or_else(|| told("3gpp-sbi-discovery-requester-nf-type"));
+    let instance = instance
+        .map(str::to_owned)
+        .or_else(|| told("3gpp-sbi-discovery-requester-nf-instance-id"));
+    let mut plmns: Vec<PlmnId> = listed(headers, "3gpp-sbi-discovery-requester-plmn-list");
+    if plmns.is_empty()
+        && let Ok(Some(origin)) = OriginatingNetworkId::of(headers)
+    {
+        let plmn = serde_json::json!({"mcc": origin.mcc, "mnc": origin.mnc});
+        plmns.extend(serde_json::from_value::<PlmnId>(plmn).ok());
+    }
+    let scopes = AccessScope::of(headers).ok().flatten();
+    Applicant {
+        requester: Requester {
+            nf_type: nf_type.map(NfType::from),
+            instance: instance.and_then(|id| NfInstanceId::parse(&id).ok()),
+            fqdn: told("3gpp-sbi-discovery-requester-nf-instance-fqdn"),
+            plmns,
+            slices: listed(headers, "3gpp-sbi-discovery-requester-snssais"),
+            ..Requester::default()
+        },
+        scopes: scopes.map(|scopes| scopes.0).unwrap_or_default(),
+    }
+}
