@@ -26,7 +26,7 @@ fn a_consumer_that_floods_limits_itself() {
         for _ in 0..200 {
             let got = ask("NEF-flood").await;
             if got.status == StatusCode::TOO_MANY_REQUESTS {
-                assert_eq!(got.cause(), "NF_SERVICE_OVERLOAD");
+                assert_eq!(got.cause(), "NF_CONGESTION_RISK");
                 limited += 1;
             }
         }
