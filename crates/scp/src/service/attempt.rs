@@ -7,6 +7,7 @@ use std::time::Instant;
 use http::StatusCode;
 use sbi::Response;
 use sbi::client::{SendError, SendErrorKind};
+use sbi::headers::MaxForwardHops;
 use sbi::problem::{Cause, Problem};
 use smallvec::SmallVec;
 use telemetry::trace;
@@ -21,18 +22,23 @@ use crate::events::ServiceMetrics;
 use crate::network::ServiceRef;
 use crate::protection::{Ended, Held, Way};
 use crate::routing::{Attempt, Budget, Failure, ServicePolicy, StagePolicy, Verdict};
-use crate::target;
+use crate::target::{self, Has};
 
 impl Worker {
     /// Relays a request that was let in.
     pub(super) async fn relay(&self, mut admitted: Admitted, span: Option<&trace::Span>) -> Response {
         let headers = admitted.request.headers();
-        if headers.contains_key(http::header::VIA) && has_passed(headers, &self.name) {
+        if admitted.has.has(Has::VIA) && has_passed(headers, &self.name) {
             let problem =
                 Problem::new(Cause::MsgLoopDetected).detail("the request has passed this SCP before");
             return self.refuse("loop", problem);
         }
-        let hops = match target::hops(headers, self.live.config.max_forward_hops) {
+        let usual = self.live.config.max_forward_hops;
+        let hops = match admitted.has.has(Has::MAX_FORWARD_HOPS) {
+            true => target::hops(headers, usual),
+            false => Ok(MaxForwardHops(usual)),
+        };
+        let hops = match hops {
             Ok(hops) => hops,
             Err(problem) => return self.refuse("hops", problem),
         };
@@ -43,7 +49,7 @@ impl Worker {
             .live
             .policies
             .of(target::service_of(admitted.request.uri().path()));
-        let patience = match self.patience(admitted.request.headers()) {
+        let patience = match self.patience(admitted.request.headers(), admitted.has) {
             Ok(patience) => patience,
             Err((reason, problem)) => return self.refuse(reason, problem),
         };
@@ -53,12 +59,13 @@ impl Worker {
         };
         let Admitted {
             request,
+            has,
             caller,
             priority,
             metrics,
             copies,
         } = admitted;
-        let outgoing = Outgoing::new(request, hops, patience, &self.via, span);
+        let outgoing = Outgoing::new(request, has, hops, patience, &self.via, span);
         let outgoing = match outgoing {
             Ok(outgoing) => outgoing,
             Err(problem) => return self.refuse("header", problem),

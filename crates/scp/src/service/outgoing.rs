@@ -14,7 +14,7 @@ use super::patience::Patience;
 use super::route::Target;
 use super::worker::{Admitted, Worker};
 use crate::mediation::TriggerPoint;
-use crate::target;
+use crate::target::{self, Has};
 
 /// A request as it goes on, the same at every attempt but for where it goes.
 pub(super) struct Outgoing {
@@ -27,14 +27,14 @@ pub(super) struct Outgoing {
     pub(super) patience: Patience,
     /// Whether its token is one that this SCP has fetched.
     pub(super) authorized: bool,
-    /// Whether it came with discovery parameters, which an SCP of another region needs and a producer does
-    /// not.
-    discovers: bool,
+    /// What it came with: discovery parameters and hops are for another SCP, not for a producer.
+    has: Has,
 }
 
 impl Outgoing {
     pub(super) fn new(
         request: Request,
+        has: Has,
         hops: MaxForwardHops,
         patience: Patience,
         via: &HeaderValue,
@@ -50,8 +50,9 @@ impl Outgoing {
             .path_and_query()
             .cloned()
             .ok_or_else(|| Problem::new(Cause::InvalidMsgFormat).detail("the request has no path"))?;
-        let discovers = discovery::has_parameters(&headers);
-        headers.remove(names::TARGET_API_ROOT);
+        if has.has(Has::TARGET_API_ROOT) {
+            headers.remove(names::TARGET_API_ROOT);
+        }
         headers.append(VIA, via.clone());
         if let Some(context) = span.and_then(trace::Span::context)
             && let Ok(value) = HeaderValue::from_str(&context.to_string())
@@ -66,7 +67,7 @@ impl Outgoing {
             hops,
             patience,
             authorized: false,
-            discovers,
+            has,
         })
     }
 
@@ -101,8 +102,10 @@ impl Outgoing {
                 (hop.origin.clone(), prefixed(&hop.prefix, &self.path))
             }
             None => {
-                headers.remove(names::MAX_FORWARD_HOPS);
-                if self.discovers {
+                if self.has.has(Has::MAX_FORWARD_HOPS) {
+                    headers.remove(names::MAX_FORWARD_HOPS);
+                }
+                if self.has.has(Has::DISCOVERY) {
                     discovery::remove(&mut headers);
                 }
                 (
@@ -140,6 +143,10 @@ fn prefixed(prefix: &str, path: &PathAndQuery) -> PathAndQuery {
 impl Worker {
     /// Rules for a request as it came.
     pub(super) fn mediate_request(&self, admitted: &mut Admitted) -> Result<(), Box<Response>> {
+        let service = target::service_of(admitted.request.uri().path());
+        if !self.live.engine.watches(TriggerPoint::RequestIngress, service) {
+            return Ok(());
+        }
         let request = &mut admitted.request;
         let (method, uri) = (request.head.method.clone(), request.head.uri.clone());
         let about = About {
@@ -158,7 +165,9 @@ impl Worker {
             admitted.priority = priority.min(31);
         }
         steer(&mut request.head.headers, &steering)
-            .map_err(|problem| Box::new(self.refuse("mediation", problem)))
+            .map_err(|problem| Box::new(self.refuse("mediation", problem)))?;
+        admitted.has = Has::among(admitted.request.headers());
+        Ok(())
     }
 
     /// Rules for a response as it came and as it goes.

@@ -9,7 +9,7 @@ use sbi::problem::{Cause, Problem};
 use time::OffsetDateTime;
 
 use super::worker::Worker;
-use crate::target;
+use crate::target::{self, Has};
 
 /// How long a consumer waits, if it says so.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +57,12 @@ impl Worker {
     ///
     /// # Errors
     /// A problem and its reason, when a header cannot be read or the consumer waits no more.
-    pub(super) fn patience(&self, headers: &HeaderMap) -> Result<Patience, (&'static str, Problem)> {
-        if !headers.contains_key(names::MAX_RSP_TIME) {
+    pub(super) fn patience(
+        &self,
+        headers: &HeaderMap,
+        has: Has,
+    ) -> Result<Patience, (&'static str, Problem)> {
+        if !has.has(Has::MAX_RSP_TIME) {
             return Ok(Patience::default());
         }
         let most = target::header::<MaxRspTime>(headers).map_err(|problem| ("header", problem))?;

@@ -18,7 +18,7 @@ use crate::network::{Network, ServiceRef};
 use crate::protection::{Peer, Way};
 use crate::routing::{Phase, Places, Route, ServicePolicy, StagePolicy, Takes};
 use crate::selection::{Standing, choose};
-use crate::target::{self, Wish};
+use crate::target::{self, Has, Wish};
 
 /// Targets that a worker has resolved, as of one snapshot of the network.
 #[derive(Default)]
@@ -143,15 +143,19 @@ impl Worker {
         let path = request.uri().path();
         let service = target::service_of(path);
         // The hot way of Model C: a target that is known by its header, and nothing else to be read.
-        let quick = headers.get(names::TARGET_API_ROOT).map(HeaderValue::as_bytes);
-        let binding = match headers.contains_key(names::ROUTING_BINDING) {
+        let has = admitted.has;
+        let root = match has.has(Has::TARGET_API_ROOT) {
+            true => headers.get(names::TARGET_API_ROOT).map(HeaderValue::as_bytes),
+            false => None,
+        };
+        let binding = match has.has(Has::ROUTING_BINDING) {
             true => target::header::<RoutingBinding>(headers)?,
             false => None,
         };
-        let quick = quick.and_then(|key| self.remembered(key, service));
+        let quick = root.and_then(|key| self.remembered(key, service));
         let wish = match &quick {
             Some(_) => None,
-            None => Some(target::wish(request, &self.own, &self.queries)?),
+            None => Some(target::wish(request, has, &self.own, &self.queries)?),
         };
         let discovers = matches!(wish, Some(Wish::Discover(_)));
         let phase = Phase::of(request.method(), path, binding.is_some(), discovers);
@@ -167,10 +171,7 @@ impl Worker {
         };
         match wish {
             None => {}
-            Some(Wish::Root(root)) => {
-                let key = headers.get(names::TARGET_API_ROOT).map(HeaderValue::as_bytes);
-                plan.first = Some(self.resolve(key, root, service)?);
-            }
+            Some(Wish::Root(named)) => plan.first = Some(self.resolve(root, named, service)?),
             Some(Wish::Discover(query)) => {
                 plan.discovered = true;
                 plan.complete = true;

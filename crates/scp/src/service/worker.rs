@@ -27,7 +27,7 @@ use crate::network::Network;
 use crate::peers::federation::{self, RATES_PATH};
 use crate::peers::{Heard, Searcher, callback_set, change_of};
 use crate::protection::{Consumers, Federation, Load, Own, Peers};
-use crate::target::{Queries, is_own};
+use crate::target::{Has, Queries, is_own};
 
 /// Path that tells whether the SCP is well (N050 of the NRF's features looks here).
 const HEALTH_PATH: &str = "/health";
@@ -155,6 +155,8 @@ pub(super) struct Worker {
 /// A request that was let in, and what is known of it.
 pub(super) struct Admitted {
     pub(super) request: Request,
+    /// The headers that the request has.
+    pub(super) has: Has,
     pub(super) caller: Caller,
     pub(super) priority: u8,
     pub(super) metrics: Rc<ServiceMetrics>,
@@ -240,7 +242,8 @@ impl Worker {
             return response;
         }
         let copies = self.copies(&request);
-        let response = match self.admit(request, copies.clone()) {
+        let has = Has::among(request.headers());
+        let response = match self.admit(request, has, copies.clone()) {
             Ok(admitted) => self.serve(admitted).await,
             Err(refused) => *refused,
         };
@@ -253,7 +256,10 @@ impl Worker {
     /// Relays what was let in.
     async fn serve(&self, admitted: Admitted) -> Response {
         let _under_way = UnderWay(&self.load);
-        let parent = admitted.request.headers().get(trace::TRACEPARENT);
+        let parent = match admitted.has.has(Has::TRACEPARENT) {
+            true => admitted.request.headers().get(trace::TRACEPARENT),
+            false => None,
+        };
         let span = trace::begin("scp", "relay", parent.and_then(|value| value.to_str().ok()));
         let metrics = admitted.metrics.clone();
         let mut response = self.relay(admitted, span.as_ref()).await;
@@ -266,7 +272,12 @@ impl Worker {
     }
 
     /// Who sends it, whether it may, and how important it is.
-    fn admit(&self, mut request: Request, copies: Option<Rc<Copies>>) -> Result<Admitted, Box<Response>> {
+    fn admit(
+        &self,
+        mut request: Request,
+        has: Has,
+        copies: Option<Rc<Copies>>,
+    ) -> Result<Admitted, Box<Response>> {
         let now = request.received;
         let service = crate::target::service_of(request.uri().path());
         let metrics = self.service_metrics(service);
@@ -287,7 +298,7 @@ impl Worker {
             .as_ref()
             .and_then(|claims| claims.as_ref().map(|claims| claims.sub.as_str()));
         let consumer = self.consumers.of(&request, subject);
-        let (priority, write) = self.priority(service, request.method(), request.headers());
+        let (priority, write) = self.priority(service, request.method(), request.headers(), has);
         if write {
             let value = HeaderValue::from(u16::from(priority));
             request.head.headers.insert(names::MESSAGE_PRIORITY, value);
@@ -316,15 +327,18 @@ impl Worker {
             priority,
             metrics,
             request,
+            has,
             copies,
         })
     }
 
     /// The priority of a request, and whether it is to be written into it.
-    fn priority(&self, service: &str, method: &Method, headers: &http::HeaderMap) -> (u8, bool) {
+    fn priority(&self, service: &str, method: &Method, headers: &http::HeaderMap, has: Has) -> (u8, bool) {
         let settings = &self.live.config.protection.priorities;
-        let told = headers
-            .get(names::MESSAGE_PRIORITY)
+        let told = has
+            .has(Has::MESSAGE_PRIORITY)
+            .then(|| headers.get(names::MESSAGE_PRIORITY))
+            .flatten()
             .and_then(|value| value.to_str().ok())
             .and_then(|text| MessagePriority::parse(text).ok())
             .map(MessagePriority::get);

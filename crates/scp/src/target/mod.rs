@@ -5,6 +5,10 @@
 //! (`3gpp-Sbi-Routing-Binding`); a binding may come with either of the others and then says where to look
 //! when the first choice fails.
 
+mod has;
+
+pub use has::Has;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -12,7 +16,7 @@ use ahash::AHashMap;
 use http::HeaderMap;
 use http::uri::Uri;
 use sbi::Request;
-use sbi::headers::{BindingLevel, MaxForwardHops, RoutingBinding, SbiHeader, TargetApiRoot, names};
+use sbi::headers::{BindingLevel, MaxForwardHops, RoutingBinding, SbiHeader, TargetApiRoot};
 use sbi::problem::{Cause, Problem};
 
 use crate::discovery::{DiscoveryQuery, QueryFault};
@@ -79,16 +83,18 @@ pub(crate) fn is_own(own: &[String], authority: &str) -> bool {
     own.iter().any(|one| one.eq_ignore_ascii_case(authority))
 }
 
-/// Reads where a request is to go. `own` are the authorities under which this SCP is reached.
+/// Reads where a request is to go. `has` are its headers, `own` are the authorities under which this SCP is reached.
 ///
 /// # Errors
 /// The problem that tells the consumer what is wrong.
-pub fn wish(request: &Request, own: &[String], queries: &Queries) -> Result<Wish, Problem> {
+pub fn wish(request: &Request, has: Has, own: &[String], queries: &Queries) -> Result<Wish, Problem> {
     let headers = request.headers();
-    if let Some(root) = header::<TargetApiRoot>(headers)? {
+    if has.has(Has::TARGET_API_ROOT)
+        && let Some(root) = header::<TargetApiRoot>(headers)?
+    {
         return Ok(Wish::Root(root));
     }
-    if sbi::headers::discovery::has_parameters(headers) {
+    if has.has(Has::DISCOVERY) {
         let query = queries.of(headers).map_err(|fault| {
             Problem::new(Cause::InvalidDiscoveryParam)
                 .detail("a discovery parameter cannot be read")
@@ -101,7 +107,7 @@ pub fn wish(request: &Request, own: &[String], queries: &Queries) -> Result<Wish
     if let Some(root) = of_authority(request.uri()).filter(|root| !is_own(own, root.origin.authority())) {
         return Ok(Wish::Root(root));
     }
-    if headers.contains_key(names::ROUTING_BINDING) {
+    if has.has(Has::ROUTING_BINDING) {
         return Ok(Wish::Bound);
     }
     Err(Problem::new(Cause::MandatoryIeMissing)
@@ -136,7 +142,12 @@ pub fn header<H: SbiHeader>(headers: &HeaderMap) -> Result<Option<H>, Problem> {
 /// The API name of a path: its first segment.
 #[must_use]
 pub fn service_of(path: &str) -> &str {
-    path.trim_start_matches('/').split('/').next().unwrap_or_default()
+    let path = path.trim_start_matches('/');
+    // Asked for several times a message: names are short, and a loop over bytes is all it takes.
+    match path.bytes().position(|byte| byte == b'/') {
+        Some(end) => &path[..end],
+        None => path,
+    }
 }
 
 /// Those a binding names, the narrowest first (TS 29.500 §6.12.2).
