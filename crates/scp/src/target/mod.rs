@@ -218,6 +218,7 @@ pub fn hops(headers: &HeaderMap, usual: u8) -> Result<MaxForwardHops, Problem> {
 mod tests {
     use super::*;
     use crate::network::Producer;
+    use sbi::headers::names;
     use serde_json::json;
     use std::sync::Arc;
 
