@@ -36,8 +36,10 @@ pub const KEYS: &[&str] = &[
     "mediation",
     "nextHops",
     "nfStatus",
+    "nrf",
     "places",
     "policies",
+    "producers",
     "protection",
     "security",
 ];

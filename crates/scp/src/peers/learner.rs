@@ -9,6 +9,7 @@
 //!
 //! Requests under way go on with the snapshot they began with. While no NRF answers, what is known stays.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use sbi::client::{Client, SendOptions};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use worker::Shutdown;
 
 use super::own_profile;
@@ -112,7 +113,6 @@ pub(crate) fn change_of(body: &[u8]) -> Result<Change, String> {
 
 /// Learns the network.
 pub(crate) struct Learner {
-    pub(crate) config: Arc<Config>,
     pub(crate) client: Client,
     pub(crate) published: Arc<ArcSwap<Network>>,
     pub(crate) metrics: Metrics,
@@ -121,67 +121,137 @@ pub(crate) struct Learner {
 }
 
 impl Learner {
-    /// Learns until the SCP stops; then deregisters. `changes` is what workers are told.
+    /// Learns until the SCP stops; then deregisters. `changes` is what workers are told; `settings` are those in
+    /// effect, of which `nrf` and `producers` are followed.
     pub(crate) async fn run(
         self,
         sender: mpsc::Sender<Heard>,
         changes: mpsc::Receiver<Heard>,
+        settings: watch::Receiver<Arc<Config>>,
         shutdown: Shutdown,
     ) {
-        let settings = &self.config.nrf;
-        let further = settings.sets.iter().map(|set| &set.roots);
-        let sets: Vec<Rc<NrfSet>> = std::iter::once(&settings.roots)
-            .chain(further)
-            .enumerate()
-            .map(|(number, roots)| Rc::new(self.nrf_set(number, roots)))
-            .collect();
+        let config = settings.borrow().clone();
+        let sets = RefCell::new(self.nrf_sets(&config));
         let book = Book {
-            statics: statics(&self.config),
+            statics: statics(&config),
             touched: AHashMap::new(),
             origins: AHashMap::new(),
             published: self.published.clone(),
             metrics: self.metrics.clone(),
-            sets: sets.clone(),
+            sets: sets.borrow().clone(),
             sender: sender.clone(),
             fetching: AHashMap::new(),
         };
-        let asked: Vec<Rc<NrfSet>> = sets.into_iter().filter(|set| set.nrfs.len() > 0).collect();
-        if asked.is_empty() {
-            return shutdown.fired().await;
-        }
-        let following = asked
-            .iter()
-            .map(|set| follow(self.config.clone(), set.clone(), sender.clone()));
-        let present = asked
-            .iter()
-            .map(|set| presence(self.config.clone(), set.clone(), self.load.clone()));
+        let (renew, renewals) = mpsc::channel(4);
         tokio::select! {
-            () = book.keep(changes) => {}
-            _ = join_all(following) => {}
-            _ = join_all(present) => {}
+            () = book.keep(changes, renewals) => {}
+            () = self.follow_settings(settings, &sets, &sender, &renew) => {}
             () = shutdown.fired() => {}
         }
-        if settings.register {
-            let path = instance_path(&self.config.nf_instance_id);
-            // The NRFs may be gone as well; then their auditors find out.
-            join_all(asked.iter().map(|set| set.send(Method::DELETE, &path, None))).await;
+        let (id, sets) = (&config.nf_instance_id, sets.take());
+        // The NRFs may be gone as well; then their auditors find out.
+        join_all(sets.iter().map(|set| set.deregister(id))).await;
+    }
+
+    /// Learns from the NRFs that the settings name, and from others when they name others.
+    async fn follow_settings(
+        &self,
+        mut settings: watch::Receiver<Arc<Config>>,
+        sets: &RefCell<Vec<Rc<NrfSet>>>,
+        sender: &mpsc::Sender<Heard>,
+        renew: &mpsc::Sender<Renewed>,
+    ) {
+        loop {
+            let config = settings.borrow_and_update().clone();
+            let asked: Vec<Rc<NrfSet>> = sets
+                .borrow()
+                .iter()
+                .filter(|set| set.nrfs.len() > 0)
+                .cloned()
+                .collect();
+            let following = asked
+                .iter()
+                .map(|set| follow(config.clone(), set.clone(), sender.clone()));
+            let present = asked
+                .iter()
+                .map(|set| presence(config.clone(), set.clone(), self.load.clone()));
+            let mut known = config.clone();
+            let nrfs_changed = async {
+                loop {
+                    if settings.changed().await.is_err() {
+                        // The SCP is going.
+                        std::future::pending::<()>().await;
+                    }
+                    let now = settings.borrow_and_update().clone();
+                    if now.nrf != known.nrf {
+                        return now;
+                    }
+                    if now.producers != known.producers {
+                        // Whoever keeps the book ends with this loop.
+                        let renewed = Renewed {
+                            statics: statics(&now),
+                            sets: None,
+                        };
+                        let _ = renew.send(renewed).await;
+                    }
+                    known = now;
+                }
+            };
+            // Without an NRF there is nothing to learn, and nothing that ends.
+            let learning = async {
+                join_all(following).await;
+                std::future::pending::<()>().await;
+            };
+            let wanted = tokio::select! {
+                wanted = nrfs_changed => wanted,
+                () = learning => return,
+                _ = join_all(present), if !asked.is_empty() => return,
+            };
+            let new = self.nrf_sets(&wanted);
+            let old = sets.replace(new.clone());
+            let renewed = Renewed {
+                statics: statics(&wanted),
+                sets: Some(new.clone()),
+            };
+            let _ = renew.send(renewed).await;
+            // Who is not asked any more need not tell any more; the others are subscribed to anew.
+            let stays = |set: &NrfSet| new.iter().any(|one| one.roots == set.roots);
+            let leaving = old.iter().map(|set| async {
+                set.unsubscribe().await;
+                if !stays(set) {
+                    set.deregister(&wanted.nf_instance_id).await;
+                }
+            });
+            join_all(leaving).await;
         }
     }
 
-    fn nrf_set(&self, number: usize, roots: &[String]) -> NrfSet {
-        let settings = &self.config.nrf;
-        let own_types = number.checked_sub(1).and_then(|at| settings.sets.get(at));
-        let own_types = own_types
-            .map(|set| &set.nf_types)
-            .filter(|types| !types.is_empty());
-        NrfSet {
-            number,
-            nf_types: own_types.unwrap_or(&settings.nf_types).clone(),
-            nrfs: Turns::new(roots),
-            client: self.client.clone(),
-            timeout: settings.timeout.duration(),
-            metrics: self.metrics.clone(),
-        }
+    /// The sets of NRFs: `nrf.roots`, then those of `nrf.sets`.
+    fn nrf_sets(&self, config: &Config) -> Vec<Rc<NrfSet>> {
+        let settings = &config.nrf;
+        let further = settings.sets.iter().map(|set| (&set.roots, &set.nf_types));
+        std::iter::once((&settings.roots, &settings.nf_types))
+            .chain(further)
+            .enumerate()
+            .map(|(number, (roots, nf_types))| {
+                let nf_types = if nf_types.is_empty() {
+                    &settings.nf_types
+                } else {
+                    nf_types
+                };
+                Rc::new(NrfSet {
+                    number,
+                    nf_types: nf_types.clone(),
+                    roots: roots.clone(),
+                    registers: settings.register,
+                    nrfs: Turns::new(roots),
+                    subscriptions: RefCell::default(),
+                    client: self.client.clone(),
+                    timeout: settings.timeout.duration(),
+                    metrics: self.metrics.clone(),
+                })
+            })
+            .collect()
     }
 }
 
@@ -215,6 +285,13 @@ struct Book {
     fetching: AHashMap<String, Fetching>,
 }
 
+/// Settings that have changed.
+struct Renewed {
+    statics: BTreeMap<Arc<str>, Arc<Producer>>,
+    /// Absent: as before.
+    sets: Option<Vec<Rc<NrfSet>>>,
+}
+
 /// A profile being fetched.
 struct Fetching {
     began: Instant,
@@ -228,9 +305,16 @@ const BATCH: usize = 1_024;
 const REMEMBERED: Duration = Duration::from_secs(120);
 
 impl Book {
-    async fn keep(mut self, mut changes: mpsc::Receiver<Heard>) {
+    async fn keep(mut self, mut changes: mpsc::Receiver<Heard>, mut renewals: mpsc::Receiver<Renewed>) {
         let mut waiting = Vec::with_capacity(64);
-        while changes.recv_many(&mut waiting, BATCH).await > 0 {
+        loop {
+            tokio::select! {
+                count = changes.recv_many(&mut waiting, BATCH) => if count == 0 { return },
+                Some(renewed) = renewals.recv() => {
+                    self.renew(renewed);
+                    continue;
+                }
+            }
             let mut next: BTreeMap<Arc<str>, Option<Arc<Producer>>> = BTreeMap::new();
             for Heard { set, change } in waiting.drain(..) {
                 self.note(set, change, &mut next);
@@ -243,6 +327,35 @@ impl Book {
             let now = Instant::now();
             self.touched
                 .retain(|_, told| now.saturating_duration_since(*told) < REMEMBERED);
+        }
+    }
+
+    /// Takes over changed settings. What an NRF tells of an NF goes before what the settings say; what was learned
+    /// from a set that is named no more goes with it, and one that stands in the place of another is given the
+    /// time to tell what it knows.
+    fn renew(&mut self, renewed: Renewed) {
+        let mut next: BTreeMap<Arc<str>, Option<Arc<Producer>>> = BTreeMap::new();
+        let old = std::mem::replace(&mut self.statics, renewed.statics);
+        if let Some(sets) = renewed.sets {
+            self.sets = sets;
+            let count = self.sets.len();
+            let statics = &self.statics;
+            self.origins.retain(|id, set| {
+                let stays = *set < count;
+                if !stays {
+                    next.insert(id.clone(), statics.get(id).cloned());
+                }
+                stays
+            });
+        }
+        for id in old.keys().chain(self.statics.keys()) {
+            if !self.origins.contains_key(id) && old.get(id) != self.statics.get(id) {
+                next.insert(id.clone(), self.statics.get(id).cloned());
+            }
+        }
+        if !next.is_empty() {
+            let network = self.published.load().after(next);
+            self.published.store(Arc::new(network));
         }
     }
 
@@ -362,12 +475,12 @@ impl Book {
 /// Subscribes, audits, and renews, for as long as somebody listens.
 async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard>) {
     let settings = &config.nrf;
-    let mut subscriptions: AHashMap<String, (String, Instant)> = AHashMap::new();
+    let subscriptions = &nrf.subscriptions;
     loop {
         let mut complete = true;
         for nf_type in &nrf.nf_types {
             let now = Instant::now();
-            let known = subscriptions.get(nf_type).cloned();
+            let known = subscriptions.borrow().get(nf_type).cloned();
             let holds = known.as_ref().is_some_and(|(_, renew)| now < *renew);
             if !holds {
                 let renewed = match &known {
@@ -379,10 +492,10 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard
                     None => nrf.subscribe(&config, nf_type).await,
                 };
                 match made {
-                    Some(made) => subscriptions.insert(nf_type.clone(), made),
-                    None => subscriptions.remove(nf_type),
+                    Some(made) => subscriptions.borrow_mut().insert(nf_type.clone(), made),
+                    None => subscriptions.borrow_mut().remove(nf_type),
                 };
-                complete &= subscriptions.contains_key(nf_type);
+                complete &= subscriptions.borrow().contains_key(nf_type);
             }
             let began = Instant::now();
             match nrf.all_of(nf_type, settings.audit_mode, &config).await {
@@ -402,7 +515,7 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard
         }
         let pause = match complete {
             true => {
-                let renewal = subscriptions.values().map(|(_, renew)| *renew).min();
+                let renewal = subscriptions.borrow().values().map(|(_, renew)| *renew).min();
                 let until_renewal = renewal.map(|renew| renew.saturating_duration_since(Instant::now()));
                 let audit = settings.audit_interval.duration();
                 until_renewal.map_or(audit, |renewal| renewal.min(audit))
@@ -467,7 +580,12 @@ struct NrfSet {
     number: usize,
     /// What is learned from it.
     nf_types: Vec<String>,
+    roots: Vec<String>,
+    /// Whether this SCP registers there.
+    registers: bool,
     nrfs: Turns,
+    /// Subscriptions by NF type: their paths, and when they are to be renewed.
+    subscriptions: RefCell<AHashMap<String, (String, Instant)>>,
     client: Client,
     timeout: Duration,
     metrics: Metrics,
@@ -552,6 +670,21 @@ impl NrfSet {
             self.nrfs.next(nrf);
         }
         None
+    }
+
+    /// Ends all subscriptions.
+    async fn unsubscribe(&self) {
+        let subscriptions = self.subscriptions.take();
+        let paths = subscriptions.values().map(|(path, _)| path);
+        join_all(paths.map(|path| self.send(Method::DELETE, path, None))).await;
+    }
+
+    /// Takes this SCP's profile away.
+    async fn deregister(&self, id: &str) {
+        if self.registers {
+            let path = instance_path(id);
+            let _ = self.send(Method::DELETE, &path, None).await;
+        }
     }
 
     async fn get(&self, path: &str) -> Option<Bytes> {
@@ -727,7 +860,10 @@ mod tests {
                 let nrf = NrfSet {
                     number: 0,
                     nf_types: Vec::new(),
+                    roots: Vec::new(),
+                    registers: false,
                     nrfs: Turns::new(&[]),
+                    subscriptions: RefCell::default(),
                     client: Client::new(config, None),
                     timeout: Duration::from_secs(1),
                     metrics: metrics.clone(),

@@ -117,8 +117,8 @@ struct Relay<'a> {
 
 /// What stands in for a better answer. A refusal is made, and counted, only when nothing better has come.
 enum Answer {
-    /// A producer's.
-    Of(Response),
+    /// A producer's, as it came, and whose.
+    Of(Response, Rc<Target>),
     /// Nothing could be sent to a producer.
     Held(Held),
     /// A producer may not be used, and why.
@@ -288,19 +288,26 @@ impl Relay<'_> {
             && let Some(elsewhere) = self.redirected(&response)
         {
             self.plan.first = Some(elsewhere);
-            self.answer = Some(Answer::Of(response));
+            self.answer = Some(Answer::Of(response, target.clone()));
             return Next::Again;
         }
         if !status.is_success() && self.another(Failure::Status(status)) {
-            self.answer = Some(Answer::Of(response));
+            self.answer = Some(Answer::Of(response, target.clone()));
             return Next::Again;
         }
-        if let Err(replaced) = worker.mediate_response(&self.outgoing, &mut response) {
-            return Next::Done(*replaced);
+        self.finish(&mut response, target, retried);
+        Next::Done(response)
+    }
+
+    /// Makes of a producer's answer what the consumer gets.
+    fn finish(&self, response: &mut Response, target: &Rc<Target>, retried: bool) {
+        let worker = self.worker;
+        if let Err(replaced) = worker.mediate_response(&self.outgoing, response) {
+            *response = *replaced;
+            return;
         }
         let elsewhere = self.named.as_ref().is_none_or(|named| !Rc::ptr_eq(named, target));
-        worker.finish(&mut response, target, elsewhere || self.plan.discovered, retried);
-        Next::Done(response)
+        worker.finish(response, target, elsewhere || self.plan.discovered, retried);
     }
 
     fn failed(&mut self, target: &Target, error: &SendError) -> Next {
@@ -377,7 +384,10 @@ impl Relay<'_> {
     /// The answer that stands in for a better one.
     fn best(&mut self) -> Option<Response> {
         Some(match self.answer.take()? {
-            Answer::Of(response) => response,
+            Answer::Of(mut response, target) => {
+                self.finish(&mut response, &target, self.tried.len() > 1);
+                response
+            }
             Answer::Held(held) => self.worker.held_back(held),
             Answer::Forbidden(why) => {
                 let problem = Problem::new(Cause::Forbidden).detail(why);

@@ -25,7 +25,7 @@ use sbi::client::Client;
 use sbi::dns::Dns;
 use sbi::server::Interface;
 use telemetry::Registry;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use self::worker::{Front, Parts};
 use crate::config::Config;
@@ -74,11 +74,13 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
     let (sender, changes) = mpsc::channel(WAITING_CHANGES);
 
     let federation: Arc<Federation> = Arc::default();
+    let (settings, followed) = watch::channel(config.clone());
     let learning = Learning {
         federation: federation.clone(),
         config: config.clone(),
         client_tls: client_tls.clone(),
         names: names.clone(),
+        settings: followed,
         published: network.clone(),
         metrics: metrics.clone(),
         load: load.clone(),
@@ -120,6 +122,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         interface,
         network,
         live,
+        settings,
         threads: Threads::new(shutdown, workers, control),
         feed,
     })
@@ -190,6 +193,7 @@ struct Learning {
     config: Arc<Config>,
     client_tls: Option<Arc<rustls::ClientConfig>>,
     names: Option<Dns>,
+    settings: watch::Receiver<Arc<Config>>,
     published: Arc<ArcSwap<Network>>,
     metrics: Metrics,
     load: Arc<AtomicU8>,
@@ -247,7 +251,6 @@ fn control(
         );
         let learner = Learner {
             client,
-            config: learning.config,
             published: learning.published,
             metrics: learning.metrics,
             load: learning.load,
@@ -255,7 +258,7 @@ fn control(
         // They end with the thread.
         tokio::task::spawn_local(cutting);
         tokio::task::spawn_local(telling);
-        learner.run(sender, changes, shutdown).await;
+        learner.run(sender, changes, learning.settings, shutdown).await;
     };
     ::worker::control("scp-control", run).map_err(StartError::io("starting the control thread"))
 }

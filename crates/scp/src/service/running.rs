@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use sbi::server::Interface;
 use serde_json::Value;
+use tokio::sync::watch;
 use worker::Threads;
 
 use super::explain;
@@ -20,6 +21,8 @@ pub struct Running {
     pub(super) interface: Arc<Interface>,
     pub(super) network: Arc<ArcSwap<Network>>,
     pub(super) live: Arc<ArcSwap<Live>>,
+    /// The settings in effect, for whoever learns the network.
+    pub(super) settings: watch::Sender<Arc<Config>>,
     pub(super) threads: Threads,
     pub(super) feed: Option<Arc<feed::Running>>,
 }
@@ -80,11 +83,15 @@ impl Running {
         config.mediation = wanted.mediation.clone();
         config.next_hops = wanted.next_hops.clone();
         config.nf_status = wanted.nf_status.clone();
+        config.nrf = wanted.nrf.clone();
+        config.producers = wanted.producers.clone();
         config.places = wanted.places.clone();
         config.policies = wanted.policies.clone();
         config.protection = wanted.protection.clone();
         config.security = wanted.security.clone();
-        self.live.store(Arc::new(Live::new(Arc::new(config))?));
+        let config = Arc::new(config);
+        self.live.store(Arc::new(Live::new(config.clone())?));
+        self.settings.send_replace(config);
         Ok(())
     }
 

@@ -210,6 +210,12 @@ fn configured_statuses_go_elsewhere_and_the_rest_comes_back() {
         let got = scp.get(&busy).await;
         assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(got.header("server"), "");
+        // Also when the second does not answer at all: the first one's answer comes the usual way.
+        other.stop();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let got = scp.get(&busy).await;
+        assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(got.header("via"), "2.0 SCP-scp1.test");
     });
 }
 

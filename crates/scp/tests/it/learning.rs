@@ -269,3 +269,49 @@ fn several_sets_of_nrfs_are_learned_from_and_do_not_undo_each_other() {
         assert!(knows(&scp, &first).await);
     });
 }
+
+#[test]
+fn nrfs_and_static_producers_change_while_running_and_no_request_is_lost() {
+    local(async {
+        let (before, after) = (Nrf::start(), Nrf::start());
+        let producers: Vec<Producer> = (1..=4).map(Producer::start).collect();
+        let [stays, old, fixed, new] = &producers[..] else {
+            unreachable!()
+        };
+        for nrf in [&before, &after] {
+            nrf.register(stays, &json!({})).await;
+        }
+        before.register(old, &json!({})).await;
+        let configured = |nrf: &Nrf, fixed: &Producer| {
+            let mut config = crate::support::config();
+            config.nrf.roots = vec![nrf.origin.to_string()];
+            config.nrf.nf_types = vec!["UDM".into()];
+            config.producers = vec![fixed.profile(&json!({}))];
+            config.forward_to_unknown = false;
+            config
+        };
+        let wanted = configured(&before, fixed);
+        let scp = start(|config| *config = wanted);
+        until("all are known", async || {
+            knows(&scp, stays).await && knows(&scp, old).await && knows(&scp, fixed).await
+        })
+        .await;
+        let running = scp.running.as_ref().unwrap();
+        running.reconfigure(&configured(&after, new)).unwrap();
+        // The one that both NRFs know is served all the time.
+        until(
+            "the other NRF is asked and the other producer known",
+            async || {
+                assert!(knows(&scp, stays).await);
+                knows(&scp, new).await && !knows(&scp, old).await && !knows(&scp, fixed).await
+            },
+        )
+        .await;
+        // The old NRF tells nothing any more, the new one does.
+        let late = Producer::start(5);
+        before.register(old, &json!({"priority": 3})).await;
+        after.register(&late, &json!({})).await;
+        until("the new NRF notifies", async || knows(&scp, &late).await).await;
+        assert!(!knows(&scp, old).await);
+    });
+}

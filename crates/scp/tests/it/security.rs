@@ -300,3 +300,36 @@ fn rules_can_be_changed_while_running() {
         assert_eq!(scp.get(&producer).await.status, StatusCode::FORBIDDEN);
     });
 }
+
+#[test]
+fn a_token_is_for_the_set_that_is_configured_and_names_the_network() {
+    local(async {
+        let producer = Producer::start(1);
+        let mut profile = producer.profile(&json!({}));
+        profile["nfServices"][0]["nfServiceSetIdList"] = json!(["setA.sn-sdm.x"]);
+        for (level, asked) in [
+            (TokenLevel::NfSet, "targetNfSetId=set1.udmset.5gc.mnc001.mcc001"),
+            (TokenLevel::NfServiceSet, "targetNfServiceSetId=setA.sn-sdm.x"),
+        ] {
+            let (nrf, profile) = (Producer::start(99), profile.clone());
+            nrf.answers(move |seen| {
+                let answer = match seen.path.as_str() {
+                    "/oauth2/token" => json!({"access_token": "t", "token_type": "Bearer", "expires_in": 60}),
+                    _ => json!({"validityPeriod": 60, "nfInstances": [profile]}),
+                };
+                sbi::json::response(StatusCode::OK, &answer)
+            });
+            let scp = asking(&nrf, |config| config.security.tokens.level = level);
+            let mut headers = WISH.to_vec();
+            headers.push((
+                "3gpp-sbi-discovery-target-plmn-list",
+                "[{\"mcc\":\"262\",\"mnc\":\"01\"}]",
+            ));
+            assert_eq!(scp.ask(Method::GET, PATH, &headers).await.status, StatusCode::OK);
+            let form = &forms(&nrf)[0];
+            assert!(form.contains(asked), "{form}");
+            let plmn = "targetPlmn=%7B%22mcc%22%3A%22262%22%2C%22mnc%22%3A%2201%22%7D";
+            assert!(form.contains(plmn), "{form}");
+        }
+    });
+}
