@@ -257,3 +257,52 @@ impl Validate for Config {
         faults.within("feed", &self.feed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use settings::Period;
+
+    fn faults(change: impl FnOnce(&mut Config)) -> String {
+        let mut config = Config::default();
+        change(&mut config);
+        let mut faults = Faults::default();
+        config.validate(&mut faults);
+        format!("{faults:?}")
+    }
+
+    #[test]
+    fn mistakes_are_told_where_they_are() {
+        let set = |roots: &[&str], plmns: &[&str]| NrfSet {
+            roots: roots.iter().map(ToString::to_string).collect(),
+            plmns: plmns.iter().map(ToString::to_string).collect(),
+            nf_types: Vec::new(),
+        };
+        let good = faults(|config| config.nrf.sets = vec![set(&["http://n:1"], &["262-01"])]);
+        for (told, place) in [
+            (
+                faults(|config| config.nrf.sets = vec![set(&[], &[])]),
+                "nrf.sets[0].roots",
+            ),
+            (
+                faults(|config| config.nrf.sets = vec![set(&["http://n:1"], &["26201"])]),
+                "nrf.sets[0].plmns[0]",
+            ),
+            (
+                faults(|config| config.protection.federation.peers = vec!["scp2".into()]),
+                "protection.federation.peers[0]",
+            ),
+            (
+                faults(|config| config.protection.federation.silent_after = Period::from_millis(1)),
+                "protection.federation.silentAfter",
+            ),
+            (faults(|config| config.dns.attempts = 0), "dns.attempts"),
+            (
+                faults(|config| config.dns.timeout = Period::from_millis(0)),
+                "dns.timeout",
+            ),
+        ] {
+            assert!(told.contains(place) && !good.contains(place), "{place}: {told}");
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! parts add up to the rate.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
@@ -29,13 +30,13 @@ pub(crate) struct Federation {
 #[derive(Debug)]
 struct Told {
     at: Instant,
-    usage: Usage,
+    usage: Arc<Usage>,
 }
 
 /// The others at one moment, as a rate is cut by them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Others {
-    heard: Vec<Usage>,
+    heard: Vec<Arc<Usage>>,
     /// Silent ones whose part is kept for them.
     kept: usize,
 }
@@ -52,6 +53,7 @@ impl Federation {
                 return false;
             }
         }
+        let usage = Arc::new(usage);
         told.insert(scp.into(), Told { at: now, usage });
         true
     }
@@ -63,7 +65,7 @@ impl Federation {
         }
         let silent_after = settings.silent_after.duration();
         let told = self.told.lock();
-        let heard: Vec<Usage> = told
+        let heard: Vec<Arc<Usage>> = told
             .values()
             .filter(|one| now.saturating_duration_since(one.at) < silent_after)
             .map(|one| one.usage.clone())

@@ -144,7 +144,8 @@ fn who_keeps_failing_is_left_alone_and_forgiven() {
         failing.fails_with(503);
         let scp = knowing(&[&failing, &well], |config| {
             config.protection.outliers.consecutive_failures = 3;
-            config.protection.outliers.base_ejection = settings::Period::from_millis(200);
+            // Longer than the twenty requests take on any machine.
+            config.protection.outliers.base_ejection = settings::Period::from_secs(3);
             config.protection.breaker.failures = 1_000;
         });
         for _ in 0..20 {
