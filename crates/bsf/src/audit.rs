@@ -12,10 +12,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ahash::AHashSet;
 use arc_swap::ArcSwap;
-use store::{Audit as Walk, AuditConfig, Batch, Clock, Condition, Decision, Record, Stored, Table};
+use store::{Audit as Walk, AuditConfig, Batch, Clock, Condition, Decision, Record, Scan, Stored, Table};
 use tokio::sync::mpsc;
 
 use crate::binding::{Audited, Document, MbsBinding, PcfBinding, UeBinding};
@@ -175,7 +176,7 @@ impl Auditor {
     /// Stays subscribed to what changes of PCFs.
     async fn follow(&self) {
         /// How soon it is tried again.
-        const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+        const AGAIN: Duration = Duration::from_secs(5);
         let mut held: Option<String> = None;
         loop {
             let config = self.live.load().config.clone();
@@ -245,7 +246,7 @@ impl Auditor {
     async fn walk_stale(&self) {
         loop {
             let pause = self.settings().walk.pause.duration();
-            tokio::time::sleep(pause.max(std::time::Duration::from_millis(10))).await;
+            tokio::time::sleep(pause.max(Duration::from_millis(10))).await;
             self.walk(&Scope::Stale).await;
         }
     }
@@ -255,12 +256,6 @@ impl Auditor {
         if !settings.walk.enabled {
             return;
         }
-        self.walk_table::<PcfBinding>(scope, &settings).await;
-        self.walk_table::<UeBinding>(scope, &settings).await;
-        self.walk_table::<MbsBinding>(scope, &settings).await;
-    }
-
-    async fn walk_table<T: Owned>(&self, scope: &Scope, settings: &Audit) {
         let config = match scope {
             Scope::Stale => settings.walk.clone(),
             Scope::Of(_) | Scope::Restarted => AuditConfig {
@@ -269,11 +264,53 @@ impl Auditor {
                 ..settings.walk.clone()
             },
         };
-        let walk = Walk::new(T::table(&self.repository).clone(), config, self.clock.clone());
-        let mut decide = async |stored: &Stored<T>| self.decide(stored, scope, settings).await;
-        if let Err(error) = walk.round(&mut decide).await {
-            tracing::warn!(table = T::TABLE.name, %error, "the audit has stopped in the middle; it begins again later");
+        let sessions = Walk::new(
+            self.repository.sessions.clone(),
+            config.clone(),
+            self.clock.clone(),
+        );
+        let mut decide = async |stored: &Stored<PcfBinding>| self.decide(stored, scope, &settings).await;
+        let walked = async {
+            sessions.round(&mut decide).await?;
+            self.walk_few::<UeBinding>(scope, &settings, &config).await?;
+            self.walk_few::<MbsBinding>(scope, &settings, &config).await
+        };
+        if let Err(error) = walked.await {
+            tracing::warn!(%error, "the audit has stopped in the middle; it begins again later");
         }
+    }
+
+    /// Walks a table that is small beside that of the sessions, as a whole: by modification, the embedded store
+    /// would read the log of all tables.
+    async fn walk_few<T: Owned>(
+        &self,
+        scope: &Scope,
+        settings: &Audit,
+        config: &AuditConfig,
+    ) -> Result<(), store::Error> {
+        const PAGE: usize = 100;
+        let age = u64::try_from(config.older_than.duration().as_micros()).unwrap_or(u64::MAX);
+        let before = self.clock.micros().saturating_sub(age);
+        let table = T::table(&self.repository);
+        let mut next = Some(Scan::all(PAGE));
+        while let Some(scan) = next {
+            let begun = tokio::time::Instant::now();
+            let page = table.scan(&scan).await?;
+            let count = u32::try_from(page.records.len()).unwrap_or(u32::MAX).max(1);
+            for stored in page.records.iter().filter(|stored| stored.modified() < before) {
+                if let Decision::Refresh(record) = self.decide(stored, scope, settings).await {
+                    let mut batch = Batch::default();
+                    batch.update(table, &record, stored.version);
+                    match self.repository.store().commit(batch).await {
+                        Ok(_) | Err(store::Error::Conflict { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            next = page.next;
+            tokio::time::sleep_until(begun + Duration::from_secs(1) * count / config.rate.max(1)).await;
+        }
+        Ok(())
     }
 
     async fn ask(&self, id: &str, settings: &Audit) -> Option<Rc<Pcf>> {

@@ -14,6 +14,10 @@ pub struct Rx {
     pub enabled: bool,
     /// Addresses it listens at.
     pub listen: Listen,
+    /// TLS from the first byte, for those who connect and for all of `peers` (RFC 6733 §13.1); absent: in the
+    /// clear. It needs `authorities`; a certificate has to be about the name that its peer gives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<sbi::tls::TlsFiles>,
     /// Its DiameterIdentity.
     pub host: String,
     /// Its realm.
@@ -92,6 +96,7 @@ impl Default for Rx {
         Self {
             enabled: true,
             listen: Listen::local(3830),
+            tls: None,
             host: "bsf.example.org".to_owned(),
             realm: "example.org".to_owned(),
             mode: RxMode::default(),
@@ -113,8 +118,35 @@ impl Default for Rx {
     }
 }
 
+impl Rx {
+    /// How connections are secured.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or they do not fit together.
+    pub(crate) fn security(&self) -> Result<diameter::Security, String> {
+        let Some(files) = &self.tls else {
+            return Ok(diameter::Security::None);
+        };
+        let files = diameter::tls::TlsFiles {
+            certificates: files.certificate.clone(),
+            key: files.key.clone(),
+            trust: files.authorities.clone().unwrap_or_default(),
+            mutual: files.require_client_certificate,
+            match_identity: true,
+        };
+        let loaded = files.load().map_err(|error| format!("rx.tls: {error}"))?;
+        Ok(diameter::Security::Tls(loaded))
+    }
+}
+
 impl Validate for Rx {
     fn validate(&self, faults: &mut Faults) {
+        if self.tls.as_ref().is_some_and(|tls| tls.authorities.is_none()) {
+            faults.at("tls.authorities").say(
+                "is missing",
+                "a PEM file with those whose certificates are trusted",
+            );
+        }
         for (name, value) in [("host", &self.host), ("realm", &self.realm)] {
             if value.is_empty() || !value.is_ascii() {
                 faults

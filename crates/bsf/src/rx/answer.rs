@@ -2,7 +2,7 @@
 
 use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, ResultCode, known};
 use diameter::{ConnectionId, Node, PeerId};
-use store::{Batch, Condition, Conflict, Error};
+use store::{Batch, Clock, Condition, Conflict, Error};
 
 use super::kept::KeptPath;
 use super::post::Packet;
@@ -90,9 +90,10 @@ impl Agent {
         let keeps = self.front.current().config().rx.keep_sessions;
         match (&transit.effect, outcome(&message)) {
             (Effect::Begins { af, pcf }, Outcome::Good) if keeps => {
+                let now = Clock::default().micros();
                 let path = transit
                     .session()
-                    .and_then(|session| KeptPath::new(session.as_bytes(), af, pcf));
+                    .and_then(|session| KeptPath::new(session.as_bytes(), af, pcf, now));
                 if let Some(path) = path {
                     return self.keep(node, transit, message, path);
                 }
@@ -131,17 +132,30 @@ impl Agent {
         }
         repository.paths_held.add(1);
         let mut batch = Batch::default();
-        batch.put(&repository.paths, &path, Condition::Always);
+        batch.insert(&repository.paths, &path);
         let receipt = repository.store().commit(batch);
         let node = node.clone();
         tokio::task::spawn_local(async move {
             let agent = node.app();
-            match receipt.await {
+            let kept = match receipt.await {
+                // The AF begins a session anew that it has not ended.
+                Err(Error::Conflict { .. }) => {
+                    repository.paths_held.sub(1);
+                    let mut batch = Batch::default();
+                    batch.put(&repository.paths, &path, Condition::Always);
+                    repository.store().commit(batch).await
+                }
+                Err(error) => {
+                    repository.paths_held.sub(1);
+                    Err(error)
+                }
+                kept => kept,
+            };
+            match kept {
                 Ok(_) => agent.front.count(Event::RxSessionKept),
                 Err(error) => {
                     // The session lives; only a restart would lose its path.
                     tracing::warn!(%error, "the path of an Rx session could not be kept");
-                    repository.paths_held.sub(1);
                     agent.front.count(Event::RxSessionNotKept);
                 }
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use store::{DecodeError, IndexKeys, Key, MAX_KEY, Record, Scan, TableSchema};
+use store::{Clock, DecodeError, Index, IndexKeys, IndexSchema, Key, MAX_KEY, Record, Scan, TableSchema};
 
 use crate::events::{Counters, Event};
 use crate::live::Live;
@@ -18,13 +18,21 @@ pub(crate) struct KeptPath {
     pub(super) af: String,
     /// The PCF.
     pub(super) pcf: String,
+    /// When the session began, in microseconds since 1970.
+    began: u64,
 }
 
 impl KeptPath {
-    /// `None` when the Session-Id is longer than a key may be, or a name than names are.
-    pub(super) fn new(id: &[u8], af: &str, pcf: &str) -> Option<Self> {
+    /// By the time at which sessions began. The order of modification would be that of the whole log, in which
+    /// paths are few among bindings.
+    const BEGAN: Index = Index(0);
+
+    /// A session that begins at this time. `None` when the Session-Id is longer than a key may be, or a name than
+    /// names are.
+    pub(super) fn new(id: &[u8], af: &str, pcf: &str, began: u64) -> Option<Self> {
         let fits = (1..=MAX_KEY).contains(&id.len()) && af.len() <= 255 && pcf.len() <= 255;
         fits.then(|| Self {
+            began,
             id: Key::from_slice(id),
             af: af.to_owned(),
             pcf: pcf.to_owned(),
@@ -35,8 +43,8 @@ impl KeptPath {
 impl Record for KeptPath {
     const TABLE: &'static TableSchema = &TableSchema {
         name: "rx_session",
-        indexes: &[],
-        by_modified: true,
+        indexes: &[IndexSchema::many("began").ordered()],
+        by_modified: false,
         sql: None,
     };
 
@@ -44,10 +52,13 @@ impl Record for KeptPath {
         self.id.clone()
     }
 
-    fn index(&self, _: &mut IndexKeys) {}
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Self::BEGAN, &self.began.to_be_bytes());
+    }
 
-    /// Length of the AF's name, its name, the PCF's name.
+    /// When it began, length of the AF's name, its name, the PCF's name.
     fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.began.to_be_bytes());
         // `KeptPath::new` has seen to the length.
         out.push(u8::try_from(self.af.len()).unwrap_or(u8::MAX));
         out.extend_from_slice(self.af.as_bytes());
@@ -56,6 +67,7 @@ impl Record for KeptPath {
 
     fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
         let wrong = || DecodeError("not the path of a session".to_owned());
+        let (began, value) = value.split_first_chunk::<8>().ok_or_else(wrong)?;
         let (length, names) = value.split_first().ok_or_else(wrong)?;
         let (af, pcf) = names.split_at_checked(usize::from(*length)).ok_or_else(wrong)?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| wrong());
@@ -63,6 +75,7 @@ impl Record for KeptPath {
             id: Key::from_slice(key),
             af: text(af)?,
             pcf: text(pcf)?,
+            began: u64::from_be_bytes(*began),
         })
     }
 }
@@ -109,17 +122,23 @@ async fn forget(
     counters: &Counters,
 ) -> Result<(), store::Error> {
     let settings = live.load().config.rx.clone();
+    let age = u64::try_from(settings.session_lifetime.duration().as_micros()).unwrap_or(u64::MAX);
+    let mut limit = 1;
     loop {
-        let age = u64::try_from(settings.session_lifetime.duration().as_micros()).unwrap_or(u64::MAX);
-        let oldest = store::Clock::default().micros().saturating_sub(age);
-        let page = repository.paths.scan(&Scan::by_modified(PAGE)).await?;
+        let oldest = Clock::default().micros().saturating_sub(age);
         let excess = repository.paths_held.get().saturating_sub(settings.max_sessions);
+        if excess > 0 {
+            limit = PAGE;
+        }
+        let scan = Scan::by_index(KeptPath::BEGAN, limit);
+        let page = repository.paths.scan(&scan).await?;
         let dropped: Vec<_> = page
             .records
             .iter()
             .enumerate()
-            .filter(|(place, path)| *place < excess || path.modified() < oldest)
+            .filter(|(place, path)| *place < excess || path.record.began < oldest)
             .collect();
+        limit = PAGE;
         if dropped.is_empty() {
             return Ok(());
         }
@@ -142,14 +161,14 @@ mod tests {
 
     #[test]
     fn reads_what_it_wrote() {
-        let path = KeptPath::new(b"af;1;2", "af.example", "pcf.example").unwrap();
+        let path = KeptPath::new(b"af;1;2", "af.example", "pcf.example", 7).unwrap();
         let mut bytes = Vec::new();
         path.encode(&mut bytes);
         assert_eq!(KeptPath::decode(b"af;1;2", &bytes), Ok(path));
-        for wrong in [&b""[..], &[9, b'a'], &[1, 0xff, b'p']] {
+        for wrong in [&b""[..], &[0; 8], b"12345678\x09a", b"12345678\x01\xffp"] {
             assert!(KeptPath::decode(b"x", wrong).is_err(), "{wrong:?}");
         }
-        assert_eq!(KeptPath::new(&[b'x'; MAX_KEY + 1], "a", "p"), None);
-        assert_eq!(KeptPath::new(b"x", &"a".repeat(300), "p"), None);
+        assert_eq!(KeptPath::new(&[b'x'; MAX_KEY + 1], "a", "p", 7), None);
+        assert_eq!(KeptPath::new(b"x", &"a".repeat(300), "p", 7), None);
     }
 }

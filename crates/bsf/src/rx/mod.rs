@@ -112,6 +112,7 @@ pub(crate) struct Seat {
     worker: usize,
     workers: usize,
     listeners: Vec<BoundListener>,
+    security: Security,
     directory: diameter::Seat,
     published: Published,
     post: Post,
@@ -127,6 +128,7 @@ pub(crate) fn seats(
     if !settings.enabled {
         return Ok(((0..workers).map(|_| None).collect(), Vec::new()));
     }
+    let security = settings.security().map_err(StartError::Config)?;
     let mut listeners: Vec<Vec<BoundListener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
     for wanted in settings.listen.iter() {
@@ -151,6 +153,7 @@ pub(crate) fn seats(
             worker,
             workers,
             listeners,
+            security: security.clone(),
             directory,
             published: published.clone(),
             post,
@@ -191,11 +194,15 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
     let seed = uuid::Uuid::new_v4().as_u64_pair().0;
     let node = Node::new(config, agent, Some(seat.directory), seed);
     for listener in seat.listeners {
-        node.listen(listener, Security::None)?;
+        node.listen(listener, seat.security.clone())?;
     }
     for peer in settings.peers {
         if home_of(&peer.host, seat.workers) == seat.worker {
-            node.add_peer(PeerConfig::connect(peer.host, peer.addresses))
+            let peer = PeerConfig {
+                security: seat.security.clone(),
+                ..PeerConfig::connect(peer.host, peer.addresses)
+            };
+            node.add_peer(peer)
                 .map_err(|error| std::io::Error::other(error.to_string()))?;
         }
     }

@@ -171,6 +171,10 @@ fn of_a_pcf_that_has_restarted_at_once_and_subscribers_are_told() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let subscription = nrf.subscriptions.borrow()[0].clone();
+        // The NRF gives the id; whoever subscribes leaves it out.
+        let mut stored = subscription.clone();
+        stored["subscriptionId"] = json!("1");
+        crate::judge::nrf_subscription(&stored);
         assert_eq!(subscription["subscrCond"], json!({"nfType": "PCF"}));
         let callback: http::Uri = subscription["nfStatusNotificationUri"]
             .as_str()

@@ -16,6 +16,8 @@ struct Judge {
     notification: DataType,
     event: DataType,
     problem: DataType,
+    profile: DataType,
+    nrf_subscription: DataType,
 }
 
 static JUDGE: LazyLock<Option<Judge>> = LazyLock::new(|| {
@@ -34,6 +36,8 @@ static JUDGE: LazyLock<Option<Judge>> = LazyLock::new(|| {
         notification: management("BsfNotification"),
         event: management("BsfEventNotification"),
         problem: files.data_type("TS29571_CommonData.yaml", "ProblemDetails"),
+        profile: files.data_type("TS29510_Nnrf_NFManagement.yaml", "NFProfile"),
+        nrf_subscription: files.data_type("TS29510_Nnrf_NFManagement.yaml", "SubscriptionData"),
     })
 });
 
@@ -102,5 +106,25 @@ fn each(data_type: &DataType, list: &Value) {
 pub fn notification(body: &Value) {
     if let Some(judge) = &*JUDGE {
         judge.notification.assert(body);
+    }
+}
+
+/// Judges what the BSF registers at an NRF.
+///
+/// # Panics
+/// When it is not what the standard wants.
+pub fn profile(body: &Value) {
+    if let Some(judge) = &*JUDGE {
+        judge.profile.assert(body);
+    }
+}
+
+/// Judges what the BSF subscribes to at an NRF.
+///
+/// # Panics
+/// When it is not what the standard wants.
+pub fn nrf_subscription(body: &Value) {
+    if let Some(judge) = &*JUDGE {
+        judge.nrf_subscription.assert(body);
     }
 }

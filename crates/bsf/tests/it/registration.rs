@@ -80,6 +80,7 @@ fn as_long_as_it_runs() {
             .find(|(method, _)| method == Method::PUT)
             .cloned();
         let profile = first.unwrap().1;
+        crate::judge::profile(&profile);
         assert_eq!(
             (&profile["nfType"], &profile["bsfInfo"]["dnnList"][0]),
             (&json!("BSF"), &json!("internet"))

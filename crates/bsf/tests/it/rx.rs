@@ -14,6 +14,7 @@ use diameter::proto::{Message, MessageBuilder, MessageMut, ResultCode};
 use diameter::{BoundListener, NodeConfig, PeerConfig, Security, Transport};
 use serde_json::json;
 use testpeer::freediameter::{FreeDiameter, Setup};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Bsf, binding, local, start};
 
@@ -436,6 +437,90 @@ fn paths_in_the_store_are_bounded() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         assert!(running.count(bsf::Event::RxSessionNotKept) >= 41);
+    });
+}
+
+#[test]
+fn a_path_that_nobody_ends_is_forgotten_with_its_age() {
+    local(async {
+        let (pcf, address) = peer(PCF);
+        let bsf = start(|config| {
+            config.rx.session_lifetime = settings::Period::from_millis(50);
+            config.rx.peers = vec![RxPeer {
+                host: PCF.to_owned(),
+                addresses: vec![address],
+            }];
+        });
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        pcf.available(BSF).await;
+        bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await), 2001);
+        let running = bsf.running.as_ref().unwrap();
+        while running.count(bsf::Event::RxSessionExpired) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(running.repository().paths_held.get(), 0);
+        // In memory it lives on.
+        assert_eq!(
+            result(&ask(&af, BSF, begun(command::AA, "af;1;1", AF)).await),
+            2001
+        );
+    });
+}
+
+#[test]
+fn over_tls() {
+    local(async {
+        let files = tempfile::tempdir().unwrap();
+        let authority = sbi::tls::lab::Authority::new("lab").unwrap();
+        let write = |name: &str, text: &str| {
+            let path = files.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let trust = write("ca.pem", authority.pem());
+        let identity = |host: &str| {
+            let issued = authority.issue(&[host]).unwrap();
+            let certificate = write(&format!("{host}.pem"), &issued.certificate);
+            (certificate, write(&format!("{host}.key"), &issued.key))
+        };
+        let own = identity(BSF);
+        let bsf = start(|config| {
+            config.rx.tls = Some(sbi::tls::TlsFiles {
+                certificate: own.0,
+                key: own.1,
+                authorities: Some(trust.clone()),
+                require_client_certificate: true,
+            });
+        });
+        let address = bsf.running.as_ref().unwrap().diameter_addresses()[0];
+        let (certificates, key) = identity(AF);
+        let secured = diameter::tls::TlsFiles {
+            certificates,
+            key,
+            trust,
+            mutual: true,
+            match_identity: true,
+        };
+        let (af, _) = peer(AF);
+        af.node()
+            .add_peer(PeerConfig {
+                security: Security::Tls(secured.load().unwrap()),
+                ..PeerConfig::connect(BSF, [address])
+            })
+            .unwrap();
+        af.available(BSF).await;
+        assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 9])).await), 3002);
+        // In the clear nobody comes in: the connection ends.
+        let mut clear = tokio::net::TcpStream::connect(address).await.unwrap();
+        let cer = begun(command::CAPABILITIES_EXCHANGE, "x", "clear.example")
+            .finish()
+            .unwrap();
+        clear.write_all(cer.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(Duration::from_secs(20), clear.read_to_end(&mut rest)).await;
+        assert!(ended.is_ok(), "still open");
     });
 }
 
