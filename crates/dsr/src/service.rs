@@ -171,11 +171,14 @@ pub fn start(config: Config) -> Result<Running, StartError> {
     )
     .map_err(StartError::io("starting the workers"))?;
     let alarms = Alarms::new(&registry);
+    let health = Health::new();
+    let room = health.component("message processors");
+    room.ready();
     let control = std::thread::Builder::new()
         .name("dsr-control".to_owned())
         .spawn({
             let (seen, alarms, shutdown) = (Arc::downgrade(&shared), alarms.clone(), shutdown.clone());
-            move || run_control(&seen, &alarms, &records, hold, &shutdown)
+            move || run_control(&seen, &alarms, &room, &records, hold, &shutdown)
         })
         .map_err(StartError::io("starting the control thread"))?;
     Ok(Running {
@@ -183,7 +186,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         alarms,
         control: Some(control),
         metrics: registry,
-        health: Health::new(),
+        health,
         shared,
         shutdown,
         workers: Some(workers),

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Serialize;
+use telemetry::health::Component;
 use telemetry::{AlarmKind, Alarms, Histogram, Severity};
 use worker::Shutdown;
 
 use crate::events::Event;
+use crate::router::Gauges;
 use crate::service::Shared;
 use crate::trace::{Record, Writer};
 
@@ -83,6 +85,7 @@ struct Sample {
 pub(crate) fn run(
     shared: &Weak<Shared>,
     alarms: &Alarms,
+    room: &Component,
     records: &Receiver<Record>,
     hold: Histogram,
     shutdown: &Shutdown,
@@ -117,6 +120,11 @@ pub(crate) fn run(
         if now >= next {
             next = now + LOOK;
             watch.look(&shared, alarms, now);
+            // A front end sends new connections elsewhere then, and leaves those that stand.
+            match shared.gauges.iter().all(Gauges::in_stasis) {
+                true => room.not_ready("every message processor is congested and takes no new connections"),
+                false => room.ready(),
+            }
             shared.follow_files();
         }
     }

@@ -3,12 +3,13 @@
 //!
 //! A read or write of the kernel costs some microseconds, whether it moves one message or fifty. Near its
 //! limit a worker finds many messages at each turn anyway; well below, it would pay for each message alone,
-//! and be near its limit sooner. So between 10,000 messages per second and saturation the worker's thread
-//! sleeps for what is left of [`crate::Limits::gather`] since its last turn. A turn that took longer is
-//! followed by the next at once; a lone message, or a peer that waits for one answer at a time, is never
-//! kept waiting.
+//! and be near its limit sooner. So where messages come so often that another one is to be expected within
+//! [`crate::Limits::gather`] (10,000 per second for 100 µs), the worker's thread sleeps for what is left of it
+//! since its last turn. A turn that took longer is followed by the next at once; a lone message, or a peer that
+//! waits for one answer at a time, is never kept waiting.
 //!
-//! The thread sleeps, not a task: what would run meanwhile is what the sleep wants to gather.
+//! The thread sleeps, not a task: what would run meanwhile is what the sleep wants to gather. Below the rate the
+//! pacer's task sleeps too: it would cost two looks at the sockets with each message.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,8 +19,6 @@ use std::time::{Duration, Instant};
 use super::Node;
 use crate::application::Application;
 
-/// Messages per second from which on gathering pays.
-const FROM_RATE: u64 = 10_000;
 /// Requests under way from which on there is something to gather.
 const FROM_PENDING: usize = 2;
 /// How often the rate is looked at.
@@ -52,9 +51,11 @@ impl Pace {
 
     /// So many messages were read.
     #[inline]
-    pub(super) fn read(&self, messages: u64) {
+    pub(super) fn read(&self, messages: u64, now: Instant) {
         self.messages.set(self.messages.get() + messages);
-        if !self.busy.replace(true)
+        self.update(now);
+        if self.engaged.get()
+            && !self.busy.replace(true)
             && let Some(waker) = self.waker.take()
         {
             waker.wake();
@@ -64,15 +65,14 @@ impl Pace {
     fn update(&self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.window.get());
         if elapsed >= WINDOW {
-            let rate = self.messages.replace(0) * 1000 / (elapsed.as_millis() as u64).max(1);
-            self.engaged.set(rate >= FROM_RATE);
+            let rate = self.messages.replace(0) as f64 / elapsed.as_secs_f64();
+            self.engaged.set(rate * self.gather.as_secs_f64() >= 1.0);
             self.window.set(now);
         }
     }
 
     /// How long to sleep before the next turn.
     fn rest(&self, now: Instant, pending: usize) -> Option<Duration> {
-        self.update(now);
         if !self.engaged.get() || pending < FROM_PENDING {
             return None;
         }
@@ -130,9 +130,13 @@ mod tests {
         let gather = Duration::from_micros(200);
         let pace = Pace::new(gather, now);
         assert_eq!(pace.rest(at(0), 10), None, "nothing is known of the rate yet");
-        pace.read(100);
-        assert_eq!(pace.rest(at(20_000), 10), None, "5,000 a second are no load");
-        pace.read(1000);
+        pace.read(80, at(20_000));
+        assert_eq!(
+            pace.rest(at(20_000), 10),
+            None,
+            "4,000 a second: none is expected in 200 µs"
+        );
+        pace.read(1000, at(40_000));
         pace.turn.set(at(40_000));
         assert_eq!(pace.rest(at(40_050), 10), Some(Duration::from_micros(150)));
         assert_eq!(

@@ -311,7 +311,7 @@ impl<A: Application> Node<A> {
         now: std::time::Instant,
         messages: u64,
     ) {
-        self.0.pace.read(messages);
+        self.0.pace.read(messages, now);
         let Some((key, _)) = connection.binding.get() else {
             return;
         };

@@ -100,8 +100,13 @@ fn connections_are_spread_and_kept_away_from_a_congested_processor() {
             [10, 10],
             "whoever accepted them, they are spread evenly"
         );
+        // Without room anywhere a front end is to send connections elsewhere.
         dsr.drive_load(0, Some(62.0));
-        until(|| dsr.congestion_level(0) == 2).await;
+        dsr.drive_load(1, Some(62.0));
+        until(|| !dsr.health().not_ready().is_empty()).await;
+        dsr.drive_load(1, None);
+        until(|| dsr.congestion_level(0) == 2 && dsr.congestion_level(1) < 2).await;
+        until(|| dsr.health().not_ready().is_empty()).await;
         for n in 20..30 {
             clients.push(client(&dsr, &format!("mme{n}.example")).await);
         }

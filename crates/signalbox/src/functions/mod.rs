@@ -3,6 +3,7 @@
 
 mod bsf;
 mod dsr;
+mod ipfe;
 mod nrf;
 mod sbi;
 mod scp;
@@ -125,6 +126,8 @@ table! {
     bsf: ::bsf::Config;
     /// Diameter signaling router (RFC 6733): who gets which request.
     dsr: ::dsr::Config;
+    /// IP front end: spreads TCP connections over message processors, and keeps them out of congested ones.
+    ipfe: ::ipfe::Config;
 }
 
 /// The function of this name.

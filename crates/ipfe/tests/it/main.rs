@@ -1,0 +1,223 @@
+//! The front end over real sockets: connections are spread, kept out of congested processors, and carried whole.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use ipfe::config::{Backend, Check, Config, TargetSet};
+use settings::Period;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A processor that sends back what it gets, and tells how it is.
+struct Echo {
+    address: SocketAddr,
+    admin: SocketAddr,
+    /// What `/readyz` says.
+    status: Arc<AtomicU16>,
+}
+
+impl Echo {
+    fn start() -> Self {
+        let status = Arc::new(AtomicU16::new(200));
+        let (traffic, admin) = (listener(), listener());
+        let said = status.clone();
+        let echo = Self {
+            address: traffic.local_addr().unwrap(),
+            admin: admin.local_addr().unwrap(),
+            status,
+        };
+        each(traffic, |mut stream| {
+            let mut buffer = vec![0; 64 * 1024];
+            while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                if stream.write_all(&buffer[..count]).is_err() {
+                    break;
+                }
+            }
+        });
+        each(admin, move |mut stream| {
+            let mut request = [0; 512];
+            let _ = stream.read(&mut request);
+            let status = said.load(Ordering::Relaxed);
+            let _ = write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
+        });
+        echo
+    }
+
+    fn backend(&self, name: &str) -> Backend {
+        Backend {
+            name: name.to_owned(),
+            address: self.address,
+            admin: Some(self.admin),
+        }
+    }
+}
+
+fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
+fn each(listener: TcpListener, serve: impl Fn(TcpStream) + Clone + Send + 'static) {
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+}
+
+fn config(backends: Vec<Backend>, most: usize) -> Config {
+    Config {
+        workers: 2,
+        target_sets: vec![TargetSet {
+            name: "tsa1".to_owned(),
+            listen: "127.0.0.1:0".parse::<SocketAddr>().unwrap().into(),
+            backends,
+            max_connections: most,
+        }],
+        check: Check {
+            interval: Period::from_millis(20),
+            ..Check::default()
+        },
+        drain: Period::from_millis(100),
+        ..Config::default()
+    }
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A connection that works.
+fn connect(front: &ipfe::Running) -> TcpStream {
+    let mut stream = TcpStream::connect(front.addresses()[0]).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"hello").unwrap();
+    let mut back = [0; 5];
+    stream.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"hello");
+    stream
+}
+
+fn counts(front: &ipfe::Running) -> Vec<usize> {
+    front.backends().iter().map(|row| row.connections).collect()
+}
+
+#[test]
+fn connections_are_spread_and_kept_out_of_a_congested_processor() {
+    let (one, two) = (Echo::start(), Echo::start());
+    let front = ipfe::start(config(vec![one.backend("mp1"), two.backend("mp2")], 0)).unwrap();
+    let mut held: Vec<TcpStream> = (0..10).map(|_| connect(&front)).collect();
+    assert_eq!(counts(&front), [5, 5]);
+    one.status.store(503, Ordering::Relaxed);
+    until("stasis is seen", || front.backends()[0].state == "stasis");
+    held.extend((0..4).map(|_| connect(&front)));
+    assert_eq!(counts(&front), [5, 9], "it keeps what it has");
+    until("the alarm is raised", || {
+        front.alarms().active().iter().any(|alarm| alarm.number == 5005)
+    });
+    // What stands goes on.
+    held[0].write_all(b"still").unwrap();
+    let mut back = [0; 5];
+    held[0].read_exact(&mut back).unwrap();
+    one.status.store(200, Ordering::Relaxed);
+    until("it recovers", || front.backends()[0].state == "available");
+    held.extend((0..4).map(|_| connect(&front)));
+    assert_eq!(counts(&front), [9, 9]);
+    until("the alarm is cleared", || front.alarms().active().is_empty());
+    held.clear();
+    until("ended connections are forgotten", || counts(&front) == [0, 0]);
+    front.stop().unwrap();
+}
+
+#[test]
+fn bytes_arrive_whole_in_both_directions_and_ends_are_passed_on() {
+    let echo = Echo::start();
+    let front = ipfe::start(config(vec![echo.backend("mp1")], 0)).unwrap();
+    let stream = TcpStream::connect(front.addresses()[0]).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let sent: Vec<u8> = (0..8_000_000_u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let mut writer = stream.try_clone().unwrap();
+    let (to_send, mut got) = (sent.clone(), Vec::new());
+    let thread = std::thread::spawn(move || {
+        writer.write_all(&to_send).unwrap();
+        writer.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    (&stream).read_to_end(&mut got).unwrap();
+    thread.join().unwrap();
+    assert!(
+        got == sent,
+        "{} of {} bytes came back as sent",
+        got.len(),
+        sent.len()
+    );
+    until("both directions are counted", || {
+        let rows = front.backends();
+        rows[0].bytes_in == 8_000_000 && rows[0].bytes_out == 8_000_000 && rows[0].connections == 0
+    });
+}
+
+#[test]
+fn a_dead_processor_costs_no_connection_and_bounds_are_kept() {
+    let echo = Echo::start();
+    let gone = listener().local_addr().unwrap();
+    let dead = Backend {
+        name: "dead".to_owned(),
+        address: gone,
+        admin: None,
+    };
+    let front = ipfe::start(config(vec![dead, echo.backend("mp2")], 3)).unwrap();
+    let held: Vec<TcpStream> = (0..3).map(|_| connect(&front)).collect();
+    until("it is seen", || front.backends()[0].state == "unavailable");
+    // No room for a fourth: it is closed without a byte.
+    let mut fourth = TcpStream::connect(front.addresses()[0]).unwrap();
+    fourth.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(fourth.read(&mut [0; 8]).unwrap_or_default(), 0);
+    drop(held);
+    until("there is room again", || counts(&front) == [0, 0]);
+    echo.status.store(503, Ordering::Relaxed);
+    until("nobody takes any", || front.backends()[1].state == "stasis");
+    let mut nobody = TcpStream::connect(front.addresses()[0]).unwrap();
+    nobody.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(nobody.read(&mut [0; 8]).unwrap_or_default(), 0);
+    let text = telemetry::metrics::render(&[front.metrics().clone()]);
+    assert!(
+        text.contains("signalbox_ipfe_refused_connections_total{why=\"full\"} 1"),
+        "{text}"
+    );
+    assert!(
+        text.contains("signalbox_ipfe_refused_connections_total{why=\"unavailable\"} 1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let text = "
+targetSets:
+  - {name: a, listen: \"127.0.0.1:4000\", backends: [{name: x, address: \"127.0.0.1:4000\"}, {name: x}]}
+  - {name: a, listen: [], backends: []}
+check: {interval: 0s}
+";
+    let report = settings::from_str::<Config>(text, "test")
+        .unwrap_err()
+        .to_string();
+    for part in [
+        "itself listens",
+        "another message processor",
+        "another target set",
+        "is empty",
+        "no time at all",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+}
