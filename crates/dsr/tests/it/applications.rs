@@ -1,5 +1,6 @@
 //! Applications inside the router, redirects, copies.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 
 use diameter::proto::known::{self, command};
@@ -90,6 +91,70 @@ fn ranges_decide_and_are_read_again_when_their_file_changes() {
         answered(&mut mme, &mut peers[0]).await;
         let broken = dsr.snapshot().config.as_ref().clone();
         assert!(dsr.reload(&broken).unwrap_err().contains("line 3"));
+    });
+}
+
+/// A million ranges of a hundred subscribers each, dealt to two servers in turn, the first one first or second.
+fn write_million(path: &std::path::Path, first: usize) {
+    let mut text = String::with_capacity(40 << 20);
+    for n in 0..1_000_000_usize {
+        let (start, end) = (n * 100, n * 100 + 99);
+        let name = ["one", "two"][(n + first) % 2];
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "imsi,00101{start:010},00101{end:010},{name}");
+    }
+    // As a whole or not at all, as an operator's tool would.
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, text).unwrap();
+    std::fs::rename(&beside, path).unwrap();
+}
+
+#[test]
+fn a_million_ranges_are_replaced_beside_the_traffic() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ranges.csv");
+        write_million(&path, 0);
+        let (dsr, _servers, mut peers) =
+            world(read(config(), &rbar(&path.display().to_string())), HSS, "").await;
+        let mut mme = client(&dsr, MME).await;
+        let (first, second) = peers.split_at_mut(1);
+        // One request after the other all the time; who answered the subscriber of range `n`.
+        let mut ask = async |n: usize| {
+            mme.send(ulr(&format!("00101{:010}", n * 100 + 37)).as_bytes())
+                .await;
+            let at = tokio::select! {
+                request = first[0].expect(command::UPDATE_LOCATION) => {
+                    first[0].answer(&request, ResultCode::SUCCESS).await;
+                    0
+                }
+                request = second[0].expect(command::UPDATE_LOCATION) => {
+                    second[0].answer(&request, ResultCode::SUCCESS).await;
+                    1
+                }
+            };
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+            at
+        };
+        for n in (0..1_000_000).step_by(9_973) {
+            assert_eq!(ask(n).await, n % 2);
+        }
+        let written = std::thread::spawn(move || write_million(&path, 1));
+        let (mut n, mut beside) = (0, 0);
+        while dsr.snapshot().version == 1 {
+            n = (n + 9_973) % 1_000_000;
+            ask(n).await;
+            beside += 1;
+        }
+        written.join().unwrap();
+        assert!(beside > 0, "requests are served while the file is read");
+        // Workers follow within a moment; then every range is the other server's.
+        while ask(0).await == 0 {}
+        for n in (0..1_000_000).step_by(9_973) {
+            assert_eq!(ask(n).await, (n + 1) % 2);
+        }
+        assert_eq!(dsr.count(Event::Resolved), dsr.count(Event::ResolvedTo));
     });
 }
 
