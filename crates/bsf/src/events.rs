@@ -35,7 +35,7 @@ telemetry::events! {
     NotificationDropped = "notifications_dropped";
     /// A subscriber wanted a notification at another place.
     NotificationRedirected = "notifications_redirected";
-    /// A notification was taken by another instance of the subscriber's set.
+    /// A notification was taken by another instance of the subscriber's set, or at another place of its name.
     NotificationRerouted = "notifications_rerouted";
     /// A request was wrong.
     BadRequest = "bad_requests";

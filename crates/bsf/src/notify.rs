@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use http::header::{CONTENT_TYPE, LOCATION};
 use overload::{Rate, RateLimiter};
 use sbi::Body;
 use sbi::client::{Client, Origin, SendOptions};
+use sbi::dns::{Dns, in_order};
 use sbi::headers::names;
 use tokio::sync::mpsc;
 
@@ -122,10 +124,18 @@ impl Pace {
     }
 }
 
+/// How subscribers are reached.
+pub(crate) struct Ways {
+    pub(crate) client: Client,
+    /// They know who else is in a subscriber's set.
+    pub(crate) nrfs: Rc<Nrfs>,
+    /// They know where else a subscriber's name is served.
+    pub(crate) names: Option<Dns>,
+}
+
 /// What all lanes share.
 struct Shared {
-    client: Client,
-    nrfs: Rc<Nrfs>,
+    ways: Ways,
     live: Arc<ArcSwap<Live>>,
     counters: Arc<Counters>,
     pace: Pace,
@@ -135,15 +145,13 @@ struct Shared {
 /// subscription keep to one lane, so that they arrive in order.
 pub(crate) async fn deliver(
     mut incoming: mpsc::Receiver<Notification>,
-    client: Client,
-    nrfs: Rc<Nrfs>,
+    ways: Ways,
     live: Arc<ArcSwap<Live>>,
     counters: Arc<Counters>,
 ) {
     let settings = live.load().config.notifications.clone();
     let shared = Rc::new(Shared {
-        client,
-        nrfs,
+        ways,
         live,
         counters,
         pace: Pace::default(),
@@ -216,22 +224,39 @@ async fn attempt(notification: &Notification, shared: &Shared, settings: &Notifi
     elsewhere(notification, shared, settings).await
 }
 
-/// Whoever subscribed does not answer: another instance of its set may, where it has said so.
+/// Whoever subscribed does not answer: another instance of its set may, where it has said so, or another place of
+/// its name.
 async fn elsewhere(notification: &Notification, shared: &Shared, settings: &Notifications) -> bool {
-    let Some(set) = notification.set.as_deref().filter(|_| settings.alternates > 0) else {
-        return false;
-    };
-    let own = notification.target.host().unwrap_or_default();
-    let hosts = shared.nrfs.hosts_of_set(set).await;
-    let others = hosts.iter().filter(|host| host.as_str() != own);
-    for host in others.take(settings.alternates) {
-        let Some(target) = at_host(&notification.target, host) else {
-            continue;
-        };
-        if matches!(
-            send(notification, &target, shared, settings).await,
-            Outcome::Taken
-        ) {
+    let mut others: Vec<Uri> = Vec::new();
+    let target = &notification.target;
+    if let Some(set) = notification.set.as_deref().filter(|_| settings.alternates > 0) {
+        let hosts = shared.ways.nrfs.hosts_of_set(set).await;
+        others.extend(
+            hosts
+                .iter()
+                .filter_map(|host| at(target, host, target.port_u16())),
+        );
+    }
+    if let Some(names) = shared.ways.names.as_ref().filter(|_| settings.dns_srv)
+        && let Ok(origin) = Origin::of_uri(target)
+        && origin.host().parse::<IpAddr>().is_err()
+        && let Ok(found) = names.services(origin.scheme(), origin.host()).await
+    {
+        let random = RandomState::new();
+        let mut drawn = 0_u64;
+        let places = in_order(&found, || {
+            drawn += 1;
+            random.hash_one(drawn)
+        });
+        others.extend(
+            places
+                .iter()
+                .filter_map(|place| at(target, &place.host, Some(place.port))),
+        );
+    }
+    others.retain(|other| other.authority() != target.authority());
+    for other in others.iter().take(settings.alternates) {
+        if matches!(send(notification, other, shared, settings).await, Outcome::Taken) {
             shared.counters.count(Event::NotificationRerouted);
             return true;
         }
@@ -239,9 +264,9 @@ async fn elsewhere(notification: &Notification, shared: &Shared, settings: &Noti
     false
 }
 
-/// The same URI at another host.
-fn at_host(uri: &Uri, host: &str) -> Option<Uri> {
-    let authority = match uri.port_u16() {
+/// The same URI at another place.
+fn at(uri: &Uri, host: &str, port: Option<u16>) -> Option<Uri> {
+    let authority = match port {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     };
@@ -272,7 +297,7 @@ async fn send(
         deadline: settings.timeout.duration(),
         priority: 16,
     };
-    let Ok(response) = shared.client.send(&origin, request, options).await else {
+    let Ok(response) = shared.ways.client.send(&origin, request, options).await else {
         return Outcome::Again;
     };
     let status = response.status();

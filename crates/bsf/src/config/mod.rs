@@ -50,6 +50,9 @@ pub struct Config {
     pub server: sbi::server::ServerConfig,
     /// Connections to other functions.
     pub client: sbi::client::ClientConfig,
+    /// How names of subscribers, NRFs and key sets are resolved, where `servers` or `notifications.dnsSrv` are set;
+    /// otherwise by the system.
+    pub dns: sbi::dns::DnsConfig,
     /// Where bindings are kept.
     pub store: store::Config,
     /// Largest body of a request.
@@ -90,6 +93,7 @@ impl Default for Config {
                 user_agent: "BSF".to_owned(),
                 ..sbi::client::ClientConfig::default()
             },
+            dns: sbi::dns::DnsConfig::default(),
             store,
             max_body_size: ByteSize::kib(64),
             max_candidates: 256,
@@ -132,6 +136,7 @@ impl Validate for Config {
                 .at("maxBodySize")
                 .say("is larger than store.maxBatchBytes", "a body that fits a batch");
         }
+        faults.within("dns", &self.dns);
         faults.within("store", &self.store);
         faults.within("overload", &self.overload);
         faults.within("rx", &self.rx);

@@ -23,6 +23,9 @@ pub struct Notifications {
     /// Other instances of the subscriber's NF set that are tried, one after the other, when the subscriber does not
     /// answer: where its subscription came with a `3gpp-Sbi-Binding` for callbacks, by discovery at the NRF. 0: none.
     pub alternates: usize,
+    /// Whether the targets of the SRV records (`_http._tcp`, `_https._tcp`) of a subscriber's name are tried as well,
+    /// no more than `alternates`, when it does not answer (RFC 2782).
+    pub dns_srv: bool,
 }
 
 impl Default for Notifications {
@@ -35,6 +38,7 @@ impl Default for Notifications {
             timeout: Period::from_secs(2),
             rate: 0,
             alternates: 2,
+            dns_srv: false,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use ::worker::Shutdown;
 use arc_swap::ArcSwap;
 use sbi::client::Client;
+use sbi::dns::Dns;
 use tokio::sync::mpsc;
 
 use super::Switches;
@@ -36,6 +37,8 @@ pub(super) struct Control {
     pub(super) hears: mpsc::Receiver<pcfs::Told>,
     pub(super) counters: Arc<Counters>,
     pub(super) client_tls: Option<Arc<rustls::ClientConfig>>,
+    /// What resolves names; none: the system.
+    pub(super) names: Option<Dns>,
     /// Where the first worker listens.
     pub(super) address: Option<SocketAddr>,
     pub(super) switches: Arc<Switches>,
@@ -65,7 +68,8 @@ impl Control {
 
     async fn run(self, repository: Repository) {
         let config = self.live.load().config.clone();
-        let client = Client::new(Arc::new(config.client.clone()), self.client_tls);
+        let limits = Arc::new(config.client.clone());
+        let client = Client::with_names(limits, self.client_tls, self.names.clone());
         if config.store.engine == store::EngineKind::Mariadb {
             tokio::task::spawn_local(refresh(repository.clone()));
         }
@@ -88,7 +92,16 @@ impl Control {
         let registered = self
             .address
             .and_then(|address| Registration::new(config.clone(), address, self.switches, nrfs.clone()));
-        let notifying = notify::deliver(self.incoming, client, nrfs, self.live, self.counters);
+        let notifying = notify::deliver(
+            self.incoming,
+            notify::Ways {
+                client,
+                nrfs,
+                names: self.names,
+            },
+            self.live,
+            self.counters,
+        );
         let notifying = async {
             tokio::select! {
                 () = notifying => {}

@@ -12,6 +12,7 @@ use std::time::Duration;
 use ::worker::{Pinning, Shutdown, Threads, WorkerContext};
 use arc_swap::ArcSwap;
 use diameter::proto::known::disconnect_cause;
+use sbi::dns::Dns;
 use sbi::server::Interface;
 use tokio::sync::mpsc;
 
@@ -33,6 +34,7 @@ pub(crate) use worker::{Front, Worker};
 /// When a setting, an address, a file or the store cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
     let client_tls = client_tls(&config)?;
+    let names = names(&config)?;
     let count = ::worker::count(config.workers);
     let interface = Interface::bind(config.listen.iter(), count, config.tls.as_ref())?;
     let (seats, diameter) = rx::seats(&config.rx, count)?;
@@ -57,6 +59,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         hears,
         counters: counters[count].clone(),
         client_tls,
+        names,
         address: interface.addresses().first().copied(),
         switches: switches.clone(),
         shutdown: shutdown.clone(),
@@ -110,6 +113,13 @@ pub fn start(config: Config) -> Result<Running, StartError> {
 fn client_tls(config: &Config) -> Result<Option<Arc<rustls::ClientConfig>>, StartError> {
     let made = config.client_tls.as_ref().map(sbi::tls::client).transpose();
     made.map_err(|error| StartError::Config(format!("clientTls: {error}")))
+}
+
+/// What resolves names, if not the system.
+fn names(config: &Config) -> Result<Option<Dns>, StartError> {
+    let wanted = !config.dns.servers.is_empty() || config.notifications.dns_srv;
+    let names = wanted.then(|| Dns::start(&config.dns)).transpose();
+    names.map_err(StartError::io("starting to resolve names"))
 }
 
 /// How long Diameter peers may take to say good-bye.

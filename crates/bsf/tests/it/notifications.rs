@@ -212,3 +212,35 @@ fn where_the_subscriber_or_another_of_its_set_is() {
         assert!(running.score().score > 0.0);
     });
 }
+
+#[test]
+fn where_dns_says_that_the_subscriber_is_served_too() {
+    local(async {
+        let dns = testpeer::dns::NameServer::start().await.unwrap();
+        let another = Rc::new(Mover(RefCell::default(), RefCell::default()));
+        let port = serve("127.0.0.1", 0, another.clone()).port();
+        let nobody = testpeer::freediameter::free_port();
+        for name in ["nef.example", "nef2.example"] {
+            dns.addresses(name, 60, &["127.0.0.1".parse().unwrap()]);
+        }
+        let places = [(1, 1, nobody, "nef.example"), (2, 1, port, "nef2.example")];
+        dns.services("_http._tcp.nef.example", 60, &places);
+        let bsf = start(|config| {
+            config.dns.servers = vec![dns.address];
+            config.notifications.dns_srv = true;
+            config.notifications.retry_pause = settings::Period::from_millis(1);
+        });
+        let body = json!({"events": ["PCF_PDU_SESSION_BINDING_REGISTRATION"], "notifCorreId": "c",
+            "notifUri": format!("http://nef.example:{nobody}/x"), "supi": "imsi-00001"});
+        bsf.path(&bsf.post("subscriptions", &body).await);
+        bsf.path(
+            &bsf.post("pcfBindings", &binding(&json!({"supi": "imsi-00001"})))
+                .await,
+        );
+        let running = bsf.running.as_ref().unwrap();
+        while running.count(bsf::Event::NotificationRerouted) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(*another.1.borrow(), 1);
+    });
+}
