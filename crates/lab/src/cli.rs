@@ -317,6 +317,27 @@ fn describe(Found { name, model }: &Found) -> String {
             dsr.destination.name()
         );
     }
+    if let Some(scp) = &model.scp {
+        let whole: f64 = scp.interfaces.iter().map(|one| one.weight).sum();
+        for one in &scp.interfaces {
+            let rate = figure(scp.requests() * one.weight / whole.max(1e-9));
+            let parties = format!("{} to {}", one.consumer, one.producer);
+            let _ = writeln!(
+                out,
+                "  {:<18} {parties:<16} {:<26} {rate:>9}/s",
+                one.name, one.service
+            );
+        }
+        let _ = writeln!(
+            out,
+            "\n{} profiles at the NRF; {} of the requests by delegated discovery, {} alternate routed, {} mediated{}",
+            scp.profiles,
+            scp.delegated,
+            scp.alternate_routed,
+            scp.mediated,
+            if scp.tls { "; TLS" } else { "" }
+        );
+    }
     if let Some(guide) = guide {
         let _ = writeln!(
             out,

@@ -176,3 +176,18 @@ fn changes_of_the_network_and_what_producers_tell_disturb_nothing() {
         assert!(got > 5.0, "{:#?}", report.checks);
     }
 }
+
+#[test]
+fn tokens_are_fetched_and_failing_producers_are_gone_round() {
+    let Some(report) = run("scp/model-d-1", |model, options| {
+        model.profiles = 60;
+        model.nf_counts.clear();
+        model.consumers = 3;
+        model.producer_latency = settings::Period::from_millis(20);
+        options.duration = Duration::from_secs(4);
+    }) else {
+        return;
+    };
+    assert!(check(&report, "access tokens").got.contains(" from the cache"));
+    assert!(check(&report, "alternate routed").pass);
+}

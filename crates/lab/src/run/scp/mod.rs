@@ -3,6 +3,7 @@
 mod certificates;
 mod config;
 mod drill;
+mod probes;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -118,6 +119,7 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             })
         }
     };
+    let probes = admin.map_or_else(Vec::new, |admin| probes::of(model, admin));
     let model = Arc::new(model.clone());
     let workloads = (0..options.generators.max(1))
         .map(|_| {
@@ -135,7 +137,7 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
         simulators: producers.simulators,
         beside,
         workloads,
-        probes: Vec::new(),
+        probes,
         notes,
         tls: match &tls {
             Some(tls) => Some(tls.consumers.client().map_err(RigError::io("making TLS"))?),
