@@ -85,12 +85,17 @@ fn profile(model: &ScpModel, one: &OfType, place: &Place<'_>) -> Value {
         })
     };
     let services: Vec<Value> = one.services.iter().map(service).collect();
-    json!({
+    let mut profile = json!({
         "nfInstanceId": instance_of(place.number), "nfType": registered_as(&one.nf_type),
         "nfStatus": "REGISTERED", "heartBeatTimer": 86_400,
         "nfSetIdList": [format!("set{set}.{}set.5gc.mnc001.mcc001", one.nf_type.to_ascii_lowercase())],
-        "ipv4Addresses": [address.ip()], "nfServices": services
-    })
+        "ipv4Addresses": [address.ip()]
+    });
+    // A list without members is left out (TS 29.510 §6.1.6.2.2).
+    if !services.is_empty() {
+        profile["nfServices"] = services.into();
+    }
+    profile
 }
 
 /// A producer.
