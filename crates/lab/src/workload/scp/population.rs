@@ -203,4 +203,17 @@ mod tests {
         assert_eq!(number_of(IpAddr::V4(Ipv4Addr::LOCALHOST)), None);
         assert_eq!(address_of(251), Ipv4Addr::new(127, 1, 2, 2));
     }
+
+    #[test]
+    fn every_model_has_its_profiles_and_no_empty_lists() {
+        let models =
+            crate::callmodel::names().filter_map(|name| crate::callmodel::find(name).ok()?.model.scp);
+        for model in models {
+            let population = Population::new(&model, "http", &Addresses::Own(1), Some(&Addresses::Own(2)));
+            assert_eq!(population.members.len(), model.profiles as usize);
+            for member in &population.members {
+                assert_ne!(member.profile["nfServices"], json!([]), "{}", member.nf_type);
+            }
+        }
+    }
 }
