@@ -15,8 +15,8 @@ pub fn local(query: &DiscoveryQuery, network: &Network) -> Vec<ServiceRef> {
     judge(query, network).unwrap_or_default()
 }
 
-/// `None`: an NRF must be asked.
-fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
+/// As [`local`]; `None`: an NRF must be asked.
+pub(crate) fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
     let mut pairs = query.pairs();
     let mut cut = |name: &str| {
         let at = pairs.iter().position(|(known, _)| known == name)?;

@@ -6,5 +6,6 @@ mod local;
 mod query;
 
 pub use cache::{Cache, CacheStats, Found, Lookup};
+pub(crate) use local::judge;
 pub use local::local;
 pub use query::{DiscoveryQuery, QueryFault};

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::discovery::{DiscoveryQuery, judge};
 use crate::live::Live;
 use crate::network::{Network, NfStatus, ServiceRef};
 use crate::routing::{Phase, Places};
@@ -120,12 +121,26 @@ pub(super) fn explain(
         candidates.extend(network.of_producer(&instance.to_ascii_lowercase(), service));
     }
     if let Some(nf_type) = hint("target-nf-type") {
-        why.push(format!(
-            "discovered: {nf_type} ({:?}); of those learned:",
-            live.config.discovery.order
-        ));
-        let known = network.of_service(service).iter();
-        candidates.extend(known.filter(|one| &*one.producer.nf_type == nf_type).cloned());
+        let order = live.config.discovery.order;
+        match (hint("requester-nf-type"), learned(hints, service, network)) {
+            (None, _) => {
+                why.push(format!(
+                    "discovered: {nf_type} ({order:?}); those learned (with requester-nf-type the whole question is judged):"
+                ));
+                let known = network.of_service(service).iter();
+                candidates.extend(known.filter(|one| &*one.producer.nf_type == nf_type).cloned());
+            }
+            (Some(_), Some(found)) => {
+                why.push(format!(
+                    "discovered: {nf_type} ({order:?}); {} of those learned fit:",
+                    found.len()
+                ));
+                candidates.extend(found);
+            }
+            (Some(_), None) => why.push(format!(
+                "discovered: {nf_type} ({order:?}); what is asked only an NRF can judge"
+            )),
+        }
     }
     if hint("apiroot").is_none() {
         sort(&mut candidates, live);
@@ -134,4 +149,17 @@ pub(super) fn explain(
         "why": why,
         "candidates": candidates.iter().map(|one| row(one, live)).collect::<Vec<_>>(),
     })
+}
+
+/// Those of the learned network that a discovery finds; `None` when only an NRF can judge it.
+fn learned(hints: &[(String, String)], service: &str, network: &Network) -> Option<Vec<ServiceRef>> {
+    let parameters = hints
+        .iter()
+        .filter(|(name, _)| !["apiroot", "nfinst", "nfset"].contains(&name.as_str()));
+    let query = DiscoveryQuery::new(parameters.map(|(name, value)| (name.as_str(), value.as_str())));
+    let query = match query.get("service-names") {
+        Some(_) => query,
+        None => query.with("service-names", Some(service)),
+    };
+    judge(&query, network)
 }

@@ -66,6 +66,18 @@ fn subscribers_slices_and_groups_are_judged_here_and_the_rest_by_the_nrf() {
             assert_eq!(wish(&scp, &[plmn]).await.by(), second.id);
         }
         assert_eq!(nrf.count(), 0, "all of it is known here");
+        let why = |supi: &str| {
+            let asked = [
+                ("target-nf-type", "UDM"),
+                ("requester-nf-type", "AMF"),
+                ("supi", supi),
+            ];
+            let asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            scp.running.as_ref().unwrap().explain("GET", PATH, &asked)
+        };
+        let told = why("imsi-001010000001500");
+        assert_eq!(told["candidates"].as_array().unwrap().len(), 1, "{told}");
+        assert_eq!(told["candidates"][0]["nfInstanceId"], second.id);
         // Nobody here serves this subscriber; and who knows what a later release asks?
         assert_eq!(wish(&scp, &[supi("imsi-001010000009000")]).await.by(), of_nrf.id);
         assert_eq!(
