@@ -9,6 +9,7 @@
 //! * `notify`: telling subscribers, bounded and retried. `overload`: which requests are not worked on.
 //! * `peers`: the NRF, at which the BSF registers and asks about PCFs; `audit`: bindings whose PCF is gone.
 //! * `live`: what can change while it runs.
+//! * [`import`]: bindings from a file into the store.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! Several BSFs may share one database; each works alone on the embedded store.
@@ -17,6 +18,7 @@ pub mod binding;
 pub mod config;
 pub mod error;
 pub mod events;
+pub mod import;
 pub mod repository;
 
 mod api;

@@ -137,10 +137,11 @@ impl Repository {
     }
 
     /// Adds to a batch what a session's binding needs to be found: forms of addresses never seen before.
-    fn learn(&self, batch: &mut Batch, binding: &PcfBinding) -> Vec<Form> {
+    /// Those in `already` are in the batch.
+    fn learn(&self, batch: &mut Batch, binding: &PcfBinding, already: &[Form]) -> Vec<Form> {
         let mut fresh: Vec<Form> = Vec::new();
         for form in binding.forms() {
-            if !self.forms.has(form) && !fresh.contains(&form) {
+            if !self.forms.has(form) && !already.contains(&form) && !fresh.contains(&form) {
                 batch.put(&self.forms_table, &FormRecord(form), Condition::Always);
                 fresh.push(form);
             }
@@ -155,10 +156,27 @@ impl Repository {
     pub async fn add_session(&self, binding: &PcfBinding) -> Result<store::Version, Error> {
         let mut batch = Batch::default();
         batch.insert(&self.sessions, binding);
-        let fresh = self.learn(&mut batch, binding);
+        let fresh = self.learn(&mut batch, binding, &[]);
         let version = self.store.commit(batch).await?;
         fresh.into_iter().for_each(|form| self.forms.add(form));
         Ok(version)
+    }
+
+    /// Writes bindings of sessions together, over those of the same identity; the future resolves when they are
+    /// durable. They are on their way at once, so that a caller may have several such groups under way.
+    pub fn put_sessions(&self, bindings: &[PcfBinding]) -> impl Future<Output = Result<(), Error>> + use<> {
+        let mut batch = Batch::default();
+        let mut fresh: Vec<Form> = Vec::new();
+        for binding in bindings {
+            batch.put(&self.sessions, binding, Condition::Always);
+            fresh.extend(self.learn(&mut batch, binding, &fresh));
+        }
+        let (written, forms) = (self.store.commit(batch), self.forms.clone());
+        async move {
+            written.await?;
+            fresh.into_iter().for_each(|form| forms.add(form));
+            Ok(())
+        }
     }
 
     /// Changes a session's binding, however many others change it at the same time. `None`: there is none.
@@ -177,7 +195,7 @@ impl Repository {
             let changed = PcfBinding(change(&stored.record.0)?);
             let mut batch = Batch::default();
             batch.update(&self.sessions, &changed, stored.version);
-            let fresh = self.learn(&mut batch, &changed);
+            let fresh = self.learn(&mut batch, &changed, &[]);
             match self.store.commit(batch).await {
                 Ok(_) => {
                     fresh.into_iter().for_each(|form| self.forms.add(form));

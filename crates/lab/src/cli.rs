@@ -14,7 +14,7 @@ use time::macros::format_description;
 use crate::bench::{self, BenchOptions};
 use crate::callmodel::{self, CallModel, Found};
 use crate::report::{self, Report, Verdict};
-use crate::run::{self, Options, Progress, Rate, figure};
+use crate::run::{self, Database, Options, Progress, Rate, figure};
 
 /// Measure a function with an operator's call model.
 #[derive(Debug, Args)]
@@ -79,6 +79,12 @@ struct RunArgs {
     /// Bindings that stand when the load begins [default: the model's, at most 100000]
     #[arg(long)]
     sessions: Option<u64>,
+    /// Keep the stores with these bindings in a folder, for later runs; those of an earlier run there are used
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// What keeps the bindings: embedded, galera (a cluster of three nodes), sites (servers that replicate)
+    #[arg(long, value_name = "KIND", value_parser = str::parse::<Database>)]
+    database: Option<Database>,
     /// Generator threads
     #[arg(long, default_value_t = 1)]
     generators: usize,
@@ -386,6 +392,8 @@ fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
         pin: args.pin.unwrap_or_default(),
         connections: args.connections,
         sessions: args.sessions,
+        store: args.store,
+        database: args.database.unwrap_or_default(),
         generators: args.generators.clamp(1, 64),
         out: out.clone(),
         program: args.program,
@@ -534,6 +542,18 @@ fn summary(report: &Report, out: &Path) -> String {
                 figure(messages.guide_mps),
                 figure(messages.guide_cpu_us_per_message)
             )))
+        );
+    }
+    if let Some(store) = &report.store {
+        let disk = store.disk_bytes_per_session.map(figure);
+        let _ = writeln!(
+            text,
+            "  sessions    {} preloaded ({}): {} bytes each on disk, {} resident; ready after {} s",
+            figure(store.preloaded_sessions as f64),
+            store.engine,
+            disk.as_deref().unwrap_or("–"),
+            figure(store.resident_bytes_per_session),
+            figure(store.ready_s)
         );
     }
     for check in &report.checks {

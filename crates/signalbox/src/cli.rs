@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
-use crate::{check, inspect, print, run};
+use crate::{check, import, inspect, print, run};
 
 /// An open signalling core for 4G and 5G networks, and the laboratory that proves what it carries.
 #[derive(Debug, Parser)]
@@ -43,6 +43,11 @@ enum Command {
     /// The configuration: its reference page, or the one in effect
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Write records into the store of a function that does not run, from standard input
+    ///
+    /// For bsf: bindings of PDU sessions, one PcfBinding (TS 29.521) as JSON on each line, with a member bindingId
+    /// where it is to keep an identity.
+    Import(import::ImportArgs),
     /// Print the reference page of every metric, as Markdown
     Metrics,
     /// Measure a function with an operator's call model
@@ -115,6 +120,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::Show { config, json }) => {
             print(&Config::load(config.as_deref())?.show(json)?)?;
         }
+        Command::Import(args) => import::run(&args)?,
         Command::Metrics => print(&functions::metrics_page())?,
         Command::Lab(args) => return Ok(args.run()),
         Command::LabSim { args } => return Ok(lab::sim::main(&args)),

@@ -3,6 +3,7 @@
 //! - [`cli`]: what can be typed; [`functions`]: the table of network functions, to which adding one is a line;
 //! - [`config`]: one YAML file, a section per function; [`check`]: every mistake in it;
 //! - [`run`]: from a configuration to running functions and back; [`reload`]: what changes in between;
+//! - [`import`]: records into a store, from a file;
 //! - [`inspect`]: looking inside through the admin endpoints.
 //!
 //! Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.
@@ -12,6 +13,7 @@ mod cli;
 mod config;
 mod failure;
 mod functions;
+mod import;
 mod inspect;
 mod reload;
 mod run;

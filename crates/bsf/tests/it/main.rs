@@ -2,14 +2,22 @@
 
 mod audit;
 mod bad_input;
+mod churn;
+mod crash;
+#[path = "../../../store/tests/it/databases.rs"]
+mod databases;
+mod galera;
+mod import;
 mod hostile;
 mod judge;
 mod limits;
 mod live;
 mod notifications;
+mod process;
 mod registration;
 mod rx;
 mod sessions;
+mod sites;
 mod support;
 mod survival;
 mod tokens;

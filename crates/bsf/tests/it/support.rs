@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bsf::{Config, Running};
 use http::{Method, StatusCode};
-use sbi::client::{Client, ClientConfig, Origin, SendOptions};
+use sbi::client::{Client, ClientConfig, Origin, SendError, SendOptions};
 use sbi::{Body, Response};
 use serde_json::{Value, json};
 
@@ -87,16 +87,25 @@ fn got(response: Response) -> Got {
     }
 }
 
+/// A request; without a content type when that is empty.
+pub fn request(method: Method, path: &str, content_type: &str, body: impl Into<Body>) -> http::Request<Body> {
+    let mut request = http::Request::builder().method(method).uri(path);
+    if !content_type.is_empty() {
+        request = request.header("content-type", content_type);
+    }
+    request.body(body.into()).unwrap()
+}
+
+/// Sends a request to somebody who may be gone.
+pub async fn send(client: &Client, to: &Origin, request: http::Request<Body>) -> Result<Got, SendError> {
+    client.send(to, request, SendOptions::default()).await.map(got)
+}
+
 impl Bsf {
     /// Sends a request; the answer is judged by the standard's own file.
     pub async fn send(&self, request: http::Request<Body>) -> Got {
         let (method, path) = (request.method().clone(), request.uri().to_string());
-        let answer = self
-            .client
-            .send(&self.origin, request, SendOptions::default())
-            .await
-            .unwrap();
-        let got = got(answer);
+        let got = send(&self.client, &self.origin, request).await.unwrap();
         if self.judged || !got.status.is_success() {
             crate::judge::answer(&method, &path, got.status, &got.headers, &got.json);
         }
@@ -104,11 +113,7 @@ impl Bsf {
     }
 
     pub async fn ask(&self, method: Method, path: &str, content_type: &str, body: impl Into<Body>) -> Got {
-        let mut request = http::Request::builder().method(method).uri(path);
-        if !content_type.is_empty() {
-            request = request.header("content-type", content_type);
-        }
-        self.send(request.body(body.into()).unwrap()).await
+        self.send(request(method, path, content_type, body)).await
     }
 
     pub async fn get(&self, path: &str) -> Got {

@@ -67,6 +67,8 @@ pub fn dsr(options: &BenchOptions, progress: &mut Progress) -> Result<Comparison
         pin: options.pin.clone(),
         connections: None,
         sessions: None,
+        store: None,
+        database: crate::run::Database::default(),
         generators: 1,
         out: options.out.clone(),
         program: options.program.clone(),

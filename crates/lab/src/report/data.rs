@@ -36,6 +36,9 @@ pub struct Report {
     /// The same in messages, where the function's guide counts those.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub messages: Option<MessageFigures>,
+    /// What the sessions that stood before the load took, where the function keeps some.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub store: Option<StoreFigures>,
     /// Whether every check passed.
     pub verdict: Verdict,
 }
@@ -53,6 +56,29 @@ pub struct MessageFigures {
     pub guide_mps: f64,
     /// What the guide's processor use comes to.
     pub guide_cpu_us_per_message: f64,
+}
+
+/// Sessions that stood before the load, and what they took then.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StoreFigures {
+    /// What keeps them: `embedded`, `galera`, `sites`.
+    pub engine: String,
+    /// How many, over all sites with traffic.
+    pub preloaded_sessions: u64,
+    /// Whether they were there from an earlier run.
+    pub adopted: bool,
+    /// Bytes of the stores on disk (embedded).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub disk_bytes: Option<u64>,
+    /// The same for each session.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub disk_bytes_per_session: Option<f64>,
+    /// Resident memory of the functions of these sites when they were ready, all of it.
+    pub resident_bytes: u64,
+    /// The same for each session.
+    pub resident_bytes_per_session: f64,
+    /// From the start of a function to its first connection, the longest.
+    pub ready_s: f64,
 }
 
 /// What came of an operation.

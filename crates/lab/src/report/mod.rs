@@ -16,7 +16,7 @@ use std::path::Path;
 pub use compare::{Comparison, compare};
 pub use data::{
     Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, MessageFigures,
-    OperationFigures, Point, Report, Series, Spread, Step, Verdict,
+    OperationFigures, Point, Report, Series, Spread, Step, StoreFigures, Verdict,
 };
 pub use html::html;
 pub use markdown::markdown;

@@ -68,6 +68,30 @@ pub(super) fn comparison(report: &Report) -> Vec<[String; 4]> {
             ),
         ]);
     }
+    if let Some(store) = &report.store {
+        let none = || "–".to_owned();
+        rows.extend([
+            row(
+                "preloaded sessions",
+                figure(store.preloaded_sessions as f64),
+                none(),
+                "",
+            ),
+            row(
+                "on disk, each of them",
+                store.disk_bytes_per_session.map_or_else(none, figure),
+                none(),
+                "bytes",
+            ),
+            row(
+                "resident, each of them",
+                figure(store.resident_bytes_per_session),
+                none(),
+                "bytes",
+            ),
+            row("ready after", figure(store.ready_s), none(), "s"),
+        ]);
+    }
     rows
 }
 

@@ -93,15 +93,24 @@ impl Guarded {
     /// # Errors
     /// When it ends first, or takes too long.
     pub fn wait_for(&mut self, address: SocketAddr) -> Result<(), ChildError> {
-        let end = Instant::now() + PATIENCE;
+        self.wait_longer_for(address, Duration::ZERO)
+    }
+
+    /// As [`Guarded::wait_for`], and so much longer: for a process that has much to read before.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait_longer_for(&mut self, address: SocketAddr, longer: Duration) -> Result<(), ChildError> {
+        let patience = PATIENCE + longer;
+        let end = Instant::now() + patience;
         while TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_err() {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(self.gone(format!("ended with {status}")));
             }
             if Instant::now() > end {
                 return Err(self.gone(format!(
-                    "does not listen on {address} after {} s",
-                    PATIENCE.as_secs()
+                    "does not answer at {address} after {} s",
+                    patience.as_secs()
                 )));
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -36,6 +36,7 @@ pub(super) struct Mark {
     /// What anybody used of the function's cores.
     pub(super) busy: Option<Duration>,
     pub(super) simulators: Vec<(Stats, Usage)>,
+    pub(super) databases: Vec<(String, Usage)>,
     pub(super) generator_cpu: Vec<Duration>,
     pub(super) generator_bytes: (u64, u64),
 }
@@ -250,6 +251,7 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
             limited_by: by.clone(),
         }),
         messages: messages(model, achieved, window.cores()),
+        store: facts.rig.store.clone(),
         verdict: if pass { Verdict::Pass } else { Verdict::Fail },
     };
     let spreads = named()
@@ -495,6 +497,17 @@ fn lab(facts: &Facts<'_>) -> Vec<LabProcess> {
             name: simulator.name().to_owned(),
             cpu_cores_avg: round(cores(after.1.cpu, before.1.cpu), 3),
             requests: end.0.requests,
+        });
+    }
+    for (name, usage) in &window.after.databases {
+        let before = window.before.databases.iter().find(|(other, _)| other == name);
+        lab.push(LabProcess {
+            name: name.clone(),
+            cpu_cores_avg: round(
+                cores(usage.cpu, before.map_or(Duration::ZERO, |(_, usage)| usage.cpu)),
+                3,
+            ),
+            requests: 0,
         });
     }
     lab

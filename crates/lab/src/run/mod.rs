@@ -1,6 +1,6 @@
 //! A run from start to end: set up, warm up, measure (or search for the knee), judge, report.
 
-mod bsf;
+pub(crate) mod bsf;
 mod children;
 mod companion;
 mod drill;
@@ -17,6 +17,7 @@ mod session;
 use crate::callmodel::{Found, Function};
 use crate::report::{Report, Series};
 
+pub use bsf::Database;
 pub use children::{ChildError, Guarded, Simulator};
 pub use options::{Options, Rate, cpu_list};
 pub use progress::{Progress, figure};
@@ -79,7 +80,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
             drill = happening;
             rig
         }
-        Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place)?,
+        Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place, progress)?,
         Function::Scp(scp) => scp::start(scp, options, &place)?,
     };
     let session = session::Session::new(found, options, &place, rig, progress)?;

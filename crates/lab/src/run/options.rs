@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::Database;
+
 /// How much to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Rate {
@@ -59,6 +61,10 @@ pub struct Options {
     pub connections: Option<u32>,
     /// Sessions that stand when the load begins, for functions that keep some.
     pub sessions: Option<u64>,
+    /// A folder for the stores of sessions, which are kept after the run and used again by later ones.
+    pub store: Option<PathBuf>,
+    /// What keeps the sessions of functions that can have them in a database.
+    pub database: Database,
     /// Generator threads.
     pub generators: usize,
     /// Where reports go.

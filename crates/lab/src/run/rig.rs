@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::Options;
+use super::bsf::Servers;
 use super::children::{ChildError, Guarded, Simulator};
 use super::companion::Companion;
 use crate::engine::ClientTls;
 use crate::load::Traffic;
 use crate::measure::Usage;
-use crate::report::Check;
+use crate::report::{Check, StoreFigures};
 use crate::workload::nrf::setup::SetupError;
 
 /// Everything of a run, ready for load.
@@ -42,6 +43,10 @@ pub struct Rig {
     pub tls: Option<ClientTls>,
     /// What goes along with the load.
     pub companion: Option<Box<dyn Companion>>,
+    /// What the function's sessions take before the load, where it keeps some.
+    pub store: Option<StoreFigures>,
+    /// Databases of the function; they end after everything else.
+    pub(crate) servers: Option<Servers>,
 }
 
 impl Rig {
@@ -55,6 +60,14 @@ impl Rig {
             sum.threads += usage.threads;
         }
         Some(sum)
+    }
+
+    /// What its databases have used, with their names.
+    pub(crate) fn databases(&self) -> Vec<(String, Usage)> {
+        let processes = self.servers.iter().flat_map(Servers::processes);
+        processes
+            .filter_map(|(name, process)| Some((name, process.usage()?)))
+            .collect()
     }
 
     /// The function's processes, if the lab started them.

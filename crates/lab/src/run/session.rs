@@ -358,6 +358,7 @@ impl<'a> Session<'a> {
             usage,
             busy: crate::measure::busy(&self.place.function_cpus),
             simulators,
+            databases: self.rig.databases(),
             generator_cpu: self.generator_cpu.clone(),
             generator_bytes: self
                 .generator_bytes

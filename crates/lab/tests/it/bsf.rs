@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use lab::report::Report;
-use lab::run::{Options, Progress, Rate};
+use lab::run::{Database, Options, Progress, Rate};
 
 use crate::support::program;
 
@@ -123,6 +123,8 @@ fn options(folder: &tempfile::TempDir) -> Options {
         pin: Vec::new(),
         connections: Some(4),
         sessions: Some(400),
+        store: None,
+        database: Database::Embedded,
         generators: 2,
         out: folder.path().to_owned(),
         program: None,
@@ -187,13 +189,7 @@ fn bindings_of_others_are_wrong_answers() {
 
 #[test]
 fn our_bsf_serves_one_site_and_several() {
-    let Some(program) = program("signalbox") else {
-        return;
-    };
-    let help = Command::new(&program).arg("--help").output().unwrap();
-    if !String::from_utf8_lossy(&help.stdout).contains("bsf") {
-        return eprintln!("skipped: this build has no BSF");
-    }
+    let Some(program) = with_bsf() else { return };
     for (model, sites) in [
         ("bsf/scenario-13", 3),
         ("bsf/scenario-1", 2),
@@ -214,5 +210,84 @@ fn our_bsf_serves_one_site_and_several() {
             .count();
         assert_eq!(stores, sites, "{model}");
         assert!(report.functions[0].connections_in >= 4 && report.functions[0].rss_mb_max > 1.0);
+    }
+}
+
+/// The program, if this build has it and it has a BSF.
+fn with_bsf() -> Option<PathBuf> {
+    let program = program("signalbox")?;
+    let help = Command::new(&program).arg("--help").output().unwrap();
+    if String::from_utf8_lossy(&help.stdout).contains("bsf") {
+        return Some(program);
+    }
+    eprintln!("skipped: this build has no BSF");
+    None
+}
+
+#[test]
+fn a_kept_store_is_used_again() {
+    let Some(program) = with_bsf() else { return };
+    let (folder, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let options = Options {
+        program: Some(program),
+        store: Some(kept.path().to_owned()),
+        // Enough that a few are sure to stand after one run.
+        sessions: Some(60_000),
+        ..options(&folder)
+    };
+    let (report, failed) = run("bsf/scenario-2", &options);
+    assert!(failed.is_empty(), "{failed:#?}");
+    let store = report.store.unwrap();
+    assert_eq!((store.preloaded_sessions, store.adopted), (60_000, false));
+    let each = store.disk_bytes_per_session.unwrap();
+    assert!((50.0..2_000.0).contains(&each), "{each} bytes");
+
+    // Without --sessions: as many as are there.
+    let again = Options {
+        sessions: None,
+        ..options.clone()
+    };
+    let (report, failed) = run("bsf/scenario-2", &again);
+    assert!(failed.is_empty(), "{failed:#?}");
+    let store = report.store.unwrap();
+    assert!(
+        store.adopted && (30_000..60_000).contains(&store.preloaded_sessions),
+        "{store:?}"
+    );
+
+    let other = Options {
+        sessions: Some(70_000),
+        ..options
+    };
+    let found = lab::callmodel::find("bsf/scenario-2").unwrap();
+    let refused = lab::run::run(&found, &other, &mut Progress::default()).unwrap_err();
+    assert!(refused.to_string().contains("60000 bindings"), "{refused}");
+}
+
+#[test]
+fn bindings_are_kept_in_databases_as_well() {
+    let Some(program) = with_bsf() else { return };
+    let galera = PathBuf::from("/usr/lib/galera/libgalera_smm.so");
+    if !PathBuf::from("/usr/sbin/mariadbd").exists() || !galera.exists() {
+        return eprintln!("skipped: mariadb-server and galera-4 are not installed");
+    }
+    for (model, database) in [
+        ("bsf/scenario-1", Database::Galera),
+        ("bsf/scenario-1", Database::Sites),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            program: Some(program.clone()),
+            database,
+            ..options(&folder)
+        };
+        let (report, failed) = run(model, &options);
+        assert!(failed.is_empty(), "{database:?}: {failed:#?}");
+        assert_eq!(report.store.unwrap().engine, database.name());
+        let delay = report
+            .checks
+            .iter()
+            .find(|check| check.name == "replication delay");
+        assert_eq!(delay.is_some(), database == Database::Sites, "{delay:?}");
     }
 }

@@ -90,6 +90,7 @@ fn sample() -> (Report, Series) {
             limited_by: "function: its 1 core(s) are full".into(),
         }),
         messages: None,
+        store: None,
         verdict: Verdict::Fail,
     };
     let series = Series {

@@ -15,6 +15,8 @@ fn options(folder: &tempfile::TempDir, program: std::path::PathBuf) -> Options {
         pin: Vec::new(),
         connections: Some(4),
         sessions: None,
+        store: None,
+        database: lab::run::Database::Embedded,
         generators: 2,
         out: folder.path().to_owned(),
         program: Some(program),

@@ -15,19 +15,15 @@ use bsf::{Event, Running, State};
 use serde_json::{Value, json};
 use telemetry::{Alarms, Declaration, Health, Registry, events};
 
-use super::{Config, Live, Mounted, Page, listening, sbi};
+use super::{Config, Live, Mounted, Page, listening, sbi, store};
 
 telemetry::declare! {
-    /// What is told of the store and of the function's state.
+    /// What is told of the function's state.
     GAUGES;
     gauge LOAD = "signalbox_bsf_load_ratio" []: "CPU time of the busiest worker, as a share of a core.";
     gauge SCORE = "signalbox_bsf_score" []: "How well this instance does, from 0 to 100: success, load, latency, replication.";
     gauge STATE = "signalbox_bsf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
-    gauge WAITING = "signalbox_bsf_store_waiting" []: "Writes that wait for the store.";
-    gauge DISK = "signalbox_bsf_store_disk_bytes" []: "Bytes of the store's log on disk (embedded store).";
-    gauge INDEX = "signalbox_bsf_store_index_bytes" []: "Bytes of the store's indexes in memory (embedded store).";
     gauge SESSIONS = "signalbox_bsf_rx_sessions" []: "Rx sessions whose path is kept in the store, as far as this instance knows.";
-    gauge DELAY = "signalbox_bsf_replication_delay_seconds" ["site"]: "Replication delay per other site (database).";
 }
 
 /// Bindings on one page.
@@ -145,27 +141,19 @@ fn observe(registry: &Registry, seen: &Weak<Running>) {
         counted.upgrade().map_or(0, |bsf| bsf.count(event))
     });
     type Read = fn(&Running) -> f64;
-    let gauges: [(&'static Declaration, Read); 7] = [
+    let gauges: [(&'static Declaration, Read); 4] = [
         (&LOAD, |bsf| f64::from(bsf.load()) / 100.0),
         (&SCORE, |bsf| bsf.score().score),
         (&STATE, |bsf| f64::from(bsf.state() as u8)),
         (&SESSIONS, |bsf| bsf.repository().paths_held.get() as f64),
-        (&WAITING, |bsf| bsf.repository().store().stats().waiting as f64),
-        (&DISK, |bsf| bsf.repository().store().stats().disk_bytes as f64),
-        (&INDEX, |bsf| bsf.repository().store().stats().index_bytes as f64),
     ];
     for (gauge, read) in gauges {
         let seen = seen.clone();
         registry.observe(gauge, move || seen.upgrade().map_or(0.0, |bsf| read(&bsf)));
     }
     let bsf = seen.clone();
-    registry.observe_all(&DELAY, move || {
-        let stats = bsf.upgrade().map(|bsf| bsf.repository().store().stats());
-        let delays = stats.map(|stats| stats.replication_delay).unwrap_or_default();
-        delays
-            .into_iter()
-            .map(|(site, delay)| (vec![site], delay.as_secs_f64()))
-            .collect()
+    store::observe(registry, move || {
+        bsf.upgrade().map(|bsf| bsf.repository().store().stats())
     });
     let bsf = seen.clone();
     sbi::observe(registry, move || {

@@ -7,6 +7,7 @@ mod ipfe;
 mod nrf;
 mod sbi;
 mod scp;
+mod store;
 
 use std::net::SocketAddr;
 
@@ -178,6 +179,7 @@ pub(crate) fn metrics_page() -> String {
         "Servers of the service-based interface",
         &sbi::declarations(),
     ));
+    page.push_str(&section("Stores of sessions", store::METRICS));
     for function in ALL {
         page.push_str(&section(&function.name.to_uppercase(), &(function.metrics)()));
     }
@@ -214,6 +216,7 @@ mod tests {
     fn metric_names_follow_the_rules_and_no_two_are_the_same() {
         let mut all = common_metrics();
         all.extend(sbi::declarations());
+        all.extend(store::METRICS);
         for function in ALL {
             let own = (function.metrics)();
             let prefix = format!("signalbox_{}_", function.name);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use mysql_async::prelude::Queryable as _;
 use store::{Batch, Condition, Conflict, Error, Scan, Store, Table, TableDef};
 
 use crate::databases::Servers;
@@ -31,6 +32,7 @@ async fn keeps_the_contract_on_one_server() {
         "batches share transactions: {stats:?}"
     );
     two_processes_share(&store, &config).await;
+    a_deadlock_is_tried_again(&servers, &sessions).await;
     new_indexes_are_built(&sessions, &config).await;
     mapped::columns_are_readable(&config).await;
     drop(sessions);
@@ -77,6 +79,45 @@ async fn two_processes_share(one: &Store, config: &store::Config) {
         winners
     );
     other.close().await;
+}
+
+/// Somebody else holds a record that a batch needs, and then wants one that the batch has: the server ends the one
+/// that has done less, which is the batch, and it is tried again.
+async fn a_deadlock_is_tried_again(servers: &Servers, sessions: &Table<Session>) {
+    clear(sessions).await;
+    let store = sessions.store();
+    let mut batch = Batch::default();
+    (0..300).for_each(|number| batch.insert(sessions, &Session::new(number, "before")));
+    store.commit(batch).await.unwrap();
+    let retries = store.stats().retries;
+    let url = format!("mysql://signalbox:signalbox@{}/signalbox", servers.address(1));
+    let mut other = mysql_async::Conn::from_url(url).await.unwrap();
+    let hex = |number: u64| format!("x'{number:016x}'");
+    for statement in [
+        "START TRANSACTION".to_owned(),
+        format!("UPDATE session SET site_id = 'elsewhere' WHERE id >= {}", hex(2)),
+    ] {
+        other.query_drop(statement).await.unwrap();
+    }
+    let mut batch = Batch::default();
+    for number in [1, 2] {
+        batch.put(sessions, &Session::new(number, "after"), Condition::Present);
+    }
+    let receipt = store.commit(batch);
+    // The batch has the first of its records by now, and waits for the second.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let wanted = format!("UPDATE session SET site_id = 'elsewhere' WHERE id = {}", hex(1));
+    other.query_drop(wanted).await.unwrap();
+    other.query_drop("COMMIT").await.unwrap();
+    receipt.await.unwrap();
+    assert!(store.stats().retries > retries);
+    for number in [1, 2] {
+        assert_eq!(
+            sessions.get(&id(number)).await.unwrap().unwrap().subscriber,
+            "after"
+        );
+    }
+    clear(sessions).await;
 }
 
 /// A later release looks up by note as well.
@@ -259,6 +300,7 @@ async fn a_cluster_loses_nodes_and_no_acknowledged_write() {
     let Some(servers) = Servers::galera(3) else { return };
     let (store, sessions) = open(&servers.config("site-1", &[1, 2, 3])).await;
     tables::contract(&store).await;
+    two_nodes_certify(&sessions, &servers.config("site-1", &[2])).await;
     let load = Load::start(&store, 0);
     load.goes_on().await;
     // The one in use.
@@ -287,6 +329,64 @@ async fn a_cluster_loses_nodes_and_no_acknowledged_write() {
     drop((sessions, elsewhere));
     other.close().await;
     store.close().await;
+}
+
+/// Functions on two nodes count in the same few records: what one node has let through the other may refuse when it
+/// is committed. Such a transaction is tried again, and no count is lost.
+async fn two_nodes_certify(here: &Table<Session>, other: &store::Config) {
+    const RECORDS: u64 = 3;
+    clear(here).await;
+    let mut batch = Batch::default();
+    (0..RECORDS).for_each(|number| batch.insert(here, &Session::new(number, "counted").note("0")));
+    here.store().commit(batch).await.unwrap();
+    let (elsewhere, there) = open(other).await;
+    let count = async |table: Table<Session>| {
+        let mut counted = 0;
+        for turn in 0..150 {
+            let row = table.get(&id(turn % RECORDS)).await.unwrap().unwrap();
+            let next = row.note.parse::<u64>().unwrap() + 1;
+            let mut batch = Batch::default();
+            batch.update(&table, &row.record.clone().note(&next.to_string()), row.version);
+            match table.store().commit(batch).await {
+                Ok(_) => counted += 1,
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        counted
+    };
+    let (one, two) = tokio::join!(count(here.clone()), count(there.clone()));
+    // A node may be a moment behind; what was acknowledged has been certified.
+    let begun = Instant::now();
+    loop {
+        let mut sum = 0;
+        for number in 0..RECORDS {
+            sum += here
+                .get(&id(number))
+                .await
+                .unwrap()
+                .unwrap()
+                .note
+                .parse::<u64>()
+                .unwrap();
+        }
+        if sum == one + two {
+            break;
+        }
+        assert!(
+            sum < one + two && begun.elapsed() < Duration::from_secs(10),
+            "{sum} of {one} + {two}"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(one > 0 && two > 0, "{one} and {two}");
+    let retries = here.store().stats().retries + there.store().stats().retries;
+    eprintln!(
+        "two nodes counted {one} and {two} times in {RECORDS} records, {retries} transactions tried again"
+    );
+    drop(there);
+    elsewhere.close().await;
+    clear(here).await;
 }
 
 /// Two sites follow each other; when one dies, the other has its sessions.

@@ -72,6 +72,8 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
         pin: settings.pin.clone(),
         connections: None,
         sessions: None,
+        store: None,
+        database: crate::run::Database::default(),
         generators: 1,
         out: settings.out.clone(),
         program: settings.program.clone(),

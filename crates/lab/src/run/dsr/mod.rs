@@ -149,6 +149,8 @@ pub fn start(
         notes,
         tls: None,
         companion: None,
+        store: None,
+        servers: None,
     };
     Ok((rig, drill))
 }

@@ -144,6 +144,8 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             None => None,
         },
         companion,
+        store: None,
+        servers: None,
     })
 }
 

@@ -2,16 +2,18 @@
 //! of them AFs have sessions for.
 //!
 //! - [`Sessions`]: what is in the binding of each PDU session, by its number;
-//! - [`setup`]: the bindings that stand before the load;
+//! - [`setup`]: the bindings that stand before the load; [`Stock`]: those that stand now;
 //! - [`BsfWorkload`]: the load itself, and the judge of its answers.
 
 mod sessions;
 pub mod setup;
+mod stock;
 #[cfg(test)]
 mod tests;
 mod traffic;
 
-pub use sessions::{Binding, PCF_REALM, PCFS, Sessions, Standing};
+pub use sessions::{Binding, Numbers, PCF_REALM, PCFS, Sessions, Standing};
+pub use stock::Stock;
 pub use traffic::{BsfWorkload, OPERATIONS, Part};
 
 /// The collection of bindings of PDU sessions.

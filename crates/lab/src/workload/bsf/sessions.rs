@@ -117,6 +117,13 @@ impl Sessions {
         body.into()
     }
 
+    /// The identity of a binding that is written into the store before the load.
+    #[must_use]
+    pub fn id(number: u32) -> uuid::Uuid {
+        let (high, low) = (mix(u64::from(number)), mix(u64::from(number) ^ 0x5bd1_e995));
+        uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
+    }
+
     /// Path and query that find the binding by the address of the UE.
     #[must_use]
     pub fn query(&self, number: u32) -> String {
@@ -124,6 +131,14 @@ impl Sessions {
         let address = address.replace(':', "%3A").replace('/', "%2F");
         format!("{COLLECTION}?{kind}={address}&dnn={}", self.dnn(number))
     }
+}
+
+/// The finaliser of splitmix64: numbers in a row become scattered ones, as identities are.
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 fn ipv4(number: u32) -> Ipv4Addr {
@@ -134,21 +149,81 @@ fn ipv6(number: u32) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, (number >> 16) as u16, number as u16, 0, 0, 0, 0)
 }
 
+/// Numbers of sessions at even distances: millions of them need no list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// The first.
+    pub first: u32,
+    /// From one to the next.
+    pub step: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl Numbers {
+    /// The one at this position; nonsense beyond the last.
+    #[must_use]
+    pub fn at(&self, position: u32) -> u32 {
+        self.first.wrapping_add(self.step.wrapping_mul(position))
+    }
+
+    /// All of them in order.
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        (0..self.count).map(move |position| self.at(position))
+    }
+
+    /// Takes the first away.
+    pub fn pop(&mut self) -> Option<u32> {
+        self.count = self.count.checked_sub(1)?;
+        let first = self.first;
+        self.first = self.at(1);
+        Some(first)
+    }
+
+    /// Those from this position on.
+    #[must_use]
+    pub fn from(&self, position: u32) -> Self {
+        let position = position.min(self.count);
+        Self {
+            first: self.at(position),
+            step: self.step,
+            count: self.count - position,
+        }
+    }
+
+    /// Those before this position.
+    #[must_use]
+    pub fn to(&self, position: u32) -> Self {
+        Self {
+            count: self.count.min(position),
+            ..*self
+        }
+    }
+
+    /// The share of one of several who take turns.
+    #[must_use]
+    pub fn share(&self, of: u32, among: u32) -> Self {
+        let among = among.max(1);
+        Self {
+            first: self.at(of),
+            step: self.step.wrapping_mul(among),
+            count: (self.count + among - 1).saturating_sub(of) / among,
+        }
+    }
+}
+
 /// Sessions whose bindings stand for the whole run, for AFs to have sessions with.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// All sessions.
     pub sessions: Arc<Sessions>,
     /// Their numbers.
-    pub numbers: Arc<[u32]>,
+    pub numbers: Numbers,
 }
 
 impl Ues for Standing {
     fn draw(&mut self, random: &mut SmallRng) -> Option<Ue> {
-        if self.numbers.is_empty() {
-            return None;
-        }
-        let drawn = random.random_range(0..self.numbers.len());
-        self.numbers.get(drawn).map(|number| self.sessions.ue(*number))
+        let Numbers { count, .. } = self.numbers;
+        (count > 0).then(|| self.sessions.ue(self.numbers.at(random.random_range(0..count))))
     }
 }

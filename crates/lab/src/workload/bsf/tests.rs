@@ -14,7 +14,7 @@ fn workload(operations: Operations, standing: u32) -> BsfWorkload {
             number,
             id: format!("{number:032x}").into(),
         })
-        .collect();
+        .collect::<Vec<_>>();
     let part = Part {
         first: 1 << 20,
         step: 2,
@@ -138,4 +138,58 @@ fn bindings_are_json_with_one_address_each() {
         Sessions::new(1).query(1),
         format!("{COLLECTION}?ipv6Prefix=2001%3Adb8%3A0%3A1%3A%3A%2F64&dnn=ims")
     );
+}
+
+#[test]
+fn numbers_are_shared_out_without_a_list() {
+    let all = Numbers {
+        first: 5,
+        step: 3,
+        count: 10,
+    };
+    let list: Vec<u32> = all.iter().collect();
+    assert_eq!((list.len(), list[0], list[9]), (10, 5, 32));
+    let (old, young) = (all.to(4), all.from(4));
+    assert!(old.iter().chain(young.iter()).eq(list.iter().copied()));
+    assert_eq!((all.to(20).count, all.from(20).count), (10, 0));
+    let mut shared: Vec<u32> = (0..3).flat_map(|of| all.share(of, 3).iter()).collect();
+    shared.sort_unstable();
+    assert_eq!(shared, list);
+    assert_eq!(all.share(11, 12).count, 0);
+    let mut left = all.to(1);
+    assert_eq!((left.pop(), left.pop()), (Some(5), None));
+}
+
+#[test]
+fn the_oldest_go_first_and_identities_follow_from_numbers() {
+    let before = Numbers {
+        first: 7,
+        step: 1,
+        count: 2,
+    };
+    let mut stock = Stock::from(before);
+    stock.push(Binding {
+        number: 99,
+        id: "later".into(),
+    });
+    assert_eq!(
+        (stock.number(0), stock.number(2), stock.number(3)),
+        (Some(7), Some(99), None)
+    );
+    let ids: Vec<String> = std::iter::from_fn(|| stock.pop())
+        .map(|binding| binding.id.into())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            Sessions::id(7).to_string(),
+            Sessions::id(8).to_string(),
+            "later".to_owned()
+        ]
+    );
+    assert!(stock.is_empty());
+    let mut ids: Vec<_> = (0..100_000).map(Sessions::id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 100_000);
 }

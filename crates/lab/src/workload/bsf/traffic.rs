@@ -1,13 +1,12 @@
 //! The load on a BSF, and the judge of its answers.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use memchr::memmem;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use super::{Binding, COLLECTION, Sessions, id_of};
+use super::{Binding, COLLECTION, Sessions, Stock, id_of};
 use crate::callmodel::bsf::Operations;
 use crate::load::{Answer, Draft, Fault, Interest, Ticket, Workload};
 use crate::weights::Weights;
@@ -44,8 +43,7 @@ struct Creation {
 pub struct BsfWorkload {
     sessions: Arc<Sessions>,
     weights: Weights,
-    /// Bindings that stand, the oldest first.
-    standing: VecDeque<Binding>,
+    standing: Stock,
     /// How many are to stand.
     level: usize,
     next: u32,
@@ -58,17 +56,23 @@ pub struct BsfWorkload {
 impl BsfWorkload {
     /// Traffic that begins with these bindings.
     #[must_use]
-    pub fn new(operations: &Operations, sessions: Arc<Sessions>, standing: Vec<Binding>, part: Part) -> Self {
+    pub fn new(
+        operations: &Operations,
+        sessions: Arc<Sessions>,
+        standing: impl Into<Stock>,
+        part: Part,
+    ) -> Self {
         let Operations {
             binding_create,
             binding_delete,
             binding_discover,
         } = *operations;
+        let standing = standing.into();
         Self {
             sessions,
             weights: Weights::new([binding_create, binding_delete, binding_discover]),
             level: standing.len(),
-            standing: standing.into(),
+            standing,
             next: part.first,
             step: part.step,
             creations: Vec::new(),
@@ -151,7 +155,7 @@ impl Workload for BsfWorkload {
     fn next(&mut self, random: &mut SmallRng, draft: &mut Draft) -> Ticket {
         let operation = self.choose(random);
         if operation == DELETE
-            && let Some(binding) = self.standing.pop_front()
+            && let Some(binding) = self.standing.pop()
         {
             draft.method = "DELETE";
             draft.path.extend_from_slice(COLLECTION.as_bytes());
@@ -167,12 +171,12 @@ impl Workload for BsfWorkload {
             // Of the later half: the oldest are those that are deleted next.
             let count = self.standing.len();
             let drawn = random.random_range(count / 2..count.max(1));
-            if let Some(binding) = self.standing.get(drawn) {
-                let query = self.sessions.query(binding.number);
+            if let Some(number) = self.standing.number(drawn) {
+                let query = self.sessions.query(number);
                 draft.path.extend_from_slice(query.as_bytes());
                 return Ticket {
                     operation,
-                    first: binding.number,
+                    first: number,
                     second: 0,
                 };
             }
@@ -208,7 +212,7 @@ impl Workload for BsfWorkload {
                 let Some(Creation { number, id: Some(id) }) = creation else {
                     return Err(Fault::Body("no Location that names a binding".to_owned()));
                 };
-                self.standing.push_back(Binding { number, id });
+                self.standing.push(Binding { number, id });
                 self.shows(number, body)
             }
             DELETE if answer.status == 204 => Ok(()),

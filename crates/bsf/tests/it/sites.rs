@@ -1,0 +1,148 @@
+//! Two sites, each with a database and a BSF; the databases follow each other. When one site dies, the Rx requests
+//! for its sessions are answered at the other.
+
+use std::time::{Duration, Instant};
+
+use bsf::config::RxPeer;
+use bsf::repository::Repository;
+use diameter::PeerConfig;
+use diameter::proto::known;
+use http::{Method, StatusCode};
+
+use crate::churn::{COLLECTION, Churn, Life, Stage, by_address, members, settle};
+use crate::databases::Servers;
+use crate::process::Process;
+use crate::rx::{AF, BSF, aar, ask, peer, result};
+use crate::support::{client, config, local, request, send};
+
+/// The PCFs of bindings as registered and as changed.
+const PCFS: [&str; 2] = ["pcf1.example.org", "pcf2.example.org"];
+/// Bindings that live before site 1 dies.
+const SOME: usize = 200;
+/// How long something may take to reach the other site.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn the_other_site_takes_over_when_one_dies() {
+    let Some(servers) = Servers::sites(2) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    local(async {
+        let pcfs = PCFS.map(peer);
+        let settings = |site: u16, host: &str| {
+            let mut config = config(directory.path());
+            config.store = servers.config(&format!("site-{site}"), &[site]);
+            config.rx.host = host.to_owned();
+            config.rx.peers = PCFS
+                .iter()
+                .zip(&pcfs)
+                .map(|(host, (_, address))| RxPeer {
+                    host: (*host).to_owned(),
+                    addresses: vec![*address],
+                })
+                .collect();
+            config
+        };
+        let first = Process::start(&settings(1, "bsf1.example.org"));
+        let second = Process::start(&settings(2, BSF));
+        for (pcf, _) in &pcfs {
+            pcf.available(BSF).await;
+        }
+
+        // All traffic at site 1.
+        let churn = Churn::default();
+        let client = client();
+        let working: Vec<_> = (0..8)
+            .map(|_| churn.clone().pcf(client.clone(), first.origin.clone()))
+            .map(tokio::task::spawn_local)
+            .collect();
+        churn.goes_on(SOME).await;
+        churn.stop.set(true);
+        for pcf in working {
+            pcf.await.unwrap();
+        }
+        assert_eq!(churn.errors.get(), 0);
+        let mut lives = churn.lives.take();
+
+        // What is written last at site 1 arrives at site 2 last.
+        let last = churn.next.get();
+        let body = members(last, false);
+        let message = request(Method::POST, COLLECTION, "application/json", body.to_string());
+        assert_eq!(
+            send(&client, &first.origin, message).await.unwrap().status,
+            StatusCode::CREATED
+        );
+        let registered = Life {
+            acknowledged: Stage::Registered,
+            ..Life::default()
+        };
+        lives.insert(last, registered);
+        let begun = Instant::now();
+        until("the last binding is at site 2", async || {
+            let message = request(Method::GET, &by_address(&body), "", "");
+            send(&client, &second.origin, message).await.unwrap().status == StatusCode::OK
+        })
+        .await;
+        eprintln!(
+            "the last of {} bindings was at site 2 after {:?}",
+            lives.len(),
+            begun.elapsed()
+        );
+        let there = Repository::open(&settings(2, BSF).store, 16).await.unwrap();
+        until("site 2 knows how far it is behind", async || {
+            let delays = there.store().stats().replication_delay;
+            delays
+                .iter()
+                .any(|(site, delay)| site == "site-1" && *delay < Duration::from_secs(5))
+        })
+        .await;
+        eprintln!(
+            "site 2 is behind by {:?}",
+            there.store().stats().replication_delay
+        );
+
+        // Site 1 dies.
+        drop(first);
+        assert!(servers.run("kill", Some(1)));
+        let (af, _) = peer(AF);
+        af.node()
+            .add_peer(PeerConfig::connect(BSF, [second.diameter]))
+            .unwrap();
+        af.available(BSF).await;
+        settle(&there, &mut lives, "at site 2").await;
+        let mut asked = 0;
+        for (number, life) in &lives {
+            let changed = life.acknowledged == Stage::Changed;
+            let value = members(*number, changed);
+            let (false, Some(address)) = (life.acknowledged == Stage::Removed, value["ipv4Addr"].as_str())
+            else {
+                continue;
+            };
+            let address: std::net::Ipv4Addr = address.parse().unwrap();
+            let answer = ask(&af, BSF, aar(&format!("af;9;{number}"), address.octets())).await;
+            let origin = answer.require(known::ORIGIN_HOST).unwrap();
+            assert_eq!(
+                (result(&answer), origin),
+                (2001, PCFS[usize::from(changed)]),
+                "binding {number}"
+            );
+            asked += 1;
+        }
+        assert!(asked > SOME / 10, "{asked} sessions");
+        // New ones begin there as well.
+        let body = members(last + 1, false);
+        let message = request(Method::POST, COLLECTION, "application/json", body.to_string());
+        assert_eq!(
+            send(&client, &second.origin, message).await.unwrap().status,
+            StatusCode::CREATED
+        );
+        there.store().clone().close().await;
+    });
+}
+
+async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !so().await {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

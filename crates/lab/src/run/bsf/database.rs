@@ -1,0 +1,180 @@
+//! Database servers for BSFs that do not use the embedded store: the set-ups of `deploy/`, which a reader can
+//! start as well, on ports and in a folder of this run's own.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use crate::measure::Process;
+use crate::run::rig::RigError;
+
+/// What keeps the bindings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Database {
+    /// Each BSF its embedded store.
+    #[default]
+    Embedded,
+    /// A Galera cluster of three nodes, which all BSFs share.
+    Galera,
+    /// A server for each site; they replicate to one another.
+    Sites,
+}
+
+impl FromStr for Database {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "embedded" => Ok(Self::Embedded),
+            "galera" => Ok(Self::Galera),
+            "sites" => Ok(Self::Sites),
+            _ => Err(format!("{text:?}: embedded, galera and sites are known")),
+        }
+    }
+}
+
+impl Database {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Galera => "galera",
+            Self::Sites => "sites",
+        }
+    }
+}
+
+/// Nodes of a Galera cluster.
+const NODES: u16 = 3;
+/// Ports that a script uses for each server, and the distance from one server's to the next one's.
+const PORTS: u16 = 4;
+const APART: u16 = 10;
+/// Where servers of this run may listen.
+const RANGE: std::ops::Range<u16> = 20_000..30_000;
+
+/// Servers that run. They and their data are gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    database: Database,
+    folder: PathBuf,
+    port: u16,
+    count: u16,
+}
+
+impl Servers {
+    /// Starts them: three nodes, or one for each site.
+    ///
+    /// # Errors
+    /// When they cannot be started; the script says why.
+    pub(super) fn start(database: Database, sites: u32) -> Result<Option<Self>, RigError> {
+        let (count, script) = match database {
+            Database::Embedded => return Ok(None),
+            Database::Galera => (NODES, include_str!("../../../../../deploy/galera/galera.sh")),
+            Database::Sites => {
+                if !(2..=4).contains(&sites) {
+                    return Err(RigError::Settings(format!(
+                        "--database sites: two to four sites replicate to one another; this model has {sites}"
+                    )));
+                }
+                (
+                    sites as u16,
+                    include_str!("../../../../../deploy/two-sites/two-sites.sh"),
+                )
+            }
+        };
+        // Where the servers' own user may go as well; folders of runs are often nobody else's business.
+        let folder = std::env::temp_dir().join(format!("signalbox-lab-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
+        let servers = Self {
+            database,
+            port: free_ports(count)?,
+            folder,
+            count,
+        };
+        for (name, text) in [("servers.sh", script), ("password", "signalbox\n")] {
+            let path = servers.folder.join(name);
+            std::fs::write(&path, text).map_err(RigError::io(format!("writing {}", path.display())))?;
+        }
+        let output = servers
+            .run("start")
+            .map_err(RigError::io("starting the database"))?;
+        if output.status.success() {
+            return Ok(Some(servers));
+        }
+        let told = String::from_utf8_lossy(&output.stderr);
+        Err(RigError::Settings(format!(
+            "the database does not start: {}",
+            told.trim()
+        )))
+    }
+
+    fn run(&self, command: &str) -> std::io::Result<Output> {
+        let counted = match self.database {
+            Database::Sites => "--sites",
+            _ => "--nodes",
+        };
+        Command::new("bash")
+            .arg(self.folder.join("servers.sh"))
+            .args([command, "--dir"])
+            .arg(self.folder.join("data"))
+            .args(["--port", &self.port.to_string(), counted, &self.count.to_string()])
+            .stdin(Stdio::null())
+            .output()
+    }
+
+    /// The settings of the store of a site's BSF, counted from 0. In a cluster each begins with another node.
+    pub(super) fn settings(&self, site: u32) -> Value {
+        let address = |server: u16| format!("127.0.0.1:{}", self.port + APART * server);
+        let first = (site % u32::from(self.count)) as u16;
+        let nodes: Vec<String> = match self.database {
+            Database::Sites => vec![address(first)],
+            _ => (0..self.count)
+                .map(|node| address((first + node) % self.count))
+                .collect(),
+        };
+        json!({
+            "engine": "mariadb",
+            "site": format!("site-{}", site + 1),
+            "maxBatchBytes": "4MiB",
+            "mariadb": { "nodes": nodes, "password": { "file": self.folder.join("password") } },
+        })
+    }
+
+    /// The servers, for looking at them.
+    pub(crate) fn processes(&self) -> Vec<(String, Process)> {
+        let home = match self.database {
+            Database::Sites => "site",
+            _ => "node",
+        };
+        let process = |number: u16| {
+            let path = self.folder.join(format!("data/{home}{number}/mariadbd.pid"));
+            let id = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+            Some((format!("database {home} {number}"), Process::new(id)))
+        };
+        (1..=self.count).filter_map(process).collect()
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // Whatever fails here leaves something behind and must not hide how the run went.
+        let _ = self.run("remove");
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The first of a range of ports that are free.
+fn free_ports(servers: u16) -> Result<u16, RigError> {
+    let free = |port: u16| TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], port))).is_ok();
+    for _ in 0..100 {
+        let first = rand::random_range(RANGE);
+        if (0..servers).all(|server| (0..PORTS).all(|port| free(first + APART * server + port))) {
+            return Ok(first);
+        }
+    }
+    Err(RigError::Settings("no free ports for the database".to_owned()))
+}

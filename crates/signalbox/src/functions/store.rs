@@ -1,0 +1,65 @@
+//! What a function's store counts, as metrics.
+
+use ::store::Stats;
+use telemetry::{Declaration, Registry};
+
+telemetry::declare! {
+    /// Every metric of a store.
+    pub(super) METRICS;
+    counter BATCHES = "signalbox_store_batches_total" []: "Batches of writes that were committed.";
+    counter CONFLICTS = "signalbox_store_conflicts_total" []: "Batches refused because a condition did not hold.";
+    counter OVERFLOWS = "signalbox_store_overflows_total" []: "Writes and reads refused because too many waited (queueLength, queueBytes, readQueue).";
+    counter FAILURES = "signalbox_store_failures_total" []: "Batches that failed for any other reason.";
+    counter OPERATIONS = "signalbox_store_operations_total" []: "Operations that were committed.";
+    counter GROUPS = "signalbox_store_groups_total" []: "Commits of the engine, each of one batch or more.";
+    counter COMMIT_SECONDS = "signalbox_store_commit_seconds_total" []: "Time spent in commits of the engine.";
+    gauge WAITING = "signalbox_store_waiting" []: "Batches that wait now (queueLength).";
+    gauge WAITING_BYTES = "signalbox_store_waiting_bytes" []: "Bytes of batches that wait now (queueBytes).";
+    gauge DISK = "signalbox_store_disk_bytes" []: "Bytes of the log on disk (embedded engine).";
+    gauge LIVE = "signalbox_store_live_bytes" []: "Bytes of the log that are current records (embedded engine).";
+    gauge SEGMENTS = "signalbox_store_segments" []: "Files of the log (embedded engine).";
+    gauge INDEX = "signalbox_store_index_bytes" []: "Bytes of the indexes in memory (embedded engine).";
+    counter COMPACTIONS = "signalbox_store_compactions_total" []: "Compactions of the log (embedded engine).";
+    counter COMPACTED = "signalbox_store_compacted_bytes_total" []: "Bytes that compactions have copied (embedded engine).";
+    counter RETRIES = "signalbox_store_retries_total" []: "Transactions tried again after a deadlock, a failed certification or the loss of a node (database).";
+    counter FAILOVERS = "signalbox_store_failovers_total" []: "Changes to another node of the database.";
+    gauge DELAY = "signalbox_store_replication_delay_seconds" ["site"]: "Replication delay of each other site (database).";
+}
+
+/// Shows the figures of a store; none when the function is gone.
+pub(super) fn observe(
+    registry: &Registry,
+    stats: impl Fn() -> Option<Stats> + Clone + Send + Sync + 'static,
+) {
+    type Read = fn(&Stats) -> f64;
+    let figures: [(&'static Declaration, Read); 17] = [
+        (&BATCHES, |stats| stats.batches as f64),
+        (&CONFLICTS, |stats| stats.conflicts as f64),
+        (&OVERFLOWS, |stats| stats.overflows as f64),
+        (&FAILURES, |stats| stats.failures as f64),
+        (&OPERATIONS, |stats| stats.operations as f64),
+        (&GROUPS, |stats| stats.groups as f64),
+        (&COMMIT_SECONDS, |stats| stats.commit_time.as_secs_f64()),
+        (&WAITING, |stats| stats.waiting as f64),
+        (&WAITING_BYTES, |stats| stats.waiting_bytes as f64),
+        (&DISK, |stats| stats.disk_bytes as f64),
+        (&LIVE, |stats| stats.live_bytes as f64),
+        (&SEGMENTS, |stats| stats.segments as f64),
+        (&INDEX, |stats| stats.index_bytes as f64),
+        (&COMPACTIONS, |stats| stats.compactions as f64),
+        (&COMPACTED, |stats| stats.compacted_bytes as f64),
+        (&RETRIES, |stats| stats.retries as f64),
+        (&FAILOVERS, |stats| stats.failovers as f64),
+    ];
+    for (declaration, read) in figures {
+        let stats = stats.clone();
+        registry.observe(declaration, move || stats().as_ref().map_or(0.0, read));
+    }
+    registry.observe_all(&DELAY, move || {
+        let delays = stats().map(|stats| stats.replication_delay).unwrap_or_default();
+        delays
+            .into_iter()
+            .map(|(site, delay)| (vec![site], delay.as_secs_f64()))
+            .collect()
+    });
+}

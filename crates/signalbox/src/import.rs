@@ -1,0 +1,41 @@
+//! Records from standard input into the store of a function that does not run.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use clap::Args;
+use telemetry::logging;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::print;
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Whose store
+    #[arg(value_parser = ["bsf"], value_name = "FUNCTION")]
+    function: String,
+    /// Configuration; without it the defaults
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Imports, and says how many.
+pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    let config = Config::load(args.config.as_deref())?;
+    logging::init(&config.log);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let begun = Instant::now();
+    // The command line has no other function.
+    let imported = bsf::import::import(&config.bsf.store, std::io::stdin().lock());
+    let count = runtime
+        .block_on(imported)
+        .with_context(|| format!("importing into {}", args.function))?;
+    print(&format!(
+        "{count} bindings in {:.1} s\n",
+        begun.elapsed().as_secs_f64()
+    ))
+}
