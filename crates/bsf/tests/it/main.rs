@@ -7,8 +7,8 @@ mod crash;
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
 mod galera;
-mod import;
 mod hostile;
+mod import;
 mod judge;
 mod limits;
 mod live;
