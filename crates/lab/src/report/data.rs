@@ -77,7 +77,7 @@ pub struct StoreFigures {
     pub resident_bytes: u64,
     /// The same for each session.
     pub resident_bytes_per_session: f64,
-    /// From the start of a function to its first connection, the longest.
+    /// From the start of a function to the first connection that it serves, the longest.
     pub ready_s: f64,
 }
 

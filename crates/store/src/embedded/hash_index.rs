@@ -43,6 +43,15 @@ impl Location {
     }
 }
 
+/// A change of an index, by the hash of the key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    Insert(u64, Location),
+    /// The first place for the second.
+    Replace(u64, Location, Location),
+    Remove(u64, Location),
+}
+
 /// Candidates of a key.
 pub(super) type Candidates = SmallVec<[Location; 4]>;
 
@@ -92,6 +101,19 @@ impl HashIndex {
                 true
             }
             Err(_) => false,
+        }
+    }
+
+    /// Carries out a change.
+    pub(super) fn change(&self, change: Change) {
+        match change {
+            Change::Insert(hash, location) => self.insert(hash, location),
+            Change::Replace(hash, old, new) => {
+                self.replace(hash, old, new);
+            }
+            Change::Remove(hash, location) => {
+                self.remove(hash, location);
+            }
         }
     }
 

@@ -7,9 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crossbeam_channel::{Sender, bounded};
+
 use super::Shared;
 use super::compact::TEMPORARY;
 use super::entry::Entry;
+use super::hash_index::{Change, HashIndex};
 use super::segment::{FILE_HEAD, Name, Segment, Segments, Walk, sync_directory};
 use super::writer::known;
 use crate::error::Error;
@@ -60,19 +63,83 @@ pub(super) fn open_segments(directory: &Path) -> Result<Segments, Error> {
     Ok(segments)
 }
 
+/// Changes of secondary indexes handed over together, and so many such groups on their way.
+const GROUP: usize = 4_096;
+const AHEAD: usize = 8;
+/// Threads that build secondary indexes, at most.
+const BUILDERS: usize = 3;
+
+/// A change, and of which index.
+type Task<'s> = (&'s HashIndex, Change);
+
 /// Builds the indexes from the log; the latest version in it.
+///
+/// This thread reads the log and builds the primary indexes, others the secondary ones, each index in one thread:
+/// of a session's record four fifths of the work are the secondary indexes'.
 pub(super) fn replay(shared: &Shared) -> Result<Version, Error> {
     let list = shared.segments.list();
     let segments = list.in_order();
-    for (position, segment) in segments.iter().enumerate() {
-        replay_segment(shared, segment, position + 1 == segments.len())?;
-    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let mut builders: Vec<Builder<'_>> = Vec::new();
+        for _ in 0..cores.saturating_sub(1).clamp(1, BUILDERS) {
+            let (changes, queue) = bounded::<Vec<Task<'_>>>(AHEAD);
+            let name = std::thread::Builder::new().name("store-index".to_owned());
+            name.spawn_scoped(scope, move || {
+                for (index, change) in queue.into_iter().flatten() {
+                    index.change(change);
+                }
+            })
+            .map_err(|error| Error::Open(format!("cannot start a thread: {error}")))?;
+            builders.push(Builder {
+                changes,
+                group: Vec::with_capacity(GROUP),
+            });
+        }
+        let count = builders.len();
+        let mut hand_over = |index, change| {
+            // Indexes of a table lie side by side.
+            let place = std::ptr::from_ref::<HashIndex>(index).addr() / size_of::<HashIndex>();
+            builders[place % count].push((index, change));
+        };
+        for (position, segment) in segments.iter().enumerate() {
+            replay_segment(shared, segment, position + 1 == segments.len(), &mut hand_over)?;
+        }
+        builders.iter_mut().for_each(Builder::flush);
+        Ok::<(), Error>(())
+    })?;
     Ok(Version(
         segments.iter().map(|segment| segment.newest()).max().unwrap_or(0),
     ))
 }
 
-fn replay_segment(shared: &Shared, segment: &Arc<Segment>, newest: bool) -> Result<(), Error> {
+/// The way to a thread that builds indexes.
+struct Builder<'s> {
+    changes: Sender<Vec<Task<'s>>>,
+    group: Vec<Task<'s>>,
+}
+
+impl<'s> Builder<'s> {
+    fn push(&mut self, task: Task<'s>) {
+        self.group.push(task);
+        if self.group.len() == GROUP {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let group = std::mem::replace(&mut self.group, Vec::with_capacity(GROUP));
+        // The thread ends only after this end of the channel.
+        let _ = self.changes.send(group);
+    }
+}
+
+fn replay_segment<'s>(
+    shared: &'s Shared,
+    segment: &Arc<Segment>,
+    newest: bool,
+    change: &mut impl FnMut(&'s HashIndex, Change),
+) -> Result<(), Error> {
     let mut walk = Walk::new(segment.clone(), FILE_HEAD);
     // Entries of a batch whose end has not been seen, and where it begins.
     let mut open: Vec<(u64, u64)> = Vec::new();
@@ -88,9 +155,9 @@ fn replay_segment(shared: &Shared, segment: &Arc<Segment>, newest: bool) -> Resu
                 for (offset, size) in open.drain(..) {
                     let mut buffer = Vec::new();
                     let entry = segment.read(offset, &mut buffer).map_err(Error::Open)?;
-                    apply(shared, segment, &entry, offset, size)?;
+                    apply(shared, segment, &entry, (offset, size), change)?;
                 }
-                apply(shared, segment, &entry, offset, size)?;
+                apply(shared, segment, &entry, (offset, size), change)?;
             }
             Ok(None) if open.is_empty() => return Ok(()),
             Ok(None) if newest => return cut(segment, place, "an unfinished batch"),
@@ -106,11 +173,17 @@ fn replay_segment(shared: &Shared, segment: &Arc<Segment>, newest: bool) -> Resu
     }
 }
 
-fn apply(shared: &Shared, segment: &Segment, entry: &Entry<'_>, offset: u64, size: u64) -> Result<(), Error> {
+fn apply<'s>(
+    shared: &'s Shared,
+    segment: &Segment,
+    entry: &Entry<'_>,
+    place: (u64, u64),
+    change: &mut impl FnMut(&'s HashIndex, Change),
+) -> Result<(), Error> {
     // `check` has seen the table.
     let space = &shared.spaces[usize::from(entry.table)];
     let old = known(shared, space, entry.key)?;
-    shared.apply(entry, segment, offset, size, old.as_ref());
+    shared.apply(entry, segment, place, old.as_ref(), change);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Kind};
-use super::hash_index::{Candidates, HashIndex, Location, WalkPlace};
+use super::hash_index::{Candidates, Change, HashIndex, Location, WalkPlace};
 use super::segment::Segments;
 use crate::error::{Error, hex};
 use crate::record::{IndexKeyIter, Key};
@@ -307,8 +307,16 @@ impl Space {
         Ok(version == Some(entry.version))
     }
 
-    /// Makes the entry at `location` the current one of its record.
-    pub(super) fn apply_put(&self, key: &[u8], keys: &[u8], location: Location, old: Option<&Old>) {
+    /// Makes the entry at `location` the current one of its record. Changes of secondary indexes are given to
+    /// `change`, in their order.
+    pub(super) fn apply_put<'s>(
+        &'s self,
+        key: &[u8],
+        keys: &[u8],
+        location: Location,
+        old: Option<&Old>,
+        change: &mut impl FnMut(&'s HashIndex, Change),
+    ) {
         let hash = self.primary.hash(key);
         match old {
             Some(old) => {
@@ -321,9 +329,14 @@ impl Space {
             let kept = IndexKeyIter::over(before).any(|held| held == (index, index_key));
             match (self.secondary.get(usize::from(index.0)), old) {
                 (Some(Secondary::Hashed(hashed)), Some(old)) if kept => {
-                    hashed.replace(hashed.hash(index_key), old.location, location);
+                    change(
+                        hashed,
+                        Change::Replace(hashed.hash(index_key), old.location, location),
+                    );
                 }
-                (Some(Secondary::Hashed(hashed)), _) => hashed.insert(hashed.hash(index_key), location),
+                (Some(Secondary::Hashed(hashed)), _) => {
+                    change(hashed, Change::Insert(hashed.hash(index_key), location));
+                }
                 (Some(Secondary::Ordered(ordered)), _) if !kept => {
                     ordered
                         .write()
@@ -333,25 +346,36 @@ impl Space {
             }
         }
         if let Some(old) = old {
-            self.unlink(key, old, keys);
+            self.unlink(key, old, keys, change);
         }
     }
 
     /// Forgets a record.
-    pub(super) fn apply_delete(&self, key: &[u8], old: &Old) {
+    pub(super) fn apply_delete<'s>(
+        &'s self,
+        key: &[u8],
+        old: &Old,
+        change: &mut impl FnMut(&'s HashIndex, Change),
+    ) {
         self.primary.remove(self.primary.hash(key), old.location);
-        self.unlink(key, old, &[]);
+        self.unlink(key, old, &[], change);
     }
 
     /// Removes the index entries of former keys, except those in `kept`.
-    fn unlink(&self, key: &[u8], old: &Old, kept: &[u8]) {
+    fn unlink<'s>(
+        &'s self,
+        key: &[u8],
+        old: &Old,
+        kept: &[u8],
+        change: &mut impl FnMut(&'s HashIndex, Change),
+    ) {
         for (index, index_key) in IndexKeyIter::over(&old.keys) {
             if IndexKeyIter::over(kept).any(|held| held == (index, index_key)) {
                 continue;
             }
             match self.secondary.get(usize::from(index.0)) {
                 Some(Secondary::Hashed(hashed)) => {
-                    hashed.remove(hashed.hash(index_key), old.location);
+                    change(hashed, Change::Remove(hashed.hash(index_key), old.location));
                 }
                 Some(Secondary::Ordered(ordered)) => {
                     ordered

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::Shared;
 use super::entry::{Entry, Kind, NONE_OLDER};
-use super::hash_index::Location;
+use super::hash_index::{Change as IndexChange, HashIndex, Location};
 use super::segment::{Name, Segment};
 use super::space::{Move, Old, Space};
 use crate::batch::{Batch, Change, Condition};
@@ -385,9 +385,9 @@ impl Writer {
             self.shared.apply(
                 &entry,
                 &self.active,
-                base + *offset as u64,
-                *size as u64,
+                (base + *offset as u64, *size as u64),
                 old.as_ref(),
+                &mut HashIndex::change,
             );
         }
     }
@@ -432,14 +432,15 @@ const KEEP_GROUP: usize = 4 << 20;
 
 impl Shared {
     /// Lets the indexes show an entry of the log, and counts what it makes void. Only the writer thread calls
-    /// this, and recovery before there is one.
-    pub(super) fn apply(
-        &self,
+    /// this, and recovery before there is one. `change` carries out changes of secondary indexes, each index's in
+    /// their order.
+    pub(super) fn apply<'s>(
+        &'s self,
         entry: &Entry<'_>,
         segment: &Segment,
-        offset: u64,
-        size: u64,
+        (offset, size): (u64, u64),
         old: Option<&Old>,
+        change: &mut impl FnMut(&'s HashIndex, IndexChange),
     ) {
         let Some(space) = self.spaces.get(usize::from(entry.table)) else {
             return;
@@ -448,10 +449,10 @@ impl Shared {
         match (entry.kind, old) {
             (Kind::Put, _) => {
                 let location = Location::new(segment.slot, offset);
-                space.apply_put(entry.key, entry.keys, location, old);
+                space.apply_put(entry.key, entry.keys, location, old, change);
                 segment.add_live(size);
             }
-            (Kind::Delete, Some(old)) => space.apply_delete(entry.key, old),
+            (Kind::Delete, Some(old)) => space.apply_delete(entry.key, old, change),
             (Kind::Delete, None) => {}
         }
         if let Some(old) = old

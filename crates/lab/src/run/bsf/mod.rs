@@ -22,6 +22,7 @@ use super::rig::{Place, Rig, RigError, free_address, write_config};
 use super::{Options, Progress, figure};
 use crate::callmodel::Load;
 use crate::callmodel::bsf::BsfModel;
+use crate::client::Client;
 use crate::diameter::{Clients, Peer};
 use crate::load::Traffic;
 use crate::report::StoreFigures;
@@ -40,6 +41,8 @@ const AFS: usize = 4;
 const MOST_SESSIONS: usize = 50_000;
 /// When a RAR follows an AAR.
 const RAR_AFTER: Period = Period::from_millis(200);
+/// The most that a BSF may take to serve its first connection, beside reading its store.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Bindings that a BSF may read in a second when it starts, at the least; it waits so much longer to be ready.
 const READ_EACH_SECOND: u64 = 50_000;
 
@@ -179,7 +182,7 @@ struct Site {
     numbers: Numbers,
     /// How long it took to write them; nothing when they were there.
     imported: Duration,
-    /// From its start to the first connection.
+    /// From its start to the first connection that is served.
     ready: Duration,
     /// Resident memory then.
     resident: u64,
@@ -230,7 +233,11 @@ impl Starting<'_> {
         let log = place.folder.join(format!("{name}.log"));
         let begun = Instant::now();
         let mut process = Guarded::start(&name, command, &place.function_cpus, &log)?;
-        process.wait_longer_for(sbi, Duration::from_secs(plan.sessions / READ_EACH_SECOND))?;
+        let patience = Duration::from_secs(plan.sessions / READ_EACH_SECOND);
+        process.wait_longer_for(sbi, patience)?;
+        // Connections are taken before the store has been read, and served after.
+        Client::connect(sbi, patience + PATIENCE)
+            .map_err(|error| process.gone(format!("does not serve {sbi}: {error}")))?;
         let ready = begun.elapsed();
         let resident = process.process().usage().map_or(0, |usage| usage.rss);
         if plan.adopted && numbers.count > 0 {
