@@ -19,6 +19,8 @@ fn options(folder: &tempfile::TempDir, program: PathBuf) -> Options {
         pin: Vec::new(),
         connections: Some(4),
         sessions: None,
+        store: None,
+        database: lab::run::Database::Embedded,
         generators: 1,
         out: folder.path().to_owned(),
         program: Some(program),
