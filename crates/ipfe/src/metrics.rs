@@ -14,7 +14,7 @@ telemetry::declare! {
     counter RETRIED = "signalbox_ipfe_retried_connections_total" []: "Connections that went to another message processor because the first one did not accept.";
     gauge CONNECTIONS = "signalbox_ipfe_connections" ["target_set", "backend"]: "Connections that stand.";
     gauge BACKENDS = "signalbox_ipfe_backend_available" ["target_set", "backend"]: "Whether a message processor takes connections: 1, or 0 when it is in stasis or unavailable.";
-    gauge RECEIVED = "signalbox_ipfe_client_bytes" ["target_set", "backend"]: "5203 RxIpfeBytes: bytes from clients since the start.";
+    gauge RECEIVED = "signalbox_ipfe_client_bytes" ["target_set", "backend"]: "Bytes from clients since the start (5203 RxIpfeBytes).";
     gauge SENT = "signalbox_ipfe_backend_bytes" ["target_set", "backend"]: "Bytes from message processors to clients since the start.";
 }
 

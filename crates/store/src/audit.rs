@@ -143,7 +143,8 @@ impl<T: Record> Audit<T> {
         while let Some(scan) = next {
             let begun = tokio::time::Instant::now();
             let page = self.table.scan(&scan).await?;
-            let count = page.records.len();
+            // A page without records of this table was read all the same.
+            let count = page.records.len().max(1);
             self.settle(page.records, decide).await;
             next = page.next;
             tokio::time::sleep_until(begun + Duration::from_secs(1) * count as u32 / self.config.rate).await;
