@@ -224,9 +224,17 @@ fn with_bsf() -> Option<PathBuf> {
     None
 }
 
+/// Runs that start many processes, or read much at their start, take turns: on two cores they would starve one
+/// another of the time that their answers have.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[test]
 fn a_kept_store_is_used_again() {
     let Some(program) = with_bsf() else { return };
+    let _alone = alone();
     let (folder, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let options = Options {
         program: Some(program),
@@ -267,6 +275,7 @@ fn a_kept_store_is_used_again() {
 #[test]
 fn bindings_are_kept_in_databases_as_well() {
     let Some(program) = with_bsf() else { return };
+    let _alone = alone();
     let galera = PathBuf::from("/usr/lib/galera/libgalera_smm.so");
     if !PathBuf::from("/usr/sbin/mariadbd").exists() || !galera.exists() {
         return eprintln!("skipped: mariadb-server and galera-4 are not installed");
