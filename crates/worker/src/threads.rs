@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn all_threads_end_together() {
-        let (told, heard) = std::sync::mpsc::channel();
+        let (told, heard) = std::sync::mpsc::sync_channel(1);
         threads(move || told.send(7).unwrap()).stop().unwrap();
         assert_eq!(heard.recv(), Ok(7));
     }
