@@ -32,14 +32,35 @@ impl Metrics {
         text.starts_with("HTTP/1.1 200").then_some(Self { text })
     }
 
-    /// The sum of a metric over all its series that have these labels; 0 when there is none.
+    /// The sum of a metric over all its series that have these labels. NaN when the function has no metric of this
+    /// name, so that no comparison holds and no check passes for want of what it looks at.
     #[must_use]
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        match self.has(name) {
+            true => self.series(name, labels).sum(),
+            false => f64::NAN,
+        }
+    }
+
+    /// The values of a metric, one for each of its series.
+    #[must_use]
+    pub fn values(&self, name: &str) -> Vec<f64> {
+        self.series(name, &[]).collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        // In this format the suffix belongs to the sample, not to the metric.
+        let metric = name.strip_suffix("_total").unwrap_or(name);
+        let mut types = self.text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        types.any(|line| line.split(' ').next() == Some(metric))
+    }
+
+    fn series(&self, name: &str, labels: &[(&str, &str)]) -> impl Iterator<Item = f64> {
         let wanted: Vec<String> = labels
             .iter()
             .map(|(key, value)| format!("{key}=\"{value}\""))
             .collect();
-        let value = |line: &str| -> Option<f64> {
+        self.text.lines().filter_map(move |line| {
             let rest = line.strip_prefix(name)?;
             let (series, value) = rest.rsplit_once(' ')?;
             let series = match series {
@@ -51,8 +72,7 @@ impl Metrics {
                 .all(|label| has(series, label))
                 .then(|| value.parse().ok())
                 .flatten()
-        };
-        self.text.lines().filter_map(value).sum()
+        })
     }
 }
 
@@ -70,18 +90,25 @@ mod tests {
     #[test]
     fn series_are_summed_by_their_labels() {
         let metrics = Metrics {
-            text: "HTTP/1.1 200 OK\r\n\r\n# TYPE a counter\na{producer=\"x:1\",outcome=\"2xx\"} 3\n\
-                   a{producer=\"y:1\",outcome=\"2xx\"} 4\na{producer=\"y:1\",outcome=\"reset\"} 5\nab 7\nb 2.5\n"
+            text: "HTTP/1.1 200 OK\r\n\r\n# TYPE a counter\na_total{producer=\"x:1\",outcome=\"2xx\"} 3\n\
+                   a_total{producer=\"y:1\",outcome=\"2xx\"} 4\na_total{producer=\"y:1\",outcome=\"reset\"} 5\n\
+                   # TYPE ab counter\nab_total 7\n# TYPE b gauge\nb 2.5\n# TYPE c gauge\n"
                 .to_owned(),
         };
-        assert_eq!(metrics.sum("a", &[]), 12.0);
-        assert_eq!(metrics.sum("a", &[("outcome", "2xx")]), 7.0);
+        assert_eq!(metrics.sum("a_total", &[]), 12.0);
+        assert_eq!(metrics.sum("a_total", &[("outcome", "2xx")]), 7.0);
         assert_eq!(
-            metrics.sum("a", &[("producer", "y:1"), ("outcome", "reset")]),
+            metrics.sum("a_total", &[("producer", "y:1"), ("outcome", "reset")]),
             5.0
         );
-        assert_eq!(metrics.sum("a", &[("come", "2xx")]), 0.0);
-        assert_eq!(metrics.sum("b", &[]), 2.5);
-        assert_eq!(metrics.sum("c", &[]), 0.0);
+        assert_eq!(metrics.sum("a_total", &[("come", "2xx")]), 0.0);
+        assert_eq!((metrics.sum("b", &[]), metrics.sum("c", &[])), (2.5, 0.0));
+        assert_eq!(metrics.values("a_total"), [3.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn a_metric_that_is_not_there_fits_no_bound() {
+        let unread = Metrics::default().sum("a_total", &[]);
+        assert!(unread.is_nan() && !(unread == 0.0 || unread < 1.0 || unread >= 0.0));
     }
 }

@@ -210,6 +210,23 @@ pub struct Check {
     pub pass: bool,
 }
 
+impl Check {
+    /// A check and what came of it.
+    pub fn new(
+        name: impl Into<String>,
+        expected: impl Into<String>,
+        got: impl Into<String>,
+        pass: bool,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            expected: expected.into(),
+            got: got.into(),
+            pass,
+        }
+    }
+}
+
 /// The highest rate that held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {

@@ -51,18 +51,3 @@ pub struct Judgement {
     /// Whether requests may fail and be late in a run like this: then the bounds of the model do not apply.
     pub spares_bounds: bool,
 }
-
-/// A check.
-pub(super) fn check(
-    name: impl Into<String>,
-    expected: impl Into<String>,
-    got: impl Into<String>,
-    pass: bool,
-) -> Check {
-    Check {
-        name: name.into(),
-        expected: expected.into(),
-        got: got.into(),
-        pass,
-    }
-}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::companion::{Judgement, check};
+use super::companion::Judgement;
 use super::figure;
 use super::rig::{Place, Rig};
 use crate::callmodel::{Bounds, CallModel, Found, Guide};
@@ -310,7 +310,7 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     if !facts.judgement.spares_bounds {
         checks.extend([
-            check(
+            Check::new(
                 "success",
                 format!("at least {success_bound}"),
                 format!(
@@ -321,13 +321,13 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
                 ),
                 success >= success_bound.fraction(),
             ),
-            check(
+            Check::new(
                 "achieved rate",
                 format!("at least {}% of what was offered", ACHIEVED * 100.0),
                 format!("{} TPS", figure(total.succeeded as f64 / seconds)),
                 total.succeeded as f64 >= total.offered as f64 * ACHIEVED,
             ),
-            check(
+            Check::new(
                 "latency",
                 format!("p99 of all transactions up to {p99_bound}"),
                 format!("{} ms", figure(p99)),
@@ -336,14 +336,14 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
         ]);
     }
     checks.extend([
-        check(
+        Check::new(
             "offered rate",
             format!("{} TPS ± 1%", figure(window.tps)),
             format!("{} TPS", figure(offered)),
             // A Poisson schedule of n arrivals varies by its root.
             (offered / window.tps - 1.0).abs() < 0.01 + 4.0 / (window.tps * seconds).sqrt(),
         ),
-        check(
+        Check::new(
             "generator on time",
             format!("never more than {} ms late", LATE.as_millis()),
             format!(

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::admin::Metrics;
 use crate::callmodel::dsr::{
     Drill as Wanted, DsrModel, KillPeers, MESSAGES_PER_REQUEST, OverloadDrill, PriorityShare, Reconnect,
 };
 use crate::diameter::{HabitCounts, Habits};
 use crate::load::{FailureKind, OperationRecord};
+use crate::measure::Metrics;
 use crate::report::Check;
 use crate::run::drill::{Drill, Outcome, Part, PartRecord};
 use crate::run::figure;
@@ -97,28 +97,18 @@ pub(super) fn make(model: &DsrModel, router: Router, habits: &Habits) -> Option<
     })
 }
 
-fn check(name: impl Into<String>, expected: impl Into<String>, got: String, pass: bool) -> Check {
-    Check {
-        name: name.into(),
-        expected: expected.into(),
-        got,
-        pass,
-    }
-}
-
 /// A check of what the router says of itself.
 fn told(
     admin: SocketAddr,
     name: &str,
     expected: impl Into<String>,
-    judge: impl FnOnce(&Metrics) -> Option<(String, bool)>,
+    judge: impl FnOnce(&Metrics) -> (String, bool),
 ) -> Check {
-    let said = Metrics::ask(admin);
+    let said = Metrics::read(admin);
     let (got, pass) = said
         .as_ref()
-        .and_then(judge)
-        .unwrap_or_else(|| ("the router does not tell".to_owned(), false));
-    check(name, expected, got, pass)
+        .map_or_else(|| ("the router does not tell".to_owned(), false), judge);
+    Check::new(name, expected, got, pass)
 }
 
 // ---- peers that die ---------------------------------------------------------------------------------------
@@ -154,7 +144,7 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
     let slowest = Duration::from_micros(all.latency.max());
     let again = outcome.simulators.first().map_or(0, |stats| stats.retransmitted);
     vec![
-        check(
+        Check::new(
             "nobody hangs",
             format!(
                 "no request without an answer; none later than the lifetime of {} s",
@@ -171,14 +161,14 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
             "re-sent with the T flag",
             "the requests that were under way, and no more than the router counts",
             |said| {
-                let rerouted = said.get("signalbox_dsr_reroutes_total")?;
-                Some((
+                let rerouted = said.sum("signalbox_dsr_reroutes_total", &[]);
+                (
                     format!(
                         "{again} with the T flag at the other HSSs; the router sent {} again",
                         figure(rerouted)
                     ),
                     again > 0 && again as f64 <= rerouted,
-                ))
+                )
             },
         ),
         told(
@@ -186,8 +176,8 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
             "dead peers are known",
             format!("{} unavailable", kill.hss),
             |said| {
-                let gone = said.labelled("signalbox_dsr_peers", "state=\"unavailable\"")?;
-                Some((figure(gone), (gone - f64::from(kill.hss)).abs() < 0.5))
+                let gone = said.sum("signalbox_dsr_peers", &[("state", "unavailable")]);
+                (figure(gone), (gone - f64::from(kill.hss)).abs() < 0.5)
             },
         ),
     ]
@@ -211,7 +201,7 @@ fn connect_anew(reconnect: Reconnect, router: Router, counts: Arc<HabitCounts>) 
 fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<Check> {
     let (returns, strays, lost) = (counts.reconnects(), counts.strays(), counts.lost());
     vec![
-        check(
+        Check::new(
             "connected anew",
             format!(
                 "without a good-bye, {} times and more",
@@ -220,13 +210,13 @@ fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<C
             returns.to_string(),
             returns as f64 >= (times * 0.5).max(1.0),
         ),
-        check(
+        Check::new(
             "answers on the right connection",
             "no answer to a request that nobody made",
             format!("{strays} such answers"),
             strays == 0,
         ),
-        check(
+        Check::new(
             "connections stand",
             "none lost but those that were replaced",
             format!("{lost} lost"),
@@ -237,10 +227,9 @@ fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<C
             "answers follow their client",
             "some were delivered on the new connection; none was lost",
             |said| {
-                let followed = said.get("signalbox_dsr_followed_answers_total")?;
-                let lost = said.get("signalbox_dsr_lost_answers_total")?;
-                let withheld = said.get("signalbox_dsr_withheld_answers_total")?;
-                Some((
+                let [followed, lost, withheld] = ["followed", "lost", "withheld"]
+                    .map(|what| said.sum(&format!("signalbox_dsr_{what}_answers_total"), &[]));
+                (
                     format!(
                         "{} delivered there, {} lost, {} withheld",
                         figure(followed),
@@ -248,7 +237,7 @@ fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<C
                         figure(withheld)
                     ),
                     followed > 0.0 && lost + withheld < 0.5,
-                ))
+                )
             },
         ),
     ]
@@ -278,7 +267,7 @@ fn assume(router: &Router, load: Option<f64>, level: usize) -> Result<(), RigErr
             && levels.iter().all(|now| (now - level as f64).abs() < 0.5)
     };
     loop {
-        let levels = Metrics::ask(router.admin).map(|said| said.all("signalbox_dsr_congestion_level"));
+        let levels = Metrics::read(router.admin).map(|said| said.values("signalbox_dsr_congestion_level"));
         // Without an assumed load the measured one decides.
         if load.is_none() || levels.as_deref().is_some_and(there) {
             return Ok(());
@@ -337,7 +326,7 @@ fn overload_in_parts(
                 .iter()
                 .map(|one| one.accepted - one.connections)
                 .sum();
-            checks.push(check(
+            checks.push(Check::new(
                 "connections stand",
                 "none lost, to MMEs nor to HSSs",
                 format!("{} lost to MMEs, {servers} to HSSs", counts.lost()),
@@ -401,7 +390,7 @@ fn level(part: &PartRecord, share: f64, priorities: &[PriorityShare], spare: u8)
             let own = priority.share.fraction();
             (got - expected).abs() <= (chance(offered) / own.max(0.01)).max(chance(offered * own))
         });
-    check(
+    Check::new(
         format!("{} discards", part.name),
         format!("{:.0}% of all requests: {}", all * 100.0, words(&expected)),
         format!("{:.1}%: {}", share_got * 100.0, words(&got)),
@@ -427,7 +416,7 @@ fn goodput(ramp: &[PartRecord]) -> Check {
         .zip(&rates)
         .map(|(part, rate)| format!("{} at {}", figure(*rate), part.name))
         .collect();
-    check(
+    Check::new(
         "goodput",
         format!(
             "at least {:.0}% of the highest, at every rate from the limit on",
@@ -452,7 +441,7 @@ fn spared(parts: &[PartRecord], priorities: &[PriorityShare], spare: u8) -> Chec
             }
         }
     }
-    check(
+    Check::new(
         "the most important pass",
         format!("no request of priority 0 to {spare} refused, at any level"),
         format!("{gone} refused"),
@@ -464,7 +453,7 @@ fn spared(parts: &[PartRecord], priorities: &[PriorityShare], spare: u8) -> Chec
 fn watched(counts: &HabitCounts, within: Duration) -> Check {
     let (asked, answered) = counts.watchdogs();
     let slowest = counts.slowest_watchdog();
-    check(
+    Check::new(
         "watchdogs never starve",
         format!("every DWR is answered within {} ms", within.as_millis()),
         format!(

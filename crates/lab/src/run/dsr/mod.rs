@@ -1,7 +1,6 @@
 //! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. What happens to them
 //! meanwhile is in `drills`.
 
-mod admin;
 mod drills;
 
 use std::fmt::Write as _;
@@ -15,8 +14,6 @@ use std::time::{Duration, Instant};
 use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
-use admin::Metrics;
-
 use super::children::{Guarded, Simulator};
 use super::drill::Drill;
 use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
@@ -25,6 +22,7 @@ use crate::callmodel::Load;
 use crate::callmodel::dsr::DsrModel;
 use crate::diameter::{Clients, Habits, Peer};
 use crate::load::Traffic;
+use crate::measure::Metrics;
 use crate::report::Check;
 use crate::sim::diameter::{DiameterSettings, SubscriberRanges};
 use crate::sim::{RoleName, Settings};
@@ -261,9 +259,9 @@ fn traffic_of(
 
 /// The share of messages that left by another processor than they came in by, as the router counts them.
 fn crossing(admin: SocketAddr, expected: f64) -> Check {
-    let counted = Metrics::ask(admin).and_then(|said| {
-        let handed_over = said.get("signalbox_dsr_handovers_total")?;
-        let messages = said.get("signalbox_dsr_messages_total")?;
+    let counted = Metrics::read(admin).and_then(|said| {
+        let [handed_over, messages] =
+            ["signalbox_dsr_handovers_total", "signalbox_dsr_messages_total"].map(|name| said.sum(name, &[]));
         (messages > 0.0).then_some((handed_over, messages))
     });
     // Which HSS is asked is drawn for each request, so that the share varies by the root of their number.

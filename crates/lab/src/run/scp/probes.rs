@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::callmodel::scp::ScpModel;
 use crate::measure::Metrics;
-use crate::run::companion::check;
+use crate::report::Check;
 use crate::run::figure;
 use crate::run::rig::Probe;
 
@@ -28,12 +28,12 @@ fn read(admin: SocketAddr) -> Metrics {
     Metrics::read(admin).unwrap_or_default()
 }
 
-fn rerouted(metrics: &Metrics, share: f64) -> crate::report::Check {
+fn rerouted(metrics: &Metrics, share: f64) -> Check {
     let rerouted = metrics.sum("signalbox_scp_reroutes_total", &[]);
     let requests = metrics.sum("signalbox_scp_requests_total", &[]);
     let got = rerouted / requests.max(1.0);
     let chance = 4.0 * (share * (1.0 - share) / requests.max(1.0)).sqrt();
-    check(
+    Check::new(
         "alternate routed",
         format!("{:.1}% of the requests, but for chance", share * 100.0),
         format!(
@@ -46,11 +46,11 @@ fn rerouted(metrics: &Metrics, share: f64) -> crate::report::Check {
     )
 }
 
-fn tokens(metrics: &Metrics) -> crate::report::Check {
+fn tokens(metrics: &Metrics) -> Check {
     let of = |outcome: &str| metrics.sum("signalbox_scp_tokens_total", &[("outcome", outcome)]);
     let (cached, fetched) = (of("cached"), of("fetched") + of("refreshed") + of("waited"));
     let lost = of("refused") + of("failed");
-    check(
+    Check::new(
         "access tokens",
         "fetched, then taken from the cache, and none refused",
         format!(

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::total;
+use super::{missed, read, total};
 use crate::callmodel::scp::ScpModel;
 use crate::engine::TlsFiles;
 use crate::measure::Metrics;
+use crate::report::Check;
 use crate::run::children::Simulator;
-use crate::run::companion::{Companion, Judgement, Outcome, check};
+use crate::run::companion::{Companion, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::{Place, RigError};
 
@@ -63,11 +64,6 @@ impl KillProducer {
         }
     }
 
-    fn read(&self) -> Result<Metrics, RigError> {
-        Metrics::read(self.admin)
-            .ok_or_else(|| RigError::Settings("the SCP does not tell its metrics".to_owned()))
-    }
-
     /// Whether requests of this operation must never fail: PUT, and what the operator calls repeatable.
     fn is_safe(&self, name: &str) -> bool {
         name.contains(" PUT")
@@ -94,14 +90,14 @@ impl Companion for KillProducer {
     fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
         let part = at.as_secs_f64() / length.as_secs_f64().max(1e-3);
         match self.marks.len() {
-            0 => self.marks.push(self.read()?),
+            0 => self.marks.push(read(self.admin)?),
             1 if part >= KILLED => {
-                self.marks.push(self.read()?);
+                self.marks.push(read(self.admin)?);
                 // Dropping it kills it: no connection is closed in order.
                 self.victim = None;
             }
             2 if part >= BACK => {
-                self.marks.push(self.read()?);
+                self.marks.push(read(self.admin)?);
                 let place = &self.place;
                 let name = "producer-1-again";
                 let again = Simulator::start(
@@ -121,7 +117,7 @@ impl Companion for KillProducer {
                     self.recovered = Some(back.elapsed());
                 }
                 if part >= SETTLED {
-                    self.marks.push(self.read()?);
+                    self.marks.push(read(self.admin)?);
                 }
             }
             _ => {}
@@ -130,18 +126,9 @@ impl Companion for KillProducer {
     }
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
-        let end = self.read().unwrap_or_default();
+        let end = read(self.admin).unwrap_or_default();
         let [start, killed, back, settled] = &self.marks[..] else {
-            let missed = check(
-                "the drill",
-                "a producer is killed and comes back",
-                "it did not",
-                false,
-            );
-            return Judgement {
-                checks: vec![missed],
-                ..Judgement::default()
-            };
+            return missed("a producer is killed and comes back");
         };
         let safe = total(outcome, |name| self.is_safe(name));
         let others = total(outcome, |name| !self.is_safe(name));
@@ -156,13 +143,13 @@ impl Companion for KillProducer {
         let during = self.shares(killed, back);
         let after = self.shares(settled, &end);
         let checks = vec![
-            check(
+            Check::new(
                 "idempotent and repeatable requests",
                 "none fails",
                 format!("{} of {} failed", safe.failures(), figure(safe.offered as f64)),
                 safe.failures() == 0 && safe.offered > 0,
             ),
-            check(
+            Check::new(
                 "other requests",
                 "none fails but those that the killed producer had and did not answer",
                 format!(
@@ -173,7 +160,7 @@ impl Companion for KillProducer {
                 ),
                 others.failures() as f64 <= sent,
             ),
-            check(
+            Check::new(
                 "rerouted",
                 "attempts at another producer are counted",
                 format!(
@@ -184,13 +171,13 @@ impl Companion for KillProducer {
                 ),
                 rerouted > 0.0,
             ),
-            check(
+            Check::new(
                 "traffic while it is gone",
                 "the others have all of it",
                 in_words(&during),
                 during[0] < 0.02,
             ),
-            check(
+            Check::new(
                 "traffic when it is back",
                 format!("at least {:.0}% of its share before", SHARE_AGAIN * 100.0),
                 format!(

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::callmodel::scp::{Notifications, ScpModel};
 use crate::client::{Client, Request};
 use crate::measure::Metrics;
-use crate::run::companion::{Companion, Judgement, Outcome, check};
+use crate::report::Check;
+use crate::run::companion::{Companion, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::RigError;
 use crate::weights::Weights;
@@ -84,11 +85,11 @@ impl Living {
     }
 
     /// What came of the changes of the network.
-    fn judge_changes(&self, changes: &Changes, end: &Metrics) -> crate::report::Check {
+    fn judge_changes(&self, changes: &Changes, end: &Metrics) -> Check {
         let start = self.start.clone().unwrap_or_default();
         let learned = |how: &str| end.sum(LEARNED, &[("how", how)]) - start.sum(LEARNED, &[("how", how)]);
         let (made, told, lost) = (changes.made as f64, learned("notified"), learned("lost"));
-        check(
+        Check::new(
             "changes of the network",
             format!("the SCP is told of at least {:.0}% and loses none", TOLD * 100.0),
             format!(
@@ -160,7 +161,7 @@ impl Companion for Living {
             let share = f64::from(tellers) / f64::from(self.model.profiles.max(1));
             let due =
                 (f64::from(tellers) * seconds / every.duration().as_secs_f64().max(1e-3)).min(asked * share);
-            judgement.checks.push(check(
+            judgement.checks.push(Check::new(
                 name,
                 format!("{tellers} have something new each {every}: up to {}", figure(due)),
                 figure(told as f64),

@@ -5,8 +5,26 @@ pub(super) mod living;
 pub(super) mod nrf;
 pub(super) mod overload;
 
+use std::net::SocketAddr;
+
 use crate::load::OperationRecord;
-use crate::run::companion::Outcome;
+use crate::measure::Metrics;
+use crate::report::Check;
+use crate::run::companion::{Judgement, Outcome};
+use crate::run::rig::RigError;
+
+/// What the SCP says of itself now.
+fn read(admin: SocketAddr) -> Result<Metrics, RigError> {
+    Metrics::read(admin).ok_or_else(|| RigError::Settings("the SCP does not tell its metrics".to_owned()))
+}
+
+/// What a drill says that did not come to its end.
+fn missed(expected: &str) -> Judgement {
+    Judgement {
+        checks: vec![Check::new("the drill", expected, "it did not", false)],
+        ..Judgement::default()
+    }
+}
 
 /// The operations whose names fit, added up.
 fn total(outcome: &Outcome<'_>, fits: impl Fn(&str) -> bool) -> OperationRecord {

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::{missed, read};
 use crate::measure::Metrics;
-use crate::run::companion::{Companion, Judgement, Outcome, check};
+use crate::report::Check;
+use crate::run::companion::{Companion, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::{Place, RigError};
 use crate::run::scp::{Nrf, start_function};
@@ -36,25 +38,20 @@ impl StopNrf {
             marks: Vec::new(),
         }
     }
-
-    fn read(&self) -> Result<Metrics, RigError> {
-        Metrics::read(self.admin)
-            .ok_or_else(|| RigError::Settings("the SCP does not tell its metrics".to_owned()))
-    }
 }
 
 impl Companion for StopNrf {
     fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
         let part = at.as_secs_f64() / length.as_secs_f64().max(1e-3);
         match self.marks.len() {
-            0 => self.marks.push(self.read()?),
+            0 => self.marks.push(read(self.admin)?),
             1 if part >= KILLED => {
-                self.marks.push(self.read()?);
+                self.marks.push(read(self.admin)?);
                 // Dropping it kills it.
                 self.process = None;
             }
             2 if part >= BACK => {
-                self.marks.push(self.read()?);
+                self.marks.push(read(self.admin)?);
                 let cpus = &self.place.lab_cpus;
                 self.process = Some(start_function(
                     &self.place,
@@ -70,18 +67,9 @@ impl Companion for StopNrf {
     }
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
-        let end = self.read().unwrap_or_default();
+        let end = read(self.admin).unwrap_or_default();
         let [start, killed, back] = &self.marks[..] else {
-            let missed = check(
-                "the drill",
-                "the NRF is killed and comes back",
-                "it did not",
-                false,
-            );
-            return Judgement {
-                checks: vec![missed],
-                ..Judgement::default()
-            };
+            return missed("the NRF is killed and comes back");
         };
         let total = outcome.window.record.total();
         let discovered = |from: &Metrics, to: &Metrics, how: &str| {
@@ -94,13 +82,13 @@ impl Companion for StopNrf {
         let failures = back.sum("signalbox_scp_nrf_failures_total", &[])
             - killed.sum("signalbox_scp_nrf_failures_total", &[]);
         let checks = vec![
-            check(
+            Check::new(
                 "requests while the NRF is gone and after",
                 "none fails",
                 format!("{} of {} failed", total.failures(), figure(total.offered as f64)),
                 total.failures() == 0,
             ),
-            check(
+            Check::new(
                 "what is known is used",
                 "discoveries answered by what was learned, while the NRF is missed",
                 format!(
@@ -112,7 +100,7 @@ impl Companion for StopNrf {
                 ),
                 local > 0.0 && failures > 0.0,
             ),
-            check(
+            Check::new(
                 "the NRF is asked again",
                 "discoveries at the NRF after it is back",
                 format!(

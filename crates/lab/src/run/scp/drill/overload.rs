@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::sum;
 use crate::callmodel::scp::ScpModel;
 use crate::measure::Metrics;
-use crate::run::companion::{Companion, Judgement, Outcome, check};
+use crate::report::Check;
+use crate::run::companion::{Companion, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::RigError;
 
@@ -93,7 +94,7 @@ impl Companion for Overload {
         let mb = |bytes: u64| figure(bytes as f64 / f64::from(1 << 20));
         let (rss, before) = outcome.rss;
         let checks = vec![
-            check(
+            Check::new(
                 "goodput at three times the rate",
                 format!(
                     "at least {:.0}% of {} TPS, the goodput at the rate itself",
@@ -107,7 +108,7 @@ impl Companion for Overload {
                 ),
                 goodput >= GOODPUT * most,
             ),
-            check(
+            Check::new(
                 "low priority is shed first",
                 format!(
                     "where {:.0}% of a priority are served, {:.0}% of the more important ones are",
@@ -117,7 +118,7 @@ impl Companion for Overload {
                 words.join("; "),
                 in_order,
             ),
-            check(
+            Check::new(
                 "what is shed is refused",
                 "the SCP counts requests that it discarded",
                 format!(
@@ -127,7 +128,7 @@ impl Companion for Overload {
                 ),
                 discarded > 0.0,
             ),
-            check(
+            Check::new(
                 "memory",
                 format!("at most twice that of before and {} MiB", MEMORY >> 20),
                 format!("{} MiB; {} MiB at the rate itself", mb(rss), mb(before)),
