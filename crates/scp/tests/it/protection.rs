@@ -305,7 +305,6 @@ fn overload_of_the_scp_discards_the_least_important_and_is_told() {
         let producer = Producer::start(1);
         let scp = knowing(&[&producer], |config| {
             let protection = &mut config.protection;
-            protection.target_load = None;
             // A level that holds at any load, once there was some.
             let mut level = Level::new("always", 0.0001, 0.0);
             level.abatement = settings::Period::from_secs(600);
