@@ -14,7 +14,7 @@ pub struct Ramp {
 /// How close the highest that passed and the lowest that failed must come.
 const CLOSE: f64 = 1.04;
 /// Steps after which the search ends in any case.
-const MOST_STEPS: u32 = 16;
+const MOST_STEPS: u32 = 20;
 
 impl Ramp {
     /// A search that begins with `start` transactions per second.
