@@ -68,12 +68,13 @@ pub(crate) fn bind(
     let mut addresses = Vec::new();
     for (node, local) in config.local_nodes.iter().enumerate() {
         for wanted in local.listen.iter() {
-            let mut address = wanted;
-            for mine in &mut listeners {
+            let (bound, address) = worker::bind_each(wanted, workers, |address| {
                 let listener = BoundListener::bind(address, local.transport.driver())
                     .map_err(StartError::io(format!("listening at {address}")))?;
-                // With port 0 the first worker's port is everybody's.
-                address = listener.address();
+                let at = listener.address();
+                Ok::<_, StartError>((listener, at))
+            })?;
+            for (mine, listener) in listeners.iter_mut().zip(bound) {
                 mine[node].push(listener);
             }
             addresses.push(address);

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use diameter::proto::known::disconnect_cause;
@@ -10,7 +9,7 @@ use diameter::{BoundListener, Directory, Node, Seat};
 use parking_lot::Mutex;
 use telemetry::{Alarms, Health};
 use tokio::sync::watch;
-use worker::{Pinning, Shutdown, WorkerContext, Workers};
+use worker::{Pinning, Shutdown, Threads, WorkerContext};
 
 use crate::config::Config;
 use crate::error::StartError;
@@ -20,7 +19,7 @@ use crate::metrics;
 use crate::pages::{self, PeerRow, RouteRow};
 use crate::peers::{Known, peer_config};
 use crate::registry::{ByHost, Registry};
-use crate::router::{Core, Gauges, Mailbox, Post, Router, Tools, posts};
+use crate::router::{Core, Gauges, Mailbox, Post, Router, Tools};
 use crate::snapshot::{Loader, Snapshot};
 use crate::trace;
 use crate::watch::{IndicatorRow, Indicators, run as run_control};
@@ -49,9 +48,7 @@ pub struct Running {
     metrics: telemetry::Registry,
     alarms: Alarms,
     health: Health,
-    shutdown: Shutdown,
-    workers: Option<Workers>,
-    control: Option<JoinHandle<()>>,
+    threads: Threads,
 }
 
 /// What workers and control share.
@@ -102,10 +99,7 @@ impl Shared {
 /// When a setting, an address or a file cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
     let config = Arc::new(config);
-    let count = match config.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        count => count,
-    };
+    let count = worker::count(config.workers);
     // TLS files are read once here so that mistakes in them keep the router from starting.
     let parts = Parts::load(&config).map_err(StartError::Config)?;
     let (listeners, addresses) = bind(&config, &parts, count)?;
@@ -136,7 +130,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
             seats.push(seat);
         }
     }
-    let places: Vec<Option<Place>> = posts(count, config.limits.handover)
+    let places: Vec<Option<Place>> = worker::posts(count, config.limits.handover)
         .into_iter()
         .zip(seats.into_iter().zip(listeners))
         .map(|((post, mailbox), (seats, listeners))| {
@@ -149,10 +143,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         })
         .collect();
     let places = Arc::new(Mutex::new(places));
-    let pinning = match config.cores.is_empty() {
-        true => Pinning::Free,
-        false => Pinning::Cores(config.cores.clone()),
-    };
+    let pinning = Pinning::to(&config.cores);
     let shutdown = Shutdown::new();
     let for_workers = shared.clone();
     let workers = worker::spawn(
@@ -184,12 +175,10 @@ pub fn start(config: Config) -> Result<Running, StartError> {
     Ok(Running {
         addresses,
         alarms,
-        control: Some(control),
         metrics: registry,
         health,
         shared,
-        shutdown,
-        workers: Some(workers),
+        threads: Threads::new(shutdown, workers).and(control),
     })
 }
 
@@ -401,20 +390,7 @@ impl Running {
     ///
     /// # Errors
     /// The first error a worker ended with.
-    pub fn stop(mut self) -> std::io::Result<()> {
-        self.shutdown.fire();
-        let ended = self.workers.take().map_or(Ok(()), Workers::join);
-        if let Some(control) = self.control.take()
-            && control.join().is_err()
-        {
-            return Err(std::io::Error::other("the control thread panicked; see the log"));
-        }
-        ended
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shutdown.fire();
+    pub fn stop(self) -> std::io::Result<()> {
+        self.threads.stop()
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telemetry::{Alarms, Health, Registry};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use worker::{Pinning, Shutdown, WorkerContext, Workers};
+use tokio::net::{TcpListener, TcpStream};
+use worker::{Pinning, Shutdown, Threads, WorkerContext};
 
 use crate::backend::{BackendRow, Set};
 use crate::check::look_after;
@@ -17,8 +17,6 @@ use crate::splice::carry;
 
 /// After accepting failed (no descriptors left, usually), nothing is accepted for so long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
 
 /// A running front end. Dropping it stops it.
 #[derive(Debug)]
@@ -28,8 +26,7 @@ pub struct Running {
     metrics: Registry,
     alarms: Alarms,
     health: Health,
-    shutdown: Shutdown,
-    workers: Option<Workers>,
+    threads: Threads,
 }
 
 /// A listener before it belongs to a runtime, and whose it is.
@@ -40,10 +37,7 @@ type Bound = (std::net::TcpListener, Arc<Set>);
 /// # Errors
 /// When an address cannot be bound; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    let count = match config.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        count => count,
-    };
+    let count = worker::count(config.workers);
     let sets: Vec<Arc<Set>> = config
         .target_sets
         .iter()
@@ -78,8 +72,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         metrics: registry,
         alarms,
         health: Health::new(),
-        shutdown,
-        workers: Some(workers),
+        threads: Threads::new(shutdown, workers),
     })
 }
 
@@ -93,36 +86,18 @@ fn bind(
     let mut addresses = Vec::new();
     for (settings, set) in config.target_sets.iter().zip(sets) {
         for wanted in settings.listen.iter() {
-            let mut address = wanted;
-            for mine in &mut listeners {
-                let listener =
-                    bind_one(address).map_err(StartError::io(format!("listening at {address}")))?;
-                // With port 0 the first worker's port is everybody's.
-                address = listener
-                    .local_addr()
-                    .map_err(StartError::io("asking for the port"))?;
+            let (bound, address) = worker::bind_each(wanted, workers, |address| {
+                let listener = worker::bind(address).and_then(|one| Ok((one.local_addr()?, one)));
+                let listener = listener.map_err(StartError::io(format!("listening at {address}")));
+                listener.map(|(at, listener)| (listener, at))
+            })?;
+            for (mine, listener) in listeners.iter_mut().zip(bound) {
                 mine.push((listener, set.clone()));
             }
             addresses.push(address);
         }
     }
     Ok((listeners, addresses))
-}
-
-fn bind_one(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
-    // Binding needs no runtime, registering does; so it is taken apart again.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    let _inside = runtime.enter();
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    socket.set_reuseaddr(true)?;
-    socket.set_reuseport(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)?.into_std()
 }
 
 /// The life of a worker.
@@ -252,14 +227,7 @@ impl Running {
     ///
     /// # Errors
     /// The first error a worker ended with.
-    pub fn stop(mut self) -> std::io::Result<()> {
-        self.shutdown.fire();
-        self.workers.take().map_or(Ok(()), Workers::join)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shutdown.fire();
+    pub fn stop(self) -> std::io::Result<()> {
+        self.threads.stop()
     }
 }

@@ -5,9 +5,11 @@
 //! worker is `Send`, so nothing on it can be shared by accident; what workers have in common they read
 //! from snapshots. The control path (audits, reloads, admin) runs elsewhere.
 //!
-//! [`spawn`] starts the workers, [`control`] a thread for the rest, [`Shutdown`] tells everybody to drain, and
+//! [`posts`] let workers send one another messages. [`spawn`] starts the workers, [`control`] a thread for the rest, [`Shutdown`] tells everybody to drain, and
 //! [`Threads`] are all of them together, for whoever has to end them.
 
+mod listen;
+mod post;
 mod shutdown;
 mod threads;
 
@@ -15,6 +17,8 @@ use std::future::Future;
 use std::io;
 use std::thread::JoinHandle;
 
+pub use listen::{bind, bind_each};
+pub use post::{Mailbox, Post, posts};
 pub use shutdown::Shutdown;
 pub use threads::{Threads, control};
 

@@ -33,14 +33,21 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Workers and the control thread, which `shutdown` stops.
+    /// Workers, which `shutdown` stops.
     #[must_use]
-    pub fn new(shutdown: Shutdown, workers: Workers, control: JoinHandle<()>) -> Self {
+    pub fn new(shutdown: Shutdown, workers: Workers) -> Self {
         Self {
             shutdown,
             workers: Some(workers),
-            control: Some(control),
+            control: None,
         }
+    }
+
+    /// And a control thread, which ends with the workers or by `shutdown` as well.
+    #[must_use]
+    pub fn and(mut self, control: JoinHandle<()>) -> Self {
+        self.control = Some(control);
+        self
     }
 
     /// Stops them: the workers finish what is in progress, then the control thread ends. Blocks.
@@ -81,7 +88,7 @@ mod tests {
             ends.fired().await;
             control();
         });
-        Threads::new(shutdown, workers.unwrap(), control.unwrap())
+        Threads::new(shutdown, workers.unwrap()).and(control.unwrap())
     }
 
     #[test]

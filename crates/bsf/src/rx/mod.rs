@@ -42,7 +42,7 @@ use overload::{Rate, RateLimiter};
 
 use self::answer::Transit;
 use self::places::{Places, Published, home_of};
-use self::post::{Mailbox, Packet, Post, posts};
+use self::post::{Mailbox, Packet, Post};
 use self::sessions::Sessions;
 use crate::config::Rx;
 use crate::error::StartError;
@@ -132,12 +132,13 @@ pub(crate) fn seats(
     let mut listeners: Vec<Vec<BoundListener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
     for wanted in settings.listen.iter() {
-        let mut address = wanted;
-        for mine in &mut listeners {
+        let (bound, address) = worker::bind_each(wanted, workers, |address| {
             let listener = BoundListener::bind(address, Transport::Tcp)
                 .map_err(StartError::io(format!("listening at {address} (Diameter)")))?;
-            // With port 0 the first worker's port is everybody's.
-            address = listener.address();
+            let at = listener.address();
+            Ok::<_, StartError>((listener, at))
+        })?;
+        for (mine, listener) in listeners.iter_mut().zip(bound) {
             mine.push(listener);
         }
         addresses.push(address);
@@ -145,7 +146,7 @@ pub(crate) fn seats(
     let published = Published::default();
     let seats = Directory::seats(workers)
         .into_iter()
-        .zip(posts(workers, settings.max_crossing))
+        .zip(worker::posts(workers, settings.max_crossing))
         .zip(listeners)
         .enumerate();
     let seats = seats.map(|(worker, ((directory, (post, mailbox)), listeners))| {
@@ -206,17 +207,21 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
                 .map_err(|error| std::io::Error::other(error.to_string()))?;
         }
     }
+    let posting = node.clone();
+    tokio::task::spawn_local(async move { match posting.app().post.deliver().await {} });
     tokio::task::spawn_local(take_post(node.clone(), seat.mailbox));
     Ok(node)
 }
 
 /// Takes what other workers send, until the worker ends.
 async fn take_post(node: Node<Agent>, mut mailbox: Mailbox) {
-    while let Some(packet) = mailbox.recv().await {
+    while let Some(batch) = mailbox.next().await {
         node.refresh();
-        match packet {
-            Packet::Request(crossing) => node.app().send_here(&node, crossing),
-            Packet::Answer(transit, message) => node.app().deliver(&node, transit, message),
+        for packet in batch {
+            match packet {
+                Packet::Request(crossing) => node.app().send_here(&node, crossing),
+                Packet::Answer(transit, message) => node.app().deliver(&node, transit, message),
+            }
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Messages between the workers: a request whose next hop lives elsewhere, an answer whose asker does. Bounded.
+//! Messages between the workers: a request whose next hop lives elsewhere, an answer whose asker does.
 
 use bytes::Bytes;
 use diameter::proto::MessageMut;
-use tokio::sync::mpsc;
 
 use super::Transit;
 
@@ -23,32 +22,7 @@ pub(super) enum Packet {
     Answer(Transit, MessageMut),
 }
 
-/// Where a worker finds what others send it.
-pub(super) type Mailbox = mpsc::Receiver<Packet>;
-
 /// A worker's ways to all workers.
-#[derive(Clone)]
-pub(super) struct Post(Vec<mpsc::Sender<Packet>>);
-
-/// Posts and mailboxes for so many workers; at most `most` messages wait for one of them.
-pub(super) fn posts(workers: usize, most: usize) -> Vec<(Post, Mailbox)> {
-    let (senders, mailboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mpsc::channel(most.max(1))).unzip();
-    let post = Post(senders);
-    mailboxes
-        .into_iter()
-        .map(|mailbox| (post.clone(), mailbox))
-        .collect()
-}
-
-impl Post {
-    /// Sends a message to a worker. Gives it back when too many wait there.
-    #[allow(clippy::result_large_err)]
-    pub(super) fn send(&self, worker: usize, packet: Packet) -> Result<(), Packet> {
-        let Some(way) = self.0.get(worker) else {
-            return Err(packet);
-        };
-        way.try_send(packet).map_err(|refused| match refused {
-            mpsc::error::TrySendError::Full(packet) | mpsc::error::TrySendError::Closed(packet) => packet,
-        })
-    }
-}
+pub(super) type Post = worker::Post<Packet>;
+/// Where a worker finds what others send it.
+pub(super) type Mailbox = worker::Mailbox<Packet>;

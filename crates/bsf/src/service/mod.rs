@@ -106,7 +106,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         switches,
         counters,
         live,
-        threads: Threads::new(shutdown, workers, control),
+        threads: Threads::new(shutdown, workers).and(control),
     })
 }
 

@@ -53,7 +53,7 @@ use crate::trace::Record;
 
 pub(crate) use guard::Gauges;
 pub use links::Link;
-pub(crate) use mailbox::{Mailbox, Post, posts};
+pub(crate) use mailbox::{Mailbox, Post};
 
 /// The owner of one node: a local node on one worker.
 #[derive(Clone)]

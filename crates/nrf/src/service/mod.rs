@@ -81,7 +81,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         published,
         counters,
         live,
-        threads: Threads::new(shutdown, workers, control),
+        threads: Threads::new(shutdown, workers).and(control),
     })
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use worker::WorkerContext;
 
 use super::config::ServerConfig;
-use super::listen::{bind, serve};
+use super::listen::serve;
 use super::stats::{ServerStats, StatsSnapshot};
 use crate::message::Service;
 use crate::tls::{self, TlsError, TlsFiles};
@@ -60,11 +60,12 @@ impl Interface {
         let workers: Vec<PerWorker> = (0..workers).map(|_| PerWorker::default()).collect();
         let mut addresses = Vec::new();
         for wanted in listen {
-            let mut address = wanted;
-            for worker in &workers {
-                let bound = bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
-                let (at, listener) = bound.map_err(|source| InterfaceError::Listen { address, source })?;
-                address = at;
+            let (listeners, address) = worker::bind_each(wanted, workers.len(), |address| {
+                let listener = worker::bind(address).and_then(|one| Ok((one.local_addr()?, one)));
+                let (at, listener) = listener.map_err(|source| InterfaceError::Listen { address, source })?;
+                Ok::<_, InterfaceError>((listener, at))
+            })?;
+            for (worker, listener) in workers.iter().zip(listeners) {
                 worker.listeners.lock().push(listener);
             }
             addresses.push(address);

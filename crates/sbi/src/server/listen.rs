@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -15,26 +14,6 @@ use super::connection::{self, Shared};
 use super::stats::{ServerStats, count, uncount};
 use crate::message::{Peer, Service};
 use crate::tls;
-
-/// Connections the kernel holds for us until they are accepted.
-const BACKLOG: i32 = 4_096;
-
-/// Binds a listening socket that several workers may share by binding each its own (`SO_REUSEPORT`).
-///
-/// # Errors
-/// When the address is taken by another program or not ours.
-pub fn bind(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
-    socket.set_nonblocking(true)?;
-    if addr.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.bind(&addr.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
-}
 
 /// Serves connections of `listener` until `shutdown` fires; then finishes the requests in progress, at most
 /// for the configured time. To be called inside a worker (a `LocalSet`).

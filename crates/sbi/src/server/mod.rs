@@ -23,5 +23,6 @@ mod stats;
 
 pub use config::ServerConfig;
 pub use interface::{Interface, InterfaceError};
-pub use listen::{bind, serve};
+pub use listen::serve;
 pub use stats::{ServerStats, StatsSnapshot};
+pub use worker::bind;

@@ -123,7 +123,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         network,
         live,
         settings,
-        threads: Threads::new(shutdown, workers, control),
+        threads: Threads::new(shutdown, workers).and(control),
         feed,
     })
 }

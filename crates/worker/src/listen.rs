@@ -1,0 +1,65 @@
+//! A listener for each worker at the same address, between which the kernel spreads connections (`SO_REUSEPORT`).
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Connections the kernel holds for us until they are accepted.
+const BACKLOG: i32 = 4_096;
+
+/// Binds a listening socket, not blocking, at an address that other workers may bind, too.
+///
+/// # Errors
+/// When the address is taken by another program or not ours.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Binds an address once for each worker, by `bind`, which tells where the listener really is: with port 0 the first
+/// worker's port is everybody's. The listeners by worker, and the address.
+///
+/// # Errors
+/// The first of `bind`.
+pub fn bind_each<L, E>(
+    wanted: SocketAddr,
+    workers: usize,
+    mut bind: impl FnMut(SocketAddr) -> Result<(L, SocketAddr), E>,
+) -> Result<(Vec<L>, SocketAddr), E> {
+    let mut address = wanted;
+    let mut listeners = Vec::with_capacity(workers);
+    for _ in 0..workers {
+        let (listener, at) = bind(address)?;
+        address = at;
+        listeners.push(listener);
+    }
+    Ok((listeners, address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_workers_have_the_port_of_the_first() {
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bound = bind_each(local, 3, |address| {
+            let listener = bind(address)?;
+            let at = listener.local_addr()?;
+            Ok::<_, io::Error>((listener, at))
+        });
+        let (listeners, address) = bound.unwrap();
+        assert_ne!(address.port(), 0);
+        let ports = listeners.iter().map(|one| one.local_addr().unwrap().port());
+        assert_eq!(ports.collect::<Vec<_>>(), [address.port(); 3]);
+    }
+}
