@@ -39,8 +39,9 @@ pub(crate) struct Switches {
     score: Mutex<Score>,
 }
 
-/// What one worker tells of itself; nobody else writes it.
+/// What one worker tells of itself; nobody else writes it, with each answer, so it has cache lines of its own.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 struct Told {
     /// CPU time, in percent of a core.
     load: AtomicU32,
