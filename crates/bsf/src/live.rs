@@ -20,6 +20,7 @@ pub(crate) struct Live {
 /// The keys of [`Config`] that take effect while running, each with all below it.
 pub const KEYS: &[&str] = &[
     "audit",
+    "clientTls",
     "maxBodySize",
     "maxCandidates",
     "notifications.alternates",
@@ -38,6 +39,7 @@ pub const KEYS: &[&str] = &[
     "rx.relays",
     "rx.timeout",
     "scoring",
+    "tls",
     "tokens",
 ];
 
@@ -84,6 +86,8 @@ impl Live {
         own.timeout = other.timeout;
         config.scoring = wanted.scoring.clone();
         config.tokens = wanted.tokens.clone();
+        config.tls.clone_from(&wanted.tls);
+        config.client_tls.clone_from(&wanted.client_tls);
         Self::of(Arc::new(config), self.fetched.clone())
     }
 

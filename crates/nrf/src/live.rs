@@ -16,6 +16,7 @@ pub(crate) struct Live {
 
 /// The keys of [`Config`] that take effect while running, each with all below it.
 pub const KEYS: &[&str] = &[
+    "clientTls",
     "discovery",
     "forwarding",
     "heartBeat.default",
@@ -32,6 +33,7 @@ pub const KEYS: &[&str] = &[
     "subscriptions.max",
     "subscriptions.maxValidity",
     "subscriptions.notifyChanges",
+    "tls",
     "tokens",
 ];
 

@@ -28,6 +28,7 @@ pub(crate) struct Live {
 
 /// The keys of [`Config`] that take effect while running, each with all below it.
 pub const KEYS: &[&str] = &[
+    "clientTls",
     "discovery",
     "followRedirects",
     "forwardToUnknown",
@@ -42,6 +43,7 @@ pub const KEYS: &[&str] = &[
     "producers",
     "protection",
     "security",
+    "tls",
 ];
 
 impl Live {

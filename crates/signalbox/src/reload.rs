@@ -49,6 +49,7 @@ impl Reloader {
         let changes = changes(&effective, &new);
         let mut applied = Vec::new();
         let mut refused = Vec::new();
+        let mut files = Vec::new();
 
         if changes.iter().any(|path| path == "log.filter") {
             logging::set_filter(&wanted.log.filter)?;
@@ -65,6 +66,12 @@ impl Reloader {
                 .cloned()
                 .collect();
             if mine.is_empty() {
+                // Files may be others under the names they had.
+                match live.reread.as_ref().map(|reread| reread()) {
+                    Some(Ok(true)) => files.push(format!("{name} (TLS files)")),
+                    Some(Err(reason)) => refused.push(format!("{name} ({reason})")),
+                    Some(Ok(false)) | None => {}
+                }
                 continue;
             }
             match (live.apply)(&wanted) {
@@ -86,6 +93,7 @@ impl Reloader {
                 *place = value;
             }
         }
+        applied.extend(files);
         *current = serde_json::from_value(effective).map_err(|error| error.to_string())?;
         tracing::info!(?applied, ?refused, file = %file.display(), "configuration read again");
         Ok(json!({ "applied": applied, "refused": refused }))

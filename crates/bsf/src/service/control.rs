@@ -10,6 +10,7 @@ use ::worker::Shutdown;
 use arc_swap::ArcSwap;
 use sbi::client::Client;
 use sbi::dns::Dns;
+use sbi::tls::Tls;
 use tokio::sync::mpsc;
 
 use super::Switches;
@@ -36,7 +37,7 @@ pub(super) struct Control {
     pub(super) notifications: mpsc::Sender<Notification>,
     pub(super) hears: mpsc::Receiver<pcfs::Told>,
     pub(super) counters: Arc<Counters>,
-    pub(super) client_tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) tls: Arc<Tls>,
     /// What resolves names; none: the system.
     pub(super) names: Option<Dns>,
     /// Where the first worker listens.
@@ -69,7 +70,8 @@ impl Control {
     async fn run(self, repository: Repository) {
         let config = self.live.load().config.clone();
         let limits = Arc::new(config.client.clone());
-        let client = Client::with_names(limits, self.client_tls, self.names.clone());
+        let client = Client::with_names(limits, self.tls.client(), self.names.clone());
+        tokio::task::spawn_local(self.tls.follow());
         if config.store.engine == store::EngineKind::Mariadb {
             tokio::task::spawn_local(refresh(repository.clone()));
         }

@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use diameter::proto::known::disconnect_cause;
 use sbi::dns::Dns;
 use sbi::server::Interface;
+use sbi::tls::Tls;
 use tokio::sync::mpsc;
 
 use self::worker::Parts;
@@ -33,10 +34,10 @@ pub(crate) use worker::{Front, Worker};
 /// # Errors
 /// When a setting, an address, a file or the store cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    let client_tls = client_tls(&config)?;
+    let tls = Tls::open(config.tls.as_ref(), config.client_tls.as_ref()).map_err(StartError::Config)?;
     let names = names(&config)?;
     let count = ::worker::count(config.workers);
-    let interface = Interface::bind(config.listen.iter(), count, config.tls.as_ref())?;
+    let interface = Interface::bind(config.listen.iter(), count, tls.server())?;
     let (seats, diameter) = rx::seats(&config.rx, count)?;
     let shutdown = Shutdown::new();
     let counters: Vec<Arc<Counters>> = (0..=count).map(|_| Arc::default()).collect();
@@ -58,7 +59,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         notifications: notifications.clone(),
         hears,
         counters: counters[count].clone(),
-        client_tls,
+        tls: tls.clone(),
         names,
         address: interface.addresses().first().copied(),
         switches: switches.clone(),
@@ -106,13 +107,9 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         switches,
         counters,
         live,
+        tls,
         threads: Threads::new(shutdown, workers).and(control),
     })
-}
-
-fn client_tls(config: &Config) -> Result<Option<Arc<rustls::ClientConfig>>, StartError> {
-    let made = config.client_tls.as_ref().map(sbi::tls::client).transpose();
-    made.map_err(|error| StartError::Config(format!("clientTls: {error}")))
 }
 
 /// What resolves names, if not the system.

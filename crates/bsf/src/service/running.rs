@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use sbi::server::Interface;
+use sbi::tls::Tls;
 use worker::Threads;
 
 use super::state::{State, Switches};
@@ -23,6 +24,7 @@ pub struct Running {
     pub(super) switches: Arc<Switches>,
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) live: Arc<ArcSwap<Live>>,
+    pub(super) tls: Arc<Tls>,
     pub(super) threads: Threads,
 }
 
@@ -99,11 +101,21 @@ impl Running {
     pub fn reconfigure(&self, wanted: &Config) -> Result<(), String> {
         let now = self.live.load();
         let next = now.with(wanted)?;
+        self.tls.reload(wanted.tls.as_ref(), wanted.client_tls.as_ref())?;
         if next.config.overload.enabled != now.config.overload.enabled {
             self.switches.set_congestion(next.config.overload.enabled);
         }
         self.live.store(Arc::new(next));
         Ok(())
+    }
+
+    /// Reads certificates, keys and authorities again; handshakes from now on use them. Answers whether something
+    /// has changed.
+    ///
+    /// # Errors
+    /// What cannot be used; nothing has changed then.
+    pub fn reread(&self) -> Result<bool, String> {
+        self.tls.reread()
     }
 
     /// Finishes the requests in progress and stops. Blocks.

@@ -492,6 +492,7 @@ fn over_tls() {
                 key: own.1,
                 authorities: Some(trust.clone()),
                 require_client_certificate: true,
+                ..Default::default()
             });
         });
         let address = bsf.running.as_ref().unwrap().diameter_addresses()[0];

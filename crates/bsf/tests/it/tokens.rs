@@ -137,6 +137,7 @@ fn mutual_tls_lets_only_known_consumers_in() {
             key: write("key.pem", &own.key),
             authorities: Some(write("ca.pem", authority.pem())),
             require_client_certificate: true,
+            ..Default::default()
         };
         let bsf = start(|config| config.tls = Some(tls));
         let port = bsf.running.as_ref().unwrap().addresses()[0].port();

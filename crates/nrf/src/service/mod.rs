@@ -12,6 +12,7 @@ use ::worker::{Pinning, Shutdown, Threads, WorkerContext};
 use arc_swap::ArcSwap;
 use sbi::client::Client;
 use sbi::server::Interface;
+use sbi::tls::Tls;
 use store::{Store, TableDef};
 use tokio::sync::mpsc;
 
@@ -31,9 +32,9 @@ pub(crate) use worker::Worker;
 /// # Errors
 /// When a setting, an address, a file or the store cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    let client_tls = client_tls(&config)?;
+    let tls = Tls::open(config.tls.as_ref(), config.client_tls.as_ref()).map_err(StartError::Config)?;
     let count = ::worker::count(config.workers);
-    let interface = Interface::bind(config.listen.iter(), count, config.tls.as_ref())?;
+    let interface = Interface::bind(config.listen.iter(), count, tls.server())?;
     let shutdown = Shutdown::new();
     let published: Arc<ArcSwap<Snapshot>> = Arc::default();
     let counters: Vec<Arc<Counters>> = (0..=count).map(|_| Arc::default()).collect();
@@ -52,13 +53,13 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         live.clone(),
         published.clone(),
         counters[count].clone(),
-        client_tls.clone(),
+        tls.clone(),
     )?;
     let shared = Parts {
         live: live.clone(),
         published: published.clone(),
         writes,
-        client_tls,
+        client_tls: tls.client(),
     };
     let interface = Arc::new(interface);
     let (offered, worker_counters) = (interface.clone(), counters.clone());
@@ -81,13 +82,9 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         published,
         counters,
         live,
+        tls,
         threads: Threads::new(shutdown, workers).and(control),
     })
-}
-
-fn client_tls(config: &Config) -> Result<Option<Arc<rustls::ClientConfig>>, StartError> {
-    let made = config.client_tls.as_ref().map(sbi::tls::client).transpose();
-    made.map_err(|error| StartError::Config(format!("clientTls: {error}")))
 }
 
 /// Starts the control thread: the registrar and the delivery of notifications.
@@ -95,7 +92,7 @@ fn control(
     live: Arc<ArcSwap<Live>>,
     published: Arc<ArcSwap<Snapshot>>,
     counters: Arc<Counters>,
-    client_tls: Option<Arc<rustls::ClientConfig>>,
+    tls: Arc<Tls>,
 ) -> Result<(mpsc::Sender<Write>, JoinHandle<()>), StartError> {
     let Live {
         config, screening, ..
@@ -128,7 +125,8 @@ fn control(
                 return;
             }
         };
-        let client = Client::new(Arc::new(config.client.clone()), client_tls);
+        let client = Client::with_names(Arc::new(config.client.clone()), tls.client(), None);
+        tokio::task::spawn_local(tls.follow());
         let (states, retrieved) = mpsc::channel(1);
         for set in &config.growth.sets {
             let (settings, set) = (config.growth.clone(), set.clone());

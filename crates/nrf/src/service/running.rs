@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use sbi::server::Interface;
+use sbi::tls::Tls;
 use worker::Threads;
 
 use crate::config::Config;
@@ -19,6 +20,7 @@ pub struct Running {
     pub(super) published: Arc<ArcSwap<Snapshot>>,
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) live: Arc<ArcSwap<Live>>,
+    pub(super) tls: Arc<Tls>,
     pub(super) threads: Threads,
 }
 
@@ -118,8 +120,21 @@ impl Running {
         subscriptions.max_validity = wanted.subscriptions.max_validity;
         subscriptions.notify_changes = wanted.subscriptions.notify_changes;
         config.tokens = wanted.tokens.clone();
-        self.live.store(Arc::new(Live::new(Arc::new(config))?));
+        config.tls.clone_from(&wanted.tls);
+        config.client_tls.clone_from(&wanted.client_tls);
+        let live = Live::new(Arc::new(config))?;
+        self.tls.reload(wanted.tls.as_ref(), wanted.client_tls.as_ref())?;
+        self.live.store(Arc::new(live));
         Ok(())
+    }
+
+    /// Reads certificates, keys and authorities again; handshakes from now on use them. Answers whether something
+    /// has changed.
+    ///
+    /// # Errors
+    /// What cannot be used; nothing has changed then.
+    pub fn reread(&self) -> Result<bool, String> {
+        self.tls.reread()
     }
 
     /// Finishes the requests in progress and stops. Blocks.

@@ -32,7 +32,7 @@ pub(super) struct Parts {
     pub(super) live: Arc<ArcSwap<Live>>,
     pub(super) published: Arc<ArcSwap<Snapshot>>,
     pub(super) writes: mpsc::Sender<Write>,
-    pub(super) client_tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) client_tls: Option<sbi::tls::ClientTls>,
 }
 
 /// A worker's NRF as its server sees it: made anew when the settings have changed.
@@ -47,7 +47,11 @@ pub(super) struct Front {
 impl Front {
     pub(super) fn new(parts: Parts, counters: Arc<Counters>) -> Self {
         let live = parts.live.load_full();
-        let client = Client::new(Arc::new(live.config.client.clone()), parts.client_tls.clone());
+        let client = Client::with_names(
+            Arc::new(live.config.client.clone()),
+            parts.client_tls.clone(),
+            None,
+        );
         let worker = Worker::new(&live, &parts, client.clone(), counters.clone());
         Self {
             live: RefCell::new(arc_swap::Cache::new(parts.live.clone())),

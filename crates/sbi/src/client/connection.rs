@@ -211,7 +211,7 @@ pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
             None => start(stream, pool).await,
             Some(tls) => {
                 let name = ServerName::try_from(origin.host().to_owned()).map_err(|e| e.to_string())?;
-                let stream = TlsConnector::from(tls.clone()).connect(name, stream).await;
+                let stream = TlsConnector::from(tls.load()).connect(name, stream).await;
                 let stream = stream.map_err(|error| format!("TLS: {error}"))?;
                 if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
                     return Err("TLS: the peer does not offer HTTP/2 (ALPN h2)".to_owned());

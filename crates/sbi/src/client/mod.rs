@@ -35,6 +35,7 @@ pub use pool::PeerStats;
 use crate::body::Body;
 use crate::dns::Dns;
 use crate::message::Response;
+use crate::tls::ClientTls;
 use pool::Pool;
 
 /// The client of a worker. Cloning shares its connections.
@@ -43,7 +44,7 @@ pub struct Client(Rc<Inner>);
 
 struct Inner {
     config: Arc<ClientConfig>,
-    tls: Option<Arc<rustls::ClientConfig>>,
+    tls: Option<ClientTls>,
     names: Option<Dns>,
     user_agent: Option<HeaderValue>,
     pools: RefCell<AHashMap<Origin, Rc<Pool>>>,
@@ -71,16 +72,12 @@ impl Client {
     /// A client without connections. `tls` is needed for `https` origins. The system resolves names.
     #[must_use]
     pub fn new(config: Arc<ClientConfig>, tls: Option<Arc<rustls::ClientConfig>>) -> Self {
-        Self::with_names(config, tls, None)
+        Self::with_names(config, tls.map(ClientTls::from), None)
     }
 
-    /// As [`Client::new`]; `names` resolves the names of origins.
+    /// As [`Client::new`], with TLS that may change; `names` resolves the names of origins.
     #[must_use]
-    pub fn with_names(
-        config: Arc<ClientConfig>,
-        tls: Option<Arc<rustls::ClientConfig>>,
-        names: Option<Dns>,
-    ) -> Self {
+    pub fn with_names(config: Arc<ClientConfig>, tls: Option<ClientTls>, names: Option<Dns>) -> Self {
         let user_agent = HeaderValue::from_str(&config.user_agent)
             .ok()
             .filter(|value| !value.is_empty());

@@ -19,6 +19,7 @@ use super::origin::{Origin, Scheme};
 use crate::body::Body;
 use crate::dns::Dns;
 use crate::message::Response;
+use crate::tls::ClientTls;
 
 /// What is known of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +51,7 @@ type Given = Result<Rc<Connection>, SendError>;
 pub(super) struct Pool {
     pub(super) origin: Origin,
     pub(super) config: Arc<ClientConfig>,
-    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) tls: Option<ClientTls>,
     /// Resolves the name of the origin; without it the system does.
     pub(super) names: Option<Dns>,
     /// Parsed once; every request line is made of these.
@@ -72,7 +73,7 @@ impl Pool {
     pub(super) fn new(
         origin: Origin,
         config: Arc<ClientConfig>,
-        tls: Option<Arc<rustls::ClientConfig>>,
+        tls: Option<ClientTls>,
         names: Option<Dns>,
     ) -> Rc<Self> {
         let scheme = match origin.scheme() {

@@ -12,13 +12,13 @@ use super::config::ServerConfig;
 use super::listen::serve;
 use super::stats::{ServerStats, StatsSnapshot};
 use crate::message::Service;
-use crate::tls::{self, TlsError, TlsFiles};
+use crate::tls::ServerTls;
 
 /// A function's interface: bound when it is made, served by the workers, looked at from anywhere.
 #[derive(Debug)]
 pub struct Interface {
     addresses: Vec<SocketAddr>,
-    tls: Option<Arc<rustls::ServerConfig>>,
+    tls: Option<ServerTls>,
     workers: Vec<PerWorker>,
 }
 
@@ -32,9 +32,6 @@ struct PerWorker {
 /// Why an interface cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// Certificate, key or authorities cannot be used.
-    #[error("TLS of the service-based interface: {0}")]
-    Tls(#[from] TlsError),
     /// An address cannot be bound.
     #[error("listening at {address}: {source}")]
     Listen {
@@ -50,13 +47,12 @@ impl Interface {
     /// it is cleartext.
     ///
     /// # Errors
-    /// When an address is taken or not ours, or the files of `tls` cannot be used.
+    /// When an address is taken or not ours.
     pub fn bind(
         listen: impl IntoIterator<Item = SocketAddr>,
         workers: usize,
-        tls: Option<&TlsFiles>,
+        tls: Option<ServerTls>,
     ) -> Result<Self, InterfaceError> {
-        let tls = tls.map(tls::server).transpose()?;
         let workers: Vec<PerWorker> = (0..workers).map(|_| PerWorker::default()).collect();
         let mut addresses = Vec::new();
         for wanted in listen {

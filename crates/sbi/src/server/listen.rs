@@ -13,7 +13,7 @@ use super::config::ServerConfig;
 use super::connection::{self, Shared};
 use super::stats::{ServerStats, count, uncount};
 use crate::message::{Peer, Service};
-use crate::tls;
+use crate::tls::{self, ServerTls};
 
 /// Serves connections of `listener` until `shutdown` fires; then finishes the requests in progress, at most
 /// for the configured time. To be called inside a worker (a `LocalSet`).
@@ -24,12 +24,11 @@ pub async fn serve<S: Service>(
     listener: std::net::TcpListener,
     service: Rc<S>,
     config: Arc<ServerConfig>,
-    tls: Option<Arc<rustls::ServerConfig>>,
+    tls: Option<ServerTls>,
     stats: Arc<ServerStats>,
     shutdown: Shutdown,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let acceptor = tls.map(TlsAcceptor::from);
     let drain = config.drain_timeout.duration();
     let shared = Rc::new(Shared {
         service,
@@ -60,7 +59,7 @@ pub async fn serve<S: Service>(
         number += 1;
         count(&shared.stats.connections_accepted);
         let shared = shared.clone();
-        let acceptor = acceptor.clone();
+        let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load()));
         connections.spawn_local(async move {
             let _open = Open::count(&shared.stats);
             accepted(stream, addr, number, &shared, acceptor).await;

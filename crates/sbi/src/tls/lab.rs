@@ -114,7 +114,7 @@ impl Authority {
             certificate: write(format!("{name}.crt"), &identity.certificate)?,
             key: write(format!("{name}.key"), &identity.key)?,
             authorities: Some(write("authority.crt".to_owned(), &self.pem)?),
-            require_client_certificate: false,
+            ..TlsFiles::default()
         })
     }
 }

@@ -3,6 +3,7 @@
 //! TLS 1.2 and 1.3 with ALPN `h2` (TS 33.210 §6.2, TS 33.310 annex E). With authorities, both sides check
 //! certificates: mutual TLS (TS 33.501 §13.1).
 
+mod current;
 pub mod lab;
 
 use std::fs;
@@ -15,11 +16,14 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use settings::Period;
 
 use crate::message::TlsPeer;
 
+pub use current::{ClientTls, Current, ServerTls, Tls};
+
 /// Certificate, key and trusted authorities, as PEM files.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct TlsFiles {
     /// Certificate chain, own certificate first.
@@ -32,6 +36,21 @@ pub struct TlsFiles {
     pub authorities: Option<PathBuf>,
     /// Servers only: whether a client without a certificate is refused (mutual TLS).
     pub require_client_certificate: bool,
+    /// How often the files are looked at for changes, where they are those of `tls` or `clientTls` of a function
+    /// of the service-based interface; 0: only when the configuration is read again.
+    pub check_interval: Period,
+}
+
+impl Default for TlsFiles {
+    fn default() -> Self {
+        Self {
+            certificate: PathBuf::new(),
+            key: PathBuf::new(),
+            authorities: None,
+            require_client_certificate: false,
+            check_interval: Period::from_secs(30),
+        }
+    }
 }
 
 /// A TLS configuration that cannot be used.
@@ -63,7 +82,7 @@ fn unusable(error: impl std::fmt::Display) -> TlsError {
 }
 
 /// The contents of the files of [`TlsFiles`], each with the name that errors call it by.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Material {
     certificate: Option<Pem>,
     key: Option<Pem>,
@@ -71,7 +90,7 @@ pub struct Material {
     require_client_certificate: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Pem {
     name: PathBuf,
     text: Vec<u8>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::Request;
 use sbi::client::{Client, ClientConfig, SendErrorKind, SendOptions};
 use sbi::tls::lab::Authority;
+use sbi::tls::{ClientTls, Tls, TlsFiles};
 use sbi::{Body, Response};
 
 use crate::support::{local, start_tls};
@@ -95,4 +96,106 @@ fn faults_of_files_name_the_file_and_what_it_should_hold() {
     files.authorities = None;
     files.require_client_certificate = true;
     assert!(text(&files).contains("no authorities"), "{}", text(&files));
+}
+
+/// What a client meets at `localhost` when it shakes hands anew.
+async fn meets(port: u16, tls: Option<ClientTls>) -> Result<String, String> {
+    let client = Client::with_names(Arc::new(ClientConfig::default()), tls, None);
+    ask(&client, port).await
+}
+
+async fn ask(client: &Client, port: u16) -> Result<String, String> {
+    let origin = format!("https://localhost:{port}").parse().unwrap();
+    let get = Request::get("/").body(Body::empty()).unwrap();
+    let got = client.send(&origin, get, SendOptions::default()).await;
+    let body = got.map_err(|error| error.to_string())?.into_body().into_bytes();
+    Ok(String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[test]
+fn files_that_have_changed_are_for_handshakes_from_then_on() {
+    local(async {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (old, new) = (Authority::new("old").unwrap(), Authority::new("new").unwrap());
+        let named = |authority: &Authority, folder: &tempfile::TempDir| {
+            let own = authority.issue(&["localhost"]).unwrap();
+            authority.write(&own, folder.path(), "nf").unwrap()
+        };
+        let files = named(&old, &folder);
+        let tls = Tls::open(Some(&files), Some(&files)).unwrap();
+        let server = start_tls(tls.server().unwrap(), |request| {
+            let names = request.peer.tls.clone().unwrap().names;
+            async move { Response::new(Body::from(names.join(" "))) }
+        });
+        let port = server.addr.port();
+        let lasting = Client::with_names(Arc::new(ClientConfig::default()), tls.client(), None);
+        assert_eq!(ask(&lasting, port).await.unwrap(), "localhost");
+        assert!(!tls.reread().unwrap(), "nothing has changed");
+
+        // The files get other contents, of another authority.
+        named(&new, &folder);
+        assert!(tls.reread().unwrap());
+        let of = |authority: &Authority| {
+            let own = authority.issue(&["amf.example"]).unwrap();
+            Some(authority.material(Some(&own), false).client().unwrap().into())
+        };
+        assert_eq!(meets(port, of(&new)).await.unwrap(), "amf.example");
+        assert!(meets(port, of(&old)).await.is_err(), "the old authority is gone");
+        assert_eq!(meets(port, tls.client()).await.unwrap(), "localhost");
+        // Whoever was connected goes on: one handshake all the time.
+        assert_eq!(ask(&lasting, port).await.unwrap(), "localhost");
+        assert_eq!(lasting.peers()[0].1.connected, 1);
+
+        // A key that is not the certificate's: refused whole, and what was there stays.
+        let stray = named(&new, &other);
+        let before = std::fs::read(&files.key).unwrap();
+        std::fs::copy(&stray.key, &files.key).unwrap();
+        let fault = tls.reread().unwrap_err();
+        assert!(fault.starts_with("tls: "), "{fault}");
+        assert_eq!(meets(port, of(&new)).await.unwrap(), "amf.example");
+        std::fs::write(&files.key, before).unwrap();
+        assert!(!tls.reread().unwrap(), "all is as it was");
+        // Both sides or none: the client's files would do, the server's do not.
+        let gone = TlsFiles {
+            key: files.key.with_extension("gone"),
+            ..files.clone()
+        };
+        assert!(
+            tls.reload(Some(&gone), Some(&stray))
+                .unwrap_err()
+                .contains("nf.gone")
+        );
+        assert!(tls.reload(None, Some(&files)).unwrap_err().contains("restart"));
+        assert!(!tls.reread().unwrap());
+    });
+}
+
+#[test]
+fn files_are_looked_at_without_being_told() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (Authority::new("old").unwrap(), Authority::new("new").unwrap());
+        let write = |authority: &Authority| {
+            let own = authority.issue(&["localhost"]).unwrap();
+            authority.write(&own, folder.path(), "nf").unwrap()
+        };
+        let files = TlsFiles {
+            check_interval: settings::Period::from_millis(10),
+            ..write(&old)
+        };
+        let tls = Tls::open(Some(&files), None).unwrap();
+        let server = start_tls(tls.server().unwrap(), |_| async {
+            Response::new(Body::from("here"))
+        });
+        tokio::task::spawn_local(tls.follow());
+        write(&new);
+        let trusting = || Some(new.material(None, false).client().unwrap().into());
+        for _ in 0..1_000 {
+            if meets(server.addr.port(), trusting()).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("the files were never read again");
+    });
 }

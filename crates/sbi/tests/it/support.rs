@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use sbi::client::{Client, ClientConfig, Origin};
 use sbi::server::{self, ServerConfig, ServerStats};
+use sbi::tls::ServerTls;
 use sbi::{Request, Response, Service};
 use worker::Shutdown;
 
@@ -47,15 +48,15 @@ where
 }
 
 /// Starts a server with TLS.
-pub fn start_tls<F, Fut>(tls: Arc<rustls::ServerConfig>, function: F) -> Running
+pub fn start_tls<F, Fut>(tls: impl Into<ServerTls>, function: F) -> Running
 where
     F: Fn(Request) -> Fut + 'static,
     Fut: Future<Output = Response> + 'static,
 {
-    start_with(ServerConfig::default(), Some(tls), function)
+    start_with(ServerConfig::default(), Some(tls.into()), function)
 }
 
-fn start_with<F, Fut>(config: ServerConfig, tls: Option<Arc<rustls::ServerConfig>>, function: F) -> Running
+fn start_with<F, Fut>(config: ServerConfig, tls: Option<ServerTls>, function: F) -> Running
 where
     F: Fn(Request) -> Fut + 'static,
     Fut: Future<Output = Response> + 'static,

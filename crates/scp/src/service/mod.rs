@@ -24,6 +24,7 @@ use arc_swap::ArcSwap;
 use sbi::client::Client;
 use sbi::dns::Dns;
 use sbi::server::Interface;
+use sbi::tls::Tls;
 use telemetry::Registry;
 use tokio::sync::{mpsc, watch};
 
@@ -47,10 +48,9 @@ const WAITING_CHANGES: usize = 100_000;
 /// # Errors
 /// When a setting, an address or a file cannot be used; nothing is left running then.
 pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError> {
-    let client_tls = config.client_tls.as_ref().map(sbi::tls::client).transpose();
-    let client_tls = client_tls.map_err(|error| StartError::Config(format!("clientTls: {error}")))?;
+    let tls = Tls::open(config.tls.as_ref(), config.client_tls.as_ref()).map_err(StartError::Config)?;
     let count = ::worker::count(config.workers);
-    let interface = Interface::bind(config.listen.iter(), count, config.tls.as_ref())?;
+    let interface = Interface::bind(config.listen.iter(), count, tls.server())?;
 
     // The URIs that the SCP hands out name the port it really has.
     let mut resolved = config;
@@ -78,7 +78,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
     let learning = Learning {
         federation: federation.clone(),
         config: config.clone(),
-        client_tls: client_tls.clone(),
+        tls: tls.clone(),
         names: names.clone(),
         settings: followed,
         published: network.clone(),
@@ -94,7 +94,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         live: live.clone(),
         network: network.clone(),
         changes: sender,
-        client_tls,
+        client_tls: tls.client(),
         names,
         metrics,
         load,
@@ -123,6 +123,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         network,
         live,
         settings,
+        tls,
         threads: Threads::new(shutdown, workers).and(control),
         feed,
     })
@@ -191,7 +192,7 @@ fn observe_names(registry: &Registry, names: &Dns) {
 /// What the control thread needs to learn the network; its client is made there, as it belongs to one thread.
 struct Learning {
     config: Arc<Config>,
-    client_tls: Option<Arc<rustls::ClientConfig>>,
+    tls: Arc<Tls>,
     names: Option<Dns>,
     settings: watch::Receiver<Arc<Config>>,
     published: Arc<ArcSwap<Network>>,
@@ -241,7 +242,7 @@ fn control(
             federation.clone(),
         );
         let settings = Arc::new(learning.config.client.clone());
-        let client = Client::with_names(settings, learning.client_tls, learning.names.clone());
+        let client = Client::with_names(settings, learning.tls.client(), learning.names.clone());
         let telling = crate::peers::federation::tell(
             learning.live,
             federation,
@@ -258,6 +259,7 @@ fn control(
         // They end with the thread.
         tokio::task::spawn_local(cutting);
         tokio::task::spawn_local(telling);
+        tokio::task::spawn_local(learning.tls.follow());
         learner.run(sender, changes, learning.settings, shutdown).await;
     };
     ::worker::control("scp-control", run).map_err(StartError::io("starting the control thread"))

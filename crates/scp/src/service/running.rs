@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use sbi::server::Interface;
+use sbi::tls::Tls;
 use serde_json::Value;
 use tokio::sync::watch;
 use worker::Threads;
@@ -23,6 +24,7 @@ pub struct Running {
     pub(super) live: Arc<ArcSwap<Live>>,
     /// The settings in effect, for whoever learns the network.
     pub(super) settings: watch::Sender<Arc<Config>>,
+    pub(super) tls: Arc<Tls>,
     pub(super) threads: Threads,
     pub(super) feed: Option<Arc<feed::Running>>,
 }
@@ -89,10 +91,23 @@ impl Running {
         config.policies = wanted.policies.clone();
         config.protection = wanted.protection.clone();
         config.security = wanted.security.clone();
+        config.tls.clone_from(&wanted.tls);
+        config.client_tls.clone_from(&wanted.client_tls);
         let config = Arc::new(config);
-        self.live.store(Arc::new(Live::new(config.clone())?));
+        let live = Live::new(config.clone())?;
+        self.tls.reload(wanted.tls.as_ref(), wanted.client_tls.as_ref())?;
+        self.live.store(Arc::new(live));
         self.settings.send_replace(config);
         Ok(())
+    }
+
+    /// Reads certificates, keys and authorities again; handshakes from now on use them. Answers whether something
+    /// has changed.
+    ///
+    /// # Errors
+    /// What cannot be used; nothing has changed then.
+    pub fn reread(&self) -> Result<bool, String> {
+        self.tls.reread()
     }
 
     /// Finishes the requests in progress and stops. Blocks.

@@ -40,7 +40,7 @@ pub(super) struct Parts {
     pub(super) live: Arc<ArcSwap<Live>>,
     pub(super) network: Arc<ArcSwap<Network>>,
     pub(super) changes: mpsc::Sender<Heard>,
-    pub(super) client_tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) client_tls: Option<sbi::tls::ClientTls>,
     pub(super) names: Option<Dns>,
     pub(super) metrics: Metrics,
     pub(super) load: Arc<AtomicU8>,

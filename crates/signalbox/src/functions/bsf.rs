@@ -103,7 +103,7 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
     let hints = interfaces.first().map(|(_, uri)| hints(uri)).unwrap_or_default();
     // Pages and metrics look through a weak handle: they must not keep the function from ending.
     let seen = Arc::downgrade(&running);
-    let changed = seen.clone();
+    let (changed, files) = (seen.clone(), seen.clone());
     let registry = Registry::new();
     observe(&registry, &seen);
     Ok(Mounted {
@@ -119,6 +119,10 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
                 Some(running) => running.reconfigure(&config.bsf),
                 None => Err("the BSF is stopping".to_owned()),
             }),
+            reread: Some(Box::new(move || match files.upgrade() {
+                Some(running) => running.reread(),
+                None => Ok(false),
+            })),
         }),
         stop: Box::new(move || match Arc::into_inner(running) {
             Some(running) => Ok(running.stop()?),

@@ -99,6 +99,7 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
                 Some(running) => running.reload(&config.dsr),
                 None => Err("it is ending".to_owned()),
             }),
+            reread: None,
         }),
         stop: Box::new(move || match Arc::into_inner(running) {
             Some(running) => Ok(running.stop()?),

@@ -73,6 +73,8 @@ pub(crate) struct Mounted {
 
 /// Brings a running function to what the configuration says.
 pub(crate) type Apply = Box<dyn Fn(&Config) -> Result<(), String> + Send + Sync>;
+/// Has a running function read files again that its settings name; answers whether something has changed.
+pub(crate) type Reread = Box<dyn Fn() -> Result<bool, String> + Send + Sync>;
 
 /// Settings that a running function can change.
 pub(crate) struct Live {
@@ -80,6 +82,8 @@ pub(crate) struct Live {
     pub(crate) keys: &'static [&'static str],
     /// Changes them to what the configuration says, or nothing at all and says why.
     pub(crate) apply: Apply,
+    /// Reads its TLS files again, where no setting has changed; all goes on as before where they cannot be used.
+    pub(crate) reread: Option<Reread>,
 }
 
 /// Makes of the table: the configuration with a section per function, and the list of functions.

@@ -83,7 +83,7 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
     });
     // Pages and metrics look through a weak handle: they must not keep the function from ending.
     let seen = Arc::downgrade(&running);
-    let (servers, changed) = (seen.clone(), seen.clone());
+    let (servers, changed, files) = (seen.clone(), seen.clone(), seen.clone());
     sbi::observe(&registry, move || {
         servers
             .upgrade()
@@ -103,6 +103,10 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
                 Some(running) => running.reconfigure(&config.scp),
                 None => Err("the SCP is stopping".to_owned()),
             }),
+            reread: Some(Box::new(move || match files.upgrade() {
+                Some(running) => running.reread(),
+                None => Ok(false),
+            })),
         }),
         stop: Box::new(move || match Arc::into_inner(running) {
             Some(running) => Ok(running.stop()?),
