@@ -4,7 +4,8 @@
 //! receivers should), and `Display`, which prints the form that senders should use. What a type does not
 //! interpret it keeps: unknown parameters survive where the ABNF leaves room for them.
 //!
-//! A file per family: [`simple`](self) values, targets, bindings, load and overload, and parameter lists.
+//! A file per family: [`simple`](self) values, targets, NRFs, bindings, load and overload, and
+//! parameter lists.
 
 mod binding;
 pub mod discovery;
@@ -12,6 +13,7 @@ mod info;
 mod lexis;
 mod load;
 pub mod names;
+mod nrf;
 mod simple;
 mod target;
 
@@ -21,6 +23,7 @@ pub use info::{
 };
 pub use lexis::HeaderError;
 pub use load::{Lci, LciElement, Oci, OciElement, Scope, SliceScope};
+pub use nrf::NrfUri;
 pub use simple::{
     AccessScope, ClientCredentials, MaxForwardHops, MaxRspTime, MessagePriority, OriginatingNetworkId,
     SenderTimestamp, SourceNfClientCredentials,
