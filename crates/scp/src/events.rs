@@ -14,6 +14,7 @@ telemetry::declare! {
     counter REROUTES = "signalbox_scp_reroutes_total" ["service"]: "Attempts at another producer after one had failed.";
     counter REFUSED = "signalbox_scp_refused_total" ["reason"]: "Requests that this SCP refused or could not serve, by reason.";
     counter DISCOVERIES = "signalbox_scp_discoveries_total" ["outcome"]: "Delegated discoveries: cached, waited for another's answer, asked, local, empty, failed.";
+    counter NAMED_NRFS = "signalbox_scp_named_nrf_discoveries_total" ["outcome"]: "Discoveries at an NRF that the request names: asked, refused because it may not be named, full because too many are.";
     counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, oci.";
     counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages that a mediation rule was applied to.";
     counter LEARNED = "signalbox_scp_learned_total" ["how"]: "Changes of the network: notified, audited, lost because too many waited.";
@@ -54,6 +55,9 @@ pub(crate) struct Metrics {
     pub(crate) discovery_local: Counter,
     pub(crate) discovery_empty: Counter,
     pub(crate) discovery_failed: Counter,
+    pub(crate) named_asked: Counter,
+    pub(crate) named_refused: Counter,
+    pub(crate) named_full: Counter,
     pub(crate) over_ejected: Counter,
     pub(crate) over_open: Counter,
     pub(crate) over_outstanding: Counter,
@@ -71,6 +75,7 @@ impl Metrics {
     pub(crate) fn new(registry: &Registry) -> Self {
         let discoveries = registry.counters(&DISCOVERIES);
         let over = registry.counters(&PASSED_OVER);
+        let named = registry.counters(&NAMED_NRFS);
         let mediated = registry.counters(&MEDIATED);
         let learned = registry.counters(&LEARNED);
         let federation = registry.counters(&FEDERATION);
@@ -97,6 +102,9 @@ impl Metrics {
             discovery_local: discoveries.get(&["local"]),
             discovery_empty: discoveries.get(&["empty"]),
             discovery_failed: discoveries.get(&["failed"]),
+            named_asked: named.get(&["asked"]),
+            named_refused: named.get(&["refused"]),
+            named_full: named.get(&["full"]),
             over_ejected: over.get(&["ejected"]),
             over_open: over.get(&["open"]),
             over_outstanding: over.get(&["outstanding"]),

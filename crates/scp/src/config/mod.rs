@@ -8,7 +8,7 @@ mod security;
 
 pub use discovery::{Discovery, Order};
 pub use feed::{Feed, FeedPoint, PartitionSelection, SecurityProtocol};
-pub use nrf::{AuditMode, Nrf, NrfSet};
+pub use nrf::{AcceptNrfs, AuditMode, NamedNrfs, Nrf, NrfSet};
 pub use protection::{
     ConsumerKey, ConsumerRate, ErrorProfile, Federation, OverloadStep, Priorities, PriorityRule,
     ProducerRate, Protection, WhenSilent,
@@ -239,6 +239,15 @@ impl Validate for Config {
                 check_root(faults, &format!("nextHops.{region}[{i}]"), root);
             }
         }
+        for (i, set) in self.nrf.sets.iter().enumerate() {
+            for (j, region) in set.regions.iter().enumerate() {
+                if !self.places.regions.contains_key(region) {
+                    faults
+                        .at(format!("nrf.sets[{i}].regions[{j}]"))
+                        .say("is no region of `places.regions`", "the name of a region there");
+                }
+            }
+        }
         if !(1..=99).contains(&self.max_forward_hops) {
             faults.at("maxForwardHops").say("is out of range", "1 to 99");
         }
@@ -276,7 +285,7 @@ mod tests {
         let set = |roots: &[&str], plmns: &[&str]| NrfSet {
             roots: roots.iter().map(ToString::to_string).collect(),
             plmns: plmns.iter().map(ToString::to_string).collect(),
-            nf_types: Vec::new(),
+            ..NrfSet::default()
         };
         let good = faults(|config| config.nrf.sets = vec![set(&["http://n:1"], &["262-01"])]);
         for (told, place) in [

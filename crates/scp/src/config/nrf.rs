@@ -16,6 +16,43 @@ pub enum AuditMode {
     Discovery,
 }
 
+/// Which NRFs are asked because a request names them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AcceptNrfs {
+    /// None: what a request names is not heeded.
+    Ignore,
+    /// Those of `nrf.roots`, `nrf.sets` and `roots` here; a request that names another is refused.
+    #[default]
+    Known,
+    /// Every one. Whoever can send a request then decides who finds its producer, who grants its token, and to
+    /// whom this SCP connects: only where all consumers are trusted.
+    Any,
+}
+
+/// NRFs that requests name in `3gpp-Sbi-Nrf-Uri` (TS 29.500 §5.2.3.2.12).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct NamedNrfs {
+    /// Which are asked.
+    pub accept: AcceptNrfs,
+    /// API roots of NRFs that may be named beside those that the network is learned from.
+    pub roots: Vec<String>,
+    /// With `any`: NRFs not known otherwise that a worker keeps to at a time, for discoveries and for tokens each.
+    /// One that has not been asked for a minute gives its place to another; requests for more are refused.
+    pub max: usize,
+}
+
+impl Default for NamedNrfs {
+    fn default() -> Self {
+        Self {
+            accept: AcceptNrfs::default(),
+            roots: Vec::new(),
+            max: 64,
+        }
+    }
+}
+
 /// A further set of NRFs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -25,6 +62,12 @@ pub struct NrfSet {
     /// Networks (`262-01`) whose producers are discovered at this set, and for which it grants tokens, as
     /// `target-plmn-list` names them. What names no network of a set goes to `nrf.roots`.
     pub plmns: Vec<String>,
+    /// Localities whose producers are discovered at this set when they are preferred (`preferred-locality`), and
+    /// for whose producers it grants tokens. With `plmns`: among the sets of the network. A preference is no
+    /// condition: where the set finds nobody or does not answer, that which would be asked otherwise is asked.
+    pub localities: Vec<String>,
+    /// Regions of `places.regions` whose localities count as named in `localities`.
+    pub regions: Vec<String>,
     /// NF types whose profiles are learned from it; empty: those of `nrf.nfTypes`.
     pub nf_types: Vec<String>,
 }
@@ -36,8 +79,10 @@ pub struct Nrf {
     /// API roots of the NRFs of the set, in order of preference; the next is asked when one does not answer.
     /// Empty: no NRF, only `producers`.
     pub roots: Vec<String>,
-    /// Further sets of NRFs: each is learned from as well, and asked for the producers of its networks.
+    /// Further sets of NRFs: each is learned from as well, and asked for the producers of its networks or places.
     pub sets: Vec<NrfSet>,
+    /// NRFs that requests name.
+    pub named: NamedNrfs,
     /// NF types whose profiles are learned by subscription, notification and audit.
     pub nf_types: Vec<String>,
     /// How often everything is retrieved again, in case a notification was lost.
@@ -67,6 +112,7 @@ impl Default for Nrf {
         Self {
             roots: vec!["http://127.0.0.1:8010".to_owned()],
             sets: Vec::new(),
+            named: NamedNrfs::default(),
             nf_types: types.map(str::to_owned).to_vec(),
             audit_interval: Period::from_secs(300),
             audit_mode: AuditMode::default(),
@@ -97,6 +143,9 @@ impl Validate for Nrf {
             for (j, plmn) in set.plmns.iter().enumerate() {
                 super::check_plmn(faults, format!("sets[{i}].plmns[{j}]"), plmn);
             }
+        }
+        for (i, root) in self.named.roots.iter().enumerate() {
+            super::check_root(faults, &format!("named.roots[{i}]"), root);
         }
         if self.sets.len() > 64 {
             faults.at("sets").say("has too many", "at most 64");

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use http::HeaderMap;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use sbi::headers::{NrfUri, SbiHeader};
 
 /// How the name of every discovery header begins, in the lower case of HTTP/2 (TS 29.500 §5.2.3.2.7).
 const PREFIX: &str = "3gpp-sbi-discovery-";
@@ -31,10 +33,12 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'}');
 
 /// A discovery query in canonical form: parameters sorted by name, values escaped one way, so that equal
-/// questions are equal texts. It is the key of the cache and the query string of the request to the NRF.
+/// questions are equal texts. It is the key of the cache and the query string of the request to the NRF. The same
+/// question to another NRF is another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct DiscoveryQuery {
     text: String,
+    nrf: Option<Arc<NrfUri>>,
 }
 
 /// A discovery header that cannot be used.
@@ -92,7 +96,26 @@ impl DiscoveryQuery {
             // Writing to a `String` cannot fail.
             let _ = write!(text, "{name}={}", utf8_percent_encode(value.as_ref(), ESCAPED));
         }
-        Self { text }
+        Self { text, nrf: None }
+    }
+
+    /// This query for the NRF that a request names, if it says where that can be discovered at.
+    ///
+    /// # Errors
+    /// When the header cannot be read.
+    pub fn named(self, headers: &HeaderMap) -> Result<Self, QueryFault> {
+        let nrf = NrfUri::of(headers).map_err(|error| QueryFault {
+            header: error.header,
+            expected: error.expected,
+        })?;
+        let nrf = nrf.filter(|nrf| nrf.discovery.is_some()).map(Arc::new);
+        Ok(Self { nrf, ..self })
+    }
+
+    /// The NRF that is to be asked, where the request names one.
+    #[must_use]
+    pub fn nrf(&self) -> Option<&NrfUri> {
+        self.nrf.as_deref()
     }
 
     /// As the query string of `GET /nnrf-disc/v1/nf-instances`.
@@ -128,10 +151,13 @@ impl DiscoveryQuery {
         let kept: Vec<_> = kept
             .map(|(key, value)| (key, percent_decode_str(value).decode_utf8_lossy()))
             .collect();
-        Self::new(
-            kept.into_iter()
-                .chain(value.map(|value| (name, Cow::Borrowed(value)))),
-        )
+        let changed = kept
+            .into_iter()
+            .chain(value.map(|value| (name, Cow::Borrowed(value))));
+        Self {
+            nrf: self.nrf.clone(),
+            ..Self::new(changed)
+        }
     }
 }
 
@@ -200,6 +226,25 @@ mod tests {
             query.with("dnn", Some("a b")).as_str(),
             "dnn=a%20b&limit=5&target-nf-type=UDM"
         );
+    }
+
+    #[test]
+    fn a_question_to_a_named_nrf_is_one_of_its_own() {
+        let plain = DiscoveryQuery::new([("target-nf-type", "UDM")]);
+        let mut headers = HeaderMap::new();
+        let named = |headers: &HeaderMap| plain.clone().named(headers);
+        assert_eq!(named(&headers), Ok(plain.clone()));
+        let mut at = |value: &'static str| {
+            headers.insert("3gpp-sbi-nrf-uri", HeaderValue::from_static(value));
+            named(&headers)
+        };
+        let one = at("nnrf-disc: \"http://one:80/nnrf-disc/v1\"").unwrap();
+        let two = at("nnrf-disc: \"http://two:80/nnrf-disc/v1\"").unwrap();
+        assert!(one != plain && one != two);
+        assert_eq!(one.with("limit", Some("1")).nrf(), one.nrf());
+        // Nothing of discovery is named.
+        assert_eq!(at("nnrf-oauth2: \"http://two:80/oauth2\""), Ok(plain.clone()));
+        assert_eq!(at("garbage").unwrap_err().header, "3gpp-sbi-nrf-uri");
     }
 
     proptest! {

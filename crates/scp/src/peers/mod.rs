@@ -13,4 +13,4 @@ pub(crate) use book::{Heard, change_of};
 pub(crate) use learner::statics;
 pub(crate) use learner::{Learner, callback_set};
 pub(crate) use search::{Failure, Searcher};
-pub(crate) use sets::Sets;
+pub(crate) use sets::{Choice, NotNamed, Sets};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use http::StatusCode;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderValue, StatusCode};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::TargetApiRoot;
@@ -16,17 +16,23 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use super::Sets;
-use crate::config::{Discovery, Nrf, Order};
+use super::sets::Turns;
+use super::{NotNamed, Sets};
+use crate::config::{Config, Discovery, Order};
 use crate::discovery::{Cache, DiscoveryQuery, Found, Lookup, local};
 use crate::events::Metrics;
 use crate::network::{Network, Producer, ServiceRef};
+use crate::security::{Fetcher, TokenError, Wanted};
 
 /// A worker's share of delegated discovery.
 pub(crate) struct Searcher {
     settings: Discovery,
     nrfs: Sets,
     client: Client,
+    /// For NRFs that want a token to be asked.
+    tokens: Rc<Fetcher>,
+    /// NF instance id of this SCP.
+    own: String,
     metrics: Metrics,
     cache: RefCell<Cache>,
     /// Questions being asked, and who is told when they are answered.
@@ -57,6 +63,10 @@ pub(crate) enum Failure {
     Refused(StatusCode, String),
     /// Too many questions wait.
     Overflow,
+    /// The NRF that the request names may not be named.
+    NotNamed,
+    /// There is no token for the NRF.
+    NoToken(TokenError),
 }
 
 /// `SearchResult` (TS 29.510 §6.2.6.2.2).
@@ -87,6 +97,13 @@ impl Failure {
             Self::Overflow => {
                 Problem::new(Cause::NfCongestion).detail("too many discoveries wait for the NRF")
             }
+            Self::NotNamed => Problem::new(Cause::NfDiscoveryFailure)
+                .detail("this SCP does not ask the NRF that the request names")
+                .invalid_param("header 3gpp-Sbi-Nrf-Uri", "expected an NRF that this SCP knows"),
+            Self::NoToken(TokenError::NotReachable) => {
+                Problem::new(Cause::NrfNotReachable).detail(TokenError::NotReachable.to_string())
+            }
+            Self::NoToken(error) => Problem::new(Cause::AccessTokenDenied).detail(error.to_string()),
         }
     }
 }
@@ -101,11 +118,14 @@ impl Drop for Place<'_> {
 }
 
 impl Searcher {
-    pub(crate) fn new(settings: &Discovery, nrfs: &Nrf, client: Client, metrics: Metrics) -> Self {
+    pub(crate) fn new(config: &Config, client: Client, tokens: Rc<Fetcher>, metrics: Metrics) -> Self {
+        let settings = &config.discovery;
         Self {
             settings: settings.clone(),
-            nrfs: Sets::new(nrfs),
+            nrfs: Sets::new(&config.nrf, &config.places),
             client,
+            tokens,
+            own: config.nf_instance_id.clone(),
             metrics,
             cache: RefCell::new(Cache::new(settings.cache_size)),
             asking: RefCell::default(),
@@ -125,7 +145,9 @@ impl Searcher {
         query: &DiscoveryQuery,
         network: &Arc<Network>,
     ) -> Result<Rc<Found>, Failure> {
-        let local = || self.locally(query, network);
+        // What was learned says nothing of whom an NRF knows that the request names.
+        let learned = query.nrf().is_none();
+        let local = || learned.then(|| self.locally(query, network)).flatten();
         if self.settings.order == Order::ScpThenNrf
             && let Some(found) = local()
         {
@@ -229,14 +251,79 @@ impl Searcher {
             .saturating_mul(u32::try_from(self.nrfs.most().max(1)).unwrap_or(u32::MAX))
     }
 
-    /// Asks one NRF after the other; the first that answers counts.
+    /// Asks the NRF that the request names, or the set that its question is for.
     async fn ask(&self, query: &DiscoveryQuery) -> Result<(Rc<Found>, Duration), Failure> {
-        let nrfs = self.nrfs.of(query.get("target-plmn-list").as_deref());
+        if let Some(named) = query.nrf()
+            && let Some(root) = &named.discovery
+        {
+            let counts = &self.metrics;
+            let nrfs = self.nrfs.named(root, Instant::now()).map_err(|why| match why {
+                NotNamed::Refused => {
+                    counts.named_refused.inc();
+                    Failure::NotNamed
+                }
+                NotNamed::Full => {
+                    counts.named_full.inc();
+                    Failure::Overflow
+                }
+            })?;
+            counts.named_asked.inc();
+            return self.ask_set(&nrfs, query).await;
+        }
+        let (plmns, locality) = (query.get("target-plmn-list"), query.get("preferred-locality"));
+        let choice = self.nrfs.of(plmns.as_deref(), locality.as_deref());
+        let answer = self.ask_set(&choice.first, query).await;
+        let Some(then) = choice.then else { return answer };
+        let helps = match &answer {
+            Ok((found, _)) => !found.candidates.is_empty(),
+            Err(Failure::NotReachable | Failure::Failed) => false,
+            Err(_) => true,
+        };
+        match helps {
+            true => answer,
+            // That there is nobody near is an answer, too, if the other set has none.
+            false => self.ask_set(&then, query).await.or(answer),
+        }
+    }
+
+    /// What an NRF is told that the request names, if it wants a token to be asked (`oauth2-requested-services`):
+    /// this SCP is its consumer then. The key of the token, and the token.
+    async fn authorization(&self, query: &DiscoveryQuery) -> Result<Option<(String, HeaderValue)>, Failure> {
+        let Some(named) = query.nrf().filter(|named| named.discovery_wants_token) else {
+            return Ok(None);
+        };
+        let wanted = Wanted {
+            consumer: &self.own,
+            consumer_type: Some("SCP"),
+            target_type: "NRF",
+            scope: "nnrf-disc",
+            nrf: named.tokens.as_ref(),
+            ..Wanted::default()
+        };
+        match self.tokens.token(&wanted, Instant::now()).await {
+            Ok(token) => Ok(Some((wanted.key(), token.value.clone()))),
+            Err(error) => Err(Failure::NoToken(error)),
+        }
+    }
+
+    /// Asks one NRF after the other; the first that answers counts.
+    async fn ask_set(&self, nrfs: &Turns, query: &DiscoveryQuery) -> Result<(Rc<Found>, Duration), Failure> {
+        let token = self.authorization(query).await?;
         let mut failure = Failure::NotReachable;
         for nrf in nrfs.in_turn() {
-            match self.ask_one(nrf, query).await {
+            match self
+                .ask_one(nrf, query, token.as_ref().map(|(_, value)| value))
+                .await
+            {
                 Ok(answer) => return Ok(answer),
-                Err(refused @ Failure::Refused(..)) => return Err(refused),
+                Err(refused @ Failure::Refused(..)) => {
+                    if let (Some((key, _)), Failure::Refused(StatusCode::UNAUTHORIZED, _)) =
+                        (&token, &refused)
+                    {
+                        self.tokens.forget(key);
+                    }
+                    return Err(refused);
+                }
                 // This one did not help, another may.
                 Err(other) => {
                     self.metrics.nrf_failures.inc();
@@ -252,12 +339,15 @@ impl Searcher {
         &self,
         nrf: &TargetApiRoot,
         query: &DiscoveryQuery,
+        token: Option<&HeaderValue>,
     ) -> Result<(Rc<Found>, Duration), Failure> {
         let path = format!("{}/nnrf-disc/v1/nf-instances?{}", nrf.prefix, query.as_str());
-        let request = http::Request::get(path)
-            .header(ACCEPT, "application/json, application/problem+json")
-            .body(Body::empty());
-        let request = request.map_err(|_| Failure::Failed)?;
+        let mut request =
+            http::Request::get(path).header(ACCEPT, "application/json, application/problem+json");
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let request = request.body(Body::empty()).map_err(|_| Failure::Failed)?;
         let options = SendOptions {
             deadline: self.settings.timeout.duration(),
             priority: 8,

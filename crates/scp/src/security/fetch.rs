@@ -1,6 +1,7 @@
 //! Asking NRFs for access tokens on behalf of consumers (TS 29.510 §5.4.2, §6.3.5.2.2).
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,8 +19,8 @@ use telemetry::metrics::Counter;
 
 use super::TOKENS;
 use super::tokens::{Looked, Outcome, Ticket, Token, TokenError, TokenStore};
-use crate::config::{Nrf, Tokens};
-use crate::peers::Sets;
+use crate::config::{Config, Tokens};
+use crate::peers::{Choice, NotNamed, Sets};
 
 /// What is escaped in a form beside what URLs need.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
@@ -48,6 +49,10 @@ pub(crate) struct Wanted<'a> {
     pub(crate) requester_slices: Option<&'a str>,
     pub(crate) target_slices: Option<&'a str>,
     pub(crate) requester_plmns: Option<&'a str>,
+    /// The NRF that the request names for tokens.
+    pub(crate) nrf: Option<&'a TargetApiRoot>,
+    /// Where the producer is, if tokens for that place have NRFs of their own.
+    pub(crate) near: Option<&'a str>,
     /// The consumer's assertion, which goes along (TS 33.501 §13.4.1.3.2).
     pub(crate) assertion: Option<&'a HeaderValue>,
 }
@@ -78,6 +83,11 @@ impl Wanted<'_> {
         for (_, value) in self.fields() {
             key.push_str(value);
             key.push('\n');
+        }
+        // The same from another NRF is another token.
+        key.push_str(self.near.unwrap_or_default());
+        if let Some(nrf) = self.nrf {
+            let _ = write!(key, "\n{nrf}");
         }
         key
     }
@@ -137,18 +147,12 @@ struct NotGranted {
 }
 
 impl Fetcher {
-    pub(crate) fn new(
-        settings: &Tokens,
-        store: Arc<TokenStore>,
-        nrfs: &Nrf,
-        client: Client,
-        registry: &Registry,
-    ) -> Self {
+    pub(crate) fn new(config: &Config, store: Arc<TokenStore>, client: Client, registry: &Registry) -> Self {
         let outcomes = registry.counters(&TOKENS);
         Self {
-            settings: settings.clone(),
+            settings: config.security.tokens.clone(),
             store,
-            nrfs: Sets::new(nrfs),
+            nrfs: Sets::new(&config.nrf, &config.places),
             client,
             known: RefCell::default(),
             counts: Counts {
@@ -160,6 +164,16 @@ impl Fetcher {
                 failed: outcomes.get(&["failed"]),
             },
         }
+    }
+
+    /// Whether the NRFs count that requests name.
+    pub(crate) fn heeds_names(&self) -> bool {
+        self.nrfs.heeds_names()
+    }
+
+    /// Whether tokens for producers at this place have NRFs of their own.
+    pub(crate) fn serves(&self, locality: &str) -> bool {
+        self.nrfs.serves(locality)
     }
 
     /// The token for a request.
@@ -239,9 +253,20 @@ impl Fetcher {
     /// Fetches in a task of its own: others wait for it, so it must not end with the request that began it.
     fn begin(self: &Rc<Self>, ticket: Ticket, wanted: &Wanted<'_>) {
         let (this, form, assertion) = (self.clone(), wanted.form(), wanted.assertion.cloned());
-        let target_plmn = wanted.target_plmn.map(str::to_owned);
+        let named = wanted.nrf.map(|root| this.nrfs.named(root, Instant::now()));
+        let choice = match named {
+            Some(named) => named.map(|first| Choice { first, then: None }),
+            None => Ok(this.nrfs.of(wanted.target_plmn, wanted.near)),
+        };
         tokio::task::spawn_local(async move {
-            let outcome = this.ask(&form, assertion.as_ref(), target_plmn.as_deref()).await;
+            let outcome = match choice {
+                Ok(choice) => this.ask(&form, assertion.as_ref(), &choice).await,
+                Err(NotNamed::Refused) => Err(TokenError::Refused(
+                    StatusCode::FORBIDDEN,
+                    "this SCP does not ask the NRF that the request names".to_owned(),
+                )),
+                Err(NotNamed::Full) => Err(TokenError::NotReachable),
+            };
             if let Err(error) = &outcome {
                 tracing::debug!(%error, "no access token");
             }
@@ -250,12 +275,13 @@ impl Fetcher {
     }
 
     /// Asks one NRF after the other; the first that answers counts.
-    async fn ask(&self, form: &str, assertion: Option<&HeaderValue>, target_plmn: Option<&str>) -> Outcome {
-        let nrfs = self.nrfs.of(target_plmn);
-        for nrf in nrfs.in_turn() {
-            match self.ask_one(nrf, form, assertion).await {
-                Some(outcome) => return outcome,
-                None => nrfs.next(nrf),
+    async fn ask(&self, form: &str, assertion: Option<&HeaderValue>, choice: &Choice) -> Outcome {
+        for nrfs in std::iter::once(&choice.first).chain(&choice.then) {
+            for nrf in nrfs.in_turn() {
+                match self.ask_one(nrf, form, assertion).await {
+                    Some(outcome) => return outcome,
+                    None => nrfs.next(nrf),
+                }
             }
         }
         Err(TokenError::NotReachable)

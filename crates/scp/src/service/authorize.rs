@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use sbi::client::Client;
-use sbi::headers::names;
+use sbi::headers::{NrfUri, names};
 use sbi::problem::{Cause, Problem};
 use telemetry::Registry;
 use telemetry::metrics::Counter;
@@ -21,6 +21,7 @@ use crate::live::Live;
 use crate::network::Applicant;
 use crate::protection::Consumer;
 use crate::security::{ASSERTIONS, Asked, Assertions, Claims, Fetcher, TokenError, Wanted, since_epoch};
+use crate::target::{self, Has};
 
 /// What a worker proves identities with.
 pub(super) struct Identity {
@@ -34,13 +35,7 @@ pub(super) struct Identity {
 impl Identity {
     pub(super) fn new(live: &Live, client: &Client, registry: &Registry) -> Self {
         let (config, outcomes) = (&live.config, registry.counters(&ASSERTIONS));
-        let tokens = Fetcher::new(
-            &config.security.tokens,
-            live.tokens.clone(),
-            &config.nrf,
-            client.clone(),
-            registry,
-        );
+        let tokens = Fetcher::new(config, live.tokens.clone(), client.clone(), registry);
         Self {
             assertions: Assertions::new(&config.security.assertions, live.authorities.clone()),
             tokens: Rc::new(tokens),
@@ -207,7 +202,17 @@ impl Worker {
             .first()
             .filter(|_| settings.level == TokenLevel::NfServiceSet);
         let target_plmn = parameter("3gpp-sbi-discovery-target-plmn-list").and_then(|list| first_of(&list));
+        let tokens = &self.identity.tokens;
+        // Which NRF grants it: the one that the request names (TS 29.500 §5.2.3.2.12), else that of the producer's
+        // network and place.
+        let named = match outgoing.has.has(Has::NRF_URI) && tokens.heeds_names() {
+            true => target::header::<NrfUri>(headers)?.and_then(|named| named.tokens),
+            false => None,
+        };
+        let locality = producer.locality.as_deref();
         let wanted = Wanted {
+            nrf: named.as_ref(),
+            near: locality.filter(|place| named.is_none() && tokens.serves(place)),
             // A consumer that says nothing of itself is served in the name of this SCP.
             consumer: caller
                 .instance()
@@ -225,7 +230,7 @@ impl Worker {
             requester_plmns: requester_plmns.as_deref(),
             assertion: headers.get(names::CLIENT_CREDENTIALS),
         };
-        let token = self.identity.tokens.token(&wanted, Instant::now()).await;
+        let token = tokens.token(&wanted, Instant::now()).await;
         let (key, value): (String, HeaderValue) = match token {
             Ok(token) => (wanted.key(), token.value.clone()),
             Err(error @ TokenError::NotReachable) => {

@@ -27,8 +27,8 @@ pub(super) struct Outgoing {
     pub(super) patience: Patience,
     /// Whether its token is one that this SCP has fetched.
     pub(super) authorized: bool,
-    /// What it came with: discovery parameters and hops are for another SCP, not for a producer.
-    has: Has,
+    /// What it came with: discovery parameters, the NRF to use and hops are for another SCP, not for a producer.
+    pub(super) has: Has,
 }
 
 impl Outgoing {
@@ -107,6 +107,10 @@ impl Outgoing {
                 }
                 if self.has.has(Has::DISCOVERY) {
                     discovery::remove(&mut headers);
+                }
+                // Which NRF to use was said to SCPs, and this is the last one.
+                if self.has.has(Has::NRF_URI) {
+                    headers.remove(names::NRF_URI);
                 }
                 (
                     target.root.origin.clone(),

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use super::authorize::{Caller, Identity};
 use super::copy::Copies;
 use super::route::Known;
+use crate::config::AcceptNrfs;
 use crate::events::{Metrics, ServiceMetrics};
 use crate::feed::Tap;
 use crate::live::Live;
@@ -170,9 +171,11 @@ impl Worker {
         let name = format!("SCP-{}", config.fqdn);
         // An FQDN is made of characters that headers may have; the configuration was checked.
         let header = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("SCP"));
+        let identity = Identity::new(&live, &client, &parts.registry);
+        let tokens = identity.tokens.clone();
         Self {
             network: RefCell::new(arc_swap::Cache::new(parts.network.clone())),
-            searcher: Searcher::new(&config.discovery, &config.nrf, client.clone(), metrics.clone()),
+            searcher: Searcher::new(config, client.clone(), tokens, metrics.clone()),
             peers: Peers::new(
                 protection,
                 metrics,
@@ -191,13 +194,13 @@ impl Worker {
             own: parts.own.clone(),
             services: RefCell::default(),
             known: RefCell::default(),
-            queries: Queries::default(),
+            queries: Queries::new(config.nrf.named.accept != AcceptNrfs::Ignore),
             via: header(&format!("2.0 {name}")),
             server: header(&name),
             name,
             random: Cell::new(rand::random::<u64>() | 1),
             tap,
-            identity: Identity::new(&live, &client, &parts.registry),
+            identity,
             client,
             live,
         }

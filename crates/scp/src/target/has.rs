@@ -7,7 +7,7 @@ use http::HeaderMap;
 
 /// A set of headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Has(u8);
+pub struct Has(u16);
 
 impl Has {
     /// `Via`.
@@ -26,6 +26,8 @@ impl Has {
     pub const MAX_RSP_TIME: Self = Self(1 << 6);
     /// `3gpp-Sbi-Message-Priority`.
     pub const MESSAGE_PRIORITY: Self = Self(1 << 7);
+    /// `3gpp-Sbi-Nrf-Uri`.
+    pub const NRF_URI: Self = Self(1 << 8);
 
     /// Those among these headers.
     #[must_use]
@@ -41,6 +43,7 @@ impl Has {
                     Some("max-forward-hops") => Self::MAX_FORWARD_HOPS,
                     Some("max-rsp-time") => Self::MAX_RSP_TIME,
                     Some("message-priority") => Self::MESSAGE_PRIORITY,
+                    Some("nrf-uri") => Self::NRF_URI,
                     Some(rest) if rest.starts_with("discovery-") => Self::DISCOVERY,
                     Some(_) => Self::default(),
                 },
@@ -75,6 +78,7 @@ mod tests {
             (names::MAX_FORWARD_HOPS, Has::MAX_FORWARD_HOPS),
             (names::MAX_RSP_TIME, Has::MAX_RSP_TIME),
             (names::MESSAGE_PRIORITY, Has::MESSAGE_PRIORITY),
+            (names::NRF_URI, Has::NRF_URI),
         ];
         let mut all = HeaderMap::new();
         assert_eq!(Has::among(&all), Has::default());
@@ -86,6 +90,6 @@ mod tests {
         }
         assert!(discovery::set(&mut all, "target-nf-type", "UDM"));
         all.insert("3gpp-sbi-lci", HeaderValue::from_static("x"));
-        assert_eq!(Has::among(&all), Has(u8::MAX));
+        assert_eq!(Has::among(&all), Has((1 << 9) - 1));
     }
 }

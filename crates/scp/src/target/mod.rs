@@ -16,7 +16,7 @@ use ahash::AHashMap;
 use http::HeaderMap;
 use http::uri::Uri;
 use sbi::Request;
-use sbi::headers::{BindingLevel, MaxForwardHops, RoutingBinding, SbiHeader, TargetApiRoot};
+use sbi::headers::{BindingLevel, MaxForwardHops, RoutingBinding, SbiHeader, TargetApiRoot, names};
 use sbi::problem::{Cause, Problem};
 
 use crate::discovery::{DiscoveryQuery, QueryFault};
@@ -40,6 +40,8 @@ pub struct Queries {
     known: RefCell<AHashMap<Box<[u8]>, Rc<DiscoveryQuery>>>,
     /// Kept from one use to the next.
     key: RefCell<Vec<u8>>,
+    /// Whether the NRF counts that a request names.
+    named_nrfs: bool,
 }
 
 /// Queries that a worker knows by their headers.
@@ -48,6 +50,15 @@ const MOST_QUERIES: usize = 16_384;
 const DISCOVERY: &str = "3gpp-sbi-discovery-";
 
 impl Queries {
+    /// None known yet; `named_nrfs` says whether the NRF counts that a request names (TS 29.500 §5.2.3.2.12).
+    #[must_use]
+    pub fn new(named_nrfs: bool) -> Self {
+        Self {
+            named_nrfs,
+            ..Self::default()
+        }
+    }
+
     /// The query of these headers, if they ask one.
     ///
     /// # Errors
@@ -61,15 +72,24 @@ impl Queries {
                 key.push(0);
                 key.extend_from_slice(value.as_bytes());
                 key.push(0);
+            } else if self.named_nrfs && name == names::NRF_URI {
+                // No name of a parameter begins so.
+                key.push(1);
+                key.extend_from_slice(value.as_bytes());
+                key.push(0);
             }
         }
         let mut known = self.known.borrow_mut();
         if let Some(query) = known.get(&**key) {
             return Ok(Some(query.clone()));
         }
-        let Some(query) = DiscoveryQuery::from_headers(headers)?.map(Rc::new) else {
+        let Some(query) = DiscoveryQuery::from_headers(headers)? else {
             return Ok(None);
         };
+        let query = Rc::new(match self.named_nrfs {
+            true => query.named(headers)?,
+            false => query,
+        });
         if known.len() >= MOST_QUERIES {
             known.clear();
         }
@@ -218,7 +238,6 @@ pub fn hops(headers: &HeaderMap, usual: u8) -> Result<MaxForwardHops, Problem> {
 mod tests {
     use super::*;
     use crate::network::Producer;
-    use sbi::headers::names;
     use serde_json::json;
     use std::sync::Arc;
 

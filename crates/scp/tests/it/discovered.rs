@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use sbi::Response;
-use scp::config::{NrfSet, Order};
+use scp::config::{AcceptNrfs, NrfSet, Order};
 use serde_json::json;
 
 use crate::support::{Got, PATH, Producer, Scp, local, start};
@@ -258,7 +258,7 @@ fn producers_of_other_networks_are_asked_at_their_nrfs() {
             config.nrf.sets = vec![NrfSet {
                 roots: vec![root],
                 plmns: vec!["262-01".into()],
-                nf_types: Vec::new(),
+                ..NrfSet::default()
             }];
         });
         let wish_for = async |plmn: &str| {
@@ -326,5 +326,116 @@ fn who_is_shutting_down_gets_what_goes_on_and_nothing_new() {
         }
         leaving.fails_with(503);
         assert_eq!(scp.ask(Method::PUT, PATH, &binding).await.by(), staying.id);
+    });
+}
+
+/// A wish whose NRF is this one.
+async fn wish_at(scp: &Scp, nrf: &Producer, more: &str) -> Got {
+    let named = format!("nnrf-disc: \"{}/nnrf-disc/v1\"{more}", nrf.root());
+    let mut headers = WISH.to_vec();
+    headers.push(("3gpp-sbi-nrf-uri", &named));
+    scp.ask(Method::GET, PATH, &headers).await
+}
+
+#[test]
+fn the_nrf_that_a_request_names_is_asked_and_no_other() {
+    local(async {
+        let (usual, slice) = (Producer::start(1), Producer::start(2));
+        let (nrf, other) = (nrf_with(&[&usual], 60), nrf_with(&[&slice], 60));
+        let root = other.root();
+        let scp = asking(&nrf, |config| {
+            config.nrf.named.roots = vec![root];
+            config.discovery.order = Order::ScpThenNrf;
+            config.producers = vec![usual.profile(&json!({}))];
+        });
+        // What was learned, and what another NRF has answered, is no answer of this one's.
+        for _ in 0..3 {
+            assert_eq!(wish(&scp).await.by(), usual.id);
+            assert_eq!(wish_at(&scp, &other, "").await.by(), slice.id);
+            assert_eq!(wish_at(&scp, &nrf, "").await.by(), usual.id);
+        }
+        assert_eq!((nrf.count(), other.count()), (1, 1), "remembered for each");
+        let at_producer = &slice.seen()[0].headers;
+        assert!(!at_producer.contains_key("3gpp-sbi-nrf-uri"), "{at_producer:?}");
+        // It is asked also when it does not answer: nobody else knows what it knows.
+        other.stop();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut headers = WISH.to_vec();
+        let named = format!("nnrf-disc: \"{}\"", other.root());
+        headers.extend([
+            ("3gpp-sbi-nrf-uri", named.as_str()),
+            ("3gpp-sbi-discovery-dnn", "internet"),
+        ]);
+        let got = scp.ask(Method::GET, PATH, &headers).await;
+        assert_eq!(got.cause(), "NRF_NOT_REACHABLE");
+    });
+}
+
+#[test]
+fn strangers_are_asked_only_where_that_is_wanted() {
+    local(async {
+        let producer = Producer::start(1);
+        let (nrf, stranger, third) = (
+            nrf_with(&[&producer], 60),
+            nrf_with(&[&producer], 60),
+            nrf_with(&[&producer], 60),
+        );
+        let scp = asking(&nrf, |_| {});
+        let got = wish_at(&scp, &stranger, "").await;
+        assert_eq!(
+            (got.status, got.cause()),
+            (StatusCode::BAD_REQUEST, "NF_DISCOVERY_FAILURE")
+        );
+        assert_eq!((stranger.count(), producer.count()), (0, 0));
+        let named = "signalbox_scp_named_nrf_discoveries_total";
+        assert_eq!(scp.count(named, "refused"), 1.0);
+        let mut headers = WISH.to_vec();
+        headers.push(("3gpp-sbi-nrf-uri", "nnrf-disc=http://nrf:80"));
+        let got = scp.ask(Method::GET, PATH, &headers).await;
+        assert_eq!(got.cause(), "INVALID_DISCOVERY_PARAM");
+
+        let scp = asking(&nrf, |config| config.nrf.named.accept = AcceptNrfs::Ignore);
+        assert_eq!(wish_at(&scp, &stranger, "").await.status, StatusCode::OK);
+        assert_eq!((nrf.count(), stranger.count()), (1, 0));
+
+        let scp = asking(&nrf, |config| {
+            config.nrf.named.accept = AcceptNrfs::Any;
+            config.nrf.named.max = 1;
+        });
+        assert_eq!(wish_at(&scp, &stranger, "").await.by(), producer.id);
+        let got = wish_at(&scp, &third, "").await;
+        assert_eq!(got.cause(), "NF_CONGESTION", "{got:?}");
+        assert_eq!((stranger.count(), third.count()), (1, 0));
+        assert_eq!((scp.count(named, "asked"), scp.count(named, "full")), (1.0, 1.0));
+    });
+}
+
+#[test]
+fn producers_at_a_preferred_place_are_asked_at_its_nrfs_first() {
+    local(async {
+        let (usual, west) = (Producer::start(1), Producer::start(2));
+        let (nrf, regional) = (nrf_with(&[&usual], 60), nrf_with(&[&west], 60));
+        let root = regional.root();
+        let scp = asking(&nrf, |config| {
+            let west = vec!["west1".into(), "west2".into()];
+            config.places.regions.insert("west".into(), west);
+            config.nrf.sets = vec![NrfSet {
+                roots: vec![root],
+                regions: vec!["west".into()],
+                ..NrfSet::default()
+            }];
+        });
+        let wish_near = async |place: &str| {
+            let mut headers = WISH.to_vec();
+            headers.push(("3gpp-sbi-discovery-preferred-locality", place));
+            scp.ask(Method::GET, PATH, &headers).await.by().to_owned()
+        };
+        assert_eq!(wish_near("west2").await, west.id);
+        assert_eq!(wish_near("east1").await, usual.id);
+        assert_eq!((nrf.count(), regional.count()), (1, 1));
+        // A preference is no condition.
+        regional.answers(|_| sbi::json::response(StatusCode::OK, &json!({"nfInstances": []})));
+        assert_eq!(wish_near("west1").await, usual.id);
+        assert_eq!((nrf.count(), regional.count()), (2, 2));
     });
 }

@@ -247,7 +247,7 @@ fn several_sets_of_nrfs_are_learned_from_and_do_not_undo_each_other() {
                 // The first of them never answers: the other of the set does.
                 roots: vec!["http://127.0.0.1:1".into(), further],
                 plmns: vec!["262-01".into()],
-                nf_types: Vec::new(),
+                ..NrfSet::default()
             }];
             config.nrf.nf_types = vec!["UDM".into()];
             config.nrf.audit_interval = settings::Period::from_millis(200);

@@ -333,3 +333,65 @@ fn a_token_is_for_the_set_that_is_configured_and_names_the_network() {
         }
     });
 }
+
+#[test]
+fn tokens_come_from_the_nrf_that_the_request_names() {
+    local(async {
+        let producer = Producer::start(1);
+        let (usual, named) = (nrf(&[&producer], 3_600), nrf(&[&producer], 3_600));
+        let root = named.root();
+        let scp = asking(&usual, |config| config.nrf.named.roots = vec![root]);
+        let header = format!(
+            "nnrf-disc: \"{0}/nnrf-disc/v1\"; nnrf-oauth2: \"{0}/oauth2\"; oauth2-requested-services: nnrf-disc",
+            named.root()
+        );
+        let mut headers = WISH.to_vec();
+        headers.push(("3gpp-sbi-nrf-uri", &header));
+        for _ in 0..2 {
+            assert_eq!(scp.ask(Method::GET, PATH, &headers).await.status, StatusCode::OK);
+        }
+        // One for this SCP to discover with, one for the consumer to use the producer with.
+        let own = scp::Config::default().nf_instance_id;
+        assert_eq!(
+            forms(&named),
+            [
+                format!(
+                    "grant_type=client_credentials&nfInstanceId={own}&nfType=SCP&targetNfType=NRF&scope=nnrf-disc"
+                ),
+                format!(
+                    "grant_type=client_credentials&nfInstanceId={CONSUMER}&nfType=AMF&targetNfType=UDM&scope=nudm-sdm"
+                )
+            ]
+        );
+        let asked: Vec<_> = named
+            .seen()
+            .into_iter()
+            .filter(|one| one.path.contains("nnrf-disc"))
+            .collect();
+        assert_eq!(asked.len(), 1);
+        assert_eq!(asked[0].headers["authorization"], "Bearer t1");
+        assert_eq!(bearer(&producer), ["Bearer t2", "Bearer t2"]);
+        // Without the header it is the usual NRF's token: another one.
+        wish(&scp).await;
+        assert_eq!(forms(&usual).len(), 1);
+        assert_eq!(bearer(&producer)[2], "Bearer t1");
+    });
+}
+
+#[test]
+fn no_token_is_asked_of_a_stranger() {
+    local(async {
+        let producer = Producer::start(1);
+        let (usual, stranger) = (nrf(&[&producer], 3_600), nrf(&[&producer], 3_600));
+        let scp = asking(&usual, |_| {});
+        let header = format!("nnrf-oauth2: \"{}/oauth2\"", stranger.root());
+        let mut headers = WISH.to_vec();
+        headers.push(("3gpp-sbi-nrf-uri", &header));
+        let got = scp.ask(Method::GET, PATH, &headers).await;
+        assert_eq!(
+            (got.status, got.cause()),
+            (StatusCode::FORBIDDEN, "ACCESS_TOKEN_DENIED")
+        );
+        assert_eq!((stranger.count(), producer.count()), (0, 0));
+    });
+}
