@@ -17,6 +17,8 @@ pub(crate) struct Live {
     pub(crate) config: Arc<Config>,
     pub(crate) engine: Engine,
     pub(crate) policies: PolicyTable,
+    /// Whether requests may be for resources of producers that are told to be at this SCP.
+    pub(crate) reverse_proxy: bool,
     pub(crate) distances: Distances,
     /// The SCPs of a region, by the localities in it; none for the own region.
     pub(crate) next_hops: AHashMap<String, Arc<[TargetApiRoot]>>,
@@ -71,9 +73,11 @@ impl Live {
                     .map(|locality| (locality.clone(), roots.clone())),
             );
         }
+        let policies = PolicyTable::new(&config.policies);
         Ok(Self {
             engine,
-            policies: PolicyTable::new(&config.policies),
+            reverse_proxy: policies.any_reverse_proxy(),
+            policies,
             distances: config.places.distances(),
             next_hops,
             rates: Arc::new(Rates::new(config.workers)),

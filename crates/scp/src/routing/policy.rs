@@ -94,6 +94,11 @@ pub struct ServicePolicy {
     /// records `_http._tcp` or `_https._tcp` of its FQDN, when no other producer that is known may be tried
     /// (RFC 2782). What `reroute` and `attempts` allow is allowed there as well.
     pub dns_srv_alternates: bool,
+    /// Whether this SCP stands in the place of the producers: the URI in `Location` gets an API root at this SCP
+    /// (`apiRoot`) that says where the resource is, and answers do not name the producer in
+    /// `3gpp-Sbi-Target-apiRoot`. For consumers that go where `Location` says and know of no SCP; those that do
+    /// need it not. URIs in bodies stay.
+    pub reverse_proxy_support: bool,
 }
 
 impl Default for ServicePolicy {
@@ -109,6 +114,7 @@ impl Default for ServicePolicy {
             reroute_on_status: vec![503],
             reroute_unsafe: false,
             dns_srv_alternates: false,
+            reverse_proxy_support: false,
         }
     }
 }
@@ -236,6 +242,13 @@ impl PolicyTable {
         }
         table.others = general.unwrap_or_default();
         table
+    }
+
+    /// Whether this SCP stands in the place of the producers of any service.
+    #[must_use]
+    pub fn any_reverse_proxy(&self) -> bool {
+        let all = self.by_service.values().chain([&self.others]);
+        all.into_iter().any(|policy| policy.reverse_proxy_support)
     }
 
     /// The policy of this service.

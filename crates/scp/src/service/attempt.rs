@@ -16,6 +16,7 @@ use super::alternates::InDns;
 use super::authorize::Caller;
 use super::copy::Copies;
 use super::outgoing::Outgoing;
+use super::reverse;
 use super::route::{Plan, Target, has_passed};
 use super::worker::{Admitted, Worker};
 use crate::events::ServiceMetrics;
@@ -308,6 +309,15 @@ impl Relay<'_> {
         }
         let elsewhere = self.named.as_ref().is_none_or(|named| !Rc::ptr_eq(named, target));
         worker.finish(response, target, elsewhere || self.plan.discovered, retried);
+        if self.policy.reverse_proxy_support {
+            let origin = &target.root.origin;
+            reverse::cover(
+                response.headers_mut(),
+                &worker.root,
+                origin,
+                self.outgoing.service(),
+            );
+        }
     }
 
     fn failed(&mut self, target: &Target, error: &SendError) -> Next {

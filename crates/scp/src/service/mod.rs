@@ -8,6 +8,7 @@ mod explain;
 mod mediate;
 mod outgoing;
 mod patience;
+mod reverse;
 mod route;
 mod running;
 mod worker;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, StatusCode};
-use sbi::client::Client;
+use sbi::client::{Client, Origin};
 use sbi::dns::Dns;
 use sbi::headers::{MessagePriority, SbiHeader, names};
 use sbi::problem::{Cause, Problem};
@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use super::authorize::{Caller, Identity};
 use super::copy::Copies;
+use super::reverse;
 use super::route::Known;
 use crate::config::AcceptNrfs;
 use crate::events::{Metrics, ServiceMetrics};
@@ -148,6 +149,8 @@ pub(super) struct Worker {
     /// `SCP-fqdn`.
     pub(super) server: HeaderValue,
     pub(super) name: String,
+    /// API root of this SCP, without a prefix.
+    pub(super) root: String,
     random: Cell<u64>,
     pub(super) tap: Option<Rc<Tap>>,
     pub(super) identity: Identity,
@@ -198,6 +201,10 @@ impl Worker {
             via: header(&format!("2.0 {name}")),
             server: header(&name),
             name,
+            root: config
+                .root()
+                .parse::<Origin>()
+                .map_or_else(|_| config.root(), |root| root.to_string()),
             random: Cell::new(rand::random::<u64>() | 1),
             tap,
             identity,
@@ -240,7 +247,10 @@ impl Worker {
 
     /// The way of a request: is it for the SCP itself, may it come in, is it changed by a rule, where does it
     /// go, and what comes back.
-    async fn answer(self: Rc<Self>, request: Request) -> Response {
+    async fn answer(self: Rc<Self>, mut request: Request) -> Response {
+        if self.live.reverse_proxy {
+            reverse::undo(&mut request, &self.own, &self.live.policies);
+        }
         if let Some(response) = self.own_resource(&request) {
             return response;
         }

@@ -10,6 +10,7 @@ mod late;
 mod learning;
 mod local;
 mod protection;
+mod reverse;
 mod rules;
 mod security;
 mod support;
