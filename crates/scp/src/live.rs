@@ -6,6 +6,7 @@ use ahash::AHashMap;
 use sbi::headers::{SbiHeader, TargetApiRoot};
 
 use crate::config::Config;
+use crate::feed::Running as Feed;
 use crate::mediation::Engine;
 use crate::protection::Rates;
 use crate::routing::{Distances, PolicyTable};
@@ -26,12 +27,15 @@ pub(crate) struct Live {
     pub(crate) access: Access,
     pub(crate) authorities: Arc<Authorities>,
     pub(crate) tokens: Arc<TokenStore>,
+    /// The copy of messages, if it is switched on.
+    pub(crate) feed: Option<Arc<Feed>>,
 }
 
 /// The keys of [`Config`] that take effect while running, each with all below it.
 pub const KEYS: &[&str] = &[
     "clientTls",
     "discovery",
+    "feed",
     "followRedirects",
     "forwardToUnknown",
     "lateRequests",
@@ -49,7 +53,8 @@ pub const KEYS: &[&str] = &[
 ];
 
 impl Live {
-    pub(crate) fn new(config: Arc<Config>) -> Result<Self, String> {
+    /// What is made of settings; `feed` is the one that runs by them.
+    pub(crate) fn new(config: Arc<Config>, feed: Option<Arc<Feed>>) -> Result<Self, String> {
         let engine = Engine::compile(&config.mediation).map_err(|faults| {
             let told = faults
                 .iter()
@@ -87,6 +92,7 @@ impl Live {
                 config.security.tokens.cache_size,
                 config.security.tokens.remember_refusal.duration(),
             )),
+            feed,
             config,
         })
     }

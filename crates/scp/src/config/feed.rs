@@ -82,7 +82,7 @@ pub struct Feed {
     pub partition_selection: PartitionSelection,
     /// How the brokers are spoken to.
     pub security_protocol: SecurityProtocol,
-    /// Certificates and authorities for `ssl`.
+    /// Certificates and authorities for `ssl`; read again whenever the brokers are connected to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<sbi::tls::TlsFiles>,
     /// How often a batch that failed is sent again, within `deliveryTimeout`.

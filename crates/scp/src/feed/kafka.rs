@@ -11,6 +11,7 @@ use rskafka::BackoffConfig;
 use rskafka::client::ClientBuilder;
 use rskafka::client::partition::{Compression, PartitionClient, UnknownTopicHandling};
 use rskafka::record::Record;
+use sbi::tls::TlsFiles;
 
 use super::pump::{Sink, SinkError};
 use crate::config::{Feed, SecurityProtocol};
@@ -19,11 +20,36 @@ use crate::config::{Feed, SecurityProtocol};
 pub(super) struct Kafka {
     brokers: Vec<String>,
     topic: String,
-    tls: Option<Arc<rustls::ClientConfig>>,
+    tls: Option<Tls>,
     timeout: Duration,
     retries: u32,
     backoff: Duration,
     partitions: RefCell<Vec<Arc<PartitionClient>>>,
+}
+
+/// Files, and what was made of them last.
+struct Tls {
+    files: TlsFiles,
+    current: RefCell<Arc<rustls::ClientConfig>>,
+}
+
+impl Tls {
+    fn read(files: &TlsFiles) -> Result<Arc<rustls::ClientConfig>, String> {
+        let shared = sbi::tls::client(files).map_err(|error| format!("feed.tls: {error}"))?;
+        let mut config = (*shared).clone();
+        // Brokers speak no HTTP.
+        config.alpn_protocols.clear();
+        Ok(Arc::new(config))
+    }
+
+    /// What is in the files now; what was in them before where that cannot be used.
+    fn now(&self) -> Arc<rustls::ClientConfig> {
+        match Self::read(&self.files) {
+            Ok(read) => *self.current.borrow_mut() = read,
+            Err(fault) => tracing::warn!(%fault, "the feed goes on with what was in the files before"),
+        }
+        self.current.borrow().clone()
+    }
 }
 
 impl Kafka {
@@ -32,11 +58,8 @@ impl Kafka {
             (SecurityProtocol::Plaintext, _) => None,
             (SecurityProtocol::Ssl, files) => {
                 let files = files.clone().unwrap_or_default();
-                let shared = sbi::tls::client(&files).map_err(|error| format!("feed.tls: {error}"))?;
-                let mut config = (*shared).clone();
-                // Brokers speak no HTTP.
-                config.alpn_protocols.clear();
-                Some(Arc::new(config))
+                let current = RefCell::new(Tls::read(&files)?);
+                Some(Tls { files, current })
             }
         };
         Ok(Self {
@@ -60,7 +83,7 @@ impl Kafka {
             .client_id("signalbox-scp")
             .backoff_config(never);
         if let Some(tls) = &self.tls {
-            builder = builder.tls_config(tls.clone());
+            builder = builder.tls_config(tls.now());
         }
         let client = builder.build().await.map_err(SinkError::new)?;
         let topics = client.list_topics().await.map_err(SinkError::new)?;

@@ -107,6 +107,10 @@ impl Pump {
         Self { shared, receivers }
     }
 
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
+    }
+
     /// Runs until it is told to stop, then delivers what it has.
     pub(super) async fn run<S: Sink>(self, sink: S, source: Source, stop: Shutdown) {
         let settings = self.shared.settings.clone();
@@ -166,6 +170,13 @@ impl Pump {
         };
         let _ = tokio::time::timeout(patience, all_done).await;
         self.abandon(&mut batches, &ways);
+        // What came after the last look.
+        for (lane, receiver) in self.shared.lanes.iter().zip(&self.receivers) {
+            for copied in receiver.try_iter() {
+                lane.release(copied.cost);
+                self.shared.counts.failed.inc();
+            }
+        }
     }
 
     /// Drops what is in batches.

@@ -60,7 +60,8 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         resolved.api_root = interface.root();
     }
     let config = Arc::new(resolved);
-    let live = Live::new(config.clone()).map_err(StartError::Config)?;
+    let feed = crate::feed::start(&config, count, registry)?.map(Arc::new);
+    let live = Live::new(config.clone(), feed).map_err(StartError::Config)?;
     let live = Arc::new(ArcSwap::from_pointee(live));
     let metrics = Metrics::new(registry);
     let statics = crate::peers::statics(&config);
@@ -87,8 +88,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         load: load.clone(),
         live: live.clone(),
     };
-    let feed = crate::feed::start(&config, count, registry)?.map(Arc::new);
-    observe_tokens(registry, &live);
+    observe_live(registry, &live);
     let control = control(learning, sender.clone(), changes, shutdown.clone())?;
     let own: Arc<[String]> = own_authorities(&config, interface.addresses()).into();
     let parts = Parts {
@@ -101,7 +101,6 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         load,
         own,
         registry: registry.clone(),
-        feed: feed.clone(),
         board: Arc::default(),
         federation,
     };
@@ -126,7 +125,8 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         settings,
         tls,
         threads: Threads::new(shutdown, workers).and(control),
-        feed,
+        registry: registry.clone(),
+        retiring: parking_lot::Mutex::default(),
     })
 }
 
@@ -159,7 +159,11 @@ fn observe(registry: &Registry, network: &Arc<ArcSwap<Network>>) {
     });
 }
 
-fn observe_tokens(registry: &Registry, live: &Arc<ArcSwap<Live>>) {
+fn observe_live(registry: &Registry, live: &Arc<ArcSwap<Live>>) {
+    let feeding = live.clone();
+    registry.observe(&crate::feed::BUFFERED, move || {
+        feeding.load().feed.as_ref().map_or(0, |feed| feed.buffered()) as f64
+    });
     let live = live.clone();
     registry.observe(&crate::security::TOKEN_CACHE, move || {
         live.load().tokens.len() as f64

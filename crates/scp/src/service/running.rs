@@ -2,11 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use sbi::server::Interface;
 use sbi::tls::Tls;
 use serde_json::Value;
+use telemetry::Registry;
 use tokio::sync::watch;
 use worker::Threads;
 
@@ -26,7 +29,9 @@ pub struct Running {
     pub(super) settings: watch::Sender<Arc<Config>>,
     pub(super) tls: Arc<Tls>,
     pub(super) threads: Threads,
-    pub(super) feed: Option<Arc<feed::Running>>,
+    pub(super) registry: Registry,
+    /// Feeds that others have replaced, until they have sent what they had.
+    pub(super) retiring: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Running {
@@ -76,7 +81,10 @@ impl Running {
     /// # Errors
     /// What cannot be used; nothing has changed then.
     pub fn reconfigure(&self, wanted: &Config) -> Result<(), String> {
-        let mut config = (*self.live.load().config).clone();
+        // One change at a time: each builds on what the last has made.
+        let mut retiring = self.retiring.lock();
+        let now = self.live.load_full();
+        let mut config = (*now.config).clone();
         config.discovery = wanted.discovery.clone();
         config.follow_redirects = wanted.follow_redirects;
         config.forward_to_unknown = wanted.forward_to_unknown;
@@ -93,11 +101,28 @@ impl Running {
         config.security = wanted.security.clone();
         config.tls.clone_from(&wanted.tls);
         config.client_tls.clone_from(&wanted.client_tls);
+        config.feed = wanted.feed.clone();
         let config = Arc::new(config);
-        let live = Live::new(config.clone())?;
-        self.tls.reload(wanted.tls.as_ref(), wanted.client_tls.as_ref())?;
+        let mut live = Live::new(config.clone(), now.feed.clone())?;
+        let other_feed = now.config.feed != config.feed;
+        if other_feed {
+            let feed = feed::start(&config, config.workers, &self.registry);
+            live.feed = feed.map_err(|error| error.to_string())?.map(Arc::new);
+        }
+        if let Err(fault) = self.tls.reload(wanted.tls.as_ref(), wanted.client_tls.as_ref()) {
+            if let Some(feed) = live.feed.filter(|_| other_feed) {
+                feed.stop();
+            }
+            return Err(fault);
+        }
         self.live.store(Arc::new(live));
         self.settings.send_replace(config);
+        if let Some(old) = now.feed.clone().filter(|_| other_feed) {
+            // The snapshot has the feed, too, but gives it no copies.
+            drop(now);
+            retiring.retain(|one| !one.is_finished());
+            retiring.push(std::thread::spawn(move || old.retire()));
+        }
         Ok(())
     }
 
@@ -117,8 +142,13 @@ impl Running {
     pub fn stop(self) -> std::io::Result<()> {
         let ended = self.threads.stop();
         // After the workers: what they have given is still sent.
-        if let Some(feed) = self.feed {
+        if let Some(feed) = &self.live.load().feed {
             feed.stop();
+        }
+        for one in self.retiring.into_inner() {
+            if one.join().is_err() {
+                tracing::error!("the end of a feed panicked; see the log");
+            }
         }
         ended
     }

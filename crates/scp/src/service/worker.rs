@@ -23,7 +23,7 @@ use super::reverse;
 use super::route::Known;
 use crate::config::AcceptNrfs;
 use crate::events::{Metrics, ServiceMetrics};
-use crate::feed::Tap;
+use crate::feed::{Running as Feed, Tap};
 use crate::live::Live;
 use crate::network::Network;
 use crate::peers::federation::{self, RATES_PATH};
@@ -48,7 +48,6 @@ pub(super) struct Parts {
     pub(super) load: Arc<AtomicU8>,
     pub(super) own: Arc<[String]>,
     pub(super) registry: telemetry::Registry,
-    pub(super) feed: Option<Arc<crate::feed::Running>>,
     pub(super) board: Arc<crate::protection::Board>,
     pub(super) federation: Arc<Federation>,
 }
@@ -60,7 +59,8 @@ pub(super) struct Front {
     client: Client,
     live: RefCell<arc_swap::Cache<Arc<ArcSwap<Live>>, Arc<Live>>>,
     current: RefCell<Rc<Worker>>,
-    tap: Option<Rc<Tap>>,
+    /// This worker's part of the feed, and of which.
+    tap: RefCell<Option<(Arc<Feed>, Rc<Tap>)>>,
 }
 
 impl Front {
@@ -68,15 +68,16 @@ impl Front {
         let live = parts.live.load_full();
         let (settings, names) = (Arc::new(live.config.client.clone()), parts.names.clone());
         let client = Client::with_names(settings, parts.client_tls.clone(), names);
-        let tap = parts.feed.as_ref().and_then(|feed| feed.tap(index)).map(Rc::new);
-        let worker = Worker::new(live, &parts, index, client.clone(), tap.clone());
+        let mut tap = None;
+        let mine = tap_of(&mut tap, &live, index);
+        let worker = Worker::new(live, &parts, index, client.clone(), mine);
         Self {
             live: RefCell::new(arc_swap::Cache::new(parts.live.clone())),
             current: RefCell::new(Rc::new(worker)),
             parts,
             index,
             client,
-            tap,
+            tap: RefCell::new(tap),
         }
     }
 
@@ -85,7 +86,8 @@ impl Front {
         let wanted = live.load();
         let mut current = self.current.borrow_mut();
         if !Arc::ptr_eq(&current.live, wanted) {
-            let (client, tap) = (self.client.clone(), self.tap.clone());
+            let client = self.client.clone();
+            let tap = tap_of(&mut self.tap.borrow_mut(), wanted, self.index);
             *current = Rc::new(Worker::new(wanted.clone(), &self.parts, self.index, client, tap));
         }
         current.clone()
@@ -116,6 +118,19 @@ impl Front {
             }
         }
     }
+}
+
+/// This worker's tap of the feed there is now; `known` is the last one, which another feed replaces.
+fn tap_of(known: &mut Option<(Arc<Feed>, Rc<Tap>)>, live: &Live, index: usize) -> Option<Rc<Tap>> {
+    let is_same = match (&*known, &live.feed) {
+        (Some((of, _)), Some(feed)) => Arc::ptr_eq(of, feed),
+        _ => false,
+    };
+    if !is_same {
+        let feed = live.feed.as_ref();
+        *known = feed.and_then(|feed| Some((feed.clone(), Rc::new(feed.tap(index)?))));
+    }
+    known.as_ref().map(|(_, tap)| tap.clone())
 }
 
 impl Service for Front {

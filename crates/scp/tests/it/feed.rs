@@ -345,3 +345,59 @@ fn without_any_broker_signalling_is_untouched_and_the_loss_is_told() {
         scp.running.take().unwrap().stop().unwrap();
     });
 }
+
+#[test]
+fn the_feed_changes_while_it_runs() {
+    local(async {
+        let producer = Producer::start(1);
+        let to = |points: &[FeedPoint]| Feed {
+            trigger_points: points.to_vec(),
+            ..to(1, "scp")
+        };
+        let scp = knowing(&[&producer], |_| {});
+        let configured = |feed: Feed| {
+            let mut config = crate::support::config();
+            config.producers = vec![producer.profile(&serde_json::json!({}))];
+            config.feed = feed;
+            config
+        };
+        let running = scp.running.as_ref().unwrap();
+        let copied = |point: &str| scp.count("signalbox_scp_feed_copied_total", point);
+        let get = async || assert_eq!(scp.get(&producer).await.by(), producer.id);
+
+        get().await;
+        assert_eq!(copied(""), 0.0);
+        // Where no broker is, a feed pauses soon: only its first copy is sure to be made, the others are lost at once.
+        let requests = configured(to(&[FeedPoint::RxRequest]));
+        running.reconfigure(&requests).unwrap();
+        get().await;
+        assert_eq!((copied("RxRequest"), copied("TxResponse")), (1.0, 0.0));
+        running.reconfigure(&requests).unwrap();
+        get().await;
+        let before = copied("RxRequest");
+        running
+            .reconfigure(&configured(to(&[FeedPoint::TxResponse])))
+            .unwrap();
+        get().await;
+        assert_eq!((copied("RxRequest"), copied("TxResponse")), (before, 1.0));
+        // What cannot be used changes nothing.
+        let faulty = configured(Feed {
+            security_protocol: SecurityProtocol::Ssl,
+            tls: Some(sbi::tls::TlsFiles {
+                authorities: Some("/nowhere/authority.crt".into()),
+                ..sbi::tls::TlsFiles::default()
+            }),
+            ..to(&[FeedPoint::RxRequest])
+        });
+        let reason = running.reconfigure(&faulty).unwrap_err();
+        assert!(reason.contains("/nowhere/authority.crt"), "{reason}");
+        get().await;
+        running.reconfigure(&configured(Feed::default())).unwrap();
+        get().await;
+        assert_eq!(copied("RxRequest"), before);
+        // Every copy ends somewhere: here they are lost with the feeds that had them.
+        until("all four are counted", async || scp.count(LOST, "") == 4.0).await;
+        assert_eq!(scp.count("signalbox_scp_feed_buffered_bytes", ""), 0.0);
+        assert_eq!(producer.count(), 6);
+    });
+}
