@@ -1,5 +1,6 @@
 //! Records from standard input into the store of a function that does not run.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -28,6 +29,11 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    if std::io::stdin().is_terminal() {
+        eprintln!(
+            "reading bindings from the keyboard, a JSON object on each line; Ctrl-D ends, Ctrl-C gives up"
+        );
+    }
     let begun = Instant::now();
     // The command line has no other function.
     let imported = bsf::import::import(&config.bsf.store, std::io::stdin().lock());

@@ -49,7 +49,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
     let live = Live::new(config).map_err(StartError::Config)?;
     let live = Arc::new(ArcSwap::from_pointee(live));
 
-    let (writes, control) = control(
+    let (writes, store, control) = control(
         live.clone(),
         published.clone(),
         counters[count].clone(),
@@ -83,6 +83,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         counters,
         live,
         tls,
+        store,
         threads: Threads::new(shutdown, workers).and(control),
     })
 }
@@ -93,13 +94,13 @@ fn control(
     published: Arc<ArcSwap<Snapshot>>,
     counters: Arc<Counters>,
     tls: Arc<Tls>,
-) -> Result<(mpsc::Sender<Write>, JoinHandle<()>), StartError> {
+) -> Result<(mpsc::Sender<Write>, Store, JoinHandle<()>), StartError> {
     let Live {
         config, screening, ..
     } = (**live.load()).clone();
     let (writes, incoming) = mpsc::channel(config.max_waiting_writes.max(1));
     // Of the standard library: whoever starts an NRF may do so from inside a runtime.
-    let (ready, opened) = std::sync::mpsc::sync_channel::<Result<(), StartError>>(1);
+    let (ready, opened) = std::sync::mpsc::sync_channel::<Result<Store, StartError>>(1);
     let thread = ::worker::control("nrf-control", move || async move {
         let (notify, notifications) = mpsc::channel(config.subscriptions.queue_total.max(1));
         let tables = [
@@ -108,18 +109,18 @@ fn control(
         ];
         let opened = async {
             let store = Store::open(&config.store, &tables).await?;
-            Registrar::open(
+            let registrar = Registrar::open(
                 config.clone(),
                 screening,
-                store,
+                store.clone(),
                 published,
                 notify,
                 counters.clone(),
-            )
-            .await
+            );
+            Ok::<_, store::Error>((registrar.await?, store))
         };
-        let registrar = match opened.await {
-            Ok(registrar) => registrar,
+        let (registrar, store) = match opened.await {
+            Ok(opened) => opened,
             Err(error) => {
                 let _ = ready.send(Err(error.into()));
                 return;
@@ -137,14 +138,14 @@ fn control(
         tokio::task::spawn_local(rotate_keys(live.clone()));
         let delivery = crate::notify::deliver(notifications, client, config.subscriptions.clone(), counters);
         tokio::task::spawn_local(delivery);
-        if ready.send(Ok(())).is_ok() {
+        if ready.send(Ok(store)).is_ok() {
             registrar.run(incoming, retrieved, live).await;
         }
     })
     .map_err(StartError::io("starting the control thread"))?;
     let gone = || StartError::Config("the control thread ended before it was ready".to_owned());
-    opened.recv().map_err(|_| gone())??;
-    Ok((writes, thread))
+    let store = opened.recv().map_err(|_| gone())??;
+    Ok((writes, store, thread))
 }
 
 /// Makes this NRF's own key anew when it is old enough.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use sbi::server::Interface;
 use sbi::tls::Tls;
+use store::Store;
 use worker::Threads;
 
 use crate::config::Config;
@@ -21,6 +22,7 @@ pub struct Running {
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) live: Arc<ArcSwap<Live>>,
     pub(super) tls: Arc<Tls>,
+    pub(super) store: Store,
     pub(super) threads: Threads,
 }
 
@@ -48,51 +50,10 @@ impl Running {
         self.interface.stats()
     }
 
-    /// Metrics in the text format of Prometheus.
+    /// Where it keeps the registry.
     #[must_use]
-    pub fn metrics(&self) -> String {
-        use std::fmt::Write as _;
-        let mut out = String::new();
-        // Writing to a String cannot fail.
-        for event in Event::ALL {
-            let _ = writeln!(
-                out,
-                "# TYPE {0} counter\n{0} {1}",
-                event.metric(),
-                self.count(*event)
-            );
-        }
-        let name = "signalbox_nrf_profiles";
-        let _ = writeln!(out, "# TYPE {name} gauge");
-        for (nf_type, table) in self.snapshot().types() {
-            let _ = writeln!(out, "{name}{{nf_type=\"{nf_type}\"}} {}", table.len());
-        }
-        for (metric, value) in [
-            (
-                "signalbox_nrf_connections",
-                self.servers().map(|s| s.connections_open).sum::<u64>(),
-            ),
-            (
-                "signalbox_nrf_requests_total",
-                self.servers().map(|s| s.requests).sum(),
-            ),
-            (
-                "signalbox_nrf_bytes_received_total",
-                self.servers().map(|s| s.bytes_in).sum(),
-            ),
-            (
-                "signalbox_nrf_bytes_sent_total",
-                self.servers().map(|s| s.bytes_out).sum(),
-            ),
-        ] {
-            let kind = if metric.ends_with("_total") {
-                "counter"
-            } else {
-                "gauge"
-            };
-            let _ = writeln!(out, "# TYPE {metric} {kind}\n{metric} {value}");
-        }
-        out
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Takes the settings of [`KEYS`](crate::KEYS) from another configuration; the rest stays. Requests in

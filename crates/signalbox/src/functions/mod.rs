@@ -183,7 +183,7 @@ pub(crate) fn metrics_page() -> String {
         "Servers of the service-based interface",
         &sbi::declarations(),
     ));
-    page.push_str(&section("Stores of sessions", store::METRICS));
+    page.push_str(&section("Stores of registrations and sessions", store::METRICS));
     for function in ALL {
         page.push_str(&section(&function.name.to_uppercase(), &(function.metrics)()));
     }

@@ -13,7 +13,7 @@ use nrf::{Event, Running};
 use serde_json::{Value, json};
 use telemetry::{Alarms, Declaration, Health, Registry, events};
 
-use super::{Config, Live, Mounted, Page, listening, sbi};
+use super::{Config, Live, Mounted, Page, listening, sbi, store};
 
 telemetry::declare! {
     /// What is told of the registry.
@@ -133,6 +133,8 @@ fn observe(registry: &Registry, seen: &Weak<Running>) {
             .map(|(nf_type, count)| (vec![nf_type], count as f64))
             .collect()
     });
+    let nrf = seen.clone();
+    store::observe(registry, move || nrf.upgrade().map(|nrf| nrf.store().stats()));
     let nrf = seen.clone();
     sbi::observe(registry, move || {
         nrf.upgrade()

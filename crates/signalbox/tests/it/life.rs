@@ -99,6 +99,7 @@ fn a_running_nrf_can_be_looked_into() {
     for part in [
         "signalbox_nrf_profiles{nf_type=\"UDM\"} 1",
         "signalbox_sbi_server_requests_total 1",
+        "signalbox_store_batches_total 1",
         "signalbox_sbi_server_connections 1",
         "signalbox_process_resident_memory_bytes",
         "# EOF",
