@@ -12,10 +12,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ahash::AHashSet;
 use arc_swap::ArcSwap;
+use nrf_client::{Nrfs, Subscription};
 use store::{Audit as Walk, AuditConfig, Batch, Clock, Condition, Decision, Record, Scan, Stored, Table};
 use tokio::sync::mpsc;
 
@@ -24,7 +25,6 @@ use crate::config::Audit;
 use crate::events::{Counters, Event};
 use crate::live::Live;
 use crate::notify::{self, Notification};
-use crate::peers::nrf::Nrfs;
 use crate::peers::pcfs::{Pcf, Pcfs, Told, micros};
 use crate::repository::Repository;
 
@@ -177,24 +177,20 @@ impl Auditor {
     async fn follow(&self) {
         /// How soon it is tried again.
         const AGAIN: Duration = Duration::from_secs(5);
-        let mut held: Option<String> = None;
+        let mut held: Option<Subscription> = None;
         loop {
             let config = self.live.load().config.clone();
             let wanted = config.audit.walk.enabled && config.audit.subscribe;
-            let made = match wanted {
-                true => self.pcfs.subscribe(&config).await,
-                false => None,
-            };
-            if let Some(old) = held.take() {
-                self.pcfs.unsubscribe(&old).await;
-            }
-            let pause = match made {
-                Some((path, renew)) => {
-                    held = Some(path);
-                    renew
+            held = match (wanted, held.take()) {
+                (true, held) => self.pcfs.subscribe(held.as_ref(), &config).await,
+                (false, None) => None,
+                (false, Some(held)) => {
+                    self.pcfs.unsubscribe(&held).await;
+                    None
                 }
-                None => AGAIN,
             };
+            let next = held.as_ref().map(Subscription::renew_at);
+            let pause = next.map_or(AGAIN, |at| at.saturating_duration_since(Instant::now()));
             tokio::time::sleep(pause).await;
         }
     }

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::Uri;
 use http::header::{CONTENT_TYPE, LOCATION};
+use nrf_client::Nrfs;
 use overload::{Rate, RateLimiter};
 use sbi::Body;
 use sbi::client::{Client, Origin, SendOptions};
@@ -22,7 +23,7 @@ use crate::binding::{BindingId, PcfBinding, Subscription, UeBinding};
 use crate::config::Notifications;
 use crate::events::{Counters, Event};
 use crate::live::Live;
-use crate::peers::nrf::Nrfs;
+use crate::peers::nrf::hosts_of_set;
 use crate::repository::Repository;
 
 /// Name of the callback (TS 29.500 annex B).
@@ -230,7 +231,7 @@ async fn elsewhere(notification: &Notification, shared: &Shared, settings: &Noti
     let mut others: Vec<Uri> = Vec::new();
     let target = &notification.target;
     if let Some(set) = notification.set.as_deref().filter(|_| settings.alternates > 0) {
-        let hosts = shared.ways.nrfs.hosts_of_set(set).await;
+        let hosts = hosts_of_set(&shared.ways.nrfs, set).await;
         others.extend(
             hosts
                 .iter()

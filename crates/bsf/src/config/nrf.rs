@@ -1,5 +1,6 @@
 //! Registration at the NRF.
 
+use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,10 +34,11 @@ impl Default for Nrf {
 impl Validate for Nrf {
     fn validate(&self, faults: &mut Faults) {
         for (index, root) in self.api_roots.iter().enumerate() {
-            if root.parse::<sbi::client::Origin>().is_err() {
-                faults
-                    .at(format!("apiRoots[{index}]"))
-                    .say("is not an API root", "http://host:port or https://host:port");
+            if TargetApiRoot::parse(root).is_err() {
+                faults.at(format!("apiRoots[{index}]")).say(
+                    "is not an API root",
+                    "http://host:port or https://host:port, with the prefix of its paths if there is one",
+                );
             }
         }
         if self.heart_beat.duration().as_secs() == 0 {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 use http::{Method, StatusCode};
+use nrf_client::{Nrfs, Subscription, instance_path};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::nrf::Nrfs;
 use crate::config::Config;
 
 /// Where the NRF tells of PCFs (`NFStatusNotify`).
@@ -90,11 +90,11 @@ impl Pcfs {
         {
             return Some((pcf.clone(), false));
         }
-        let path = format!("/nnrf-nfm/v1/nf-instances/{id}");
-        let pcf = match self.nrfs.send(Method::GET, &path, None).await? {
-            (StatusCode::OK, _, body) => Pcf::of(&serde_json::from_slice(&body).ok()?),
-            (StatusCode::NOT_FOUND, ..) => Pcf::Gone,
-            (status, ..) => {
+        let answer = self.nrfs.send(Method::GET, &instance_path(id), None).await?;
+        let pcf = match answer.status {
+            StatusCode::OK => Pcf::of(&serde_json::from_slice(&answer.body).ok()?),
+            StatusCode::NOT_FOUND => Pcf::Gone,
+            status => {
                 tracing::warn!(id, %status, "the NRF does not tell of a PCF");
                 return None;
             }
@@ -122,12 +122,12 @@ impl Pcfs {
             "/nnrf-disc/v1/nf-instances?target-nf-type=PCF&requester-nf-type=BSF&target-nf-set-id={}",
             utf8_percent_encode(set, NON_ALPHANUMERIC)
         );
-        let (status, _, body) = self.nrfs.send(Method::GET, &path, None).await?;
-        if status != StatusCode::OK {
-            tracing::warn!(set, %status, "the NRF does not tell of a PCF set");
+        let answer = self.nrfs.send(Method::GET, &path, None).await?;
+        if answer.status != StatusCode::OK {
+            tracing::warn!(set, status = %answer.status, "the NRF does not tell of a PCF set");
             return None;
         }
-        let found: Value = serde_json::from_slice(&body).ok()?;
+        let found: Value = serde_json::from_slice(&answer.body).ok()?;
         let lives = found
             .get("nfInstances")
             .and_then(Value::as_array)
@@ -140,10 +140,12 @@ impl Pcfs {
         Some(lives)
     }
 
-    /// Subscribes to what changes of PCFs; when to do so again, and the path of the subscription.
-    pub(crate) async fn subscribe(&self, config: &Config) -> Option<(String, Duration)> {
-        let validity = config.audit.subscription_validity.duration();
-        let until = OffsetDateTime::now_utc() + validity;
+    /// Stays subscribed to what changes of PCFs, or becomes so.
+    pub(crate) async fn subscribe(
+        &self,
+        held: Option<&Subscription>,
+        config: &Config,
+    ) -> Option<Subscription> {
         let root = config.api_root.trim_end_matches('/');
         let data = json!({
             "nfStatusNotificationUri": format!("{root}{CALLBACK_PATH}"),
@@ -152,30 +154,14 @@ impl Pcfs {
             "subscrCond": {"nfType": "PCF"},
             "reqNotifEvents": ["NF_REGISTERED", "NF_DEREGISTERED", "NF_PROFILE_CHANGED"],
             "notifCondition": {"monitoredAttributes": ["/recoveryTime", "/nfSetRecoveryTimeList"]},
-            "validityTime": until.format(&Rfc3339).ok()?,
         });
-        let body = Some(("application/json", data.to_string()));
-        let (status, headers, body) = self
-            .nrfs
-            .send(Method::POST, "/nnrf-nfm/v1/subscriptions", body)
-            .await?;
-        if status != StatusCode::CREATED {
-            tracing::warn!(%status, "the NRF refused the subscription to PCFs");
-            return None;
-        }
-        let path = headers.get(http::header::LOCATION)?.to_str().ok()?;
-        let path: http::Uri = path.parse().ok()?;
-        let told: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let given = told.get("validityTime").and_then(Value::as_str).and_then(micros);
-        let now = u64::try_from(OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000).unwrap_or_default();
-        let life = given.map_or(validity, |given| Duration::from_micros(given.saturating_sub(now)));
-        // With a third of its life left.
-        Some((path.path().to_owned(), (life * 2 / 3).max(Duration::from_secs(1))))
+        let validity = config.audit.subscription_validity.duration();
+        self.nrfs.keep_subscribed(held, data, validity).await
     }
 
     /// Ends a subscription.
-    pub(crate) async fn unsubscribe(&self, path: &str) {
-        let _ = self.nrfs.send(Method::DELETE, path, None).await;
+    pub(crate) async fn unsubscribe(&self, held: &Subscription) {
+        self.nrfs.unsubscribe(held).await;
     }
 }
 

@@ -1,13 +1,13 @@
 //! The control thread: opens the store, delivers notifications, registers at the NRF, audits.
 
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ::worker::Shutdown;
 use arc_swap::ArcSwap;
+use nrf_client::{Presence as _, deregister, stay_registered};
 use sbi::client::Client;
 use sbi::dns::Dns;
 use sbi::tls::Tls;
@@ -19,7 +19,7 @@ use crate::error::StartError;
 use crate::events::Counters;
 use crate::live::Live;
 use crate::notify::{self, Notification};
-use crate::peers::nrf::{Nrfs, Registration};
+use crate::peers::nrf::{self, Registration};
 use crate::peers::{key_sets, pcfs};
 use crate::repository::Repository;
 use crate::rx;
@@ -82,7 +82,7 @@ impl Control {
         tokio::task::spawn_local(key_sets::follow(self.live.clone(), client.clone()));
         let (live, switches) = (self.live.clone(), self.switches.clone());
         tokio::task::spawn_local(score::keep(live, switches, repository.clone()));
-        let nrfs = Rc::new(Nrfs::new(&config.nrf, client.clone()));
+        let nrfs = nrf::nrfs(&config.nrf, client.clone());
         let auditor = Auditor::new(
             self.live.clone(),
             repository,
@@ -93,7 +93,13 @@ impl Control {
         tokio::task::spawn_local(auditor.run(self.hears));
         let registered = self
             .address
-            .and_then(|address| Registration::new(config.clone(), address, self.switches, nrfs.clone()));
+            .filter(|_| !nrfs.is_empty())
+            .map(|address| Registration {
+                config: config.clone(),
+                address,
+                switches: self.switches,
+            });
+        let asked = nrfs.clone();
         let notifying = notify::deliver(
             self.incoming,
             notify::Ways {
@@ -111,9 +117,14 @@ impl Control {
             }
         };
         let registering = async {
-            if let Some(registered) = registered {
-                registered.run(self.shutdown.fired()).await;
+            let Some(registered) = registered else {
+                return;
+            };
+            tokio::select! {
+                () = stay_registered(&asked, &registered) => {}
+                () = self.shutdown.fired() => {}
             }
+            deregister(&asked, registered.id()).await;
         };
         tokio::join!(notifying, registering);
     }

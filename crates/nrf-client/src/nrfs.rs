@@ -1,0 +1,124 @@
+use std::cell::Cell;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, Method, Request, StatusCode};
+use sbi::Body;
+use sbi::client::{Client, SendOptions};
+
+use crate::turns::Turns;
+
+/// What an NRF may answer with; the second is the list of registered instances (TS 29.510 §6.1.3.2.3.1).
+const ACCEPTED: &str = "application/json, application/3gppHal+json, application/problem+json";
+/// Between those of signalling itself, of which there are 32 (TS 29.500 §6.8.4.1).
+const PRIORITY: u8 = 8;
+
+/// NRFs of one set, and the way to them.
+pub struct Nrfs {
+    turns: Turns,
+    client: Client,
+    timeout: Duration,
+    failed: Box<dyn Fn()>,
+    /// Whether none of them answered when they were asked last: said once, not for every question.
+    silent: Cell<bool>,
+}
+
+/// An NRF's answer that is no failure of its own (5xx).
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, whole.
+    pub body: Bytes,
+}
+
+impl fmt::Debug for Nrfs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nrfs")
+            .field("turns", &self.turns)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Nrfs {
+    /// These NRFs, each of which may take so long to answer.
+    pub fn new(turns: Turns, client: Client, timeout: Duration) -> Self {
+        Self {
+            turns,
+            client,
+            timeout,
+            failed: Box::new(|| ()),
+            silent: Cell::new(false),
+        }
+    }
+
+    /// Calls this for each attempt that failed.
+    #[must_use]
+    pub fn on_failure(mut self, failed: impl Fn() + 'static) -> Self {
+        self.failed = Box::new(failed);
+        self
+    }
+
+    /// Whether there is nobody to ask.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Asks the NRFs in turn; `None` when none answers, or only with failures of its own.
+    pub async fn send(&self, method: Method, path: &str, body: Option<(&str, Bytes)>) -> Option<Answer> {
+        let answer = self.ask(&method, path, body).await;
+        let silent = answer.is_none() && !self.turns.is_empty();
+        match (self.silent.replace(silent), silent) {
+            (false, true) => tracing::warn!(%method, path, nrfs = self.turns.len(), "no NRF answers"),
+            (true, false) => tracing::info!("an NRF answers again"),
+            _ => {}
+        }
+        answer
+    }
+
+    async fn ask(&self, method: &Method, path: &str, body: Option<(&str, Bytes)>) -> Option<Answer> {
+        for nrf in self.turns.in_turn() {
+            let mut request = Request::builder()
+                .method(method.clone())
+                .uri(format!("{}{path}", nrf.prefix))
+                .header(ACCEPT, ACCEPTED);
+            let mut content = Body::empty();
+            if let Some((media_type, bytes)) = &body {
+                request = request.header(CONTENT_TYPE, *media_type);
+                content.push(bytes.clone());
+            }
+            let options = SendOptions {
+                deadline: self.timeout,
+                priority: PRIORITY,
+            };
+            let request = request.body(content).ok()?;
+            match self.client.send(&nrf.origin, request, options).await {
+                Ok(response) if !response.status().is_server_error() => {
+                    let (head, body) = response.into_parts();
+                    return Some(Answer {
+                        status: head.status,
+                        headers: head.headers,
+                        body: body.into_bytes(),
+                    });
+                }
+                Ok(response) => tracing::debug!(%nrf, path, status = %response.status(), "the NRF failed"),
+                Err(error) => tracing::debug!(%nrf, path, %error, "the NRF did not answer"),
+            }
+            (self.failed)();
+            self.turns.next(nrf);
+        }
+        None
+    }
+
+    /// What is at a path; `None` when there is nothing, or no NRF says so.
+    pub async fn get(&self, path: &str) -> Option<Bytes> {
+        let answer = self.send(Method::GET, path, None).await?;
+        (answer.status == StatusCode::OK).then_some(answer.body)
+    }
+}

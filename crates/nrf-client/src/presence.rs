@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::instance_path;
+use crate::nrfs::{Answer, Nrfs};
+
+/// A function as NRFs are to know it.
+pub trait Presence {
+    /// Its `nfInstanceId`.
+    fn id(&self) -> &str;
+    /// Its `NFProfile` (TS 29.510 §6.1.6.2.2), as of now.
+    fn profile(&self) -> Value;
+    /// Its `nfStatus`, as of now.
+    fn status(&self) -> &'static str;
+    /// Its `load`, in percent, as of now.
+    fn load(&self) -> u8;
+    /// Time between heart-beats, unless the NRF says otherwise.
+    fn heart_beat(&self) -> Duration;
+    /// Time before another try when it could not be registered.
+    fn retry(&self) -> Duration;
+}
+
+/// Registers, and keeps registered (TS 29.510 §5.2.2.2 and §5.2.2.3.2). Never ends.
+pub async fn stay_registered(nrfs: &Nrfs, me: &impl Presence) {
+    let mut pause = None;
+    loop {
+        // Unknown there: it has lost us, or another NRF of the set answers.
+        if pause.is_none() || !beat(nrfs, me).await {
+            pause = register(nrfs, me).await;
+        }
+        tokio::time::sleep(pause.unwrap_or_else(|| me.retry())).await;
+    }
+}
+
+/// Takes the profile away (TS 29.510 §5.2.2.4).
+pub async fn deregister(nrfs: &Nrfs, id: &str) {
+    let _ = nrfs.send(Method::DELETE, &instance_path(id), None).await;
+}
+
+/// The time between heart-beats, once registered.
+async fn register(nrfs: &Nrfs, me: &impl Presence) -> Option<Duration> {
+    let body = Some(("application/json", me.profile().to_string().into()));
+    let Answer { status, body, .. } = nrfs.send(Method::PUT, &instance_path(me.id()), body).await?;
+    if !status.is_success() {
+        let problem = String::from_utf8_lossy(&body[..body.len().min(300)]);
+        tracing::warn!(%status, %problem, "the NRF refused the registration");
+        return None;
+    }
+    tracing::info!(%status, "registered at the NRF");
+    let registered: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let given = registered["heartBeatTimer"].as_u64();
+    Some(given.map_or(me.heart_beat(), |seconds| Duration::from_secs(seconds.max(1))))
+}
+
+/// Whether the NRF still knows us.
+async fn beat(nrfs: &Nrfs, me: &impl Presence) -> bool {
+    let patch = json!([
+        {"op": "replace", "path": "/nfStatus", "value": me.status()},
+        {"op": "add", "path": "/load", "value": me.load()},
+    ]);
+    let body = Some((sbi::json::JSON_PATCH, patch.to_string().into()));
+    let answer = nrfs.send(Method::PATCH, &instance_path(me.id()), body).await;
+    answer.is_some_and(|answer| answer.status.is_success())
+}

@@ -1,0 +1,129 @@
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::LOCATION;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::nrfs::{Answer, Nrfs};
+use crate::path_of;
+
+/// A subscription that an NRF holds (TS 29.510 §5.2.2.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    path: String,
+    renew: Instant,
+}
+
+impl Subscription {
+    /// When it is to be renewed: with a third of its life left.
+    #[must_use]
+    pub const fn renew_at(&self) -> Instant {
+        self.renew
+    }
+
+    fn new(path: String, answer: &[u8], wanted: Duration) -> Self {
+        let life = validity(answer).unwrap_or(wanted);
+        Self {
+            path,
+            // Whatever the clocks say, nobody renews all the time.
+            renew: Instant::now() + (life * 2 / 3).max(Duration::from_secs(1)),
+        }
+    }
+}
+
+impl Nrfs {
+    /// Lets a subscription hold longer; where there is none, or the NRF does not know it any more, makes it with this
+    /// `SubscriptionData`. `None` when no NRF answers or it refuses.
+    pub async fn keep_subscribed(
+        &self,
+        held: Option<&Subscription>,
+        data: Value,
+        wanted: Duration,
+    ) -> Option<Subscription> {
+        let renewed = match held {
+            Some(held) => self.renew(held, wanted).await,
+            None => None,
+        };
+        match renewed {
+            Some(renewed) => Some(renewed),
+            None => self.subscribe(data, wanted).await,
+        }
+    }
+
+    /// Subscribes with this `SubscriptionData`, to hold as long as wanted, or as the NRF allows; `None` when no NRF
+    /// answers or it refuses.
+    async fn subscribe(&self, mut data: Value, wanted: Duration) -> Option<Subscription> {
+        data["validityTime"] = time_after(wanted)?.into();
+        let body = Some(("application/json", Bytes::from(data.to_string())));
+        let answer = self
+            .send(Method::POST, "/nnrf-nfm/v1/subscriptions", body)
+            .await?;
+        let Answer {
+            status,
+            headers,
+            body,
+        } = answer;
+        if status != StatusCode::CREATED {
+            let problem = String::from_utf8_lossy(&body[..body.len().min(300)]);
+            tracing::warn!(condition = %data["subscrCond"], %status, %problem, "the NRF refused a subscription");
+            return None;
+        }
+        let located = headers.get(LOCATION).and_then(|location| location.to_str().ok());
+        let path = located.and_then(path_of).or_else(|| {
+            let told: Value = serde_json::from_slice(&body).ok()?;
+            let id = told["subscriptionId"].as_str()?;
+            Some(format!("/nnrf-nfm/v1/subscriptions/{id}"))
+        })?;
+        Some(Subscription::new(path, &body, wanted))
+    }
+
+    /// Lets a subscription hold longer (TS 29.510 §5.2.2.5.6); `None` when it is not known any more.
+    async fn renew(&self, subscription: &Subscription, wanted: Duration) -> Option<Subscription> {
+        let patch = json!([{"op": "replace", "path": "/validityTime", "value": time_after(wanted)?}]);
+        let body = Some((sbi::json::JSON_PATCH, Bytes::from(patch.to_string())));
+        let answer = self.send(Method::PATCH, &subscription.path, body).await?;
+        let renewed = || Subscription::new(subscription.path.clone(), &answer.body, wanted);
+        answer.status.is_success().then(renewed)
+    }
+
+    /// Ends a subscription (TS 29.510 §5.2.2.7).
+    pub async fn unsubscribe(&self, subscription: &Subscription) {
+        let _ = self.send(Method::DELETE, &subscription.path, None).await;
+    }
+}
+
+/// How long a subscription holds, as the NRF says.
+fn validity(subscription: &[u8]) -> Option<Duration> {
+    let told: Value = serde_json::from_slice(subscription).ok()?;
+    let until = OffsetDateTime::parse(told["validityTime"].as_str()?, &Rfc3339).ok()?;
+    // What has ended already is renewed at once.
+    Some(Duration::try_from(until - OffsetDateTime::now_utc()).unwrap_or_default())
+}
+
+/// A DateTime (TS 29.571 §5.2.2) so much later.
+fn time_after(wanted: Duration) -> Option<String> {
+    (OffsetDateTime::now_utc() + wanted).format(&Rfc3339).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_nrf_allows_counts() {
+        let hour = Duration::from_secs(3_600);
+        let told = json!({"validityTime": time_after(hour).unwrap()}).to_string();
+        let life = validity(told.as_bytes()).unwrap();
+        assert!(life <= hour && life > hour - Duration::from_secs(60), "{life:?}");
+        assert_eq!(
+            validity(br#"{"validityTime": "2001-01-01T00:00:00Z"}"#),
+            Some(Duration::ZERO)
+        );
+        for none in ["{}", "", r#"{"validityTime": "soon"}"#] {
+            assert_eq!(validity(none.as_bytes()), None, "{none}");
+        }
+    }
+}
