@@ -19,6 +19,21 @@ impl Turns {
         }
     }
 
+    /// This NRF alone.
+    #[must_use]
+    pub fn one(nrf: TargetApiRoot) -> Self {
+        Self {
+            nrfs: vec![nrf],
+            turn: Cell::new(0),
+        }
+    }
+
+    /// Whether this is one of them.
+    #[must_use]
+    pub fn contains(&self, nrf: &TargetApiRoot) -> bool {
+        self.nrfs.contains(nrf)
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -280,7 +280,7 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::sets::Turns;
+    use nrf_client::{Nrfs, Turns};
     use sbi::client::Client;
     use std::cell::RefCell;
 
@@ -314,11 +314,12 @@ mod tests {
                     nf_types: Vec::new(),
                     roots: Vec::new(),
                     registers: false,
-                    nrfs: Turns::new(&[]),
+                    nrfs: Nrfs::new(
+                        Turns::default(),
+                        Client::new(config, None),
+                        Duration::from_secs(1),
+                    ),
                     subscriptions: RefCell::default(),
-                    client: Client::new(config, None),
-                    timeout: Duration::from_secs(1),
-                    metrics: metrics.clone(),
                 };
                 let (sender, _changes) = mpsc::channel(10);
                 let mut book = Book {

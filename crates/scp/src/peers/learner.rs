@@ -19,16 +19,15 @@ use std::time::{Duration, Instant};
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
-use http::Method;
+use nrf_client::{Nrfs, Presence, Subscription, Turns, stay_registered};
 use sbi::client::Client;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use worker::Shutdown;
 
 use super::book::{Book, Change, Heard, Renewed};
-use super::nrf::{NrfSet, instance_path};
+use super::nrf::NrfSet;
 use super::own_profile;
-use super::sets::Turns;
 use crate::config::Config;
 use crate::events::Metrics;
 use crate::network::{Network, Producer};
@@ -107,7 +106,7 @@ impl Learner {
             let asked: Vec<Rc<NrfSet>> = sets
                 .borrow()
                 .iter()
-                .filter(|set| set.nrfs.len() > 0)
+                .filter(|set| !set.nrfs.is_empty())
                 .cloned()
                 .collect();
             let following = asked
@@ -180,16 +179,20 @@ impl Learner {
                 } else {
                     nf_types
                 };
+                let metrics = self.metrics.clone();
+                let nrfs = Nrfs::new(
+                    Turns::new(roots),
+                    self.client.clone(),
+                    settings.timeout.duration(),
+                )
+                .on_failure(move || metrics.nrf_failures.inc());
                 Rc::new(NrfSet {
                     number,
                     nf_types: nf_types.clone(),
                     roots: roots.clone(),
                     registers: settings.register,
-                    nrfs: Turns::new(roots),
+                    nrfs,
                     subscriptions: RefCell::default(),
-                    client: self.client.clone(),
-                    timeout: settings.timeout.duration(),
-                    metrics: self.metrics.clone(),
                 })
             })
             .collect()
@@ -216,17 +219,9 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard
         for nf_type in &nrf.nf_types {
             let now = Instant::now();
             let known = subscriptions.borrow().get(nf_type).cloned();
-            let holds = known.as_ref().is_some_and(|(_, renew)| now < *renew);
+            let holds = known.as_ref().is_some_and(|held| now < held.renew_at());
             if !holds {
-                let renewed = match &known {
-                    Some((path, _)) => nrf.renew(path, settings.subscription_validity.duration()).await,
-                    None => None,
-                };
-                let made = match renewed {
-                    Some(renewed) => Some(renewed),
-                    None => nrf.subscribe(&config, nf_type).await,
-                };
-                match made {
+                match nrf.subscribe(known.as_ref(), &config, nf_type).await {
                     Some(made) => subscriptions.borrow_mut().insert(nf_type.clone(), made),
                     None => subscriptions.borrow_mut().remove(nf_type),
                 };
@@ -250,7 +245,7 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard
         }
         let pause = match complete {
             true => {
-                let renewal = subscriptions.borrow().values().map(|(_, renew)| *renew).min();
+                let renewal = subscriptions.borrow().values().map(Subscription::renew_at).min();
                 let until_renewal = renewal.map(|renew| renew.saturating_duration_since(Instant::now()));
                 let audit = settings.audit_interval.duration();
                 until_renewal.map_or(audit, |renewal| renewal.min(audit))
@@ -266,45 +261,37 @@ async fn presence(config: Arc<Config>, nrf: Rc<NrfSet>, load: Arc<AtomicU8>) {
     if !config.nrf.register {
         return std::future::pending().await;
     }
-    let path = instance_path(&config.nf_instance_id);
-    let mut registered = false;
-    let mut pause = config.nrf.heart_beat.duration();
-    loop {
-        let percent = load.load(Ordering::Relaxed);
-        if registered {
-            let beat = json!([
-                {"op": "replace", "path": "/nfStatus", "value": "REGISTERED"},
-                {"op": "add", "path": "/load", "value": percent},
-            ]);
-            let answer = nrf
-                .send(
-                    Method::PATCH,
-                    &path,
-                    Some(("application/json-patch+json", beat.to_string())),
-                )
-                .await;
-            // Unknown there: it has lost us, or another NRF of the set answers.
-            registered = answer.is_some_and(|(status, ..)| status.is_success());
-        }
-        if !registered {
-            let profile = own_profile::profile(&config, percent).to_string();
-            let answer = nrf
-                .send(Method::PUT, &path, Some(("application/json", profile)))
-                .await;
-            if let Some((status, _, body)) = answer.filter(|(status, ..)| status.is_success()) {
-                let assigned: Option<u64> = serde_json::from_slice::<Value>(&body)
-                    .ok()
-                    .and_then(|profile| profile["heartBeatTimer"].as_u64());
-                pause = assigned.map_or(pause, |seconds| Duration::from_secs(seconds.max(1)));
-                registered = true;
-                tracing::info!(%status, "registered at the NRF");
-            }
-        }
-        let pause = if registered {
-            pause
-        } else {
-            config.nrf.retry_interval.duration()
-        };
-        tokio::time::sleep(pause).await;
+    stay_registered(&nrf.nrfs, &Registration { config, load }).await;
+}
+
+/// This SCP as NRFs are to know it.
+struct Registration {
+    config: Arc<Config>,
+    load: Arc<AtomicU8>,
+}
+
+impl Presence for Registration {
+    fn id(&self) -> &str {
+        &self.config.nf_instance_id
+    }
+
+    fn profile(&self) -> Value {
+        own_profile::profile(&self.config, self.load())
+    }
+
+    fn status(&self) -> &'static str {
+        "REGISTERED"
+    }
+
+    fn load(&self) -> u8 {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    fn heart_beat(&self) -> Duration {
+        self.config.nrf.heart_beat.duration()
+    }
+
+    fn retry(&self) -> Duration {
+        self.config.nrf.retry_interval.duration()
     }
 }

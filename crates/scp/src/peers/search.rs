@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ahash::AHashMap;
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderValue, StatusCode};
+use nrf_client::Turns;
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::TargetApiRoot;
@@ -16,7 +17,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use super::sets::Turns;
 use super::{NotNamed, Sets};
 use crate::config::{Config, Discovery, Order};
 use crate::discovery::{Cache, DiscoveryQuery, Found, Lookup, local};

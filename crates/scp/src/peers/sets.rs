@@ -1,57 +1,16 @@
 //! The sets of NRFs, and which of them a question is for.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use sbi::headers::{SbiHeader, TargetApiRoot};
+use nrf_client::Turns;
+use sbi::headers::TargetApiRoot;
 use serde::Deserialize;
 
 use crate::config::{AcceptNrfs, Nrf, NrfSet};
 use crate::routing::Places;
-
-/// NRFs that know the same: whoever answers is asked until it fails.
-pub(crate) struct Turns {
-    nrfs: Vec<TargetApiRoot>,
-    turn: Cell<usize>,
-}
-
-impl Turns {
-    pub(crate) fn new(roots: &[String]) -> Self {
-        Self {
-            nrfs: roots
-                .iter()
-                .filter_map(|root| TargetApiRoot::parse(root).ok())
-                .collect(),
-            turn: Cell::new(0),
-        }
-    }
-
-    fn one(nrf: TargetApiRoot) -> Self {
-        Self {
-            nrfs: vec![nrf],
-            turn: Cell::new(0),
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.nrfs.len()
-    }
-
-    /// All of them, beginning with the one whose turn it is.
-    pub(crate) fn in_turn(&self) -> impl Iterator<Item = &TargetApiRoot> {
-        let first = self.turn.get();
-        (0..self.nrfs.len()).map(move |step| &self.nrfs[(first + step) % self.nrfs.len()])
-    }
-
-    /// The one whose turn it was does not help: the next one is first from now on.
-    pub(crate) fn next(&self, failed: &TargetApiRoot) {
-        if self.in_turn().next() == Some(failed) {
-            self.turn.set((self.turn.get() + 1) % self.nrfs.len().max(1));
-        }
-    }
-}
 
 /// All sets: `nrf.roots`, then those of `nrf.sets`, and the NRFs that requests may name.
 pub(crate) struct Sets {
@@ -133,7 +92,7 @@ impl Sets {
     pub(crate) fn named(&self, root: &TargetApiRoot, now: Instant) -> Result<Rc<Turns>, NotNamed> {
         let sets = self.others.iter().map(|set| &set.turns);
         let mut known = std::iter::once(&self.usual).chain(sets).chain(&self.named);
-        if let Some(turns) = known.find(|turns| turns.nrfs.contains(root)) {
+        if let Some(turns) = known.find(|turns| turns.contains(root)) {
             return Ok(turns.clone());
         }
         if self.accept != AcceptNrfs::Any {
@@ -221,6 +180,8 @@ impl Set {
 
 #[cfg(test)]
 mod tests {
+    use sbi::headers::SbiHeader as _;
+
     use super::*;
     use crate::config::NrfSet;
 
