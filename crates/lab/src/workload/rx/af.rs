@@ -7,6 +7,7 @@ use diameter_proto::{AvpFlags, AvpKey, AvpWriter, MessageBuilder, MessageRef, Re
 use rand::Rng;
 use rand::rngs::SmallRng;
 
+use super::held::{Held, Session};
 use super::{Ue, Ues};
 use crate::diameter::{Introduction, Next, Requests, Turn, append, result_of};
 use crate::load::{Fault, Ticket};
@@ -63,29 +64,14 @@ pub struct AfPlan {
     pub first: usize,
 }
 
-/// A session that stands and has no request on its way.
-#[derive(Clone, Debug)]
-struct Session {
-    line: u16,
-    number: u32,
-    ue: Option<Arc<Ue>>,
-    /// The PCF has asked for its end.
-    aborted: bool,
-}
-
 /// The AFs of one generator thread.
 pub struct Afs {
     plan: AfPlan,
     weights: Weights,
     ues: Box<dyn Ues>,
     media: Vec<u8>,
-    /// Free for the next request.
-    idle: Vec<Session>,
-    /// Free, and to be ended next.
-    aborted: Vec<Session>,
-    /// With a request on its way, by the ticket's `first`.
-    busy: Vec<Option<Session>>,
-    free: Vec<u32>,
+    /// A ticket's `first` says which has its request on its way.
+    held: Held,
     next: u32,
     /// RARs and ASRs that came.
     asked: u64,
@@ -114,10 +100,7 @@ impl Afs {
             plan,
             ues,
             media: media(),
-            idle: Vec::new(),
-            aborted: Vec::new(),
-            busy: Vec::new(),
-            free: Vec::new(),
+            held: Held::default(),
             next: 0,
             asked: 0,
         }
@@ -126,7 +109,7 @@ impl Afs {
     /// Sessions that stand or are on their way to.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.idle.len() + self.aborted.len() + self.busy.iter().flatten().count()
+        self.held.len()
     }
 
     /// RARs and ASRs that came.
@@ -137,44 +120,24 @@ impl Afs {
 
     /// What is sent next and for which session.
     fn choose(&mut self, random: &mut SmallRng, line: usize) -> (u16, Session) {
-        if let Some(session) = self.aborted.pop() {
+        if let Some(session) = self.held.take_aborted() {
             return (TERMINATION, session);
         }
         let mut operation = self.weights.draw(random) as u16;
-        if operation == INITIAL && self.idle.len() >= self.plan.most_sessions {
+        if operation == INITIAL && self.held.idle() >= self.plan.most_sessions {
             operation = TERMINATION;
         }
-        if operation != INITIAL && !self.idle.is_empty() {
-            let at = random.random_range(0..self.idle.len());
-            return (operation, self.idle.swap_remove(at));
+        if operation != INITIAL && self.held.idle() > 0 {
+            let at = random.random_range(0..self.held.idle());
+            return (operation, self.held.take_idle(at));
         }
         self.next = self.next.wrapping_add(1);
         let session = Session {
             line: line as u16,
             number: self.next,
             ue: self.ues.draw(random).map(Arc::new),
-            aborted: false,
         };
         (INITIAL, session)
-    }
-
-    fn keep_busy(&mut self, session: Session) -> u32 {
-        match self.free.pop() {
-            Some(at) => {
-                self.busy[at as usize] = Some(session);
-                at
-            }
-            None => {
-                self.busy.push(Some(session));
-                self.busy.len() as u32 - 1
-            }
-        }
-    }
-
-    fn take_busy(&mut self, ticket: &Ticket) -> Option<Session> {
-        let session = self.busy.get_mut(ticket.first as usize)?.take()?;
-        self.free.push(ticket.first);
-        Some(session)
     }
 
     fn put_aar(&self, message: &mut MessageBuilder, operation: u16, session: &Session) {
@@ -265,7 +228,7 @@ impl Requests for Afs {
         }
         append(message, out);
         let second = session.number;
-        let first = self.keep_busy(session);
+        let first = self.held.begin(session);
         Next {
             ticket: Ticket {
                 operation: self.plan.before.len() as u16 + operation,
@@ -277,7 +240,7 @@ impl Requests for Afs {
     }
 
     fn judge(&mut self, ticket: &Ticket, answer: MessageRef<'_>) -> Result<(), Fault> {
-        let Some(session) = self.take_busy(ticket) else {
+        let Some((session, is_doomed)) = self.held.end(ticket.first) else {
             return Err(Fault::Body("nobody waits for this answer".to_owned()));
         };
         let result = result_of(answer);
@@ -288,11 +251,7 @@ impl Requests for Afs {
         let good = result == ResultCode::SUCCESS.0;
         let unknown = result == ResultCode::UNKNOWN_SESSION_ID.0;
         if operation != TERMINATION && (good || operation == UPDATE && !unknown) {
-            if session.aborted {
-                self.aborted.push(session);
-            } else {
-                self.idle.push(session);
-            }
+            self.held.keep(session, is_doomed);
         }
         match (good, mine) {
             (false, _) => Err(Fault::Status),
@@ -305,7 +264,7 @@ impl Requests for Afs {
 
     fn lost(&mut self, ticket: &Ticket) {
         // Whether the session stands nobody knows: it is left to the other side's audit.
-        self.take_busy(ticket);
+        self.held.end(ticket.first);
     }
 
     fn asked(&mut self, turn: Turn<'_>, request: MessageRef<'_>, out: &mut Vec<u8>) {
@@ -320,22 +279,14 @@ impl Requests for Afs {
                 .introduction
                 .put_result(request, ResultCode::COMMAND_UNSUPPORTED, out);
         }
-        let idle = self.idle.iter().position(|s| Some(s.number) == number);
-        let busy = self.busy.iter_mut().flatten().find(|s| Some(s.number) == number);
-        let code = if idle.is_some() || busy.is_some() {
-            ResultCode::SUCCESS
-        } else {
-            ResultCode::UNKNOWN_SESSION_ID
+        let known = number.filter(|number| self.held.knows(*number));
+        let code = match known {
+            Some(_) => ResultCode::SUCCESS,
+            None => ResultCode::UNKNOWN_SESSION_ID,
         };
         turn.introduction.put_result(request, code, out);
-        if is_abort {
-            if let Some(at) = idle {
-                let mut session = self.idle.swap_remove(at);
-                session.aborted = true;
-                self.aborted.push(session);
-            } else if let Some(session) = busy {
-                session.aborted = true;
-            }
+        if is_abort && let Some(number) = known {
+            self.held.abort(number);
         }
     }
 }

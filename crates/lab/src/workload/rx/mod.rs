@@ -6,6 +6,7 @@
 //! asks.
 
 mod af;
+mod held;
 #[cfg(test)]
 mod tests;
 mod ue;
