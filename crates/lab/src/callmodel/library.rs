@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use settings::{Faults, Validate};
+
 use super::CallModel;
 
 /// Name and text of every model under `callmodels/`.
@@ -164,12 +167,16 @@ pub struct Found {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No model has this name, and no file this path.
-    #[error("there is no call model {name:?}; known: {known} (or the path of a YAML file)")]
+    #[error(
+        "there is no call model {name:?}{}; `signalbox lab list` names them all, and the path of a YAML file will do \
+         as well",
+        near.as_ref().map_or(String::new(), |near| format!(", did you mean {near}?"))
+    )]
     Unknown {
         /// What was asked for.
         name: String,
-        /// The names there are.
-        known: String,
+        /// The name that was probably meant.
+        near: Option<String>,
     },
     /// The text has mistakes.
     #[error("{0}")]
@@ -191,10 +198,9 @@ pub fn find(name: &str) -> Result<Found, LoadError> {
     } else {
         let path = Path::new(name);
         if !path.is_file() {
-            let known = names().collect::<Vec<_>>().join(", ");
             return Err(LoadError::Unknown {
                 name: name.to_owned(),
-                known,
+                near: near(name),
             });
         }
         settings::from_file(path)
@@ -202,6 +208,33 @@ pub fn find(name: &str) -> Result<Found, LoadError> {
     let model = read.map_err(|report| LoadError::Faulty(Box::new(report)))?;
     let name = name.strip_suffix(".yaml").unwrap_or(name).to_owned();
     Ok(Found { name, model })
+}
+
+/// A setting whose values are the names there are: what is close to a mistake is judged as in any file.
+#[derive(serde::Deserialize)]
+struct Name(#[expect(dead_code, reason = "only whether it can be read counts")] String);
+
+impl JsonSchema for Name {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Name".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": names().collect::<Vec<_>>()})
+    }
+}
+
+impl Validate for Name {
+    fn validate(&self, _: &mut Faults) {}
+}
+
+/// The name that was probably meant.
+fn near(name: &str) -> Option<String> {
+    let report = settings::from_str::<Name>(&settings::to_yaml(&name), "model").err()?;
+    let expected = &report.findings().first()?.expected;
+    names()
+        .find(|known| expected.ends_with(&format!("did you mean `{known}`?")))
+        .map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -296,9 +329,24 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_lists_the_known() {
-        let error = find("nrf/5l").unwrap_err().to_string();
-        assert!(error.contains("nrf/5k"), "{error}");
+    fn an_unknown_name_is_answered_with_what_is_close() {
+        for (asked, meant) in [
+            ("scp/modelc1", "scp/model-c-1"),
+            ("nrf/5l", "nrf/5k"),
+            ("bsf/Scenario13", "bsf/scenario-13"),
+        ] {
+            let error = find(asked).unwrap_err().to_string();
+            assert!(error.contains(&format!("did you mean {meant}?")), "{error}");
+        }
+        // What is close to nothing is told where the names are, and not all of them.
+        for strange in ["", "what: [is this", "quite-another-thing"] {
+            let error = find(strange).unwrap_err().to_string();
+            assert!(
+                error.contains("signalbox lab list") && !error.contains("did you mean"),
+                "{error}"
+            );
+            assert!(error.lines().count() == 1 && error.len() < 200, "{error}");
+        }
     }
 
     fn text_of(name: &str) -> &'static str {
