@@ -7,8 +7,8 @@ use std::time::Duration;
 /// What clients do besides asking.
 #[derive(Clone, Debug, Default)]
 pub struct Habits {
-    /// Each connects anew so often, under the same name and without a DPR, with requests under way; it reads
-    /// the connection before until the peer closes that.
+    /// Each connects anew so often on average, at a time of its own, under the same name and without a DPR, with
+    /// requests under way; it reads the connection before until the peer closes that.
     pub reconnect: Option<Duration>,
     /// Each sends a DWR so often, whatever else comes.
     pub watchdog: Option<Duration>,

@@ -9,15 +9,14 @@ use diameter_proto::{MessageRef, ResultCode};
 use super::base::Introduction;
 use super::habits::Habits;
 use super::inbox::Inbox;
+use super::renewals::Renewals;
 use super::requests::{Requests, Turn, result_of};
 use super::slots::Slots;
-use crate::engine::{Poller, Received, Socket};
+use crate::engine::{Backoff, Poller, Received, Socket};
 use crate::load::{Ended, Fault, Ledger, Sent};
 
 /// Gulps read from one socket before the next has its turn.
 const GULPS: usize = 4;
-/// Pause before another try to connect.
-const RECONNECT: Duration = Duration::from_millis(200);
 /// How long a connection may take to stand, CEA included.
 const INTRODUCTION: Duration = Duration::from_secs(5);
 /// A peer that is silent for so long is asked whether it lives (RFC 3539), and left after as much again.
@@ -56,10 +55,11 @@ pub(super) struct Line {
     pub(super) dirty: bool,
     bytes: (u64, u64),
     habits: Habits,
+    backoff: Backoff,
     /// The connection before this one, until the peer has closed it.
     before: Option<(Socket, Inbox)>,
-    /// When to connect anew, and when to send the next DWR.
-    renew_at: Duration,
+    renewals: Renewals,
+    /// When to send the next DWR.
     watch_at: Duration,
     /// When the DWR was sent that has no answer.
     watched_since: Option<Duration>,
@@ -81,11 +81,8 @@ impl Line {
         seed: u32,
         habits: Habits,
     ) -> Self {
-        // Clients do not all connect anew at once.
-        let phase = f64::from(seed) / f64::from(u32::MAX);
-        let renew_at = habits
-            .reconnect
-            .map_or(Duration::MAX, |every| every.mul_f64(1.0 + phase));
+        let mut backoff = Backoff::of(&introduction.origin.host);
+        let renewals = Renewals::new(habits.reconnect, &mut backoff);
         Self {
             peer,
             introduction,
@@ -102,10 +99,11 @@ impl Line {
             dirty: false,
             bytes: (0, 0),
             before: None,
-            renew_at,
+            renewals,
             watch_at: Duration::ZERO,
             watched_since: None,
             habits,
+            backoff,
         }
     }
 
@@ -157,7 +155,7 @@ impl Line {
             self.dirty = true;
         }
         // A request that is half written cannot be completed on another connection.
-        if self.renew_at <= now && self.before.is_none() && self.out.is_empty() {
+        if self.renewals.is_due(now, &mut self.backoff) && self.before.is_none() && self.out.is_empty() {
             self.renew(poller, now);
         }
     }
@@ -174,7 +172,7 @@ impl Line {
         self.introduction
             .put_capabilities_request(socket.local_ip(), &mut self.out);
         self.before = self.socket.replace(socket).map(|before| (before, inbox));
-        self.renew_at = now + self.habits.reconnect.unwrap_or(Duration::MAX);
+        self.renewals.done(now, &mut self.backoff);
         self.state = State::Introducing { since: now };
         self.watched_since = None;
         self.heard = now;
@@ -212,15 +210,14 @@ impl Line {
     }
 
     fn connect(&mut self, poller: &Poller, now: Duration) {
-        self.state = State::Closed {
-            retry_at: now + RECONNECT,
-        };
-        let Ok(socket) = Socket::connect(self.peer) else {
+        let connected = Socket::connect(self.peer);
+        let added = connected.and_then(|socket| poller.add(&socket, self.number as u64).map(|()| socket));
+        let Ok(socket) = added else {
+            self.state = State::Closed {
+                retry_at: now + self.backoff.pause(),
+            };
             return;
         };
-        if poller.add(&socket, self.number as u64).is_err() {
-            return;
-        }
         self.inbox.clear();
         self.out.clear();
         self.introduction
@@ -294,6 +291,7 @@ impl Line {
                     && self.introduction.has_common_application(message);
                 if welcome && matches!(self.state, State::Introducing { .. }) {
                     self.state = State::Open { watching: false };
+                    self.backoff.succeeded();
                 }
                 welcome
             }
@@ -375,7 +373,7 @@ impl Line {
         }
         self.watched_since = None;
         self.state = State::Closed {
-            retry_at: now + RECONNECT,
+            retry_at: now + self.backoff.pause(),
         };
         self.dirty = false;
         for sent in self.pending.drain() {

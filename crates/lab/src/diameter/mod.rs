@@ -17,6 +17,7 @@ mod clients;
 mod habits;
 mod inbox;
 mod line;
+mod renewals;
 mod requests;
 mod slots;
 mod template;

@@ -3,10 +3,12 @@
 //! A plain loop instead of an async runtime, because everything that makes a generator cheap is about
 //! batching: all sockets that are ready, then everything that is due, then one write per connection.
 
+mod backoff;
 mod poller;
 mod socket;
 mod tls;
 
+pub(crate) use backoff::Backoff;
 pub use poller::{Poller, Readiness};
 pub use socket::{Received, Socket};
 pub use tls::{ClientTls, ServerTls, TlsFiles};

@@ -38,8 +38,9 @@ impl HttpClients {
     pub(super) fn new(plan: &Plan, index: usize, count: usize, workload: Box<dyn Workload>) -> Self {
         let links = (0..share(plan.connections, index, count))
             .map(|at| {
-                let target = plan.targets[(at * count + index) % plan.targets.len()];
-                Link::new(target, plan.tls.clone(), at as u64)
+                let of_all = at * count + index;
+                let target = plan.targets[of_all % plan.targets.len()];
+                Link::new(target, plan.tls.clone(), at as u64, &of_all.to_string())
             })
             .collect();
         Self {

@@ -7,15 +7,13 @@ use ahash::AHashMap;
 
 use super::ledger::{Ended, Sent};
 use super::{Answer, Draft, Interest, Workload};
-use crate::engine::{ClientTls, Poller, Received, Socket};
+use crate::engine::{Backoff, ClientTls, Poller, Received, Socket};
 use crate::http2::{CANCEL, Connection, Event, Limits, RequestHead, Role};
 
 /// Bodies longer than this are cut off; nothing that the lab asks for is as long.
 const LONGEST_BODY: usize = 8 << 20;
 /// Gulps read from one socket before the next has its turn.
 const GULPS: usize = 4;
-/// Pause before another try to connect.
-const RECONNECT: Duration = Duration::from_millis(200);
 
 /// A request without a complete answer.
 #[derive(Debug)]
@@ -37,13 +35,16 @@ pub(super) struct Link {
     pub(super) pending: AHashMap<u32, Pending>,
     pub(super) dirty: bool,
     retry_at: Duration,
+    backoff: Backoff,
     spare: Vec<Vec<u8>>,
     bytes: (u64, u64),
 }
 
 impl Link {
-    pub(super) fn new(peer: SocketAddr, tls: Option<ClientTls>, token: u64) -> Self {
+    /// A connection that will be made; `name` tells it from those of all threads.
+    pub(super) fn new(peer: SocketAddr, tls: Option<ClientTls>, token: u64, name: &str) -> Self {
         Self {
+            backoff: Backoff::of(name),
             peer,
             tls,
             token,
@@ -62,16 +63,16 @@ impl Link {
         if self.socket.is_some() || now < self.retry_at {
             return;
         }
-        self.retry_at = now + RECONNECT;
         let connected = Socket::connect(self.peer);
         let connected = match &self.tls {
             Some(tls) => connected.and_then(|socket| socket.secure(tls, self.peer)),
             None => connected,
         };
-        let Ok(socket) = connected else { return };
-        if poller.add(&socket, self.token).is_err() {
+        let added = connected.and_then(|socket| poller.add(&socket, self.token).map(|()| socket));
+        let Ok(socket) = added else {
+            self.retry_at = now + self.backoff.pause();
             return;
-        }
+        };
         self.socket = Some(socket);
         let http = Connection::new(Role::Client, Limits::default());
         self.http = if self.tls.is_some() { http.secure() } else { http };
@@ -191,7 +192,7 @@ impl Link {
                 Err(_) => return false,
             };
             match event {
-                Event::Ready => {}
+                Event::Ready => self.backoff.succeeded(),
                 Event::GoAway { last, .. } => {
                     // What the peer will not process is over; the rest may still be answered.
                     let over: Vec<u32> = self
@@ -276,7 +277,7 @@ impl Link {
         if let Some(socket) = self.socket.take() {
             poller.remove(&socket);
         }
-        self.retry_at = now + RECONNECT;
+        self.retry_at = now + self.backoff.pause();
         for (_, pending) in self.pending.drain() {
             ended(pending, Ended::Lost);
         }
