@@ -97,6 +97,12 @@ struct RunArgs {
     /// Whether consumers and producers speak TLS (scp/…), instead of what the model says
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     tls: Option<bool>,
+    /// How many times the latencies of network, producers and NRF that a model has (scp/…); 0 for none
+    #[arg(long, value_name = "FACTOR", default_value = "1x", value_parser = run::latency)]
+    latency: f64,
+    /// A Kafka broker for models that copy messages (scp/model-d-10), instead of one that is started
+    #[arg(long, value_name = "ADDRESS")]
+    kafka: Option<SocketAddr>,
     /// The program that runs the function, instead of this one
     #[arg(long, value_name = "PROGRAM", hide = true)]
     program: Option<PathBuf>,
@@ -400,6 +406,8 @@ fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
         target: args.target,
         function_config: args.function_config,
         tls: args.tls,
+        latency: args.latency,
+        kafka: args.kafka,
     };
     let mut progress = Progress::default();
     let made = run::run(&found, &options, &mut progress);

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::callmodel::dsr::DsrModel;
 use crate::load::{Generator, Plan, TICK};
-use crate::run::{Options, Place, Progress, Rate, RigError, RunError, dsr as rig, figure, free_address};
+use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
 use crate::workload::dsr;
 
 use phase::{Loaded, Phase};
@@ -61,20 +61,10 @@ pub struct BenchOptions {
 pub fn dsr(options: &BenchOptions, progress: &mut Progress) -> Result<Comparison, RunError> {
     freediameter::find()?;
     let place = Place::new(&Options {
-        rate: Rate::Max,
-        duration: options.duration,
-        warmup: Duration::ZERO,
         pin: options.pin.clone(),
-        connections: None,
-        sessions: None,
-        store: None,
-        database: crate::run::Database::default(),
-        generators: 1,
         out: options.out.clone(),
         program: options.program.clone(),
-        target: None,
-        function_config: None,
-        tls: None,
+        ..Options::default()
     })?;
     let model = DsrModel {
         message_bytes: options.message_bytes,

@@ -1,10 +1,11 @@
 //! The traffic of a service communication proxy (TS 29.500 §6.10).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Percent, Period, Validate};
+use settings::{ByteSize, Faults, Percent, Period, Validate};
 
 /// Messages that an SCP processes for each request, as the guide counts them: the request and its answer.
 pub const MESSAGES_PER_REQUEST: f64 = 2.0;
@@ -33,6 +34,21 @@ pub struct ScpModel {
     /// How long a producer takes to answer.
     #[serde(default)]
     pub producer_latency: Period,
+    /// Latency of the network between the SCP and producers of its own region, to and fro.
+    #[serde(default)]
+    pub lan_latency: Period,
+    /// The same to another region.
+    #[serde(default)]
+    pub wan_latency: Period,
+    /// How much later than it would the NRF answers.
+    #[serde(default)]
+    pub nrf_latency: Period,
+    /// Connections at the full rate, scaled with it; absent: those of `load` and the SCP's default.
+    #[serde(default)]
+    pub connections: Option<Connections>,
+    /// Traffic to other regions, through their SCPs.
+    #[serde(default)]
+    pub inter_scp: Option<InterScp>,
     /// Share of requests whose producer the SCP discovers (Model D); the others name it (Model C).
     #[serde(default)]
     pub delegated: Percent,
@@ -101,9 +117,90 @@ pub struct ScpModel {
     /// API names whose requests the SCP may repeat whatever became of the first attempt.
     #[serde(default)]
     pub repeatable: Vec<String>,
+    /// A copy of messages to Kafka.
+    #[serde(default)]
+    pub feed: Option<Feed>,
     /// What is done to the network while the load runs.
     #[serde(default)]
     pub drill: Option<Drill>,
+}
+
+/// A copy of messages to Kafka.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Feed {
+    /// Partitions of the topic.
+    #[schemars(range(min = 1, max = 1000))]
+    pub partitions: u16,
+    /// Settings of the SCP's feed.
+    pub settings: FeedSettings,
+}
+
+/// Settings of the SCP's feed, by its own names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct FeedSettings {
+    /// Where on their way messages are copied.
+    pub trigger_points: Vec<FeedPoint>,
+    /// Share of the exchanges that is copied.
+    pub allowed_traffic_percentage: Percent,
+    /// How often a batch that failed is sent again.
+    pub retry_count: u32,
+    /// How long to wait before it is.
+    pub retry_backoff: Period,
+    /// How long a broker may take to answer.
+    pub request_timeout: Period,
+    /// From the copy to the broker's answer.
+    pub delivery_timeout: Period,
+    /// Memory of copies that are not delivered.
+    pub buffer_memory: ByteSize,
+    /// How long a full batch may wait for a place among those under way.
+    pub max_block: Period,
+    /// How long a message may wait before it is in a batch.
+    pub blocking_send_timeout: Period,
+    /// Batches that fail in a row until the feed pauses.
+    pub consecutive_failures: u32,
+    /// How long it pauses.
+    pub degradation_period: Period,
+}
+
+/// Where on its way a message is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FeedPoint {
+    /// A request as it came from the consumer.
+    RxRequest,
+    /// A request as it goes to a producer; each attempt is one.
+    TxRequest,
+    /// A response as it came from a producer.
+    RxResponse,
+    /// A response as it goes to the consumer.
+    TxResponse,
+}
+
+/// Connections at the full rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Connections {
+    /// Of all consumers to the SCP.
+    #[schemars(range(min = 1))]
+    pub into: u32,
+    /// From the SCP to each producer at most.
+    #[schemars(range(min = 1))]
+    pub to_each: u32,
+}
+
+/// Traffic to other regions, through their SCPs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct InterScp {
+    /// Regions, that of the SCP included.
+    #[schemars(range(min = 2, max = 200))]
+    pub regions: u32,
+    /// Share of the requests to producers of `types` that go to other regions.
+    pub share: Percent,
+    /// Types of producers that are in other regions too; empty: all.
+    #[serde(default)]
+    pub types: Vec<String>,
 }
 
 /// Rates of consumers and producers, far above what is sent: what they cost is looking them up.
@@ -258,6 +355,75 @@ pub struct OfType {
 }
 
 impl ScpModel {
+    /// The model with so many times the latencies.
+    #[must_use]
+    pub fn with_latencies(&self, times: f64) -> Self {
+        let scaled = |period: Period| {
+            Period::from_millis((period.duration().as_secs_f64() * 1000.0 * times).round() as u64)
+        };
+        Self {
+            producer_latency: scaled(self.producer_latency),
+            lan_latency: scaled(self.lan_latency),
+            wan_latency: scaled(self.wan_latency),
+            nrf_latency: scaled(self.nrf_latency),
+            ..self.clone()
+        }
+    }
+
+    /// How long a request to a producer of the own region waits, and to one of another region.
+    #[must_use]
+    pub fn ways(&self) -> [Duration; 2] {
+        let producer = self.producer_latency.duration();
+        [self.lan_latency, self.wan_latency].map(|way| producer + way.duration())
+    }
+
+    /// The region of each producer, by its number: 0 is the SCP's own. A set is in one region; so many sets are in
+    /// others that each producer of a type is asked as often as the others of it.
+    #[must_use]
+    pub fn regions(&self) -> Vec<u32> {
+        let mut regions = Vec::new();
+        // Sets of all types are dealt to the other regions in turn.
+        let mut dealt = 0;
+        for one in self.population() {
+            let inter = self.inter_scp.as_ref();
+            let share = inter.filter(|inter| !one.services.is_empty() && inter.concerns(&one.nf_type));
+            let share = share.map_or(0.0, |inter| inter.share.fraction());
+            let others = inter.map_or(1, |inter| inter.regions.saturating_sub(1)).max(1);
+            let sets = one.count.div_ceil(self.set_size);
+            let far_of = |sets: u32| (f64::from(sets) * share) as u32;
+            for set in 0..sets {
+                // Of a few sets the last, so that there is one.
+                let only = share > 0.0 && far_of(sets) == 0 && sets > 1 && set + 1 == sets;
+                let region = match far_of(set + 1) > far_of(set) || only {
+                    true => {
+                        dealt += 1;
+                        1 + (dealt - 1) % others
+                    }
+                    false => 0,
+                };
+                let left = one.count - set * self.set_size;
+                regions.extend((0..left.min(self.set_size)).map(|_| region));
+            }
+        }
+        regions
+    }
+
+    /// Share of the requests that go to other regions.
+    #[must_use]
+    pub fn crossing(&self) -> f64 {
+        let Some(inter) = &self.inter_scp else { return 0.0 };
+        let whole: f64 = self.interfaces.iter().map(|one| one.weight).sum();
+        let population = self.population();
+        // A single set is not in two regions.
+        let is_far = |nf_type: &str| {
+            let of = population.iter().find(|one| one.nf_type == nf_type);
+            inter.concerns(nf_type) && of.is_some_and(|of| of.count > self.set_size)
+        };
+        let concerned = self.interfaces.iter().filter(|one| is_far(&one.producer));
+        let concerned: f64 = concerned.map(|one| one.weight).sum();
+        inter.share.fraction() * concerned / whole.max(1e-9)
+    }
+
     /// The profiles at the NRF by type: those of producers in the order in which they come first, then the others.
     #[must_use]
     pub fn population(&self) -> Vec<OfType> {
@@ -322,6 +488,14 @@ impl ScpModel {
     }
 }
 
+impl InterScp {
+    /// Whether producers of a type are in other regions too.
+    #[must_use]
+    pub fn concerns(&self, nf_type: &str) -> bool {
+        self.types.is_empty() || self.types.iter().any(|one| one == nf_type)
+    }
+}
+
 impl Validate for ScpModel {
     fn validate(&self, faults: &mut Faults) {
         if !(self.mps.is_finite() && self.mps > 0.0) {
@@ -339,6 +513,29 @@ impl Validate for ScpModel {
             faults
                 .at("mediationRules")
                 .say("is 0 although requests are mediated", "at least 1");
+        }
+        if let Some(inter) = &self.inter_scp {
+            if let Some(unknown) = inter
+                .types
+                .iter()
+                .find(|one| !self.producers().iter().any(|(known, _)| known == one))
+            {
+                faults.at("interScp.types").say(
+                    format!("{unknown} is no producer"),
+                    "types of producers of `interfaces`",
+                );
+            }
+            if inter.share.fraction() >= 1.0 {
+                faults
+                    .at("interScp.share")
+                    .say("leaves the own region nothing", "less than 100%");
+            }
+            if self.drill.is_some() || self.delegated.fraction() > 0.0 {
+                faults.at("interScp").say(
+                    "does not go with a drill or delegated discoveries",
+                    "requests that all name their producer",
+                );
+            }
         }
         let priorities: f64 = self.priorities.iter().map(|one| one.weight).sum();
         let weighed = priorities.is_finite() && priorities > 0.0;

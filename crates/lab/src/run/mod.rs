@@ -19,7 +19,7 @@ use crate::report::{Report, Series};
 
 pub use bsf::Database;
 pub use children::{ChildError, Guarded, Simulator};
-pub use options::{Options, Rate, cpu_list};
+pub use options::{Options, Rate, cpu_list, latency};
 pub use progress::{Progress, figure};
 pub use ramp::Ramp;
 pub(crate) use rig::free_address;

@@ -153,6 +153,8 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         notes,
         tls: None,
         companion: None,
+        connections: None,
+        in_flight: None,
         store: None,
         servers: None,
     })

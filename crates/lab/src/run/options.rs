@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use super::Database;
 
+/// The most times that latencies are induced.
+const MOST_LATENCY: f64 = 10.0;
+
 /// How much to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Rate {
@@ -77,6 +80,34 @@ pub struct Options {
     pub function_config: Option<PathBuf>,
     /// Whether SBI is over TLS, instead of what the model says.
     pub tls: Option<bool>,
+    /// How many times the latencies that a model of an SCP induces; 0: none.
+    pub latency: f64,
+    /// A Kafka broker for models that copy messages, instead of one of the run.
+    pub kafka: Option<std::net::SocketAddr>,
+}
+
+impl Default for Options {
+    /// A minute at the model's rate, as the model has it; reports go to the current folder.
+    fn default() -> Self {
+        Self {
+            rate: Rate::Model,
+            duration: Duration::from_secs(60),
+            warmup: Duration::from_secs(5),
+            pin: Vec::new(),
+            connections: None,
+            sessions: None,
+            store: None,
+            database: Database::default(),
+            generators: 1,
+            out: PathBuf::new(),
+            program: None,
+            target: None,
+            function_config: None,
+            tls: None,
+            latency: 1.0,
+            kafka: None,
+        }
+    }
 }
 
 impl Options {
@@ -90,6 +121,18 @@ impl Options {
             Rate::Max => None,
         }
     }
+}
+
+/// Reads how many times a model's latencies are induced: `0.1x`, `2`, `0` for none.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn latency(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
+    number
+        .ok()
+        .filter(|number| (0.0..=MOST_LATENCY).contains(number))
+        .ok_or_else(|| format!("{text:?} is no factor from 0 to {MOST_LATENCY}, such as 0.1x"))
 }
 
 /// Reads a list of cores: `0`, `0,2`, `0-3,6`.
@@ -124,6 +167,17 @@ mod tests {
         assert_eq!("10_000".parse(), Ok(Rate::Tps(10_000.0)));
         for wrong in ["", "x", "-1", "0", "nan", "fast", "inf"] {
             assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn latencies() {
+        assert_eq!(
+            (latency("0.1x"), latency("0"), latency("2")),
+            (Ok(0.1), Ok(0.0), Ok(2.0))
+        );
+        for wrong in ["", "x", "-1", "nan", "inf", "11x"] {
+            assert!(latency(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -31,6 +31,10 @@ pub struct Rig {
     pub simulators: Vec<Simulator>,
     /// Other functions that this one needs, measured no more than simulators are.
     pub beside: Vec<Guarded>,
+    /// Connections of the generator, where they follow the rate; else those of the model's load.
+    pub connections: Option<u32>,
+    /// Requests that wait for induced latencies, where that may be more than the model's load allows.
+    pub in_flight: Option<u32>,
     /// One per generator thread.
     pub workloads: Vec<Traffic>,
     /// What the function must send to its peers.

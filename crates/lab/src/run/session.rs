@@ -54,6 +54,7 @@ pub(super) struct Session<'a> {
     lateness: Duration,
     rss_max: u64,
     connections: Connections,
+    connections_asked: u32,
     in_flight: Vec<u64>,
     measuring: bool,
     /// When the part began in which the companion acts.
@@ -77,12 +78,14 @@ impl<'a> Session<'a> {
         progress: &'a mut Progress,
     ) -> Result<Self, RunError> {
         let load = &found.model.load;
+        let asked = options.connections.or(rig.connections);
+        let connections_asked = asked.unwrap_or(load.connections);
         let plan = Plan {
             targets: rig.targets(),
             authority: rig.address.to_string(),
-            connections: options.connections.unwrap_or(load.connections),
+            connections: connections_asked,
             timeout: load.timeout.duration(),
-            max_in_flight: load.max_in_flight,
+            max_in_flight: load.max_in_flight.max(rig.in_flight.unwrap_or(0)),
             arrivals: load.arrivals,
             seed: load.seed,
             cpus: place.lab_cpus.clone(),
@@ -111,6 +114,7 @@ impl<'a> Session<'a> {
             lateness: Duration::ZERO,
             rss_max: 0,
             connections: Connections::default(),
+            connections_asked,
             in_flight: vec![0; threads],
             measuring: false,
             acting: None,
@@ -527,10 +531,7 @@ impl<'a> Session<'a> {
             end: &end,
             rss_max: self.rss_max,
             connections: self.connections,
-            connections_asked: self
-                .options
-                .connections
-                .unwrap_or(self.found.model.load.connections),
+            connections_asked: self.connections_asked,
             timeline: self.timeline,
             steps,
             limited_by,

@@ -14,6 +14,7 @@ mod roles;
 mod server;
 mod settings;
 mod stats;
+mod wire;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -24,8 +25,11 @@ pub use misbehave::Misbehaviour;
 pub use reporting::ReportingSettings;
 pub use roles::{Reply, Request, Role};
 pub use server::{Handle, Server};
-pub use settings::{GroupRange, ProducerSettings, RemoteNrfSettings, RoleName, Settings, SlfSettings};
+pub use settings::{
+    FarSettings, GroupRange, ProducerSettings, RemoteNrfSettings, RoleName, Settings, SlfSettings,
+};
 pub use stats::{Counters, Stats};
+pub use wire::Wire;
 
 /// Runs a simulator to its end: what `signalbox lab-sim` does. `args` are those after the subcommand.
 #[must_use]
@@ -56,6 +60,11 @@ fn serve(settings: &Settings) -> std::io::Result<()> {
         let addresses: Vec<SocketAddr> = server.addresses().to_vec();
         control::start(server.handle(), &addresses)?;
         return server.run();
+    }
+    if settings.role == RoleName::Wire {
+        let wire = Wire::bind(settings)?;
+        control::start(wire.handle(), &[wire.address()])?;
+        return wire.run();
     }
     let server = Server::bind(settings)?;
     let addresses: Vec<SocketAddr> = server.addresses().to_vec();

@@ -96,8 +96,8 @@ impl Role {
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         match settings.role {
-            // Those that speak Diameter have roles of their own (see `sim::diameter`).
-            RoleName::Consumer | RoleName::Hss | RoleName::PcfRx => Self::Consumer,
+            // Those that speak Diameter have roles of their own (see `sim::diameter`), a wire has none.
+            RoleName::Consumer | RoleName::Hss | RoleName::PcfRx | RoleName::Wire => Self::Consumer,
             RoleName::Producer => {
                 let padding = "x".repeat((settings.producer.body_bytes as usize).saturating_sub(11));
                 Self::Producer(Reply::json(

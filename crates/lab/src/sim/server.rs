@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ahash::AHashSet;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -116,6 +117,9 @@ pub struct Server {
     poller: Poller,
     role: Role,
     latency: Duration,
+    /// Producers that answer after another latency.
+    far: AHashSet<u32>,
+    far_latency: Duration,
     max_streams: u32,
     misbehave: Misbehaviour,
     random: SmallRng,
@@ -159,6 +163,8 @@ impl Server {
             poller,
             role: Role::new(settings),
             latency: settings.latency.duration(),
+            far: settings.producer.far.numbers.iter().copied().collect(),
+            far_latency: settings.producer.far.latency.duration(),
             max_streams: settings.max_streams,
             misbehave: settings.misbehave.clone(),
             random: SmallRng::seed_from_u64(settings.seed),
@@ -251,6 +257,8 @@ impl Server {
         let mut at_once: Vec<(u32, Option<Reply>)> = Vec::new();
         let mut abort = false;
         let number = link.number;
+        let is_far = number.is_some_and(|number| self.far.contains(&number));
+        let latency = if is_far { self.far_latency } else { self.latency };
         link.receive(buffer, &mut |stream, request| {
             add(&counters.requests, 1);
             let mut reply = self.role.answer(&request);
@@ -278,12 +286,12 @@ impl Server {
                     return;
                 }
             };
-            if self.latency + later == Duration::ZERO {
+            if latency + later == Duration::ZERO {
                 add(&counters.answered, 1);
                 at_once.push((stream, Some(reply)));
                 return;
             }
-            let due = now + self.latency + later;
+            let due = now + latency + later;
             let waiting = Waiting {
                 due,
                 link: slot,
@@ -291,7 +299,7 @@ impl Server {
                 stream,
                 reply,
             };
-            if later.is_zero() {
+            if later.is_zero() && !is_far {
                 self.usual.push_back(waiting);
             } else {
                 self.unusual.push(waiting);

@@ -1,5 +1,7 @@
 //! Settings of a simulator.
 
+use std::net::SocketAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
@@ -27,6 +29,10 @@ pub struct Settings {
     pub max_streams: u32,
     /// Seed of everything random.
     pub seed: u64,
+    /// The server at the other end, for the role `wire`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "socket-address"))]
+    pub upstream: Option<SocketAddr>,
     /// Settings of the role `slf`.
     pub slf: SlfSettings,
     /// Settings of the role `nrf`.
@@ -50,6 +56,7 @@ impl Default for Settings {
             misbehave: Misbehaviour::default(),
             max_streams: 4096,
             seed: 1,
+            upstream: None,
             slf: SlfSettings::default(),
             nrf: RemoteNrfSettings::default(),
             producer: ProducerSettings::default(),
@@ -75,6 +82,8 @@ pub enum RoleName {
     Hss,
     /// Policy control functions at their Rx end (Diameter).
     PcfRx,
+    /// A wire to a server, whose answers come later; it knows no protocol.
+    Wire,
 }
 
 impl RoleName {
@@ -136,6 +145,18 @@ pub struct ProducerSettings {
     pub body_bytes: u32,
     /// Load and overload that producers tell of.
     pub reporting: ReportingSettings,
+    /// Producers that are farther away.
+    pub far: FarSettings,
+}
+
+/// Producers that are farther away than the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct FarSettings {
+    /// How long they take to answer, instead of `latency`.
+    pub latency: Period,
+    /// Their numbers: those who are asked at 127.1.x.y.
+    pub numbers: Vec<u32>,
 }
 
 impl Default for ProducerSettings {
@@ -144,6 +165,7 @@ impl Default for ProducerSettings {
             status: 200,
             body_bytes: 1000,
             reporting: ReportingSettings::default(),
+            far: FarSettings::default(),
         }
     }
 }
@@ -163,6 +185,11 @@ impl Validate for Settings {
                 format!("{} is not a final status", self.producer.status),
                 "200 to 599",
             );
+        }
+        if self.role == RoleName::Wire && self.upstream.is_none() {
+            faults
+                .at("upstream")
+                .say("is missing", "where the wire leads, such as 127.0.0.1:8010");
         }
         if self.max_streams == 0 {
             faults

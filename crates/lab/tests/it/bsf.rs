@@ -120,17 +120,13 @@ fn options(folder: &tempfile::TempDir) -> Options {
         rate: Rate::Tps(150.0),
         duration: Duration::from_secs(3),
         warmup: Duration::from_secs(1),
-        pin: Vec::new(),
         connections: Some(4),
         sessions: Some(400),
-        store: None,
         database: Database::Embedded,
         generators: 2,
         out: folder.path().to_owned(),
         program: None,
-        target: None,
-        function_config: None,
-        tls: None,
+        ..Options::default()
     }
 }
 

@@ -9,28 +9,36 @@ use lab::run::{Options, Progress, Rate};
 use crate::support::program;
 
 /// How fast a busy machine is says nothing of what is right.
-const TIMED: [&str; 4] = ["generator on time", "latency", "achieved rate", "offered rate"];
+const TIMED: [&str; 5] = [
+    "generator on time",
+    "latency",
+    "achieved rate",
+    "offered rate",
+    "copies lost",
+];
 
 fn options(folder: &tempfile::TempDir, program: PathBuf) -> Options {
     Options {
         rate: Rate::Tps(150.0),
         duration: Duration::from_secs(6),
         warmup: Duration::from_secs(1),
-        pin: Vec::new(),
         connections: Some(4),
-        sessions: None,
-        store: None,
-        database: lab::run::Database::Embedded,
-        generators: 1,
         out: folder.path().to_owned(),
         program: Some(program),
-        target: None,
-        function_config: None,
-        tls: None,
+        latency: 0.1,
+        ..Options::default()
     }
 }
 
 fn run(model: &str, change: impl FnOnce(&mut lab::callmodel::scp::ScpModel, &mut Options)) -> Option<Report> {
+    Some(run_and_note(model, change)?.0)
+}
+
+/// As [`run`], with what a reader of the report should know.
+fn run_and_note(
+    model: &str,
+    change: impl FnOnce(&mut lab::callmodel::scp::ScpModel, &mut Options),
+) -> Option<(Report, Vec<String>)> {
     let program = program("signalbox")?;
     let folder = tempfile::tempdir().unwrap();
     let mut found = lab::callmodel::find(model).unwrap();
@@ -39,7 +47,7 @@ fn run(model: &str, change: impl FnOnce(&mut lab::callmodel::scp::ScpModel, &mut
     let (report, series) =
         lab::run::run(&found, &options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
     holds(&report, &series);
-    Some(report)
+    Some((report, series.notes))
 }
 
 /// Every check holds that is not one of time.
@@ -119,6 +127,7 @@ fn what_is_too_much_is_shed_by_priority() {
         rate: Rate::Tps(200.0),
         duration: Duration::from_secs(4),
         function_config: Some(file),
+        latency: 1.0,
         ..options(&folder, program)
     };
     let (report, series) =
@@ -192,4 +201,64 @@ fn tokens_are_fetched_and_failing_producers_are_gone_round() {
     };
     assert!(check(&report, "access tokens").got.contains(" from the cache"));
     assert!(check(&report, "alternate routed").pass);
+}
+
+#[test]
+fn traffic_to_other_regions_goes_through_their_scps() {
+    let Some((report, notes)) = run_and_note("scp/model-c-1", |model, options| {
+        model.profiles = 84;
+        model.nf_counts.clear();
+        options.duration = Duration::from_secs(4);
+        options.connections = None;
+    }) else {
+        return;
+    };
+    let share: f64 = check(&report, "through SCPs of other regions")
+        .got
+        .split('%')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap();
+    assert!((30.0..50.0).contains(&share), "{share}");
+    // 190 at 75,000 requests a second are fewer than two at 150.
+    assert!(report.functions[0].connections_in >= 2, "{:?}", report.functions);
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.starts_with("2 connections to the function")),
+        "{notes:#?}"
+    );
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.contains("15 ms more on the way within the region or 30 ms to another")),
+        "{notes:#?}"
+    );
+}
+
+#[test]
+fn messages_are_copied_to_a_broker_or_the_report_says_why_not() {
+    let Some((report, notes)) = run_and_note("scp/model-d-10", |model, options| {
+        model.profiles = 60;
+        model.nf_counts.clear();
+        options.duration = Duration::from_secs(4);
+        options.rate = Rate::Tps(100.0);
+    }) else {
+        return;
+    };
+    if notes
+        .iter()
+        .any(|note| note.contains("ran without its copy of messages"))
+    {
+        assert!(
+            report
+                .checks
+                .iter()
+                .all(|check| !check.name.starts_with("copies"))
+        );
+        return eprintln!("skipped: {notes:?}");
+    }
+    assert!(notes.iter().any(|note| note.contains("over TLS")), "{notes:#?}");
+    let told = &check(&report, "copies lost").got;
+    assert!(!told.contains(", 0 delivered"), "{told}");
 }

@@ -1,9 +1,13 @@
 //! Simulators as processes.
 
+use std::net::SocketAddr;
+use std::time::Instant;
+
 use lab::client::{Client, Request};
 use lab::run::Simulator;
-use lab::sim::{GroupRange, Misbehaviour, RoleName, Settings};
-use settings::Percent;
+use lab::sim::{FarSettings, GroupRange, Misbehaviour, RoleName, Settings};
+use lab::workload::scp::address_of;
+use settings::{Percent, Period};
 
 use crate::support::program;
 
@@ -69,4 +73,59 @@ fn settings_with_mistakes_are_refused_with_their_places() {
         text.contains("bad.yaml:2:1") && text.contains("latency"),
         "{text}"
     );
+}
+
+#[test]
+fn far_producers_and_servers_behind_a_wire_answer_later() {
+    let Some(program) = program("lab") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let later = Period::from_millis(80);
+    let start = |name: &str, settings: Settings| {
+        Simulator::start(&program, name, &settings, &[], folder.path()).unwrap()
+    };
+    let mut producers = Settings {
+        role: RoleName::Producer,
+        listen: settings::Listen::from(SocketAddr::from(([0, 0, 0, 0], 0))),
+        ..Settings::default()
+    };
+    producers.producer.far = FarSettings {
+        latency: later,
+        numbers: vec![1],
+    };
+    let mut producers = start("producers", producers);
+    let port = producers.addresses[0].port();
+    let wire = start(
+        "wire",
+        Settings {
+            role: RoleName::Wire,
+            latency: later,
+            upstream: Some((address_of(0), port).into()),
+            ..Settings::default()
+        },
+    );
+    for (number, address) in [
+        (1, (address_of(1), port).into()),
+        (2, wire.addresses[0]),
+        (3, (address_of(0), port).into()),
+    ] {
+        let began = Instant::now();
+        let mut client = Client::connect(address, PATIENCE).unwrap();
+        let answers = client.exchange(&[Request::new("GET", "/x"), Request::new("GET", "/y")]);
+        assert!(
+            answers
+                .unwrap()
+                .iter()
+                .all(|answer| answer.status == 200 && answer.body.len() == 1000)
+        );
+        // Never sooner; those that are near only when the machine is slow.
+        assert!(number == 3 || began.elapsed() >= later.duration(), "{number}");
+    }
+    assert_eq!(producers.stats().unwrap().requests, 6);
+    // A wire to nowhere is a mistake in its settings.
+    let nowhere = Settings {
+        role: RoleName::Wire,
+        ..Settings::default()
+    };
+    let error = Simulator::start(&program, "nowhere", &nowhere, &[], folder.path()).unwrap_err();
+    assert!(error.to_string().contains("upstream"), "{error}");
 }

@@ -12,17 +12,11 @@ fn options(folder: &tempfile::TempDir, program: std::path::PathBuf) -> Options {
         rate: Rate::Tps(200.0),
         duration: Duration::from_secs(3),
         warmup: Duration::from_secs(1),
-        pin: Vec::new(),
         connections: Some(4),
-        sessions: None,
-        store: None,
-        database: lab::run::Database::Embedded,
         generators: 2,
         out: folder.path().to_owned(),
         program: Some(program),
-        target: None,
-        function_config: None,
-        tls: None,
+        ..Options::default()
     }
 }
 

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::run::{Options, Place, Progress, Rate, RunError, figure};
+use crate::run::{Options, Place, Progress, RunError, figure};
 
 use h2load::Load;
 pub use result::{Comparison, LatencyRow, Row};
@@ -66,20 +66,10 @@ fn body() -> String {
 pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     proxies::find()?;
     let place = Place::new(&Options {
-        rate: Rate::Max,
-        duration: settings.duration,
-        warmup: Duration::ZERO,
         pin: settings.pin.clone(),
-        connections: None,
-        sessions: None,
-        store: None,
-        database: crate::run::Database::default(),
-        generators: 1,
         out: settings.out.clone(),
         program: settings.program.clone(),
-        target: None,
-        function_config: None,
-        tls: None,
+        ..Options::default()
     })?;
     progress.status("starting the proxies and the producers …");
     let mut rig = proxies::Rig::start(&place)?;

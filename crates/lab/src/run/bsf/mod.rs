@@ -117,6 +117,8 @@ pub fn start(
         notes,
         tls: None,
         companion: None,
+        connections: None,
+        in_flight: None,
         store: Some(store),
         servers,
     })
@@ -167,6 +169,8 @@ fn running_already(
         ],
         tls: None,
         companion: None,
+        connections: None,
+        in_flight: None,
         store: None,
         servers: None,
     })

@@ -147,6 +147,8 @@ pub fn start(
         notes,
         tls: None,
         companion: None,
+        connections: None,
+        in_flight: None,
         store: None,
         servers: None,
     };

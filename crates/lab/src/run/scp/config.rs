@@ -7,23 +7,32 @@ use std::path::Path;
 use serde_json::{Value, json};
 use settings::Period;
 
+use super::Scale;
 use super::certificates::as_settings;
+use super::next::others;
 use crate::callmodel::scp::{Drill, RateLimits, ScpModel};
 use crate::engine::TlsFiles;
 use crate::run::rig::{Place, RigError, free_address};
-use crate::workload::scp::{MEDIATED, consumer_name, instance_of, registered_as};
+use crate::workload::scp::{MEDIATED, consumer_name, instance_of, locality_of, registered_as};
+
+/// NF instance id of the SCPs of other regions.
+const NEXT: &str = "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b21";
+/// Requests that may be under way in a worker unless its settings say otherwise.
+const USUALLY_IN_FLIGHT: u32 = 20_000;
 
 /// Where the SCP listens, and where its NRF is.
 pub(super) struct Addresses {
     pub(super) scp: SocketAddr,
     pub(super) admin: SocketAddr,
     pub(super) nrf: SocketAddr,
+    /// SCPs of the other regions, in the order of the regions.
+    pub(super) next: Vec<SocketAddr>,
     /// TLS towards consumers and producers.
     pub(super) tls: Option<TlsFiles>,
 }
 
 /// Settings of the SCP.
-pub(super) fn scp(model: &ScpModel, place: &Place, addresses: &Addresses) -> Value {
+pub(super) fn scp(model: &ScpModel, place: &Place, addresses: &Addresses, scale: &Scale) -> Value {
     let population = model.population();
     let mut types: Vec<&str> = population.iter().map(|one| registered_as(&one.nf_type)).collect();
     types.sort_unstable();
@@ -46,16 +55,61 @@ pub(super) fn scp(model: &ScpModel, place: &Place, addresses: &Addresses) -> Val
             "order": model.discovery_order,
             "timeout": "3s"
         },
-        "protection": protection(model),
+        "protection": protection(model, scale),
         "mediation": {"groups": mediation(model)}
     }});
+    set_connections(&mut made["scp"], scale);
+    if let Some(inter) = model.inter_scp.as_ref().filter(|_| !addresses.next.is_empty()) {
+        let name = |region: u32| format!("region-{region}");
+        let regions: BTreeMap<String, [String; 1]> = std::iter::once(0)
+            .chain(others(inter))
+            .map(|region| (name(region), [locality_of(region)]))
+            .collect();
+        let scheme = if addresses.tls.is_some() { "https" } else { "http" };
+        let next: BTreeMap<String, [String; 1]> = others(inter)
+            .zip(&addresses.next)
+            .map(|(region, address)| (name(region), [format!("{scheme}://{address}")]))
+            .collect();
+        made["scp"]["places"] = json!({"locality": locality_of(0), "regions": regions});
+        made["scp"]["nextHops"] = json!(next);
+    }
     if model.tokens {
         made["scp"]["security"] = json!({"tokens": {"enabled": true}});
     }
-    if let Some(files) = &addresses.tls {
-        made["scp"]["tls"] = as_settings(files, true);
-        made["scp"]["clientTls"] = as_settings(files, false);
+    set_tls(&mut made["scp"], addresses.tls.as_ref());
+    made
+}
+
+fn set_tls(scp: &mut Value, files: Option<&TlsFiles>) {
+    if let Some(files) = files {
+        scp["tls"] = as_settings(files, true);
+        scp["clientTls"] = as_settings(files, false);
     }
+}
+
+fn set_connections(scp: &mut Value, scale: &Scale) {
+    if let Some(to_each) = scale.to_each {
+        scp["client"]["connectionsPerOrigin"] = json!(to_each);
+    }
+}
+
+/// Settings of the SCPs of other regions, which know nobody: requests name their producer.
+pub(super) fn next(listen: &[SocketAddr], admin: SocketAddr, tls: Option<&TlsFiles>, scale: &Scale) -> Value {
+    let mut made = json!({"scp": {
+        "nfInstanceId": NEXT,
+        "fqdn": "next-scp.signalbox.local",
+        "listen": listen,
+        "admin": admin,
+        "workers": 1,
+        "nrf": {"roots": []},
+        // Who is left alone is the business of the SCP that is measured.
+        "protection": {
+            "outliers": {"consecutiveFailures": 0}, "breaker": {"failures": 1_000_000}, "targetLoad": null,
+            "maxInFlight": 0
+        }
+    }});
+    set_connections(&mut made["scp"], scale);
+    set_tls(&mut made["scp"], tls);
     made
 }
 
@@ -70,7 +124,7 @@ fn policies(model: &ScpModel) -> Vec<Value> {
     }
 }
 
-fn protection(model: &ScpModel) -> Value {
+fn protection(model: &ScpModel, scale: &Scale) -> Value {
     let (ingress, egress) = model
         .rate_limits
         .map_or_else(Default::default, |limits| rates(model, limits));
@@ -83,7 +137,11 @@ fn protection(model: &ScpModel) -> Value {
         ),
         _ => (json!({"consecutiveFailures": 0}), json!({"failures": 1_000_000})),
     };
-    json!({"ingress": ingress, "egress": egress, "outliers": outliers, "breaker": breaker})
+    let mut made = json!({"ingress": ingress, "egress": egress, "outliers": outliers, "breaker": breaker});
+    if let Some(under_way) = scale.under_way.filter(|count| *count > USUALLY_IN_FLIGHT) {
+        made["maxInFlight"] = json!(under_way);
+    }
+    made
 }
 
 /// Rates by key: of consumers and producers that there are, then of others, until there are as many as asked for.

@@ -3,13 +3,18 @@
 mod certificates;
 mod config;
 mod drill;
+mod feed;
+mod next;
 mod probes;
+mod scale;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use settings::Period;
 
 use super::Options;
 use super::children::{Guarded, Simulator};
@@ -20,8 +25,11 @@ use crate::client::{Client, Request};
 use crate::engine::TlsFiles;
 use crate::load::{Traffic, Workload};
 use crate::measure::Metrics;
-use crate::sim::{ProducerSettings, ReportingSettings, RoleName, Settings};
-use crate::workload::scp::{Addresses, Expected, Population, ScpWorkload, address_of};
+use crate::sim::{FarSettings, ProducerSettings, ReportingSettings, RoleName, Settings};
+use crate::workload::scp::{Addresses, Expected, Population, ScpWorkload, Whom, address_of};
+use feed::Broker;
+use next::NextScps;
+use scale::Scale;
 
 /// How long things may take before the load.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,6 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// # Errors
 /// When something does not start, or the SCP does not learn its network.
 pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, RigError> {
+    let model = &model.with_latencies(options.latency);
+    let scale = Scale::new(model, options, place);
     let tls = match options.tls.unwrap_or(model.tls) {
         true => Some(Tls::make(model, place)?),
         false => None,
@@ -45,17 +55,44 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
     ));
     let nrf = Nrf::start(model, place, tls.as_ref())?;
     register(nrf.address, &population)?;
+    let asked = match model.nrf_latency.is_zero() {
+        true => nrf.address,
+        false => {
+            let wire = start_wire(model, place, nrf.address)?;
+            let address = wire.addresses[0];
+            producers.simulators.push(wire);
+            address
+        }
+    };
+    // An SCP that runs already does not know them.
+    let inter = model.inter_scp.as_ref().filter(|_| options.target.is_none());
+    let next = inter
+        .map(|inter| NextScps::start(inter, place, tls.as_ref().map(|tls| &tls.next), &scale))
+        .transpose()?;
+    let broker = match model.feed.as_ref().filter(|_| options.target.is_none()) {
+        Some(feed) => Some(Broker::find(
+            feed,
+            options.kafka,
+            place,
+            tls.as_ref().map(|tls| &tls.broker),
+        )?),
+        None => None,
+    };
     let (function, address, admin) = match options.target {
         Some(address) => (None, address, None),
         None => {
             let addresses = config::Addresses {
                 scp: free_address()?,
                 admin: free_address()?,
-                nrf: nrf.address,
+                nrf: asked,
+                next: next.as_ref().map_or_else(Vec::new, |next| next.listening.clone()),
                 tls: tls.as_ref().map(|tls| tls.scp.clone()),
             };
             let file = place.folder.join("scp.yaml");
-            let made = config::scp(model, place, &addresses);
+            let mut made = config::scp(model, place, &addresses, &scale);
+            if let (Some(Ok(broker)), Some(feed)) = (&broker, &model.feed) {
+                made["scp"]["feed"] = broker.settings(feed);
+            }
             write_config(&file, made, options.function_config.as_deref())?;
             let child = start_function(place, "scp", &place.function_cpus, &file, addresses.scp)?;
             (Some(child), addresses.scp, Some(addresses.admin))
@@ -73,6 +110,17 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
     if tls.is_some() {
         notes.push("consumers and producers speak TLS with certificates on both sides".to_owned());
     }
+    notes.extend(scale.notes(model));
+    let feeds = matches!(&broker, Some(Ok(_)));
+    let mut beside = Vec::new();
+    match broker {
+        Some(Ok(broker)) => {
+            notes.push(broker.note());
+            beside.extend(broker.process);
+        }
+        Some(Err(why)) => notes.push(format!("{why}; the model ran without its copy of messages")),
+        None => {}
+    }
     let expected = Arc::<Expected>::default();
     let outgoing = match model.drill {
         // What is answered and what has come are not the same when somebody is killed or overloaded.
@@ -83,13 +131,17 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             expected: Counter::of(&expected, |expected| &expected.answered),
         }],
     };
-    let mut beside = Vec::new();
     let companion: Option<Box<dyn Companion>> = match model.drill {
         None => {
             let tells = model.lci.is_some() || model.oci.is_some() || model.notifications.is_some();
-            let living = admin.filter(|_| tells).map(|admin| {
-                Box::new(drill::living::Living::new(model, admin, nrf.address, &population))
-                    as Box<dyn Companion>
+            let living = admin.filter(|_| tells || feeds).map(|admin| {
+                Box::new(drill::living::Living::new(
+                    model,
+                    admin,
+                    nrf.address,
+                    &population,
+                    feeds,
+                )) as Box<dyn Companion>
             });
             beside.push(nrf.process);
             living
@@ -119,7 +171,11 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             })
         }
     };
-    let probes = admin.map_or_else(Vec::new, |admin| probes::of(model, admin));
+    let mut probes = admin.map_or_else(Vec::new, |admin| probes::of(model, admin));
+    if let (Some(next), Some(admin)) = (next, admin) {
+        probes.push(next.probe(model, admin));
+        beside.push(next.process);
+    }
     let model = Arc::new(model.clone());
     let workloads = (0..options.generators.max(1))
         .map(|_| {
@@ -144,6 +200,8 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             None => None,
         },
         companion,
+        connections: scale.into,
+        in_flight: scale.under_way,
         store: None,
         servers: None,
     })
@@ -154,6 +212,8 @@ struct Tls {
     consumers: TlsFiles,
     producers: TlsFiles,
     scp: TlsFiles,
+    next: TlsFiles,
+    broker: TlsFiles,
     nrf: TlsFiles,
 }
 
@@ -165,10 +225,14 @@ impl Tls {
             .map(|number| address_of(number).to_string())
             .collect();
         everywhere.push(localhost.clone());
+        let regions = model.inter_scp.iter().flat_map(next::others);
+        let regions = regions.map(|region| next::address_of(region).to_string());
         Ok(Self {
             consumers: authority.issue("consumers", vec![localhost.clone()])?,
             producers: authority.issue("producers", everywhere)?,
             scp: authority.issue("scp", vec![localhost.clone()])?,
+            next: authority.issue("next-scp", regions.collect())?,
+            broker: authority.issue("kafka", vec![localhost.clone()])?,
             nrf: authority.issue("nrf", vec![localhost])?,
         })
     }
@@ -211,7 +275,7 @@ impl Producers {
         let mut failing = None;
         if model.alternate_routed.fraction() > 0.0 {
             let mut settings = producer_settings(model, anywhere, files);
-            settings.latency = Default::default();
+            settings.latency = model.lan_latency;
             settings.producer = ProducerSettings {
                 status: 503,
                 body_bytes: 100,
@@ -239,10 +303,14 @@ impl Producers {
 }
 
 fn producer_settings(model: &ScpModel, listen: settings::Listen, tls: Option<&TlsFiles>) -> Settings {
+    let [near, far] = model
+        .ways()
+        .map(|way| Period::from_millis(way.as_millis() as u64));
+    let regions = (0..).zip(model.regions());
     Settings {
         role: RoleName::Producer,
         listen,
-        latency: model.producer_latency,
+        latency: near,
         producer: ProducerSettings {
             status: 201,
             body_bytes: model.response_bytes,
@@ -252,6 +320,13 @@ fn producer_settings(model: &ScpModel, listen: settings::Listen, tls: Option<&Tl
                 overloaded: model
                     .oci
                     .map_or_else(Vec::new, |oci| Population::some(model, oci.instances)),
+            },
+            far: FarSettings {
+                latency: far,
+                numbers: regions
+                    .filter(|(_, region)| *region > 0)
+                    .map(|(number, _)| number)
+                    .collect(),
             },
         },
         tls: tls.cloned(),
@@ -286,17 +361,39 @@ impl Nrf {
     }
 }
 
+/// A wire to the NRF, by which its answers come later.
+fn start_wire(model: &ScpModel, place: &Place, nrf: SocketAddr) -> Result<Simulator, RigError> {
+    let settings = Settings {
+        role: RoleName::Wire,
+        latency: model.nrf_latency,
+        upstream: Some(nrf),
+        ..Settings::default()
+    };
+    let started = Simulator::start(
+        &place.program,
+        "nrf-wire",
+        &settings,
+        &place.lab_cpus,
+        &place.folder,
+    )?;
+    Ok(started)
+}
+
+/// Starts a function with the settings in a file, whose name is the process's.
 fn start_function(
     place: &Place,
-    name: &'static str,
+    function: &'static str,
     cpus: &[usize],
     file: &Path,
     address: SocketAddr,
 ) -> Result<Guarded, RigError> {
     let mut command = Command::new(&place.program);
-    command.arg("run").arg(name).arg("--config").arg(file);
+    command.arg("run").arg(function).arg("--config").arg(file);
     command.stdout(Stdio::null()).stdin(Stdio::null());
-    let mut child = Guarded::start(name, command, cpus, &place.folder.join(format!("{name}.log")))?;
+    let name = file
+        .file_stem()
+        .map_or(function.into(), |stem| stem.to_string_lossy());
+    let mut child = Guarded::start(&name, command, cpus, &file.with_extension("log"))?;
     child.wait_for(address)?;
     Ok(child)
 }
@@ -352,7 +449,7 @@ fn await_standing_in(model: &ScpModel, scp: SocketAddr, population: &Population)
             let request = Request::new("POST", format!("/{}/v1/contexts", interface.service))
                 .header(
                     "3gpp-sbi-target-apiroot",
-                    population.target(&interface.producer, 0, true),
+                    population.target(&interface.producer, 0, Whom::Failing),
                 )
                 .with("application/json", "{}");
             let answers = client.exchange(&[request]).map_err(io())?;

@@ -15,7 +15,9 @@ use crate::load::{Answer, Draft, Fault, Interest, Ticket, Workload};
 use crate::weights::Weights;
 
 pub use operations::{Operation, Operations};
-pub use population::{Addresses, Member, Population, address_of, instance_of, number_of, registered_as};
+pub use population::{
+    Addresses, Member, Population, Whom, address_of, instance_of, locality_of, number_of, registered_as,
+};
 
 /// What a run sends to producers, counted for its checks.
 #[derive(Debug, Default)]
@@ -53,6 +55,29 @@ impl ScpWorkload {
             population: population.clone(),
             expected: expected.clone(),
             turn: 0,
+        }
+    }
+}
+
+impl ScpWorkload {
+    /// Whom a request names that names its producer.
+    fn whom(&self, random: &mut SmallRng, nf_type: &str) -> Whom {
+        // Of all requests, though only those that name their producer can name one that fails.
+        let direct = (1.0 - self.model.delegated.fraction()).max(1e-3);
+        let failing = (self.model.alternate_routed.fraction() / direct).min(1.0);
+        if random.random_bool(failing) {
+            return Whom::Failing;
+        }
+        // Those that fail are near: an SCP looks for another within its region.
+        let inter = self
+            .model
+            .inter_scp
+            .as_ref()
+            .filter(|inter| inter.concerns(nf_type));
+        let far = inter.map(|inter| inter.share.fraction() / (1.0 - failing).max(1e-3));
+        match far.is_some_and(|far| random.random_bool(far.min(1.0))) {
+            true => Whom::Far,
+            false => Whom::Near,
         }
     }
 }
@@ -144,11 +169,8 @@ impl Workload for ScpWorkload {
                     .push(("3gpp-sbi-discovery-requester-nf-instance-id", id));
             }
         } else {
-            // Of all requests, though only those that name their producer can name one that fails.
-            let direct = (1.0 - self.model.delegated.fraction()).max(1e-3);
-            let share = self.model.alternate_routed.fraction() / direct;
-            let fails = random.random_bool(share.min(1.0));
-            let target = self.population.target(&interface.producer, self.turn, fails);
+            let whom = self.whom(random, &interface.producer);
+            let target = self.population.target(&interface.producer, self.turn, whom);
             draft.headers.push(("3gpp-sbi-target-apiroot", target.to_owned()));
         }
         if self.model.mediation_rules > 0 && random.random_bool(self.model.mediated.fraction()) {

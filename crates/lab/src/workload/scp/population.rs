@@ -70,7 +70,14 @@ struct Place<'a> {
     number: u32,
     of_type: u32,
     address: SocketAddr,
+    region: u32,
     fails: bool,
+}
+
+/// The locality of a region, which has one.
+#[must_use]
+pub fn locality_of(region: u32) -> String {
+    format!("site-{region}")
 }
 
 fn profile(model: &ScpModel, one: &OfType, place: &Place<'_>) -> Value {
@@ -91,6 +98,9 @@ fn profile(model: &ScpModel, one: &OfType, place: &Place<'_>) -> Value {
         "nfSetIdList": [format!("set{set}.{}set.5gc.mnc001.mcc001", one.nf_type.to_ascii_lowercase())],
         "ipv4Addresses": [address.ip()]
     });
+    if model.inter_scp.is_some() {
+        profile["locality"] = locality_of(place.region).into();
+    }
     // A list without members is left out (TS 29.510 §6.1.6.2.2).
     if !services.is_empty() {
         profile["nfServices"] = services.into();
@@ -118,8 +128,27 @@ pub struct Member {
 pub struct Population {
     /// Every one of them.
     pub members: Vec<Member>,
-    /// API roots by type: of those that answer, and of those that fail.
-    roots: AHashMap<String, (Vec<String>, Vec<String>)>,
+    /// API roots by type.
+    roots: AHashMap<String, Roots>,
+}
+
+/// API roots of the producers of a type.
+#[derive(Debug, Default)]
+struct Roots {
+    near: Vec<String>,
+    failing: Vec<String>,
+    far: Vec<String>,
+}
+
+/// Whom a consumer names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// Somebody of the SCP's own region.
+    Near,
+    /// Somebody of it who fails, where some do.
+    Failing,
+    /// Somebody of another region.
+    Far,
 }
 
 impl Population {
@@ -128,24 +157,28 @@ impl Population {
     #[must_use]
     pub fn new(model: &ScpModel, scheme: &str, well: &Addresses, failing: Option<&Addresses>) -> Self {
         let mut population = Self::default();
+        let regions = model.regions();
         for one in model.population() {
             for of_type in 0..one.count {
                 let number = u32::try_from(population.members.len()).unwrap_or(u32::MAX);
-                let failing = failing.filter(|_| is_last(model, of_type));
+                let region = regions.get(number as usize).copied().unwrap_or(0);
+                let failing = failing.filter(|_| is_last(model, of_type) && region == 0);
                 let address = failing.unwrap_or(well).of(number);
                 let place = Place {
                     scheme,
                     number,
                     of_type,
                     address,
+                    region,
                     fails: failing.is_some(),
                 };
                 let profile = profile(model, &one, &place);
                 let root = format!("{scheme}://{address}");
-                let (answering, broken) = population.roots.entry(one.nf_type.clone()).or_default();
-                match place.fails {
-                    false => answering.push(root),
-                    true => broken.push(root),
+                let roots = population.roots.entry(one.nf_type.clone()).or_default();
+                match (place.fails, region) {
+                    (true, _) => roots.failing.push(root),
+                    (false, 0) => roots.near.push(root),
+                    (false, _) => roots.far.push(root),
                 }
                 population.members.push(Member {
                     id: instance_of(number),
@@ -176,16 +209,16 @@ impl Population {
         well.into_iter().step_by(step).take(count as usize).collect()
     }
 
-    /// Whom a consumer names: one after the other, of those that answer or of those that fail.
+    /// Whom a consumer names: one after the other; of those that are near where there are no such.
     #[must_use]
-    pub fn target(&self, nf_type: &str, turn: usize, fails: bool) -> &str {
-        let Some((answering, broken)) = self.roots.get(nf_type) else {
+    pub fn target(&self, nf_type: &str, turn: usize, whom: Whom) -> &str {
+        let Some(roots) = self.roots.get(nf_type) else {
             return "";
         };
-        let list = if fails && !broken.is_empty() {
-            broken
-        } else {
-            answering
+        let list = match whom {
+            Whom::Failing if !roots.failing.is_empty() => &roots.failing,
+            Whom::Far if !roots.far.is_empty() => &roots.far,
+            _ => &roots.near,
         };
         list.get(turn % list.len().max(1)).map_or("", String::as_str)
     }
@@ -213,6 +246,42 @@ mod tests {
             assert_eq!(population.members.len(), model.profiles as usize);
             for member in &population.members {
                 assert_ne!(member.profile["nfServices"], json!([]), "{}", member.nf_type);
+            }
+        }
+    }
+
+    #[test]
+    fn a_share_of_each_type_is_in_other_regions() {
+        let model = |name| crate::callmodel::find(name).unwrap().model.scp.unwrap();
+        let (c1, c2, d1) = (
+            model("scp/model-c-1"),
+            model("scp/model-c-2"),
+            model("scp/model-d-1"),
+        );
+        assert!(d1.regions().iter().all(|region| *region == 0) && d1.crossing() == 0.0);
+        assert!((c1.crossing() - 0.4).abs() < 1e-9, "{}", c1.crossing());
+        assert!((0.05..0.1).contains(&c2.crossing()), "{}", c2.crossing());
+        let mut used: Vec<u32> = c1.regions();
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used, (0..22).collect::<Vec<_>>(), "every region has somebody");
+        for (model, concerned) in [(&c1, &[][..]), (&c2, &["UDM", "AUSF", "UDR"][..])] {
+            let population = Population::new(model, "http", &Addresses::Own(1), Some(&Addresses::Own(2)));
+            let regions = model.regions();
+            assert_eq!(regions.len(), population.members.len());
+            for (nf_type, roots) in &population.roots {
+                let far = roots.far.len() as f64 / (roots.far.len() + roots.near.len()) as f64;
+                let mut of = population.members.iter().filter(|one| one.nf_type == *nf_type);
+                let offers = of.any(|one| one.profile["nfServices"].is_array());
+                let share = model.inter_scp.as_ref().unwrap().share.fraction();
+                match offers && (concerned.is_empty() || concerned.contains(&nf_type.as_str())) {
+                    true => assert!((far - share).abs() < 0.2, "{nf_type}: {far}"),
+                    false => assert_eq!(roots.far.len(), 0, "{nf_type}"),
+                }
+            }
+            for (member, region) in population.members.iter().zip(regions) {
+                assert_eq!(member.profile["locality"], locality_of(region));
+                assert!(region == 0 || !member.fails);
             }
         }
     }

@@ -34,6 +34,10 @@ const SAID: f64 = 0.15;
 const FEW: f64 = 20.0;
 /// So many changes may still be on their way.
 const FEW_CHANGES: f64 = 2.0;
+/// How far copies may be from what was counted, as some requests are under way when it is counted.
+const FEED_SLACK: f64 = 0.02;
+/// The most of them that may be lost.
+const FEED_LOSS: f64 = 0.01;
 const LEARNED: &str = "signalbox_scp_learned_total";
 
 /// Kinds of changes, with how many of a hundred they are (table 3-13 of the guide).
@@ -63,6 +67,7 @@ pub(in crate::run::scp) struct Living {
     model: ScpModel,
     admin: SocketAddr,
     changes: Option<Changes>,
+    feeds: bool,
     start: Option<Metrics>,
 }
 
@@ -72,8 +77,10 @@ impl Living {
         admin: SocketAddr,
         nrf: SocketAddr,
         population: &Arc<Population>,
+        feeds: bool,
     ) -> Self {
         Self {
+            feeds,
             changes: model
                 .notifications
                 .clone()
@@ -132,6 +139,12 @@ impl Companion for Living {
             ));
         }
         let window = outcome.window;
+        if self.feeds {
+            let start = self.start.clone().unwrap_or_default();
+            let end = Metrics::read(self.admin).unwrap_or_default();
+            let counted = |name: &str| end.sum(name, &[]) - start.sum(name, &[]);
+            judge_feed(&mut judgement, counted, window.seconds());
+        }
         let said = window
             .after
             .simulators
@@ -170,6 +183,31 @@ impl Companion for Living {
         }
         judgement
     }
+}
+
+/// What came of the copy of messages, by what the SCP has counted meanwhile.
+fn judge_feed(judgement: &mut Judgement, counted: impl Fn(&str) -> f64, seconds: f64) {
+    let of = |name: &str| counted(&format!("signalbox_scp_{name}_total"));
+    let (copied, delivered, lost) = (of("feed_copied"), of("feed_delivered"), of("feed_lost"));
+    // At four points, at two of them once for each attempt.
+    let due = 4.0 * of("requests") + 2.0 * of("reroutes");
+    judgement.checks.push(Check::new(
+        "copies of messages",
+        format!("{} of the requests and answers that were counted", figure(due)),
+        figure(copied),
+        due > 0.0 && (copied / due - 1.0).abs() <= FEED_SLACK,
+    ));
+    judgement.checks.push(Check::new(
+        "copies lost",
+        format!("at most {}%", FEED_LOSS * 100.0),
+        format!(
+            "{} lost, {} delivered: {} a second",
+            figure(lost),
+            figure(delivered),
+            figure(delivered / seconds.max(1e-3))
+        ),
+        delivered > 0.0 && lost <= copied * FEED_LOSS,
+    ));
 }
 
 /// Changes of profiles at the NRF.
