@@ -127,18 +127,18 @@ pub(super) fn comparison(
     }
     Comparison {
         checks: vec![
-            Check {
-                name: "messages per core-second".to_owned(),
-                expected: format!("at least {BAR_RATIO} times freeDiameter's"),
-                got: format!("{ratio:.1} times"),
-                pass: ratio >= BAR_RATIO,
-            },
-            Check {
-                name: "processor time per message".to_owned(),
-                expected: format!("at most {BAR_US} µs"),
-                got: format!("{ours:.2} µs"),
-                pass: ours <= BAR_US,
-            },
+            Check::new(
+                "messages per core-second",
+                format!("at least {BAR_RATIO} times freeDiameter's"),
+                format!("{ratio:.1} times"),
+                ratio >= BAR_RATIO,
+            ),
+            Check::new(
+                "processor time per message",
+                format!("at most {BAR_US} µs"),
+                format!("{ours:.2} µs"),
+                ours <= BAR_US,
+            ),
         ],
         rows: full,
         equal_rate: equal,

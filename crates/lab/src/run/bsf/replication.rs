@@ -46,15 +46,15 @@ pub(super) fn watch(admins: Vec<SocketAddr>) -> Probe {
         let count = seen.count.load(Relaxed);
         let most = seen.most.load(Relaxed) as f64 / 1e6;
         let mean = seen.sum.load(Relaxed) as f64 / 1e6 / (count as f64).max(1.0);
-        Check {
-            name: "replication delay".to_owned(),
-            expected: format!("0 to {MOST} s, as in the guide's tables"),
-            got: match count {
+        Check::new(
+            "replication delay",
+            format!("0 to {MOST} s, as in the guide's tables"),
+            match count {
                 0 => "no site has heard of another".to_owned(),
                 _ => format!("{} s on average, {} s at most", figure(mean), figure(most)),
             },
-            pass: count > 0 && most <= MOST,
-        }
+            count > 0 && most <= MOST,
+        )
     })
 }
 
