@@ -1,31 +1,48 @@
-//! Runs in parts: something happens to the function or its peers while the load goes on, and checks of their
-//! own say what has to come of it.
+//! What happens to the function or its peers while the load goes on, and what has to come of it: profiles change,
+//! somebody is killed, something is gone, too much is offered.
+//!
+//! A drill looks on while the load runs, acts when it is time, and says in the end what had to hold. One that leaves
+//! the rate alone goes along with any, also with that which a search for the knee has found; one in parts has rates of
+//! its own.
 
 use std::time::Duration;
 
 use super::children::Simulator;
+use super::judge::{Mark, Window};
 use super::rig::RigError;
 use crate::load::Record;
 use crate::report::Check;
 use crate::sim::Stats;
 
-/// What happens, and what has to come of it.
-pub struct Drill {
-    /// The parts of the run, one after the other.
-    pub parts: Vec<Part>,
-    /// Judges the whole when it is over.
-    pub judge: Judge,
-    /// Whether requests may fail: the model's bounds of success, rate and latency do not hold then.
-    pub lossy: bool,
-}
+/// Something that happens while the load goes on.
+pub trait Drill {
+    /// The parts of the measured time, one after the other; none: it is one, at the rate of the run.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
+    }
 
-/// Says what came of it.
-pub type Judge = Box<dyn FnOnce(&Outcome<'_>) -> Vec<Check>>;
+    /// How many times the rate of the run is offered in the measured time. If not once, as much time at that rate comes
+    /// before it, to compare with.
+    fn factor(&self) -> f64 {
+        1.0
+    }
+
+    /// Does what is due `at` this moment of the measured time, which is of this `length`. Called often.
+    ///
+    /// # Errors
+    /// When it cannot be done.
+    fn act(&mut self, _at: Duration, _length: Duration) -> Result<(), RigError> {
+        Ok(())
+    }
+
+    /// What had to hold, when all is over.
+    fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement;
+}
 
 /// What begins a part.
 pub type Act = Box<dyn FnMut(&mut [Simulator]) -> Result<(), RigError>>;
 
-/// A part of a run.
+/// A part of the measured time.
 pub struct Part {
     /// Its name in progress and checks.
     pub name: String,
@@ -70,18 +87,45 @@ pub struct PartRecord {
     pub record: Record,
 }
 
-/// What came of a run.
-#[derive(Debug)]
+/// What came of the load, for a drill to judge.
 pub struct Outcome<'a> {
-    /// The parts.
+    /// Names of the operations, in the order of the records.
+    pub names: &'a [String],
+    /// The parts of the measured time.
     pub parts: &'a [PartRecord],
-    /// What the simulators have done.
-    pub simulators: &'a [Stats],
+    /// The measured time.
+    pub(super) window: &'a Window,
+    /// The time at the rate that the measured time offers a multiple of.
+    pub(super) reference: Option<&'a Window>,
+    /// What was counted in the end.
+    pub(super) end: &'a Mark,
+    /// The most resident memory in the measured time and in the reference, in bytes.
+    pub(super) rss: (u64, u64),
 }
 
-impl std::fmt::Debug for Drill {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).collect();
-        write!(f, "Drill({names:?})")
+impl Outcome<'_> {
+    /// What the simulators have done in the whole run.
+    pub fn simulators(&self) -> impl Iterator<Item = &Stats> {
+        self.end.simulators.iter().map(|(stats, _)| stats)
+    }
+}
+
+/// What a drill says in the end.
+#[derive(Debug, Default)]
+pub struct Judgement {
+    /// What had to hold.
+    pub checks: Vec<Check>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// Whether requests may fail and be late in a run like this: then the bounds of the model do not apply.
+    pub spares_bounds: bool,
+}
+
+impl From<Vec<Check>> for Judgement {
+    fn from(checks: Vec<Check>) -> Self {
+        Self {
+            checks,
+            ..Self::default()
+        }
     }
 }

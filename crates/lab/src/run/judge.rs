@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::companion::Judgement;
+use super::drill::Judgement;
 use super::figure;
 use super::rig::{Place, Rig};
 use crate::callmodel::{Bounds, CallModel, Found, Guide};
@@ -192,7 +192,7 @@ pub(super) struct Facts<'a> {
     pub(super) window: &'a Window,
     /// The part at the rate that the window offers a multiple of.
     pub(super) reference: Option<&'a Window>,
-    /// What drills and companions say.
+    /// What the drill says.
     pub(super) judgement: Judgement,
     pub(super) end: &'a Mark,
     pub(super) rss_max: u64,
@@ -372,27 +372,27 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
         let slack = (expected as f64 * slack)
             .max(3.0 * (expected as f64).sqrt())
             .max(50.0);
-        checks.push(Check {
-            name: outgoing.name.to_owned(),
-            expected: format!(
+        checks.push(Check::new(
+            outgoing.name,
+            format!(
                 "{} in the whole run, as the answers imply",
                 figure(expected as f64)
             ),
-            got: figure(got as f64),
-            pass: (got as f64 - expected as f64).abs() <= slack,
-        });
+            figure(got as f64),
+            (got as f64 - expected as f64).abs() <= slack,
+        ));
         let bad = facts
             .end
             .simulators
             .get(outgoing.simulator)
             .map_or(0, |(stats, _)| stats.bad_requests);
         if bad > 0 {
-            checks.push(Check {
-                name: format!("{} well formed", outgoing.name),
-                expected: "every request made sense to the simulator".to_owned(),
-                got: format!("{} did not", figure(bad as f64)),
-                pass: false,
-            });
+            checks.push(Check::new(
+                format!("{} well formed", outgoing.name),
+                "every request made sense to the simulator",
+                format!("{} did not", figure(bad as f64)),
+                false,
+            ));
         }
     }
     checks.extend(facts.rig.probes.iter().map(|probe| probe()));

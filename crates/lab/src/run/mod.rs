@@ -2,7 +2,6 @@
 
 pub(crate) mod bsf;
 mod children;
-mod companion;
 mod drill;
 pub(crate) mod dsr;
 mod judge;
@@ -72,24 +71,11 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
     let lowest = tps.unwrap_or(session::search_start(full));
     let place = rig::Place::new(options)?;
     progress.status("starting the function and its simulated peers …");
-    let mut drill = None;
     let rig = match model.function().ok_or(RunError::Empty)? {
         Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
-        Function::Dsr(dsr) => {
-            let (rig, happening) = dsr::start(dsr, &model.load, options, &place)?;
-            drill = happening;
-            rig
-        }
+        Function::Dsr(dsr) => dsr::start(dsr, &model.load, options, &place)?,
         Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place, progress)?,
         Function::Scp(scp) => scp::start(scp, options, &place)?,
     };
-    let session = session::Session::new(found, options, &place, rig, progress)?;
-    match (drill, tps) {
-        (None, tps) => session.run(tps),
-        (Some(drill), Some(tps)) => session.drill(drill, tps),
-        (Some(_), None) => Err(RigError::Settings(
-            "--rate max: a drill has rates of its own; give a rate or a factor".to_owned(),
-        )
-        .into()),
-    }
+    session::Session::new(found, options, &place, rig, progress)?.run(tps)
 }

@@ -152,7 +152,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         probes: Vec::new(),
         notes,
         tls: None,
-        companion: None,
+        drill: None,
         connections: None,
         in_flight: None,
         store: None,

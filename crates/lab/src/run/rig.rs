@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use super::Options;
 use super::bsf::Servers;
 use super::children::{ChildError, Guarded, Simulator};
-use super::companion::Companion;
+use super::drill::Drill;
 use crate::engine::ClientTls;
 use crate::load::Traffic;
 use crate::measure::Usage;
@@ -45,8 +45,8 @@ pub struct Rig {
     pub notes: Vec<String>,
     /// TLS of the generator's HTTP connections; none: cleartext.
     pub tls: Option<ClientTls>,
-    /// What goes along with the load.
-    pub companion: Option<Box<dyn Companion>>,
+    /// What happens while the load goes on.
+    pub drill: Option<Box<dyn Drill>>,
     /// What the function's sessions take before the load, where it keeps some.
     pub store: Option<StoreFigures>,
     /// Databases of the function; they end after everything else.

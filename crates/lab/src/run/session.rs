@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 use super::children::Guarded;
-use super::companion::{self, Judgement};
-use super::drill::{Drill, Outcome, PartRecord};
+use super::drill::{Outcome, Part, PartRecord};
 use super::judge::{self, Window};
 use super::progress::{Progress, figure};
 use super::ramp::Ramp;
-use super::rig::{Place, Rig};
+use super::rig::{Place, Rig, RigError};
 use super::{Options, RunError};
 use crate::callmodel::Found;
 use crate::load::{Generator, Plan, Record, Snapshot, TICK};
@@ -57,7 +56,7 @@ pub(super) struct Session<'a> {
     connections_asked: u32,
     in_flight: Vec<u64>,
     measuring: bool,
-    /// When the part began in which the companion acts.
+    /// When the time began in which the drill acts.
     acting: Option<Instant>,
 }
 
@@ -123,6 +122,10 @@ impl<'a> Session<'a> {
 
     /// Runs at this rate, or searches for the knee and runs there.
     pub(super) fn run(mut self, tps: Option<f64>) -> Result<(Report, Series), RunError> {
+        if tps.is_none() && !self.parts().is_empty() {
+            let why = "--rate max: a drill has rates of its own; give a rate or a factor";
+            return Err(RigError::Settings(why.to_owned()).into());
+        }
         let (tps, steps, limited_by) = match tps {
             Some(tps) => (tps, Vec::new(), None),
             None => {
@@ -131,12 +134,12 @@ impl<'a> Session<'a> {
             }
         };
         let mut tps = tps;
-        let factor = self.rig.companion.as_ref().map_or(1.0, |one| one.factor());
+        let factor = self.rig.drill.as_ref().map_or(1.0, |drill| drill.factor());
         let multiple = (factor - 1.0).abs() > f64::EPSILON;
         let (mut tries, mut repeats) = (0, 0);
         loop {
             let started = OffsetDateTime::now_utc();
-            let window = self.measure(tps, !multiple)?;
+            let (window, parts) = self.measure(tps, !multiple)?;
             // What held for three seconds need not hold for long: then a little less is the knee. Where others
             // took the function's cores, nothing is learnt: the same again.
             if limited_by.is_some() && tries < TRIES && self.verdict_on(&window).is_some() {
@@ -156,27 +159,41 @@ impl<'a> Session<'a> {
                 continue;
             }
             if !multiple {
-                return self.finish(started, window, None, steps, limited_by, Judgement::default());
+                return self.finish(started, (window, parts), None, steps, limited_by);
             }
             let rss = self.rss_max;
             let started = OffsetDateTime::now_utc();
             let over = self.measure(tps * factor, true)?;
-            let before = Some((window, rss));
-            return self.finish(started, over, before, steps, limited_by, Judgement::default());
+            return self.finish(started, over, Some((window, rss)), steps, limited_by);
         }
     }
 
-    /// Runs the parts of a drill, at multiples of this rate.
-    pub(super) fn drill(mut self, drill: Drill, tps: f64) -> Result<(Report, Series), RunError> {
-        let Drill { parts, judge, lossy } = drill;
+    /// The parts that the drill has, if it has any.
+    fn parts(&self) -> Vec<Part> {
+        self.rig
+            .drill
+            .as_ref()
+            .map_or_else(Vec::new, |drill| drill.parts())
+    }
+
+    /// Warms up, measures and waits for the last answers. `acts`: whether the drill acts meanwhile.
+    fn measure(&mut self, tps: f64, acts: bool) -> Result<(Window, Vec<PartRecord>), RunError> {
+        let mut parts = self.parts();
+        let apart = !parts.is_empty();
+        if !apart {
+            parts.push(Part::new("measuring", 1.0, 1.0));
+        }
         let shares: f64 = parts.iter().map(|part| part.share).sum::<f64>().max(1e-9);
-        let first = parts.first().map_or(1.0, |part| part.factor);
-        self.step_to(tps * first, WARMUP);
-        self.pass(self.options.warmup, "warming up")?;
-        let started = OffsetDateTime::now_utc();
+        let first = tps * parts.first().map_or(1.0, |part| part.factor);
+        self.step_to(first, WARMUP);
+        self.pass(
+            self.options.warmup,
+            &format!("warming up at {} TPS", figure(first)),
+        )?;
         self.measuring = true;
         (self.lateness, self.rss_max) = (Duration::ZERO, 0);
         let before = self.mark()?;
+        self.acting = acts.then(Instant::now);
         let mut records: Vec<(u32, PartRecord)> = Vec::new();
         let mut begun = Instant::now();
         for mut part in parts {
@@ -195,7 +212,9 @@ impl<'a> Session<'a> {
             }
             begun = now;
             self.pass(self.options.duration.mul_f64(part.share / shares), &words)?;
-            self.progress.note(&words);
+            if apart {
+                self.progress.note(&words);
+            }
             let record = PartRecord {
                 name: part.name,
                 factor: part.factor,
@@ -204,6 +223,7 @@ impl<'a> Session<'a> {
             };
             records.push((self.step, record));
         }
+        self.acting = None;
         self.look_at_connections();
         let after = self.mark()?;
         self.measuring = false;
@@ -225,46 +245,7 @@ impl<'a> Session<'a> {
             after,
             lateness: self.lateness,
         };
-        let stats: Result<Vec<_>, _> = self.rig.simulators.iter_mut().map(|one| one.stats()).collect();
-        let checks = judge(&Outcome {
-            parts: &told,
-            simulators: &stats?,
-        });
-        let judgement = Judgement {
-            checks,
-            spares_bounds: lossy,
-            ..Judgement::default()
-        };
-        self.finish(started, window, None, Vec::new(), None, judgement)
-    }
-
-    /// Warms up, measures and waits for the last answers. `acts`: whether the companion of the rig acts
-    /// meanwhile.
-    fn measure(&mut self, tps: f64, acts: bool) -> Result<Window, RunError> {
-        self.step_to(tps, WARMUP);
-        self.pass(self.options.warmup, &format!("warming up at {} TPS", figure(tps)))?;
-        self.step += 1;
-        let step = self.step;
-        self.measuring = true;
-        self.lateness = Duration::ZERO;
-        self.rss_max = 0;
-        self.step_to(tps, step);
-        let before = self.mark()?;
-        self.acting = acts.then(Instant::now);
-        self.pass(self.options.duration, "measuring")?;
-        self.acting = None;
-        self.look_at_connections();
-        let after = self.mark()?;
-        self.measuring = false;
-        self.drain()?;
-        let record = self.take(step);
-        Ok(Window {
-            tps,
-            record,
-            before,
-            after,
-            lateness: self.lateness,
-        })
+        Ok((window, told))
     }
 
     fn step_to(&mut self, tps: f64, step: u32) {
@@ -403,8 +384,8 @@ impl<'a> Session<'a> {
             if let Some(function) = self.rig.processes().find_map(|f| (!f.is_alive()).then_some(f)) {
                 return Err(function.gone("ended under load".to_owned()).into());
             }
-            if let (Some(companion), Some(began)) = (&mut self.rig.companion, self.acting) {
-                companion.act(began.elapsed(), self.options.duration)?;
+            if let (Some(drill), Some(began)) = (&mut self.rig.drill, self.acting) {
+                drill.act(began.elapsed(), self.options.duration)?;
             }
             if left.is_zero() {
                 return Ok(());
@@ -500,25 +481,25 @@ impl<'a> Session<'a> {
     fn finish(
         mut self,
         started: OffsetDateTime,
-        window: Window,
+        (window, parts): (Window, Vec<PartRecord>),
         reference: Option<(Window, u64)>,
         steps: Vec<Step>,
         limited_by: Option<String>,
-        mut judgement: Judgement,
     ) -> Result<(Report, Series), RunError> {
         // Notifications wait for their peers a little longer than answers do.
         self.pass(Duration::from_millis(500), "waiting for the last answers")?;
         let end = self.mark()?;
         let (reference, rss_before) = reference.map_or((None, 0), |(window, rss)| (Some(window), rss));
-        let outcome = companion::Outcome {
+        let outcome = Outcome {
             names: &self.names,
+            parts: &parts,
+            end: &end,
             window: &window,
             reference: reference.as_ref(),
             rss: (self.rss_max, rss_before),
         };
-        if let Some(companion) = &mut self.rig.companion {
-            judgement = companion.judge(&outcome);
-        }
+        let drill = self.rig.drill.as_mut();
+        let judgement = drill.map_or_else(Default::default, |drill| drill.judge(&outcome));
         let facts = judge::Facts {
             found: self.found,
             place: self.place,

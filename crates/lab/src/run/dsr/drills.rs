@@ -15,7 +15,7 @@ use crate::diameter::{HabitCounts, Habits};
 use crate::load::{FailureKind, OperationRecord};
 use crate::measure::Metrics;
 use crate::report::Check;
-use crate::run::drill::{Drill, Outcome, Part, PartRecord};
+use crate::run::drill::{Drill, Judgement, Outcome, Part, PartRecord};
 use crate::run::figure;
 use crate::run::rig::{RigError, write_config};
 
@@ -89,11 +89,22 @@ pub(super) fn settings(model: &DsrModel, requests: f64, dsr: &mut Value) {
 }
 
 /// The drill that the model asks for.
-pub(super) fn make(model: &DsrModel, router: Router, habits: &Habits) -> Option<Drill> {
+pub(super) fn make(model: &DsrModel, router: Router, habits: &Habits) -> Option<Box<dyn Drill>> {
+    let counts = habits.counts.clone();
     Some(match model.drill.clone()? {
-        Wanted::KillPeers(kill) => kill_peers(kill, router),
-        Wanted::Reconnect(reconnect) => connect_anew(reconnect, router, habits.counts.clone()),
-        Wanted::Overload(overload) => overload_in_parts(model, overload, router, habits.counts.clone()),
+        Wanted::KillPeers(kill) => Box::new(Killing { kill, router }),
+        Wanted::Reconnect(reconnect) => Box::new(Returning {
+            reconnect,
+            router,
+            counts,
+        }),
+        Wanted::Overload(overload) => Box::new(Overload {
+            overload,
+            router: Arc::new(router),
+            counts,
+            priorities: model.priorities.clone(),
+            discards: model.discards.iter().map(|share| share.fraction()).collect(),
+        }),
     })
 }
 
@@ -113,22 +124,28 @@ fn told(
 
 // ---- peers that die ---------------------------------------------------------------------------------------
 
-fn kill_peers(kill: KillPeers, router: Router) -> Drill {
-    let after = kill.after.fraction().clamp(0.05, 0.95);
-    let admin = router.admin;
-    let parts = vec![
-        Part::new("all HSSs live", after, 1.0),
-        Part::new(format!("{} HSSs dead", kill.hss), 1.0 - after, 1.0).beginning(|simulators| {
-            for victim in simulators.iter_mut().skip(1) {
-                victim.kill()?;
-            }
-            Ok(())
-        }),
-    ];
-    Drill {
-        parts,
-        lossy: false,
-        judge: Box::new(move |outcome| judge_killing(outcome, admin, &kill)),
+struct Killing {
+    kill: KillPeers,
+    router: Router,
+}
+
+impl Drill for Killing {
+    fn parts(&self) -> Vec<Part> {
+        let after = self.kill.after.fraction().clamp(0.05, 0.95);
+        let dead = format!("{} HSSs dead", self.kill.hss);
+        vec![
+            Part::new("all HSSs live", after, 1.0),
+            Part::new(dead, 1.0 - after, 1.0).beginning(|simulators| {
+                for victim in simulators.iter_mut().skip(1) {
+                    victim.kill()?;
+                }
+                Ok(())
+            }),
+        ]
+    }
+
+    fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
+        judge_killing(outcome, self.router.admin, &self.kill).into()
     }
 }
 
@@ -142,7 +159,7 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
         all.failed[FailureKind::Connection as usize],
     );
     let slowest = Duration::from_micros(all.latency.max());
-    let again = outcome.simulators.first().map_or(0, |stats| stats.retransmitted);
+    let again = outcome.simulators().next().map_or(0, |stats| stats.retransmitted);
     vec![
         Check::new(
             "nobody hangs",
@@ -185,16 +202,22 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
 
 // ---- clients that come back -------------------------------------------------------------------------------
 
-fn connect_anew(reconnect: Reconnect, router: Router, counts: Arc<HabitCounts>) -> Drill {
-    let every = reconnect.every.duration();
-    Drill {
-        parts: vec![Part::new("MMEs connect anew", 1.0, 1.0)],
-        lossy: false,
-        judge: Box::new(move |outcome| {
-            let length: Duration = outcome.parts.iter().map(|part| part.length).sum();
-            let times = f64::from(router.mmes) * length.as_secs_f64() / every.as_secs_f64();
-            judge_returning(router.admin, &counts, times)
-        }),
+struct Returning {
+    reconnect: Reconnect,
+    router: Router,
+    counts: Arc<HabitCounts>,
+}
+
+impl Drill for Returning {
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::new("MMEs connect anew", 1.0, 1.0)]
+    }
+
+    fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
+        let length: Duration = outcome.parts.iter().map(|part| part.length).sum();
+        let every = self.reconnect.every.duration();
+        let times = f64::from(self.router.mmes) * length.as_secs_f64() / every.as_secs_f64();
+        judge_returning(self.router.admin, &self.counts, times).into()
     }
 }
 
@@ -281,59 +304,64 @@ fn assume(router: &Router, load: Option<f64>, level: usize) -> Result<(), RigErr
     }
 }
 
-fn overload_in_parts(
-    model: &DsrModel,
+struct Overload {
     overload: OverloadDrill,
-    router: Router,
+    router: Arc<Router>,
     counts: Arc<HabitCounts>,
-) -> Drill {
-    let router = Arc::new(router);
-    let names = ["DOC", "CL1", "CL2", "CL3"];
-    let mut parts = vec![Part::new("no congestion", 1.0, overload.calm)];
-    for (index, load) in overload.loads.iter().enumerate() {
-        let (router, load) = (router.clone(), load.percent());
-        let name = names.get(index).copied().unwrap_or("a level");
-        let part = Part::new(name, 1.0, overload.calm);
-        parts.push(part.beginning(move |_| assume(&router, Some(load), index + 1)));
+    priorities: Vec<PriorityShare>,
+    /// What each level discards.
+    discards: Vec<f64>,
+}
+
+impl Drill for Overload {
+    fn parts(&self) -> Vec<Part> {
+        let names = ["DOC", "CL1", "CL2", "CL3"];
+        let mut parts = vec![Part::new("no congestion", 1.0, self.overload.calm)];
+        for (index, load) in self.overload.loads.iter().enumerate() {
+            let (router, load) = (self.router.clone(), load.percent());
+            let name = names.get(index).copied().unwrap_or("a level");
+            let part = Part::new(name, 1.0, self.overload.calm);
+            parts.push(part.beginning(move |_| assume(&router, Some(load), index + 1)));
+        }
+        for (index, factor) in self.overload.ramp.iter().enumerate() {
+            let part = Part::new(format!("{factor} × the limit"), 1.0, *factor);
+            let router = self.router.clone();
+            parts.push(match index {
+                0 => part.beginning(move |_| assume(&router, None, 0)),
+                _ => part,
+            });
+        }
+        parts
     }
-    let levels = parts.len();
-    for (index, factor) in overload.ramp.iter().enumerate() {
-        let part = Part::new(format!("{factor} × the limit"), 1.0, *factor);
-        let router = router.clone();
-        parts.push(match index {
-            0 => part.beginning(move |_| assume(&router, None, 0)),
-            _ => part,
-        });
-    }
-    let (priorities, discards) = (model.priorities.clone(), model.discards.clone());
-    Drill {
-        parts,
-        lossy: true,
-        judge: Box::new(move |outcome| {
-            let discards = std::iter::once(0.0).chain(discards.iter().map(|share| share.fraction()));
-            let mut checks: Vec<Check> = outcome
-                .parts
-                .iter()
-                .zip(discards)
-                .map(|(part, share)| level(part, share, &priorities, overload.spare_priority))
-                .collect();
-            let ramp = outcome.parts.get(levels..).unwrap_or_default();
-            checks.push(goodput(ramp));
-            checks.push(spared(outcome.parts, &priorities, overload.spare_priority));
-            checks.push(watched(&counts, overload.watchdog_within.duration()));
-            let servers: u64 = outcome
-                .simulators
-                .iter()
-                .map(|one| one.accepted - one.connections)
-                .sum();
-            checks.push(Check::new(
-                "connections stand",
-                "none lost, to MMEs nor to HSSs",
-                format!("{} lost to MMEs, {servers} to HSSs", counts.lost()),
-                counts.lost() + servers == 0,
-            ));
-            checks
-        }),
+
+    fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
+        let spare = self.overload.spare_priority;
+        let discards = std::iter::once(0.0).chain(self.discards.iter().copied());
+        let mut checks: Vec<Check> = outcome
+            .parts
+            .iter()
+            .zip(discards)
+            .map(|(part, share)| level(part, share, &self.priorities, spare))
+            .collect();
+        let levels = 1 + self.overload.loads.len();
+        checks.push(goodput(outcome.parts.get(levels..).unwrap_or_default()));
+        checks.push(spared(outcome.parts, &self.priorities, spare));
+        checks.push(watched(&self.counts, self.overload.watchdog_within.duration()));
+        let servers: u64 = outcome
+            .simulators()
+            .map(|one| one.accepted - one.connections)
+            .sum();
+        let lost = self.counts.lost();
+        checks.push(Check::new(
+            "connections stand",
+            "none lost, to MMEs nor to HSSs",
+            format!("{lost} lost to MMEs, {servers} to HSSs"),
+            lost + servers == 0,
+        ));
+        Judgement {
+            spares_bounds: true,
+            ..checks.into()
+        }
     }
 }
 

@@ -15,7 +15,6 @@ use diameter_proto::known::application::S6A;
 use serde_json::{Value, json};
 
 use super::children::{Guarded, Simulator};
-use super::drill::Drill;
 use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
 use super::{Options, figure};
 use crate::callmodel::Load;
@@ -37,12 +36,7 @@ const MOST_MMES: u32 = 999;
 ///
 /// # Errors
 /// When something does not start.
-pub fn start(
-    model: &DsrModel,
-    load: &Load,
-    options: &Options,
-    place: &Place,
-) -> Result<(Rig, Option<Drill>), RigError> {
+pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) -> Result<Rig, RigError> {
     if options.target.is_some() {
         return Err(RigError::Settings(
             "--target: a router that runs already does not know the simulated HSSs; let the lab start it, with \
@@ -129,7 +123,7 @@ pub fn start(
         simulator: 0,
         expected: Counter::of(&answered, |answered| answered),
     };
-    let rig = Rig {
+    Ok(Rig {
         name: "dsr",
         function: Some(function),
         address,
@@ -146,13 +140,12 @@ pub fn start(
         probes,
         notes,
         tls: None,
-        companion: None,
+        drill,
         connections: None,
         in_flight: None,
         store: None,
         servers: None,
-    };
-    Ok((rig, drill))
+    })
 }
 
 /// Starts the HSSs of a model, a port each.
@@ -271,13 +264,13 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
         handed_over / messages
             >= expected - 0.01 - 3.0 * (expected * (1.0 - expected) * 2.0 / messages).sqrt()
     };
-    Check {
-        name: "cross-routed".to_owned(),
-        expected: format!(
+    Check::new(
+        "cross-routed",
+        format!(
             "at least {:.0}% of the messages, but for chance",
             expected * 100.0
         ),
-        got: match counted {
+        match counted {
             Some((handed_over, messages)) => format!(
                 "{:.1}% ({} of {})",
                 handed_over / messages * 100.0,
@@ -286,8 +279,8 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
             ),
             None => "the router does not tell".to_owned(),
         },
-        pass: counted.is_some_and(|(handed_over, messages)| enough(handed_over, messages)),
-    }
+        counted.is_some_and(|(handed_over, messages)| enough(handed_over, messages)),
+    )
 }
 
 /// Settings of the router, as its own reference page explains them.

@@ -18,7 +18,7 @@ use settings::Period;
 
 use super::Options;
 use super::children::{Guarded, Simulator};
-use super::companion::Companion;
+use super::drill::Drill;
 use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
 use crate::callmodel::scp::{self as callmodel, ScpModel};
 use crate::client::{Client, Request};
@@ -131,7 +131,7 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             expected: Counter::of(&expected, |expected| &expected.answered),
         }],
     };
-    let companion: Option<Box<dyn Companion>> = match model.drill {
+    let drill: Option<Box<dyn Drill>> = match model.drill {
         None => {
             let tells = model.lci.is_some() || model.oci.is_some() || model.notifications.is_some();
             let living = admin.filter(|_| tells || feeds).map(|admin| {
@@ -141,16 +141,16 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
                     nrf.address,
                     &population,
                     feeds,
-                )) as Box<dyn Companion>
+                )) as Box<dyn Drill>
             });
             beside.push(nrf.process);
             living
         }
-        Some(drill) => {
+        Some(wanted) => {
             let admin = admin.ok_or_else(|| {
                 RigError::Settings("a drill needs an SCP that the lab has started: not --target".to_owned())
             })?;
-            Some(match drill {
+            Some(match wanted {
                 callmodel::Drill::KillProducer => {
                     beside.push(nrf.process);
                     let victim = producers.take_victim()?;
@@ -199,7 +199,7 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             Some(tls) => Some(tls.consumers.client().map_err(RigError::io("making TLS"))?),
             None => None,
         },
-        companion,
+        drill,
         connections: scale.into,
         in_flight: scale.under_way,
         store: None,

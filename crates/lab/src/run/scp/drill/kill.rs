@@ -9,7 +9,7 @@ use crate::engine::TlsFiles;
 use crate::measure::Metrics;
 use crate::report::Check;
 use crate::run::children::Simulator;
-use crate::run::companion::{Companion, Judgement, Outcome};
+use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::{Place, RigError};
 
@@ -86,7 +86,7 @@ impl KillProducer {
     }
 }
 
-impl Companion for KillProducer {
+impl Drill for KillProducer {
     fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
         let part = at.as_secs_f64() / length.as_secs_f64().max(1e-3);
         match self.marks.len() {

@@ -14,7 +14,7 @@ use crate::callmodel::scp::{Notifications, ScpModel};
 use crate::client::{Client, Request};
 use crate::measure::Metrics;
 use crate::report::Check;
-use crate::run::companion::{Companion, Judgement, Outcome};
+use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::RigError;
 use crate::weights::Weights;
@@ -114,7 +114,7 @@ impl Living {
     }
 }
 
-impl Companion for Living {
+impl Drill for Living {
     fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
         if self.start.is_none() {
             self.start = Metrics::read(self.admin);

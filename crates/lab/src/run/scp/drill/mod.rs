@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use crate::load::OperationRecord;
 use crate::measure::Metrics;
 use crate::report::Check;
-use crate::run::companion::{Judgement, Outcome};
+use crate::run::drill::{Judgement, Outcome};
 use crate::run::rig::RigError;
 
 /// What the SCP says of itself now.

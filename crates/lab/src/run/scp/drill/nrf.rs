@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{missed, read};
 use crate::measure::Metrics;
 use crate::report::Check;
-use crate::run::companion::{Companion, Judgement, Outcome};
+use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::{Place, RigError};
 use crate::run::scp::{Nrf, start_function};
@@ -40,7 +40,7 @@ impl StopNrf {
     }
 }
 
-impl Companion for StopNrf {
+impl Drill for StopNrf {
     fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
         let part = at.as_secs_f64() / length.as_secs_f64().max(1e-3);
         match self.marks.len() {

@@ -7,7 +7,7 @@ use super::sum;
 use crate::callmodel::scp::ScpModel;
 use crate::measure::Metrics;
 use crate::report::Check;
-use crate::run::companion::{Companion, Judgement, Outcome};
+use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::RigError;
 
@@ -44,7 +44,7 @@ impl Overload {
     }
 }
 
-impl Companion for Overload {
+impl Drill for Overload {
     fn factor(&self) -> f64 {
         TIMES
     }
