@@ -168,9 +168,8 @@ pub struct Found {
 pub enum LoadError {
     /// No model has this name, and no file this path.
     #[error(
-        "there is no call model {name:?}{}; `signalbox lab list` names them all, and the path of a YAML file will do \
-         as well",
-        near.as_ref().map_or(String::new(), |near| format!(", did you mean {near}?"))
+        "there is no call model {name:?}{}`signalbox lab list` names them all, and the path of a YAML file will do as well",
+        near.as_ref().map_or("; ".to_owned(), |near| format!(", did you mean {near}? "))
     )]
     Unknown {
         /// What was asked for.

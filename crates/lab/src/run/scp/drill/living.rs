@@ -38,6 +38,7 @@ const FEW_CHANGES: f64 = 2.0;
 const FEED_SLACK: f64 = 0.02;
 /// The most of them that may be lost.
 const FEED_LOSS: f64 = 0.01;
+const FEED_LOST: &str = "signalbox_scp_feed_lost_total";
 const LEARNED: &str = "signalbox_scp_learned_total";
 
 /// Kinds of changes, with how many of a hundred they are (table 3-13 of the guide).
@@ -142,7 +143,8 @@ impl Drill for Living {
         if self.feeds {
             let start = self.start.clone().unwrap_or_default();
             let end = Metrics::read(self.admin).unwrap_or_default();
-            let counted = |name: &str| end.sum(name, &[]) - start.sum(name, &[]);
+            let counted =
+                |name: &str, labels: &[(&str, &str)]| end.sum(name, labels) - start.sum(name, labels);
             judge_feed(&mut judgement, counted, window.seconds());
         }
         let said = window
@@ -186,9 +188,12 @@ impl Drill for Living {
 }
 
 /// What came of the copy of messages, by what the SCP has counted meanwhile.
-fn judge_feed(judgement: &mut Judgement, counted: impl Fn(&str) -> f64, seconds: f64) {
-    let of = |name: &str| counted(&format!("signalbox_scp_{name}_total"));
-    let (copied, delivered, lost) = (of("feed_copied"), of("feed_delivered"), of("feed_lost"));
+fn judge_feed(judgement: &mut Judgement, counted: impl Fn(&str, &[(&str, &str)]) -> f64, seconds: f64) {
+    let of = |name: &str| counted(&format!("signalbox_scp_{name}_total"), &[]);
+    let (delivered, lost) = (of("feed_delivered"), of("feed_lost"));
+    // What is dropped while the feed pauses or its memory is full was never copied.
+    let dropped = ["paused", "full"].map(|reason| counted(FEED_LOST, &[("reason", reason)]));
+    let copied = of("feed_copied") + dropped.iter().sum::<f64>();
     // At four points, at two of them once for each attempt.
     let due = 4.0 * of("requests") + 2.0 * of("reroutes");
     judgement.checks.push(Check::new(
@@ -431,4 +436,33 @@ fn path(member: &Member) -> String {
 fn patch(member: &Member, operation: &str, at: &str, value: Value) -> Request {
     let body = json!([{"op": operation, "path": at, "value": value}]);
     Request::new("PATCH", path(member)).with("application/json-patch+json", body.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the two checks hold, for so many requests, copies, deliveries, and copies dropped in a pause.
+    fn judged(requests: f64, copied: f64, delivered: f64, paused: f64) -> [bool; 2] {
+        let mut judgement = Judgement::default();
+        let counted = |name: &str, labels: &[(&str, &str)]| match name {
+            "signalbox_scp_requests_total" => requests,
+            "signalbox_scp_feed_copied_total" => copied,
+            "signalbox_scp_feed_delivered_total" => delivered,
+            FEED_LOST if labels.is_empty() => copied + paused - delivered,
+            FEED_LOST if labels.contains(&("reason", "paused")) => paused,
+            _ => 0.0,
+        };
+        judge_feed(&mut judgement, counted, 10.0);
+        [0, 1].map(|at| judgement.checks[at].pass)
+    }
+
+    #[test]
+    fn copies_that_are_missing_and_copies_that_are_lost_are_told_apart() {
+        assert_eq!(judged(1000.0, 4000.0, 4000.0, 0.0), [true, true]);
+        assert_eq!(judged(1000.0, 3000.0, 3000.0, 0.0), [false, true]);
+        assert_eq!(judged(1000.0, 4000.0, 3900.0, 0.0), [true, false]);
+        assert_eq!(judged(1000.0, 3000.0, 3000.0, 1000.0), [true, false]);
+        assert_eq!(judged(0.0, 0.0, 0.0, 0.0), [false, false]);
+    }
 }
