@@ -37,6 +37,7 @@ pub use node::Place;
 pub use parse::Limits;
 pub use reference::reference;
 pub use report::{Finding, Report};
+pub use schema::describe::nearest;
 pub use types::{ByteSize, FormatError, HostPort, Listen, Percent, Period, Secret, SecretError};
 
 /// Reads a configuration from text. `name` is what messages call it, usually its path.

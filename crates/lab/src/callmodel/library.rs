@@ -2,9 +2,6 @@
 
 use std::path::Path;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use settings::{Faults, Validate};
-
 use super::CallModel;
 
 /// Name and text of every model under `callmodels/`.
@@ -199,7 +196,7 @@ pub fn find(name: &str) -> Result<Found, LoadError> {
         if !path.is_file() {
             return Err(LoadError::Unknown {
                 name: name.to_owned(),
-                near: near(name),
+                near: settings::nearest(name, &names().collect::<Vec<_>>()).map(str::to_owned),
             });
         }
         settings::from_file(path)
@@ -207,33 +204,6 @@ pub fn find(name: &str) -> Result<Found, LoadError> {
     let model = read.map_err(|report| LoadError::Faulty(Box::new(report)))?;
     let name = name.strip_suffix(".yaml").unwrap_or(name).to_owned();
     Ok(Found { name, model })
-}
-
-/// A setting whose values are the names there are: what is close to a mistake is judged as in any file.
-#[derive(serde::Deserialize)]
-struct Name(#[expect(dead_code, reason = "only whether it can be read counts")] String);
-
-impl JsonSchema for Name {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Name".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "enum": names().collect::<Vec<_>>()})
-    }
-}
-
-impl Validate for Name {
-    fn validate(&self, _: &mut Faults) {}
-}
-
-/// The name that was probably meant.
-fn near(name: &str) -> Option<String> {
-    let report = settings::from_str::<Name>(&settings::to_yaml(&name), "model").err()?;
-    let expected = &report.findings().first()?.expected;
-    names()
-        .find(|known| expected.ends_with(&format!("did you mean `{known}`?")))
-        .map(str::to_owned)
 }
 
 #[cfg(test)]

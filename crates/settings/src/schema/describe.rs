@@ -145,8 +145,9 @@ fn quoted(names: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// The name that was probably meant.
-pub(crate) fn nearest<'a>(written: &str, names: &[&'a str]) -> Option<&'a str> {
+/// Which of these names was probably meant; `None` when none is close. Case and punctuation do not count.
+#[must_use]
+pub fn nearest<'a>(written: &str, names: &[&'a str]) -> Option<&'a str> {
     // Distance is quadratic in the length; nobody means a name by a text of hundreds of characters.
     if written.is_empty() || written.len() > 64 {
         return None;
