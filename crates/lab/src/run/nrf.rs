@@ -124,11 +124,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         ));
     }
     Ok(Rig {
-        name: "nrf",
         function,
-        address,
-        sites: Vec::new(),
-        site_addresses: Vec::new(),
         outgoing: vec![
             Outgoing {
                 name: "SLF queries",
@@ -147,16 +143,8 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
             },
         ],
         simulators: vec![slf, remote, consumers],
-        beside: Vec::new(),
-        workloads,
-        probes: Vec::new(),
         notes,
-        tls: None,
-        drill: None,
-        connections: None,
-        in_flight: None,
-        store: None,
-        servers: None,
+        ..Rig::new("nrf", address, workloads)
     })
 }
 

@@ -54,6 +54,29 @@ pub struct Rig {
 }
 
 impl Rig {
+    /// A function of this name at this address, with this load, and nothing around it.
+    pub(super) fn new(name: &'static str, address: SocketAddr, workloads: Vec<Traffic>) -> Self {
+        Self {
+            name,
+            function: None,
+            address,
+            sites: Vec::new(),
+            site_addresses: Vec::new(),
+            simulators: Vec::new(),
+            beside: Vec::new(),
+            connections: None,
+            in_flight: None,
+            workloads,
+            outgoing: Vec::new(),
+            probes: Vec::new(),
+            notes: Vec::new(),
+            tls: None,
+            drill: None,
+            store: None,
+            servers: None,
+        }
+    }
+
     /// What the function has used, over all sites; `None` when it is not known.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {

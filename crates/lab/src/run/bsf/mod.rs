@@ -103,24 +103,17 @@ pub fn start(
     };
     let mut addresses = loaded.iter().map(|site| site.sbi).collect::<Vec<_>>().into_iter();
     let mut processes = sites.into_iter().map(|site| site.process);
+    let address = addresses.next().ok_or_else(no_sites)?;
     Ok(Rig {
-        name: "bsf",
-        address: addresses.next().ok_or_else(no_sites)?,
         function: processes.next(),
         sites: processes.collect(),
         site_addresses: addresses.collect(),
         simulators: vec![pcfs],
-        beside: Vec::new(),
-        workloads,
-        outgoing: Vec::new(),
         probes,
         notes,
-        tls: None,
-        drill: None,
-        connections: None,
-        in_flight: None,
         store: Some(store),
         servers,
+        ..Rig::new("bsf", address, workloads)
     })
 }
 
@@ -153,26 +146,11 @@ fn running_already(
         Traffic::from(Box::new(workload))
     });
     Ok(Rig {
-        name: "bsf",
-        address: target,
-        function: None,
-        sites: Vec::new(),
-        site_addresses: Vec::new(),
-        simulators: Vec::new(),
-        beside: Vec::new(),
-        workloads: workloads.collect(),
-        outgoing: Vec::new(),
-        probes: Vec::new(),
         notes: vec![
             standing_note(model, u64::from(count)),
             "a BSF that runs already: all of the rate is that of the service-based interface".to_owned(),
         ],
-        tls: None,
-        drill: None,
-        connections: None,
-        in_flight: None,
-        store: None,
-        servers: None,
+        ..Rig::new("bsf", target, workloads.collect())
     })
 }
 

@@ -124,27 +124,17 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         expected: Counter::of(&answered, |answered| answered),
     };
     Ok(Rig {
-        name: "dsr",
         function: Some(function),
-        address,
-        sites: Vec::new(),
-        site_addresses: Vec::new(),
         // Those of HSSs that die are counted by nobody.
         outgoing: match drills::victims(model) {
             0 => vec![outgoing],
             _ => Vec::new(),
         },
         simulators: hss,
-        beside: Vec::new(),
-        workloads,
         probes,
         notes,
-        tls: None,
         drill,
-        connections: None,
-        in_flight: None,
-        store: None,
-        servers: None,
+        ..Rig::new("dsr", address, workloads)
     })
 }
 

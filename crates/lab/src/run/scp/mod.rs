@@ -184,15 +184,10 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
         })
         .collect();
     Ok(Rig {
-        name: "scp",
         function,
-        address,
-        sites: Vec::new(),
-        site_addresses: Vec::new(),
         outgoing,
         simulators: producers.simulators,
         beside,
-        workloads,
         probes,
         notes,
         tls: match &tls {
@@ -202,8 +197,7 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
         drill,
         connections: scale.into,
         in_flight: scale.under_way,
-        store: None,
-        servers: None,
+        ..Rig::new("scp", address, workloads)
     })
 }
 
