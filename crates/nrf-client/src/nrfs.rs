@@ -82,7 +82,13 @@ impl Nrfs {
         answer
     }
 
-    async fn ask(&self, method: &Method, path: &str, body: Option<(&str, Bytes)>) -> Option<Answer> {
+    /// As [`Nrfs::send`], without a word of those that do not answer.
+    pub(crate) async fn ask(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<(&str, Bytes)>,
+    ) -> Option<Answer> {
         for nrf in self.turns.in_turn() {
             let mut request = Request::builder()
                 .method(method.clone())

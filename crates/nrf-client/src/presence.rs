@@ -34,9 +34,10 @@ pub async fn stay_registered(nrfs: &Nrfs, me: &impl Presence) {
     }
 }
 
-/// Takes the profile away (TS 29.510 §5.2.2.4).
+/// Takes the profile away (TS 29.510 §5.2.2.4). That no NRF answers is not worth a word: where all functions of a
+/// machine end together, it has ended as well, and everywhere else it finds out when heart-beats are missing.
 pub async fn deregister(nrfs: &Nrfs, id: &str) {
-    let _ = nrfs.send(Method::DELETE, &instance_path(id), None).await;
+    let _ = nrfs.ask(&Method::DELETE, &instance_path(id), None).await;
 }
 
 /// The time between heart-beats, once registered.
