@@ -98,7 +98,7 @@ struct RunArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     tls: Option<bool>,
     /// How many times the latencies of network, producers and NRF that a model has (scp/…); 0 for none
-    #[arg(long, value_name = "FACTOR", default_value = "1x", value_parser = run::latency)]
+    #[arg(long, value_name = "FACTOR", default_value = "1x", value_parser = run::latency, allow_negative_numbers = true)]
     latency: f64,
     /// A Kafka broker for models that copy messages (scp/model-d-10), instead of one that is started
     #[arg(long, value_name = "ADDRESS")]

@@ -59,6 +59,18 @@ fn check_knows_call_models() {
 }
 
 #[test]
+fn what_is_wrong_with_a_run_is_said() {
+    for (args, said) in [
+        (&["scp/modelc1"][..], "did you mean scp/model-c-1?"),
+        (&["scp/model-c-1", "--latency", "-1"], "is no factor from 0 to 10"),
+    ] {
+        let output = signalbox(&[&["lab", "run"], args].concat());
+        assert!(!output.status.success());
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn what_it_prints_it_reads() {
     let folder = tempfile::tempdir().unwrap();
     for args in [&["config", "show"][..], &["config", "show", "--json"]] {
