@@ -89,8 +89,8 @@ pub(crate) struct Embedded {
     wake: Sender<()>,
     /// Compaction, then the writer: the order in which they end.
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Held while the store is open, so that no other process opens it.
-    _lock: std::fs::File,
+    /// Locked while the store is open, so that no other process opens it.
+    lock: std::fs::File,
 }
 
 impl Engine for Embedded {
@@ -190,6 +190,11 @@ impl Engine for Embedded {
             if thread.join().is_err() {
                 tracing::error!(thread = name, "a thread of the store panicked");
             }
+        }
+        // Not left to the closing of the file: a process that is just being started from this one holds a copy of
+        // the descriptor, and with it the lock, until it runs its own program.
+        if let Err(error) = self.lock.unlock() {
+            tracing::error!(%error, "the store's directory stays locked");
         }
     }
 }

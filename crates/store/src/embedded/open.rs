@@ -127,7 +127,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         stopping,
         wake,
         threads: Mutex::new(threads),
-        _lock: lock,
+        lock,
     })
 }
 

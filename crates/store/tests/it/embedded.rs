@@ -57,6 +57,18 @@ async fn one_process_owns_the_directory() {
     assert!(matches!(second, Err(Error::Open(_))), "{second:?}");
 }
 
+/// What still refers to a closed store keeps nobody from opening its directory: neither a table, nor a process that
+/// was being started when it closed and holds copies of its descriptors.
+#[tokio::test]
+async fn a_closed_store_can_be_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_embedded(directory.path()).await;
+    let sessions = store.table::<Session>().unwrap();
+    store.close().await;
+    open_embedded(directory.path()).await;
+    drop(sessions);
+}
+
 #[tokio::test]
 async fn a_full_queue_is_told_and_nothing_is_lost() {
     let directory = tempfile::tempdir().unwrap();
