@@ -184,6 +184,12 @@ impl CallModel {
         drill == Some(scp::Drill::Overload)
     }
 
+    /// Whether its drill has rates of its own, multiples of one that must be given.
+    #[must_use]
+    pub fn sets_rates(&self) -> bool {
+        self.dsr.as_ref().is_some_and(|dsr| dsr.drill.is_some())
+    }
+
     /// Ingress transactions per second at the model's full rate.
     #[must_use]
     pub fn ingress_tps(&self) -> f64 {

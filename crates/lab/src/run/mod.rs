@@ -67,6 +67,10 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
     let tps = options
         .tps(full)
         .filter(|_| options.rate != Rate::Model || !model.searches());
+    if tps.is_none() && model.sets_rates() {
+        let why = "--rate max: a drill has rates of its own; give a rate or a factor";
+        return Err(RigError::Settings(why.to_owned()).into());
+    }
     // A search begins low, so that a slow function has a knee as well.
     let lowest = tps.unwrap_or(session::search_start(full));
     let place = rig::Place::new(options)?;
@@ -78,4 +82,23 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
         Function::Scp(scp) => scp::start(scp, options, &place)?,
     };
     session::Session::new(found, options, &place, rig, progress)?.run(tps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What cannot be run is told before anything is started.
+    #[test]
+    fn a_drill_with_rates_of_its_own_is_not_searched_for_a_knee() {
+        let found = crate::callmodel::find("dsr/kill-peers").unwrap();
+        let options = Options {
+            rate: Rate::Max,
+            program: Some("/nothing/to/start".into()),
+            ..Options::default()
+        };
+        let mut progress = Progress::default();
+        let refused = run(&found, &options, &mut progress).unwrap_err().to_string();
+        assert!(refused.contains("rates of its own"), "{refused}");
+    }
 }

@@ -9,7 +9,7 @@ use super::drill::{Outcome, Part, PartRecord};
 use super::judge::{self, Window};
 use super::progress::{Progress, figure};
 use super::ramp::Ramp;
-use super::rig::{Place, Rig, RigError};
+use super::rig::{Place, Rig};
 use super::{Options, RunError};
 use crate::callmodel::Found;
 use crate::load::{Generator, Plan, Record, Snapshot, TICK};
@@ -122,10 +122,6 @@ impl<'a> Session<'a> {
 
     /// Runs at this rate, or searches for the knee and runs there.
     pub(super) fn run(mut self, tps: Option<f64>) -> Result<(Report, Series), RunError> {
-        if tps.is_none() && !self.parts().is_empty() {
-            let why = "--rate max: a drill has rates of its own; give a rate or a factor";
-            return Err(RigError::Settings(why.to_owned()).into());
-        }
         let (tps, steps, limited_by) = match tps {
             Some(tps) => (tps, Vec::new(), None),
             None => {

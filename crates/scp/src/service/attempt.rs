@@ -12,13 +12,14 @@ use sbi::problem::{Cause, Problem};
 use smallvec::SmallVec;
 use telemetry::trace;
 
+use super::admission::Admitted;
 use super::alternates::InDns;
 use super::authorize::Caller;
 use super::copy::Copies;
 use super::outgoing::Outgoing;
 use super::reverse;
 use super::route::{Plan, Target, has_passed};
-use super::worker::{Admitted, Worker};
+use super::worker::Worker;
 use crate::events::ServiceMetrics;
 use crate::network::ServiceRef;
 use crate::protection::{Ended, Held, Way};

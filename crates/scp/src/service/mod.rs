@@ -1,12 +1,15 @@
 //! Wires the function together: workers, the control thread that learns the network, and what goes between.
 
+mod admission;
 mod alternates;
 mod attempt;
 mod authorize;
 mod copy;
 mod explain;
+mod front;
 mod mediate;
 mod outgoing;
+mod own;
 mod patience;
 mod reverse;
 mod route;
@@ -29,7 +32,7 @@ use sbi::tls::Tls;
 use telemetry::Registry;
 use tokio::sync::{mpsc, watch};
 
-use self::worker::{Front, Parts};
+use self::front::{Front, Parts};
 use crate::config::Config;
 use crate::error::StartError;
 use crate::events::{DNS_ASKED, DNS_FAILED, DNS_NAMES, Metrics, PRODUCERS};

@@ -9,10 +9,11 @@ use sbi::problem::{Cause, Problem};
 use sbi::{Body, Request, Response};
 use telemetry::trace;
 
+use super::admission::Admitted;
 use super::mediate::{About, steer};
 use super::patience::Patience;
 use super::route::Target;
-use super::worker::{Admitted, Worker};
+use super::worker::Worker;
 use crate::mediation::TriggerPoint;
 use crate::target::{self, Has};
 

@@ -11,8 +11,9 @@ use sbi::client::Origin;
 use sbi::headers::{ProducerId, RoutingBinding, SbiHeader, TargetApiRoot, names};
 use sbi::problem::{Cause, Problem};
 
+use super::admission::Admitted;
 use super::authorize::Caller;
-use super::worker::{Admitted, Worker};
+use super::worker::Worker;
 use crate::discovery::Found;
 use crate::network::{Network, ServiceRef};
 use crate::protection::{Peer, Way};

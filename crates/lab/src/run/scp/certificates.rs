@@ -8,11 +8,45 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 
+use super::next;
+use crate::callmodel::scp::ScpModel;
 use crate::engine::TlsFiles;
-use crate::run::rig::RigError;
+use crate::run::rig::{Place, RigError};
+use crate::workload::scp::address_of;
+
+/// Certificates of a run.
+pub(super) struct Tls {
+    pub(super) consumers: TlsFiles,
+    pub(super) producers: TlsFiles,
+    pub(super) scp: TlsFiles,
+    pub(super) next: TlsFiles,
+    pub(super) broker: TlsFiles,
+    pub(super) nrf: TlsFiles,
+}
+
+impl Tls {
+    pub(super) fn make(model: &ScpModel, place: &Place) -> Result<Self, RigError> {
+        let authority = Authority::new(&place.folder)?;
+        let localhost = "127.0.0.1".to_owned();
+        let mut everywhere: Vec<String> = (0..model.profiles)
+            .map(|number| address_of(number).to_string())
+            .collect();
+        everywhere.push(localhost.clone());
+        let regions = model.inter_scp.iter().flat_map(next::others);
+        let regions = regions.map(|region| next::address_of(region).to_string());
+        Ok(Self {
+            consumers: authority.issue("consumers", vec![localhost.clone()])?,
+            producers: authority.issue("producers", everywhere)?,
+            scp: authority.issue("scp", vec![localhost.clone()])?,
+            next: authority.issue("next-scp", regions.collect())?,
+            broker: authority.issue("kafka", vec![localhost.clone()])?,
+            nrf: authority.issue("nrf", vec![localhost])?,
+        })
+    }
+}
 
 /// The authority of a run.
-pub(super) struct Authority {
+struct Authority {
     issuer: Issuer<'static, KeyPair>,
     folder: PathBuf,
     file: PathBuf,
@@ -28,7 +62,7 @@ fn write(path: &Path, text: &str) -> Result<(), RigError> {
 
 impl Authority {
     /// A new one; its certificate goes to a folder, as what it issues does.
-    pub(super) fn new(folder: &Path) -> Result<Self, RigError> {
+    fn new(folder: &Path) -> Result<Self, RigError> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -46,7 +80,7 @@ impl Authority {
     }
 
     /// A certificate for a server and client at these addresses or with these names.
-    pub(super) fn issue(&self, name: &str, subjects: Vec<String>) -> Result<TlsFiles, RigError> {
+    fn issue(&self, name: &str, subjects: Vec<String>) -> Result<TlsFiles, RigError> {
         let mut params = CertificateParams::new(subjects).map_err(failed)?;
         params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![

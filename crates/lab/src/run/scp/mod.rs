@@ -4,31 +4,28 @@ mod certificates;
 mod config;
 mod drill;
 mod feed;
+mod network;
 mod next;
+mod nrf;
 mod probes;
+mod producers;
+mod ready;
 mod scale;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use settings::Period;
+use std::time::Duration;
 
 use super::Options;
-use super::children::{Guarded, Simulator};
-use super::drill::Drill;
+use super::children::Guarded;
 use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
-use crate::callmodel::scp::{self as callmodel, ScpModel};
-use crate::client::{Client, Request};
-use crate::engine::TlsFiles;
+use crate::callmodel::scp::ScpModel;
 use crate::load::{Traffic, Workload};
-use crate::measure::Metrics;
-use crate::sim::{FarSettings, ProducerSettings, ReportingSettings, RoleName, Settings};
-use crate::workload::scp::{Addresses, Expected, Population, ScpWorkload, Whom, address_of};
-use feed::Broker;
-use next::NextScps;
+use crate::workload::scp::{Expected, ScpWorkload};
+use certificates::Tls;
+use network::Network;
 use scale::Scale;
 
 /// How long things may take before the load.
@@ -45,62 +42,19 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
         true => Some(Tls::make(model, place)?),
         false => None,
     };
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let mut producers = Producers::start(model, place, tls.as_ref())?;
-    let population = Arc::new(Population::new(
-        model,
-        scheme,
-        &producers.well,
-        producers.failing.as_ref(),
-    ));
-    let nrf = Nrf::start(model, place, tls.as_ref())?;
-    register(nrf.address, &population)?;
-    let asked = match model.nrf_latency.is_zero() {
-        true => nrf.address,
-        false => {
-            let wire = start_wire(model, place, nrf.address)?;
-            let address = wire.addresses[0];
-            producers.simulators.push(wire);
-            address
-        }
+    let mut network = Network::start(model, options, place, tls.as_ref(), &scale)?;
+    let population = network.population.clone();
+    let scp = match options.target {
+        Some(address) => Scp {
+            process: None,
+            address,
+            admin: None,
+        },
+        None => Scp::start(model, options, place, &network, tls.as_ref(), &scale)?,
     };
-    // An SCP that runs already does not know them.
-    let inter = model.inter_scp.as_ref().filter(|_| options.target.is_none());
-    let next = inter
-        .map(|inter| NextScps::start(inter, place, tls.as_ref().map(|tls| &tls.next), &scale))
-        .transpose()?;
-    let broker = match model.feed.as_ref().filter(|_| options.target.is_none()) {
-        Some(feed) => Some(Broker::find(
-            feed,
-            options.kafka,
-            place,
-            tls.as_ref().map(|tls| &tls.broker),
-        )?),
-        None => None,
-    };
-    let (function, address, admin) = match options.target {
-        Some(address) => (None, address, None),
-        None => {
-            let addresses = config::Addresses {
-                scp: free_address()?,
-                admin: free_address()?,
-                nrf: asked,
-                next: next.as_ref().map_or_else(Vec::new, |next| next.listening.clone()),
-                tls: tls.as_ref().map(|tls| tls.scp.clone()),
-            };
-            let file = place.folder.join("scp.yaml");
-            let mut made = config::scp(model, place, &addresses, &scale);
-            if let (Some(Ok(broker)), Some(feed)) = (&broker, &model.feed) {
-                made["scp"]["feed"] = broker.settings(feed);
-            }
-            write_config(&file, made, options.function_config.as_deref())?;
-            let child = start_function(place, "scp", &place.function_cpus, &file, addresses.scp)?;
-            (Some(child), addresses.scp, Some(addresses.admin))
-        }
-    };
-    match admin {
-        Some(admin) => await_learning(admin, &population)?,
-        None if tls.is_none() => await_standing_in(model, address, &population)?,
+    match scp.admin {
+        Some(admin) => ready::learned(admin, &population)?,
+        None if tls.is_none() => ready::stands_in(model, scp.address, &population)?,
         None => {}
     }
     let mut notes = vec![format!(
@@ -111,16 +65,7 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
         notes.push("consumers and producers speak TLS with certificates on both sides".to_owned());
     }
     notes.extend(scale.notes(model));
-    let feeds = matches!(&broker, Some(Ok(_)));
-    let mut beside = Vec::new();
-    match broker {
-        Some(Ok(broker)) => {
-            notes.push(broker.note());
-            beside.extend(broker.process);
-        }
-        Some(Err(why)) => notes.push(format!("{why}; the model ran without its copy of messages")),
-        None => {}
-    }
+    notes.extend(network.note_of_feed());
     let expected = Arc::<Expected>::default();
     let outgoing = match model.drill {
         // What is answered and what has come are not the same when somebody is killed or overloaded.
@@ -131,50 +76,10 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             expected: Counter::of(&expected, |expected| &expected.answered),
         }],
     };
-    let drill: Option<Box<dyn Drill>> = match model.drill {
-        None => {
-            let tells = model.lci.is_some() || model.oci.is_some() || model.notifications.is_some();
-            let living = admin.filter(|_| tells || feeds).map(|admin| {
-                Box::new(drill::living::Living::new(
-                    model,
-                    admin,
-                    nrf.address,
-                    &population,
-                    feeds,
-                )) as Box<dyn Drill>
-            });
-            beside.push(nrf.process);
-            living
-        }
-        Some(wanted) => {
-            let admin = admin.ok_or_else(|| {
-                RigError::Settings("a drill needs an SCP that the lab has started: not --target".to_owned())
-            })?;
-            Some(match wanted {
-                callmodel::Drill::KillProducer => {
-                    beside.push(nrf.process);
-                    let victim = producers.take_victim()?;
-                    Box::new(drill::kill::KillProducer::new(
-                        model,
-                        place,
-                        admin,
-                        victim,
-                        producers.addresses.clone(),
-                        tls.as_ref().map(|tls| &tls.producers),
-                    ))
-                }
-                callmodel::Drill::StopNrf => Box::new(drill::nrf::StopNrf::new(place, admin, nrf)),
-                callmodel::Drill::Overload => {
-                    beside.push(nrf.process);
-                    Box::new(drill::overload::Overload::new(model, admin))
-                }
-            })
-        }
-    };
-    let mut probes = admin.map_or_else(Vec::new, |admin| probes::of(model, admin));
-    if let (Some(next), Some(admin)) = (next, admin) {
+    let drill = drill::of(model, place, scp.admin, &mut network, tls.as_ref())?;
+    let mut probes = scp.admin.map_or_else(Vec::new, |admin| probes::of(model, admin));
+    if let (Some(next), Some(admin)) = (&network.next, scp.admin) {
         probes.push(next.probe(model, admin));
-        beside.push(next.process);
     }
     let model = Arc::new(model.clone());
     let workloads = (0..options.generators.max(1))
@@ -183,10 +88,11 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             Traffic::from(Box::new(workload) as Box<dyn Workload>)
         })
         .collect();
+    let (simulators, beside) = network.into_processes();
     Ok(Rig {
-        function,
+        function: scp.process,
         outgoing,
-        simulators: producers.simulators,
+        simulators,
         beside,
         probes,
         notes,
@@ -197,180 +103,51 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
         drill,
         connections: scale.into,
         in_flight: scale.under_way,
-        ..Rig::new("scp", address, workloads)
+        ..Rig::new("scp", scp.address, workloads)
     })
 }
 
-/// Certificates of a run.
-struct Tls {
-    consumers: TlsFiles,
-    producers: TlsFiles,
-    scp: TlsFiles,
-    next: TlsFiles,
-    broker: TlsFiles,
-    nrf: TlsFiles,
-}
-
-impl Tls {
-    fn make(model: &ScpModel, place: &Place) -> Result<Self, RigError> {
-        let authority = certificates::Authority::new(&place.folder)?;
-        let localhost = "127.0.0.1".to_owned();
-        let mut everywhere: Vec<String> = (0..model.profiles)
-            .map(|number| address_of(number).to_string())
-            .collect();
-        everywhere.push(localhost.clone());
-        let regions = model.inter_scp.iter().flat_map(next::others);
-        let regions = regions.map(|region| next::address_of(region).to_string());
-        Ok(Self {
-            consumers: authority.issue("consumers", vec![localhost.clone()])?,
-            producers: authority.issue("producers", everywhere)?,
-            scp: authority.issue("scp", vec![localhost.clone()])?,
-            next: authority.issue("next-scp", regions.collect())?,
-            broker: authority.issue("kafka", vec![localhost.clone()])?,
-            nrf: authority.issue("nrf", vec![localhost])?,
-        })
-    }
-}
-
-/// The producers of a run.
-struct Producers {
-    simulators: Vec<Simulator>,
-    /// Where each process listens.
-    addresses: Vec<SocketAddr>,
-    well: Addresses,
-    failing: Option<Addresses>,
-}
-
-impl Producers {
-    fn start(model: &ScpModel, place: &Place, tls: Option<&Tls>) -> Result<Self, RigError> {
-        let files = tls.map(|tls| &tls.producers);
-        let one = |name: &str, settings: &Settings| {
-            Simulator::start(&place.program, name, settings, &place.lab_cpus, &place.folder)
-        };
-        let own = |simulator: &Simulator| Addresses::Own(simulator.addresses[0].port());
-        if model.drill == Some(callmodel::Drill::KillProducer) {
-            let mut simulators = Vec::new();
-            for number in 1..=model.profiles {
-                let settings = producer_settings(model, settings::Listen::local(0), files);
-                simulators.push(one(&format!("producer-{number}"), &settings)?);
-            }
-            let addresses: Vec<SocketAddr> = simulators.iter().map(|one| one.addresses[0]).collect();
-            return Ok(Self {
-                simulators,
-                well: Addresses::Shared(addresses.clone()),
-                addresses,
-                failing: None,
-            });
-        }
-        // One port at all addresses of the machine: each producer has an address of its own.
-        let anywhere = settings::Listen::from(SocketAddr::from(([0, 0, 0, 0], 0)));
-        let well = one("producers", &producer_settings(model, anywhere.clone(), files))?;
-        let mut simulators = vec![well];
-        let mut failing = None;
-        if model.alternate_routed.fraction() > 0.0 {
-            let mut settings = producer_settings(model, anywhere, files);
-            settings.latency = model.lan_latency;
-            settings.producer = ProducerSettings {
-                status: 503,
-                body_bytes: 100,
-                ..ProducerSettings::default()
-            };
-            let simulator = one("failing", &settings)?;
-            failing = Some(own(&simulator));
-            simulators.push(simulator);
-        }
-        Ok(Self {
-            well: own(&simulators[0]),
-            addresses: simulators.iter().map(|one| one.addresses[0]).collect(),
-            simulators,
-            failing,
-        })
-    }
-
-    /// The producer that will be killed.
-    fn take_victim(&mut self) -> Result<Simulator, RigError> {
-        match self.simulators.is_empty() {
-            true => Err(RigError::Settings("there is no producer to kill".to_owned())),
-            false => Ok(self.simulators.remove(0)),
-        }
-    }
-}
-
-fn producer_settings(model: &ScpModel, listen: settings::Listen, tls: Option<&TlsFiles>) -> Settings {
-    let [near, far] = model
-        .ways()
-        .map(|way| Period::from_millis(way.as_millis() as u64));
-    let regions = (0..).zip(model.regions());
-    Settings {
-        role: RoleName::Producer,
-        listen,
-        latency: near,
-        producer: ProducerSettings {
-            status: 201,
-            body_bytes: model.response_bytes,
-            reporting: ReportingSettings {
-                lci: model.lci,
-                oci: model.oci,
-                overloaded: model
-                    .oci
-                    .map_or_else(Vec::new, |oci| Population::some(model, oci.instances)),
-            },
-            far: FarSettings {
-                latency: far,
-                numbers: regions
-                    .filter(|(_, region)| *region > 0)
-                    .map(|(number, _)| number)
-                    .collect(),
-            },
-        },
-        tls: tls.cloned(),
-        ..Settings::default()
-    }
-}
-
-/// An NRF, which may be killed and started again.
-struct Nrf {
-    process: Guarded,
+/// The SCP.
+struct Scp {
+    /// None where it ran already.
+    process: Option<Guarded>,
     address: SocketAddr,
-    file: PathBuf,
+    /// Where it tells its metrics, if the lab started it.
+    admin: Option<SocketAddr>,
 }
 
-impl Nrf {
-    fn start(model: &ScpModel, place: &Place, tls: Option<&Tls>) -> Result<Self, RigError> {
-        let address = free_address()?;
-        let store = place.folder.join("nrf-store");
-        // A run begins with an empty NRF, also in a folder that was used before.
-        if store.exists() {
-            std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
+impl Scp {
+    fn start(
+        model: &ScpModel,
+        options: &Options,
+        place: &Place,
+        network: &Network,
+        tls: Option<&Tls>,
+        scale: &Scale,
+    ) -> Result<Self, RigError> {
+        let addresses = config::Addresses {
+            scp: free_address()?,
+            admin: free_address()?,
+            nrf: network.asked,
+            next: network
+                .next
+                .as_ref()
+                .map_or_else(Vec::new, |next| next.listening.clone()),
+            tls: tls.map(|tls| tls.scp.clone()),
+        };
+        let file = place.folder.join("scp.yaml");
+        let mut made = config::scp(model, place, &addresses, scale);
+        if let (Some(Ok(broker)), Some(feed)) = (&network.broker, &model.feed) {
+            made["scp"]["feed"] = broker.settings(feed);
         }
-        let file = place.folder.join("nrf.yaml");
-        let made = config::nrf(model, address, &store, tls.map(|tls| &tls.nrf))?;
-        write_config(&file, made, None)?;
-        let process = start_function(place, "nrf", &place.lab_cpus, &file, address)?;
+        write_config(&file, made, options.function_config.as_deref())?;
+        let process = start_function(place, "scp", &place.function_cpus, &file, addresses.scp)?;
         Ok(Self {
-            process,
-            address,
-            file,
+            process: Some(process),
+            address: addresses.scp,
+            admin: Some(addresses.admin),
         })
     }
-}
-
-/// A wire to the NRF, by which its answers come later.
-fn start_wire(model: &ScpModel, place: &Place, nrf: SocketAddr) -> Result<Simulator, RigError> {
-    let settings = Settings {
-        role: RoleName::Wire,
-        latency: model.nrf_latency,
-        upstream: Some(nrf),
-        ..Settings::default()
-    };
-    let started = Simulator::start(
-        &place.program,
-        "nrf-wire",
-        &settings,
-        &place.lab_cpus,
-        &place.folder,
-    )?;
-    Ok(started)
 }
 
 /// Starts a function with the settings in a file, whose name is the process's.
@@ -390,76 +167,4 @@ fn start_function(
     let mut child = Guarded::start(&name, command, cpus, &file.with_extension("log"))?;
     child.wait_for(address)?;
     Ok(child)
-}
-
-fn register(nrf: SocketAddr, population: &Population) -> Result<(), RigError> {
-    let io = || RigError::io("registering the producers");
-    let mut client = Client::connect(nrf, PATIENCE).map_err(io())?;
-    let requests: Vec<Request> = population
-        .members
-        .iter()
-        .map(|member| {
-            Request::new("PUT", format!("/nnrf-nfm/v1/nf-instances/{}", member.id))
-                .with("application/json", member.profile.to_string())
-        })
-        .collect();
-    let answers = client.exchange(&requests).map_err(io())?;
-    match answers.iter().find(|answer| !(200..300).contains(&answer.status)) {
-        None => Ok(()),
-        Some(refused) => Err(RigError::Settings(format!(
-            "the NRF answered {} to a registration: {}",
-            refused.status,
-            refused.text()
-        ))),
-    }
-}
-
-/// Waits until the SCP says that it knows all producers.
-fn await_learning(admin: SocketAddr, population: &Population) -> Result<(), RigError> {
-    let end = Instant::now() + PATIENCE;
-    let wanted = population.members.len() as f64;
-    loop {
-        let known = Metrics::read(admin).map_or(0.0, |metrics| metrics.sum("signalbox_scp_producers", &[]));
-        if known >= wanted {
-            return Ok(());
-        }
-        if Instant::now() > end {
-            return Err(RigError::Settings(format!(
-                "the SCP has learned {known} of {wanted} producers"
-            )));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// Waits until an SCP that runs already can stand in for a producer that fails, which it can only when it has
-/// learned the set.
-fn await_standing_in(model: &ScpModel, scp: SocketAddr, population: &Population) -> Result<(), RigError> {
-    let io = || RigError::io("asking the SCP");
-    let end = Instant::now() + PATIENCE;
-    for interface in &model.interfaces {
-        loop {
-            let mut client = Client::connect(scp, PATIENCE).map_err(io())?;
-            let request = Request::new("POST", format!("/{}/v1/contexts", interface.service))
-                .header(
-                    "3gpp-sbi-target-apiroot",
-                    population.target(&interface.producer, 0, Whom::Failing),
-                )
-                .with("application/json", "{}");
-            let answers = client.exchange(&[request]).map_err(io())?;
-            if answers[0].status == 201 {
-                break;
-            }
-            if Instant::now() > end {
-                return Err(RigError::Settings(format!(
-                    "the SCP finds no other producer for {}: {} {}",
-                    interface.name,
-                    answers[0].status,
-                    answers[0].text()
-                )));
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-    Ok(())
 }

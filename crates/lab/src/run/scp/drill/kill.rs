@@ -12,6 +12,7 @@ use crate::run::children::Simulator;
 use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::{Place, RigError};
+use crate::run::scp::producers::producer_settings;
 
 /// When, in parts of the length: killed, back, and in its place again.
 const KILLED: f64 = 0.25;
@@ -54,7 +55,7 @@ impl KillProducer {
         Self {
             place: place.clone(),
             admin,
-            settings: super::super::producer_settings(model, producers[0].into(), tls),
+            settings: producer_settings(model, producers[0].into(), tls),
             victim: Some(victim),
             repeatable: repeatable.map(|one| one.name.clone()).collect(),
             producers,

@@ -1,17 +1,58 @@
 //! Drills of an SCP.
 
-pub(super) mod kill;
-pub(super) mod living;
-pub(super) mod nrf;
-pub(super) mod overload;
+mod kill;
+mod living;
+mod nrf;
+mod overload;
 
 use std::net::SocketAddr;
 
+use super::certificates::Tls;
+use super::network::Network;
+use crate::callmodel::scp::{self as callmodel, ScpModel};
 use crate::load::OperationRecord;
 use crate::measure::Metrics;
 use crate::report::Check;
-use crate::run::drill::{Judgement, Outcome};
-use crate::run::rig::RigError;
+use crate::run::drill::{Drill, Judgement, Outcome};
+use crate::run::rig::{Place, RigError};
+
+/// What happens to an SCP that tells its metrics at `admin`, while the load goes on. It takes from the network what
+/// it will kill.
+pub(super) fn of(
+    model: &ScpModel,
+    place: &Place,
+    admin: Option<SocketAddr>,
+    network: &mut Network,
+    tls: Option<&Tls>,
+) -> Result<Option<Box<dyn Drill>>, RigError> {
+    let Some(wanted) = model.drill else {
+        let tells = model.lci.is_some() || model.oci.is_some() || model.notifications.is_some();
+        let (Some(admin), Some(nrf)) = (admin.filter(|_| tells || network.feeds()), &network.nrf) else {
+            return Ok(None);
+        };
+        let living = living::Living::new(model, admin, nrf.address, &network.population, network.feeds());
+        return Ok(Some(Box::new(living)));
+    };
+    let admin = admin.ok_or_else(|| {
+        RigError::Settings("a drill needs an SCP that the lab has started: not --target".to_owned())
+    })?;
+    Ok(Some(match wanted {
+        callmodel::Drill::KillProducer => {
+            let victim = network.producers.take_victim()?;
+            let addresses = network.producers.addresses.clone();
+            let tls = tls.map(|tls| &tls.producers);
+            Box::new(kill::KillProducer::new(
+                model, place, admin, victim, addresses, tls,
+            ))
+        }
+        callmodel::Drill::StopNrf => {
+            let nrf = network.nrf.take();
+            let nrf = nrf.ok_or_else(|| RigError::Settings("there is no NRF to kill".to_owned()))?;
+            Box::new(nrf::StopNrf::new(place, admin, nrf))
+        }
+        callmodel::Drill::Overload => Box::new(overload::Overload::new(model, admin)),
+    }))
+}
 
 /// What the SCP says of itself now.
 fn read(admin: SocketAddr) -> Result<Metrics, RigError> {

@@ -9,7 +9,8 @@ use crate::report::Check;
 use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::{Place, RigError};
-use crate::run::scp::{Nrf, start_function};
+use crate::run::scp::nrf::Nrf;
+use crate::run::scp::start_function;
 
 /// When, in parts of the length.
 const KILLED: f64 = 0.25;
