@@ -27,7 +27,6 @@ impl Parts {
             capabilities.product.clone_from(&local.product);
             let node = NodeConfig {
                 limits: config.limits.driver(),
-                dynamic: config.dynamic_peers.iter().map(|rule| rule.driver()).collect(),
                 ..NodeConfig::new(capabilities)
             };
             let security = match &local.tls {

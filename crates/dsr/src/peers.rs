@@ -1,21 +1,28 @@
-//! The configured peers of a worker's nodes: added, changed and removed as configurations come.
+//! The peers of a worker's nodes: those that are configured are added, changed and removed, and rules let others
+//! in, as configurations come.
 
 use ahash::AHashMap;
 use diameter::proto::known::disconnect_cause;
 use diameter::{AddPeerError, Node, PeerConfig, PeerId, Security};
 
-use crate::config::Peer;
+use crate::config::{DynamicPeers, Peer};
 use crate::registry::{HopState, Registry};
 use crate::router::Router;
 use crate::snapshot::{Snapshot, nodes_of};
 
-/// The configured peers that a worker has added to its nodes.
+/// The peers that a worker's nodes have been told of.
 #[derive(Debug, Default)]
-pub(crate) struct Known(AHashMap<(usize, String), (PeerId, Peer)>);
+pub(crate) struct Known {
+    /// Those it has added, by node and host.
+    configured: AHashMap<(usize, String), (PeerId, Peer)>,
+    /// The rules for others.
+    dynamic: Vec<DynamicPeers>,
+}
 
 impl Known {
-    /// Adds, changes and removes peers so that the nodes have those of the configuration that live here. False
-    /// when that has to be done again: a peer whose connection changes has to have left first.
+    /// Adds, changes and removes peers so that the nodes have those of the configuration that live here, and let
+    /// others in by its rules. False when that has to be done again: a peer whose connection changes has to have
+    /// left first.
     pub(crate) fn follow(
         &mut self,
         snapshot: &Snapshot,
@@ -38,7 +45,7 @@ impl Known {
                 }
             }
         }
-        self.0.retain(|(node, host), (id, known)| {
+        self.configured.retain(|(node, host), (id, known)| {
             let keep = wanted
                 .get(&(*node, host.clone()))
                 .is_some_and(|peer| same_connection(known, peer));
@@ -60,7 +67,7 @@ impl Known {
         });
         let mut done = true;
         for (key, peer) in wanted {
-            if let Some((_, known)) = self.0.get_mut(&key) {
+            if let Some((_, known)) = self.configured.get_mut(&key) {
                 known.clone_from(peer);
                 continue;
             }
@@ -74,11 +81,18 @@ impl Known {
             };
             match node.add_peer(made) {
                 Ok(id) => {
-                    self.0.insert(key, (id, peer.clone()));
+                    self.configured.insert(key, (id, peer.clone()));
                 }
                 // It is leaving, here or at another worker.
                 Err(AddPeerError::Exists(_) | AddPeerError::Elsewhere(..)) => done = false,
                 Err(reason) => tracing::error!(peer = peer.host, %reason, "peer cannot be added"),
+            }
+        }
+        // Afterwards: a peer that has just been configured needs no rule any more to stay.
+        if self.dynamic != config.dynamic_peers {
+            self.dynamic.clone_from(&config.dynamic_peers);
+            for node in nodes {
+                node.set_dynamic(self.dynamic.iter().map(DynamicPeers::driver).collect());
             }
         }
         done

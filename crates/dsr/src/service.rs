@@ -27,6 +27,7 @@ use crate::watch::{IndicatorRow, Indicators, run as run_control};
 /// The keys of the configuration that change while a router runs.
 pub const LIVE: &[&str] = &[
     "peers",
+    "dynamicPeers",
     "routing",
     "applications",
     "ingress",
@@ -372,6 +373,7 @@ impl Running {
     pub fn reload(&self, config: &Config) -> Result<(), String> {
         let mut next = Config::clone(&self.snapshot().config);
         next.peers.clone_from(&config.peers);
+        next.dynamic_peers.clone_from(&config.dynamic_peers);
         next.routing.clone_from(&config.routing);
         next.applications.clone_from(&config.applications);
         next.ingress = config.ingress;

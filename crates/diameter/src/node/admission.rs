@@ -1,21 +1,33 @@
 //! Who sent this CER, may they connect, and on which worker do they live?
 
+use std::net::IpAddr;
 use std::rc::Rc;
 
+use diameter_proto::known::disconnect_cause;
 use diameter_proto::peer::{Capabilities, Input, PeerSettings};
 use diameter_proto::{CommandFlags, Fault, MessageBuilder, MessageMut, ResultCode};
 
 use super::{Node, Verdict};
 use crate::application::{Application, NodeEvent};
-use crate::config::Security;
+use crate::config::{DynamicPeers, Security};
 use crate::connection::{Connection, Ending};
 
 /// Where a peer lives.
 enum Admission {
-    /// Here, in this slot.
-    Here(usize),
+    /// Here, in this slot; a peer that nobody has configured by this rule.
+    Here(usize, Option<Rule>),
     /// On this worker.
     Elsewhere(usize),
+}
+
+/// A rule that lets a peer in.
+struct Rule {
+    /// Its position.
+    index: usize,
+    /// How many it lets in.
+    max: usize,
+    /// How it has this peer treated.
+    settings: PeerSettings,
 }
 
 impl<A: Application> Node<A> {
@@ -25,7 +37,7 @@ impl<A: Application> Node<A> {
             Ok((key, remote))
         });
         match admitted {
-            Ok((Admission::Here(key), remote)) => {
+            Ok((Admission::Here(key, rule), remote)) => {
                 let same_address = self.is_at(key, from);
                 let local = from.local().ip();
                 let input = Input::ConnectedBy {
@@ -35,6 +47,12 @@ impl<A: Application> Node<A> {
                     same_address,
                 };
                 self.drive(key, input, Some(from));
+                // A peer that is there already may have been refused a second connection, under another rule.
+                if let Some(rule) = rule
+                    && from.binding.get().is_some()
+                {
+                    self.count_under(key, rule);
+                }
                 Verdict::Handled
             }
             Ok((Admission::Elsewhere(worker), _)) => Verdict::Elsewhere(worker, cer),
@@ -87,7 +105,7 @@ impl<A: Application> Node<A> {
         if known.is_none() && outcome.is_err() {
             self.release(host);
         }
-        outcome.map(Admission::Here)
+        outcome.map(|(key, rule)| Admission::Here(key, rule))
     }
 
     fn admit_here(
@@ -95,7 +113,7 @@ impl<A: Application> Node<A> {
         from: &Rc<Connection<A::State>>,
         remote: &Capabilities,
         known: Option<usize>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<(usize, Option<Rule>), Fault> {
         let host = &remote.origin.host;
         let tls = self.is_tls(from);
         self.check_certificate(from, host)?;
@@ -104,53 +122,104 @@ impl<A: Application> Node<A> {
         }
         if let Some(key) = known {
             let peers = self.0.peers.borrow();
-            let wants_tls = peers.slots[key]
-                .config
-                .as_ref()
-                .is_some_and(|config| matches!(config.security, Security::Tls(_)));
-            if wants_tls && !tls {
-                return Err(Fault::new(
-                    ResultCode::NO_COMMON_SECURITY,
-                    format!("{host} has to come over TLS"),
-                ));
+            if let Some(config) = peers.slots[key].lasting() {
+                if matches!(config.security, Security::Tls(_)) && !tls {
+                    return Err(Fault::new(
+                        ResultCode::NO_COMMON_SECURITY,
+                        format!("{host} has to come over TLS"),
+                    ));
+                }
+                return Ok((key, None));
             }
-            return Ok(key);
         }
-        let unknown = || {
+        // Whoever is only leaving is judged as a stranger: its rule, or its entry, may be gone.
+        let rule = self.rule_for(host, &remote.origin.realm, from.remote().ip(), tls);
+        let rule = rule.ok_or_else(|| {
             Fault::new(
                 ResultCode::UNKNOWN_PEER,
                 format!("{host} is not a peer of this node"),
             )
-        };
-        let address = from.remote().ip();
-        let (index, rule) = self
-            .0
-            .config
-            .dynamic
-            .iter()
-            .enumerate()
-            .find(|(_, rule)| rule.admits(&remote.origin.realm, address, tls))
-            .ok_or_else(unknown)?;
+        })?;
         let taken = {
             let peers = self.0.peers.borrow();
-            peers
-                .slots
-                .iter()
-                .filter(|(_, slot)| slot.config.is_none() && slot.rule == index)
-                .count()
+            let others = peers.slots.iter().filter(|(key, _)| Some(*key) != known);
+            others.filter(|(_, slot)| slot.rule == Some(rule.index)).count()
         };
-        if taken >= rule.max {
+        let held = known.and_then(|key| self.0.peers.borrow().slots[key].rule);
+        if taken >= rule.max && held != Some(rule.index) {
             return Err(Fault::new(
                 ResultCode::TOO_BUSY,
                 format!("{taken} dynamic peers are connected, the most this rule allows"),
             ));
         }
-        let settings = PeerSettings {
-            host: Some(host.clone()),
-            initiate: false,
-            ..rule.settings.clone()
+        let key = match known {
+            Some(key) => {
+                self.with_slot(key, |slot| slot.config = None);
+                key
+            }
+            None => self.new_slot(host, None, rule.settings.clone()),
         };
-        Ok(self.new_slot(host, None, index, settings))
+        Ok((key, Some(rule)))
+    }
+
+    /// The first rule that lets in who is connected like this.
+    fn rule_for(&self, host: &str, realm: &str, address: IpAddr, tls: bool) -> Option<Rule> {
+        let rules = self.0.dynamic.borrow();
+        let (index, rule) = rules
+            .iter()
+            .enumerate()
+            .find(|(_, rule)| rule.admits(realm, address, tls))?;
+        Some(Rule {
+            index,
+            max: rule.max,
+            settings: PeerSettings {
+                host: Some(host.to_owned()),
+                initiate: false,
+                ..rule.settings.clone()
+            },
+        })
+    }
+
+    fn count_under(&self, key: usize, rule: Rule) {
+        self.with_slot(key, |slot| {
+            slot.rule = Some(rule.index);
+            slot.machine.configure(rule.settings);
+        });
+    }
+
+    /// Changes the rules for peers that are not configured one by one. Those who are connected are judged by the
+    /// new rules: who is still welcome keeps the connection and counts under the rule that fits now, also when
+    /// that rule has more than its `max` then; who is not gets a DPR.
+    pub fn set_dynamic(&self, rules: Vec<DynamicPeers>) {
+        *self.0.dynamic.borrow_mut() = rules;
+        self.refresh();
+        let strangers: Vec<usize> = {
+            let peers = self.0.peers.borrow();
+            let strangers = peers.slots.iter().filter(|(_, slot)| slot.config.is_none());
+            strangers.map(|(key, _)| key).collect()
+        };
+        for key in strangers {
+            if let Some(rule) = self.judge_again(key) {
+                self.count_under(key, rule);
+                continue;
+            }
+            self.with_slot(key, |slot| slot.rule = None);
+            // RFC 6733 §5.4.3: after REBOOTING the peer connects again, after BUSY once it has waited, both in
+            // vain. This cause says that no messages are expected, and it stays away (§5.4).
+            let cause = disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU;
+            self.drive(key, Input::Stop(cause), None);
+        }
+    }
+
+    /// The rule that fits a connected peer now.
+    fn judge_again(&self, key: usize) -> Option<Rule> {
+        let (remote, id) = self.with_slot(key, |slot| {
+            Some((slot.machine.remote()?.clone(), slot.responder?))
+        })??;
+        let connection = self.connection(id)?;
+        let origin = &remote.origin;
+        let address = connection.remote().ip();
+        self.rule_for(&origin.host, &origin.realm, address, self.is_tls(&connection))
     }
 
     pub(super) fn release(&self, host: &str) {

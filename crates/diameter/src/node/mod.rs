@@ -32,7 +32,7 @@ use slab::Slab;
 use tokio::task::JoinHandle;
 
 use crate::application::{Application, Kept};
-use crate::config::{Limits, NodeConfig, Security};
+use crate::config::{DynamicPeers, Limits, NodeConfig, Security};
 use crate::connection::{Connection, ConnectionId, count};
 use crate::directory::Seat;
 
@@ -49,7 +49,8 @@ impl<A: Application> Clone for Node<A> {
 
 pub(crate) struct Inner<A: Application> {
     app: A,
-    config: NodeConfig,
+    limits: Limits,
+    dynamic: RefCell<Vec<DynamicPeers>>,
     local: Arc<Capabilities>,
     connections: RefCell<Slab<Link<A>>>,
     next_generation: Cell<u32>,
@@ -142,7 +143,12 @@ impl<A: Application> Node<A> {
     pub fn new(config: NodeConfig, app: A, seat: Option<Seat>, seed: u64) -> Self {
         let now = tokio::time::Instant::now().into_std();
         let seed = seed ^ seat.as_ref().map_or(0, |seat| (seat.worker as u64 + 1) << 56);
-        let pending = Pending::new(now, config.limits.pending, seed as u32);
+        let NodeConfig {
+            local,
+            limits,
+            dynamic,
+        } = config;
+        let pending = Pending::new(now, limits.pending, seed as u32);
         let (directory, mailbox) = match seat {
             Some(Seat {
                 directory,
@@ -153,7 +159,7 @@ impl<A: Application> Node<A> {
         };
         let node = Self(Rc::new(Inner {
             app,
-            local: Arc::new(config.local.clone()),
+            local: Arc::new(local),
             connections: RefCell::default(),
             next_generation: Cell::new(0),
             handshakes: Cell::new(0),
@@ -167,10 +173,11 @@ impl<A: Application> Node<A> {
             // RFC 6733 §3: the high bits from the time, so that a restart does not repeat identifiers.
             next_end_to_end: Cell::new((seed >> 12) as u32),
             random: Cell::new(seed | 1),
-            pace: pace::Pace::new(config.limits.gather, Instant::now()),
+            pace: pace::Pace::new(limits.gather, Instant::now()),
             tasks: RefCell::default(),
             stopping: Cell::new(false),
-            config,
+            limits,
+            dynamic: RefCell::new(dynamic),
         }));
         node.spawn_ticks();
         node.spawn_pacer();
@@ -196,7 +203,7 @@ impl<A: Application> Node<A> {
     /// The bounds.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        &self.0.config.limits
+        &self.0.limits
     }
 
     /// The time, as of the last read or tick: for deadlines, without asking the clock for each message.

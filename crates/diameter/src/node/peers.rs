@@ -69,8 +69,8 @@ pub(crate) struct PeerSlot {
     host: Box<str>,
     /// None for a dynamic peer.
     pub(super) config: Option<Rc<PeerConfig>>,
-    /// The rule that let a dynamic peer in.
-    pub(super) rule: usize,
+    /// The rule under which a dynamic peer counts.
+    pub(super) rule: Option<usize>,
     pub(super) machine: Machine,
     pub(super) initiator: Option<ConnectionId>,
     pub(super) responder: Option<ConnectionId>,
@@ -85,6 +85,11 @@ pub(crate) struct PeerSlot {
 }
 
 impl PeerSlot {
+    /// How it is configured, unless it is only leaving or nobody has configured it.
+    pub(super) fn lasting(&self) -> Option<&PeerConfig> {
+        self.config.as_deref().filter(|_| !self.removed)
+    }
+
     pub(super) fn side(&mut self, side: Side) -> &mut Option<ConnectionId> {
         match side {
             Side::Initiator => &mut self.initiator,
@@ -126,7 +131,7 @@ impl<A: Application> Node<A> {
                     }
                 }
                 let host = config.host.clone();
-                self.new_slot(&host, Some(Rc::new(config)), 0, settings)
+                self.new_slot(&host, Some(Rc::new(config)), settings)
             }
         };
         if initiate {
@@ -135,13 +140,15 @@ impl<A: Application> Node<A> {
         Ok(self.0.peers.borrow().slots[key].id)
     }
 
-    /// A dynamic peer becomes a configured one, its connection untouched.
+    /// A dynamic peer becomes a configured one, its connection untouched; one that is leaving has to be gone first.
     fn adopt(&self, key: usize, config: PeerConfig, settings: PeerSettings) -> Result<usize, AddPeerError> {
         let mut peers = self.0.peers.borrow_mut();
         match peers.slots.get_mut(key) {
-            Some(slot) if slot.config.is_none() => {
+            Some(slot) if slot.config.is_none() && slot.machine.state() != State::Closing => {
                 slot.machine.configure(settings);
                 slot.config = Some(Rc::new(config));
+                slot.rule = None;
+                slot.removed = false;
                 Ok(key)
             }
             _ => Err(AddPeerError::Exists(config.host)),
@@ -152,7 +159,6 @@ impl<A: Application> Node<A> {
         &self,
         host: &str,
         config: Option<Rc<PeerConfig>>,
-        rule: usize,
         settings: PeerSettings,
     ) -> usize {
         let machine = Machine::new(self.local().clone(), settings, self.random());
@@ -168,7 +174,7 @@ impl<A: Application> Node<A> {
             },
             host: host.into(),
             config,
-            rule,
+            rule: None,
             machine,
             initiator: None,
             responder: None,

@@ -1,5 +1,6 @@
 //! The driver over real sockets.
 
+mod dynamic;
 mod exchange;
 mod freediameter;
 mod hostile;

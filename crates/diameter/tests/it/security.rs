@@ -18,13 +18,13 @@ const HSS: &str = "hss.example";
 const MME: &str = "mme.example";
 
 /// An authority and its certificates, as files.
-struct Authority {
+pub(crate) struct Authority {
     folder: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -37,7 +37,7 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    fn tls(&self, host: &str) -> TlsConfig {
+    pub(crate) fn tls(&self, host: &str) -> TlsConfig {
         self.files(host, &self.file("ca.pem")).load().unwrap()
     }
 

@@ -5,6 +5,7 @@ mod cluster;
 mod freediameter;
 mod hiding;
 mod hostile;
+mod live;
 mod load;
 mod overload;
 mod relay;
