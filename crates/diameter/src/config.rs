@@ -4,8 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use diameter_proto::peer::{Capabilities, PeerSettings};
 use ipnet::IpNet;
+use rustls::{ClientConfig, ServerConfig};
 
 /// The port of Diameter over TCP and SCTP (RFC 6733 §2.1).
 pub const PORT: u16 = 3868;
@@ -99,16 +101,52 @@ pub enum Security {
     Inband(TlsConfig),
 }
 
-/// Keys and trust. The same for client and server: Diameter peers are both.
+/// Keys and trust. The same for client and server: Diameter peers are both. Clones share them: what is replaced
+/// counts for every handshake that begins then, wherever; connections that are there go on as they began.
 #[derive(Clone)]
 pub struct TlsConfig {
-    /// For connections we open.
-    pub client: Arc<rustls::ClientConfig>,
-    /// For connections opened to us. With a client verifier it is mutual TLS.
-    pub server: Arc<rustls::ServerConfig>,
+    current: Arc<ArcSwap<TlsSides>>,
     /// Whether a client's certificate has to be about the Origin-Host it gives. A server's is always checked
     /// against the name we connect to.
     pub match_identity: bool,
+}
+
+/// Keys and trust as they are used. They come and go together, with their stores of sessions: no session is
+/// resumed that other certificates or authorities have vouched for.
+#[derive(Clone, Debug)]
+pub struct TlsSides {
+    /// For connections we open.
+    pub client: Arc<ClientConfig>,
+    /// For connections opened to us. With a client verifier it is mutual TLS.
+    pub server: Arc<ServerConfig>,
+}
+
+impl TlsConfig {
+    /// These keys and this trust.
+    #[must_use]
+    pub fn new(sides: TlsSides, match_identity: bool) -> Self {
+        Self {
+            current: Arc::new(ArcSwap::from_pointee(sides)),
+            match_identity,
+        }
+    }
+
+    /// For a connection that is opened now.
+    #[must_use]
+    pub fn client(&self) -> Arc<ClientConfig> {
+        self.current.load().client.clone()
+    }
+
+    /// For a connection that is accepted now.
+    #[must_use]
+    pub fn server(&self) -> Arc<ServerConfig> {
+        self.current.load().server.clone()
+    }
+
+    /// Has handshakes from now on use these.
+    pub fn replace(&self, sides: TlsSides) {
+        self.current.store(Arc::new(sides));
+    }
 }
 
 impl std::fmt::Debug for TlsConfig {

@@ -53,7 +53,7 @@ mod transport;
 
 pub use application::{Application, Kept, NodeEvent, PeerUp, Unanswered, UnansweredReason};
 pub use config::{
-    DynamicPeers, Limits, ListenConfig, NodeConfig, PeerConfig, Security, TlsConfig, Transport,
+    DynamicPeers, Limits, ListenConfig, NodeConfig, PeerConfig, Security, TlsConfig, TlsSides, Transport,
 };
 pub use connection::{Connection, ConnectionId, Totals};
 pub use diameter_proto as proto;

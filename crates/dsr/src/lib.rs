@@ -13,7 +13,8 @@
 //! * [`snapshot`]: a configuration compiled into what workers read. It is swapped as a whole while they run.
 //! * [`registry`]: which neighbours there are and how they stand.
 //! * [`events`]: what can happen, each with its counter; [`metrics`] and [`pages`]: how to look inside.
-//! * `listen` and `peers`: who the router is, where it listens, whom its workers connect to.
+//! * `listen` and `peers`: who the router is, where it listens, whom its workers connect to. `keys`: the TLS files of
+//!   both, which may change.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! The sockets, peer machines, watchdogs and pending requests are crate `diameter`'s.
@@ -25,6 +26,7 @@ pub mod error;
 pub mod events;
 pub mod gate;
 pub mod hiding;
+mod keys;
 mod listen;
 pub mod metrics;
 pub mod pages;

@@ -7,6 +7,7 @@ use diameter::{BoundListener, NodeConfig, Security};
 
 use crate::config::Config;
 use crate::error::StartError;
+use crate::keys::Keys;
 
 /// TLS and identities, ready for use.
 #[derive(Clone, Debug)]
@@ -15,7 +16,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    pub(crate) fn load(config: &Config) -> Result<Self, String> {
+    pub(crate) fn load(config: &Config, keys: &Keys) -> Result<Self, String> {
         let nodes = config.local_nodes.iter().map(|local| {
             let applications: Vec<ApplicationId> = match local.applications.is_empty() {
                 true => vec![ApplicationId::RELAY],
@@ -29,11 +30,7 @@ impl Parts {
                 limits: config.limits.driver(),
                 ..NodeConfig::new(capabilities)
             };
-            let security = match &local.tls {
-                Some(files) => Security::Tls(files.load()?),
-                None => Security::None,
-            };
-            Ok((node, security))
+            Ok((node, keys.security(local.tls.as_ref())?))
         });
         Ok(Self {
             nodes: nodes.collect::<Result<_, String>>()?,

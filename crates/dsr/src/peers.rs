@@ -3,9 +3,10 @@
 
 use ahash::AHashMap;
 use diameter::proto::known::disconnect_cause;
-use diameter::{AddPeerError, Node, PeerConfig, PeerId, Security};
+use diameter::{AddPeerError, Node, PeerConfig, PeerId};
 
 use crate::config::{DynamicPeers, Peer};
+use crate::keys::Keys;
 use crate::registry::{HopState, Registry};
 use crate::router::Router;
 use crate::snapshot::{Snapshot, nodes_of};
@@ -28,6 +29,7 @@ impl Known {
         snapshot: &Snapshot,
         nodes: &[Node<Router>],
         registry: &Registry,
+        keys: &Keys,
         worker: usize,
     ) -> bool {
         let config = &snapshot.config;
@@ -72,7 +74,7 @@ impl Known {
                 continue;
             }
             let Some(node) = nodes.get(key.0) else { continue };
-            let made = match peer_config(peer) {
+            let made = match peer_config(peer, keys) {
                 Ok(made) => made,
                 Err(reason) => {
                     tracing::error!(peer = peer.host, reason, "peer cannot be added");
@@ -108,13 +110,11 @@ fn same_connection(old: &Peer, new: &Peer) -> bool {
         && old.timers == new.timers
 }
 
-pub(crate) fn peer_config(peer: &Peer) -> Result<PeerConfig, String> {
+pub(crate) fn peer_config(peer: &Peer, keys: &Keys) -> Result<PeerConfig, String> {
     let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
     made.bind = peer.bind;
     made.transport = peer.transport.driver();
     made.settings = peer.timers.driver();
-    if let Some(files) = &peer.tls {
-        made.security = Security::Tls(files.load()?);
-    }
+    made.security = keys.security(peer.tls.as_ref())?;
     Ok(made)
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use diameter::proto::known::disconnect_cause;
@@ -14,6 +15,7 @@ use worker::{Pinning, Shutdown, Threads, WorkerContext};
 use crate::config::Config;
 use crate::error::StartError;
 use crate::events::{Counters, Event};
+use crate::keys::Keys;
 use crate::listen::{Parts, bind};
 use crate::metrics;
 use crate::pages::{self, PeerRow, RouteRow};
@@ -61,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) reports: Vec<ArcSwap<Vec<PeerRow>>>,
     pub(crate) gauges: Arc<Vec<Gauges>>,
     pub(crate) indicators: Indicators,
+    keys: Keys,
     loader: Mutex<Loader>,
 }
 
@@ -82,7 +85,9 @@ impl Shared {
     }
 
     /// Reads files again that have changed.
-    pub(crate) fn follow_files(&self) {
+    pub(crate) fn follow_files(&self, now: Instant) {
+        let named = self.snapshot.borrow().config.clone();
+        self.keys.follow(&named, now);
         if !self.loader.lock().is_stale() {
             return;
         }
@@ -102,7 +107,8 @@ pub fn start(config: Config) -> Result<Running, StartError> {
     let config = Arc::new(config);
     let count = worker::count(config.workers);
     // TLS files are read once here so that mistakes in them keep the router from starting.
-    let parts = Parts::load(&config).map_err(StartError::Config)?;
+    let keys = Keys::default();
+    let parts = Parts::load(&config, &keys).map_err(StartError::Config)?;
     let (listeners, addresses) = bind(&config, &parts, count)?;
     let registry = Arc::<Registry>::default();
     let mut loader = Loader::default();
@@ -115,6 +121,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         reports: (0..count).map(|_| ArcSwap::default()).collect(),
         gauges: Arc::new((0..count).map(|_| Gauges::default()).collect()),
         indicators: Indicators::default(),
+        keys,
         loader: Mutex::new(loader),
     });
     let (tracer, records) = std::sync::mpsc::sync_channel(trace::QUEUE);
@@ -242,20 +249,20 @@ async fn run(
         tokio::task::spawn_local(pages::report(core.clone(), shared.clone(), context.index)),
     ];
     let mut known = Known::default();
-    let mut done = known.follow(&first, &nodes, &shared.registry, context.index);
+    let mut done = known.follow(&first, &nodes, &shared.registry, &shared.keys, context.index);
     loop {
         tokio::select! {
             () = context.shutdown.fired() => break,
             () = tokio::time::sleep(FOLLOW), if !done => {
                 let now = snapshots.borrow().clone();
-                done = known.follow(&now, &nodes, &shared.registry, context.index);
+                done = known.follow(&now, &nodes, &shared.registry, &shared.keys, context.index);
             }
             changed = snapshots.changed() => {
                 if changed.is_err() {
                     break;
                 }
                 let next = snapshots.borrow_and_update().clone();
-                done = known.follow(&next, &nodes, &shared.registry, context.index);
+                done = known.follow(&next, &nodes, &shared.registry, &shared.keys, context.index);
                 core.reconfigure(next);
             }
         }
@@ -366,7 +373,8 @@ impl Running {
         }
     }
 
-    /// Changes what can be changed while it runs ([`LIVE`]). The rest of `config` is not looked at.
+    /// Changes what can be changed while it runs ([`LIVE`]), and reads files again. The rest of `config` is not
+    /// looked at.
     ///
     /// # Errors
     /// When a file that it names cannot be used; nothing is changed then.
@@ -383,9 +391,21 @@ impl Running {
         next.indicators.clone_from(&config.indicators);
         next.trace.clone_from(&config.trace);
         for peer in &next.peers {
-            peer_config(peer).map_err(|reason| format!("peer {}: {reason}", peer.host))?;
+            peer_config(peer, &self.shared.keys).map_err(|reason| format!("peer {}: {reason}", peer.host))?;
         }
-        self.shared.publish(next)
+        let files = self.shared.keys.look()?;
+        self.shared.publish(next)?;
+        files.take();
+        Ok(())
+    }
+
+    /// Reads certificates, keys and trust again; handshakes from now on use them. Answers whether something has
+    /// changed.
+    ///
+    /// # Errors
+    /// What cannot be used; nothing has changed then.
+    pub fn reread(&self) -> Result<bool, String> {
+        Ok(self.shared.keys.look()?.take())
     }
 
     /// Finishes the requests under way, says goodbye to the peers and stops. Blocks.

@@ -1,4 +1,4 @@
-//! The control thread: indicators become alarms, traces become files, changed files of ranges are read again.
+//! The control thread: indicators become alarms, traces become files, changed files are read again.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -125,7 +125,7 @@ pub(crate) fn run(
                 true => room.not_ready("every message processor is congested and takes no new connections"),
                 false => room.ready(),
             }
-            shared.follow_files();
+            shared.follow_files(now);
         }
     }
 }

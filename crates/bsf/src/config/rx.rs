@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use diameter::tls::FollowedTls;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
@@ -119,13 +120,13 @@ impl Default for Rx {
 }
 
 impl Rx {
-    /// How connections are secured.
+    /// What secures connections, if there is an agent and it is to use TLS.
     ///
     /// # Errors
     /// When a file cannot be read, or they do not fit together.
-    pub(crate) fn security(&self) -> Result<diameter::Security, String> {
-        let Some(files) = &self.tls else {
-            return Ok(diameter::Security::None);
+    pub(crate) fn open_tls(&self) -> Result<Option<FollowedTls>, String> {
+        let Some(files) = self.tls.as_ref().filter(|_| self.enabled) else {
+            return Ok(None);
         };
         let files = diameter::tls::TlsFiles {
             certificates: files.certificate.clone(),
@@ -134,8 +135,8 @@ impl Rx {
             mutual: files.require_client_certificate,
             match_identity: true,
         };
-        let loaded = files.load().map_err(|error| format!("rx.tls: {error}"))?;
-        Ok(diameter::Security::Tls(loaded))
+        let opened = FollowedTls::open(files).map_err(|error| format!("rx.tls: {error}"))?;
+        Ok(Some(opened))
     }
 }
 

@@ -34,6 +34,7 @@ use std::rc::Rc;
 use diameter::proto::known::application;
 use diameter::proto::peer::{ApplicationId, Capabilities, DownReason, Health};
 use diameter::proto::{MessageMut, Origin};
+use diameter::tls::FollowedTls;
 use diameter::{
     Application, BoundListener, Connection, Directory, DynamicPeers, Node, NodeConfig, PeerConfig, PeerUp,
     Security, Transport, Unanswered,
@@ -123,12 +124,13 @@ pub(crate) struct Seat {
 /// before a worker runs. None when there is to be no agent.
 pub(crate) fn seats(
     settings: &Rx,
+    tls: Option<&FollowedTls>,
     workers: usize,
 ) -> Result<(Vec<Option<Seat>>, Vec<SocketAddr>), StartError> {
     if !settings.enabled {
         return Ok(((0..workers).map(|_| None).collect(), Vec::new()));
     }
-    let security = settings.security().map_err(StartError::Config)?;
+    let security = tls.map_or(Security::None, |tls| Security::Tls(tls.config().clone()));
     let mut listeners: Vec<Vec<BoundListener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
     for wanted in settings.listen.iter() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ::worker::Shutdown;
 use arc_swap::ArcSwap;
+use diameter::tls::FollowedTls;
 use nrf_client::{Presence as _, deregister, stay_registered};
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -38,6 +39,8 @@ pub(super) struct Control {
     pub(super) hears: mpsc::Receiver<pcfs::Told>,
     pub(super) counters: Arc<Counters>,
     pub(super) tls: Arc<Tls>,
+    /// That of Diameter.
+    pub(super) rx_tls: Option<Arc<FollowedTls>>,
     /// What resolves names; none: the system.
     pub(super) names: Option<Dns>,
     /// Where the first worker listens.
@@ -72,6 +75,10 @@ impl Control {
         let limits = Arc::new(config.client.clone());
         let client = Client::with_names(limits, self.tls.client(), self.names.clone());
         tokio::task::spawn_local(self.tls.follow());
+        let interval = config.rx.tls.as_ref().map(|files| files.check_interval);
+        if let Some((tls, interval)) = self.rx_tls.zip(interval).filter(|(_, each)| !each.is_zero()) {
+            tokio::task::spawn_local(tls.follow(interval.duration()));
+        }
         if config.store.engine == store::EngineKind::Mariadb {
             tokio::task::spawn_local(refresh(repository.clone()));
         }

@@ -35,10 +35,11 @@ pub(crate) use worker::{Front, Worker};
 /// When a setting, an address, a file or the store cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
     let tls = Tls::open(config.tls.as_ref(), config.client_tls.as_ref()).map_err(StartError::Config)?;
+    let rx_tls = config.rx.open_tls().map_err(StartError::Config)?.map(Arc::new);
     let names = names(&config)?;
     let count = ::worker::count(config.workers);
     let interface = Interface::bind(config.listen.iter(), count, tls.server())?;
-    let (seats, diameter) = rx::seats(&config.rx, count)?;
+    let (seats, diameter) = rx::seats(&config.rx, rx_tls.as_deref(), count)?;
     let shutdown = Shutdown::new();
     let counters: Vec<Arc<Counters>> = (0..=count).map(|_| Arc::default()).collect();
     let switches = Arc::new(Switches::new(count, config.overload.enabled));
@@ -60,6 +61,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         hears,
         counters: counters[count].clone(),
         tls: tls.clone(),
+        rx_tls: rx_tls.clone(),
         names,
         address: interface.addresses().first().copied(),
         switches: switches.clone(),
@@ -108,6 +110,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         counters,
         live,
         tls,
+        rx_tls,
         threads: Threads::new(shutdown, workers).and(control),
     })
 }

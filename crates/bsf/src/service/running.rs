@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use diameter::tls::{ChangedTls, FollowedTls};
 use sbi::server::Interface;
 use sbi::tls::Tls;
 use worker::Threads;
@@ -25,6 +26,7 @@ pub struct Running {
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) live: Arc<ArcSwap<Live>>,
     pub(super) tls: Arc<Tls>,
+    pub(super) rx_tls: Option<Arc<FollowedTls>>,
     pub(super) threads: Threads,
 }
 
@@ -101,7 +103,9 @@ impl Running {
     pub fn reconfigure(&self, wanted: &Config) -> Result<(), String> {
         let now = self.live.load();
         let next = now.with(wanted)?;
+        let rx = self.look_at_rx()?;
         self.tls.reload(wanted.tls.as_ref(), wanted.client_tls.as_ref())?;
+        self.take_rx(rx);
         if next.config.overload.enabled != now.config.overload.enabled {
             self.switches.set_congestion(next.config.overload.enabled);
         }
@@ -115,7 +119,22 @@ impl Running {
     /// # Errors
     /// What cannot be used; nothing has changed then.
     pub fn reread(&self) -> Result<bool, String> {
-        self.tls.reread()
+        let rx = self.look_at_rx()?;
+        let changed = self.tls.reread()?;
+        Ok(self.take_rx(rx) || changed)
+    }
+
+    /// What the files of Diameter have become.
+    fn look_at_rx(&self) -> Result<Option<ChangedTls>, String> {
+        let looked = self.rx_tls.as_ref().map(|tls| tls.look());
+        let looked = looked.transpose().map_err(|error| format!("rx.tls: {error}"))?;
+        Ok(looked.flatten())
+    }
+
+    /// Uses that from now on. Answers whether there was anything.
+    fn take_rx(&self, changed: Option<ChangedTls>) -> bool {
+        let changed = self.rx_tls.as_ref().zip(changed);
+        changed.map(|(tls, changed)| tls.take(changed)).is_some()
     }
 
     /// Finishes the requests in progress and stops. Blocks.

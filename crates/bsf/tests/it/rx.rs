@@ -522,6 +522,32 @@ fn over_tls() {
         let mut rest = Vec::new();
         let ended = tokio::time::timeout(Duration::from_secs(20), clear.read_to_end(&mut rest)).await;
         assert!(ended.is_ok(), "still open");
+        // Another authority, in the files of before: who comes anew meets it, who is there stays.
+        let running = bsf.running.as_ref().unwrap();
+        assert!(!running.reread().unwrap());
+        let other = sbi::tls::lab::Authority::new("another").unwrap();
+        write("ca.pem", other.pem());
+        let issued = other.issue(&[BSF]).unwrap();
+        write(&format!("{BSF}.pem"), &issued.certificate);
+        assert!(running.reread().is_err(), "the key is not the certificate's");
+        write(&format!("{BSF}.key"), &issued.key);
+        assert!(running.reread().unwrap());
+        let issued = other.issue(&["later.example"]).unwrap();
+        let secured = diameter::tls::TlsFiles {
+            certificates: write("later.pem", &issued.certificate),
+            key: write("later.key", &issued.key),
+            ..secured
+        };
+        let (later, _) = peer("later.example");
+        later
+            .node()
+            .add_peer(PeerConfig {
+                security: Security::Tls(secured.load().unwrap()),
+                ..PeerConfig::connect(BSF, [address])
+            })
+            .unwrap();
+        later.available(BSF).await;
+        assert_eq!(result(&ask(&af, BSF, aar("af;1;2", [10, 0, 0, 9])).await), 3002);
     });
 }
 

@@ -64,17 +64,13 @@ impl<A: Application> Node<A> {
             return;
         }
         let stream = match (stream, security) {
-            (Stream::Tcp(tcp), Security::Tls(tls)) => {
-                match rustls::ServerConnection::new(tls.server.clone()) {
-                    Ok(session) => {
-                        Stream::Tls(Box::new(TlsStream::new(tcp, session.into(), BytesMut::new())))
-                    }
-                    Err(error) => {
-                        let error = io::Error::other(error);
-                        return self.app().event(self, NodeEvent::AcceptFailed { error: &error });
-                    }
+            (Stream::Tcp(tcp), Security::Tls(tls)) => match rustls::ServerConnection::new(tls.server()) {
+                Ok(session) => Stream::Tls(Box::new(TlsStream::new(tcp, session.into(), BytesMut::new()))),
+                Err(error) => {
+                    let error = io::Error::other(error);
+                    return self.app().event(self, NodeEvent::AcceptFailed { error: &error });
                 }
-            }
+            },
             (stream, _) => stream,
         };
         self.0.handshakes.set(self.0.handshakes.get() + 1);
@@ -283,7 +279,7 @@ impl<A: Application> Node<A> {
                 client_session(tls, &host.unwrap_or_default(), tcp, early)?
             }
             _ => {
-                let session = rustls::ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
+                let session = rustls::ServerConnection::new(tls.server()).map_err(io::Error::other)?;
                 TlsStream::new(tcp, session.into(), early)
             }
         };
@@ -391,6 +387,6 @@ fn client_session(tls: &TlsConfig, host: &str, tcp: TcpStream, early: BytesMut) 
             format!("`{host}` is no name TLS can check"),
         )
     })?;
-    let session = rustls::ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
+    let session = rustls::ClientConnection::new(tls.client(), name).map_err(io::Error::other)?;
     Ok(TlsStream::new(tcp, session.into(), early))
 }

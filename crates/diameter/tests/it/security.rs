@@ -1,12 +1,14 @@
 //! TLS from the first byte, TLS agreed on in CER and CEA, and whom certificates let in.
 
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use diameter::endpoint::{ClientOnly, Endpoint, SendOptions, To};
 use diameter::proto::ResultCode;
 use diameter::proto::known::{self, command};
-use diameter::tls::TlsFiles;
+use diameter::tls::{FollowedTls, TlsFiles};
 use diameter::{NodeConfig, PeerConfig, Security, TlsConfig};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
@@ -242,4 +244,76 @@ fn what_is_wrong_with_files_is_said() {
         ..files
     };
     assert!(mixed.load().unwrap_err().to_string().contains("key"));
+}
+
+/// Whether a client with these keys gets as far as an answer to what it says.
+async fn is_answered(address: SocketAddr, tls: TlsConfig) -> io::Result<()> {
+    let attempt = move || {
+        let name = HSS.try_into().map_err(io::Error::other)?;
+        let mut session = rustls::ClientConnection::new(tls.client(), name).map_err(io::Error::other)?;
+        let mut tcp = std::net::TcpStream::connect(address)?;
+        let mut stream = rustls::Stream::new(&mut session, &mut tcp);
+        let cer = diameter::proto::text::parse(
+            "CER { Origin-Host = \"mme.example\" Origin-Realm = \"example\" Host-IP-Address = 127.0.0.1 \
+             Vendor-Id = 1 Product-Name = \"x\" Auth-Application-Id = 16777251 }",
+            diameter::proto::Dictionary::standard(),
+        );
+        stream.write_all(cer.unwrap().as_bytes())?;
+        stream.read_exact(&mut [0; 20])
+    };
+    tokio::task::spawn_blocking(attempt).await.unwrap()
+}
+
+#[test]
+fn files_that_change_count_for_the_next_handshake() {
+    run(async {
+        let (old, new) = (Authority::new(), Authority::new());
+        let files = old.files(HSS, &old.file("ca.pem"));
+        let followed = FollowedTls::open(files.clone()).unwrap();
+        let server = Endpoint::new(config(HSS, S6A), Hss::default(), None, 1);
+        let address = listen(server.node(), Security::Tls(followed.config().clone()));
+        let client = node(config("first.example", S6A));
+        let security = Security::Tls(old.tls("first.example"));
+        client
+            .node()
+            .add_peer(PeerConfig {
+                security,
+                ..PeerConfig::connect(HSS, [address])
+            })
+            .unwrap();
+        exchange(&server, &client).await;
+        is_answered(address, old.tls(MME)).await.unwrap();
+        assert!(
+            followed.look().unwrap().is_none(),
+            "nothing has changed, whenever the files were written"
+        );
+
+        let replaced = new.files(HSS, &new.file("ca.pem"));
+        std::fs::copy(&replaced.certificates, &files.certificates).unwrap();
+        // The key is still the old one.
+        assert!(followed.look().unwrap_err().to_string().contains("key"));
+        followed.check();
+        is_answered(address, old.tls(MME)).await.unwrap();
+        std::fs::copy(&replaced.key, &files.key).unwrap();
+        std::fs::copy(&replaced.trust, &files.trust).unwrap();
+        followed.check();
+        is_answered(address, new.tls(MME)).await.unwrap();
+        // Who trusts the new authority, and shows a certificate of the old one: the server turns it away.
+        let mixed = old.files(MME, &new.file("ca.pem")).load().unwrap();
+        assert!(is_answered(address, mixed).await.is_err());
+        // Who trusts the old authority turns away by itself.
+        std::fs::write(old.file("ca.pem"), old.issuer.pem()).unwrap();
+        assert!(is_answered(address, old.tls(MME)).await.is_err());
+
+        std::fs::write(&files.key, "no key").unwrap();
+        followed.check();
+        is_answered(address, new.tls(MME)).await.unwrap();
+        std::fs::remove_file(&files.trust).unwrap();
+        followed.check();
+        is_answered(address, new.tls(MME)).await.unwrap();
+        // All the while the first connection has stood.
+        server.service().seen.borrow_mut().clear();
+        exchange(&server, &client).await;
+        assert_eq!(client.node().peers()[0].totals.connections, 1);
+    });
 }

@@ -93,23 +93,29 @@ pub struct TlsFiles {
     /// Whether a client's certificate has to be about the Origin-Host it gives.
     #[serde(default = "yes")]
     pub match_identity: bool,
+    /// How often the files are looked at for changes; 0: only when the configuration is read again. Handshakes use
+    /// what is in them then, connections go on as they began.
+    #[serde(default = "half_a_minute")]
+    pub check_interval: Period,
 }
 
 fn yes() -> bool {
     true
 }
 
+fn half_a_minute() -> Period {
+    Period::from_secs(30)
+}
+
 impl TlsFiles {
-    /// Reads the files.
-    pub(crate) fn load(&self) -> Result<diameter::TlsConfig, String> {
-        let files = diameter::tls::TlsFiles {
+    pub(crate) fn driver(&self) -> diameter::tls::TlsFiles {
+        diameter::tls::TlsFiles {
             certificates: self.certificates.clone(),
             key: self.key.clone(),
             trust: self.trust.clone(),
             mutual: self.mutual,
             match_identity: self.match_identity,
-        };
-        files.load().map_err(|error| error.to_string())
+        }
     }
 }
 

@@ -127,6 +127,7 @@ impl TransportKind {
 }
 
 impl PartialEq for TlsFiles {
+    /// Whether connections are secured alike; how often the files are looked at is no part of that.
     fn eq(&self, other: &Self) -> bool {
         let key = |files: &Self| {
             let paths = [&files.certificates, &files.key, &files.trust].map(Clone::clone);

@@ -37,7 +37,7 @@ pub struct TlsFiles {
     /// Servers only: whether a client without a certificate is refused (mutual TLS).
     pub require_client_certificate: bool,
     /// How often the files are looked at for changes, where they are those of `tls` or `clientTls` of a function
-    /// of the service-based interface; 0: only when the configuration is read again.
+    /// of the service-based interface or of `rx.tls`; 0: only when the configuration is read again.
     pub check_interval: Period,
 }
 

@@ -86,6 +86,7 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
         .collect();
     // Pages look through a weak handle: they must not keep the function from ending.
     let (seen, live) = (Arc::downgrade(&running), Arc::downgrade(&running));
+    let files = live.clone();
     Ok(Mounted {
         interfaces,
         registry: running.metrics().clone(),
@@ -99,7 +100,10 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
                 Some(running) => running.reload(&config.dsr),
                 None => Err("it is ending".to_owned()),
             }),
-            reread: None,
+            reread: Some(Box::new(move || match files.upgrade() {
+                Some(running) => running.reread(),
+                None => Err("it is ending".to_owned()),
+            })),
         }),
         stop: Box::new(move || match Arc::into_inner(running) {
             Some(running) => Ok(running.stop()?),
