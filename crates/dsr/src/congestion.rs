@@ -34,6 +34,8 @@ pub struct Congestion {
     /// Requests per second.
     offered: RunningAverage,
     load: CpuLoad,
+    /// What the levels were judged by last.
+    judged: Option<f64>,
     discard: PriorityDiscard,
     classes: Vec<Vec<Discard>>,
     /// Of all requests, by the level.
@@ -61,6 +63,7 @@ impl Congestion {
             average: RunningAverage::new(settings.average.duration()),
             offered: RunningAverage::new(settings.average.duration()),
             load: CpuLoad::new(),
+            judged: None,
             discard: PriorityDiscard::new(Some(spared)),
             classes: settings
                 .levels
@@ -83,7 +86,7 @@ impl Congestion {
         }
         let mut new = Self::new(settings, self.sequence(now));
         new.average = std::mem::replace(&mut self.average, RunningAverage::new(Duration::ZERO));
-        (new.load, new.counts) = (self.load, self.counts);
+        (new.load, new.judged, new.counts) = (self.load, self.judged, self.counts);
         *self = new;
     }
 
@@ -107,6 +110,7 @@ impl Congestion {
                 Cpu::Used(_) => self.average.feed(load, now),
                 Cpu::Driven(load) => load,
             };
+            self.judged = Some(average);
             self.levels.update(average, now)
         });
         let level = self.levels.current();
@@ -190,6 +194,12 @@ impl Congestion {
     pub fn level(&self) -> (usize, &str) {
         let level = self.levels.current();
         (level, self.levels.name(level))
+    }
+
+    /// The load that the level is judged by, measured or driven, in percent; none: not known yet.
+    #[must_use]
+    pub const fn load(&self) -> Option<f64> {
+        self.judged
     }
 
     /// The load in percent of a core.

@@ -74,6 +74,8 @@ telemetry::events! {
     Diverted = "diverted_requests";
     /// A server has told its load (RFC 8583).
     LoadHeard = "loads_heard";
+    /// A peer was told our load (RFC 8583).
+    LoadTold = "loads_told";
     /// A message was traced.
     Traced = "traced_messages";
     /// A message should have been traced, but too many wait to be written.

@@ -6,7 +6,8 @@
 //! * [`router`] is the way of a message, one screen per direction: a request comes in, is looked at, routed and
 //!   sent on, perhaps by another worker; its answer goes back, or the request goes elsewhere.
 //! * [`routing`]: tables of rules, route lists, groups, subscriber identities, as pure code.
-//! * [`gate`], [`congestion`]: what is let in and out, and what goes under too much load, as pure code.
+//! * [`gate`], [`congestion`]: what is let in and out, and what goes under too much load, as pure code. [`telling`]:
+//!   what neighbours are told of it.
 //! * [`rbar`]: address resolution by ranges. [`hiding`]: names that foreign networks may not see. [`edit`]: how
 //!   messages are changed for both.
 //! * [`watch`]: indicators and alarms, on a thread of their own.
@@ -37,6 +38,7 @@ pub mod router;
 pub mod routing;
 pub mod service;
 pub mod snapshot;
+pub mod telling;
 mod trace;
 pub mod watch;
 

@@ -14,7 +14,7 @@ pub use applications::{Application, Destination, Identity, Lookup, Otherwise, Ra
 pub use exceptions::{AnswerRule, Exception, Exceptions};
 pub use hiding::{HiddenHost, TopologyHiding};
 pub use nodes::{LocalNode, NodeLimits, TlsFiles};
-pub use overload::{ClassDiscard, Colour, Heed, Overload, OverloadLevel, Policy, Thresholds};
+pub use overload::{ClassDiscard, Colour, Heed, Overload, OverloadLevel, Policy, TellLoad, Thresholds};
 pub use peers::{
     DuplicatePolicy, DynamicPeers, Ingress, Peer, ThrottleGroup, ThrottleLevel, Timers, TransportKind,
 };

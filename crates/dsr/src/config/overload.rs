@@ -35,6 +35,8 @@ pub struct Overload {
     pub doic_validity: Period,
     /// What servers report of their own load.
     pub heed: Heed,
+    /// What peers are told of our load.
+    pub tell_load: TellLoad,
     /// Take this for the load, instead of what is measured: to rehearse what happens at a level. Absent:
     /// measured.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +70,30 @@ impl Default for Heed {
                 result_code: 5012,
                 message: "the server is overloaded".to_owned(),
             },
+        }
+    }
+}
+
+/// What peers are told of our load (RFC 8583): how much the message processor that has their connection has left. It
+/// is a weight for peers that choose between us and others; nothing is refused for it. Peers that are `untrusted` are
+/// not told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct TellLoad {
+    /// Whether answers carry a Load of type PEER, with 65535 for a processor that is idle and 0 for one that is full.
+    pub enabled: bool,
+    /// A load that has moved by so much since it was told is told again, with the next answer to each peer.
+    pub step: Percent,
+    /// One that has not is told again after so long: peers forget what nobody renews. 0s: every answer carries it.
+    pub interval: Period,
+}
+
+impl Default for TellLoad {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            step: Percent::new(5.0),
+            interval: Period::from_secs(5),
         }
     }
 }
@@ -182,6 +208,7 @@ impl Default for Overload {
             doic: true,
             doic_validity: Period::from_secs(5),
             heed: Heed::default(),
+            tell_load: TellLoad::default(),
             assumed_load: None,
         }
     }

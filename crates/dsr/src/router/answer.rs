@@ -151,7 +151,7 @@ impl Core {
             },
         };
         let message = self.hide_answer(&connection, message);
-        let report = self.overload_report(origin);
+        let (report, tells) = self.own_load(origin, &connection);
         if origin.trace > 0 {
             self.trace(
                 origin.trace,
@@ -164,6 +164,9 @@ impl Core {
             true => node.answer(&connection, message, origin.hop_by_hop),
             false => node.answer_with(&connection, message, origin.hop_by_hop, report),
         };
+        if sent && tells {
+            self.load_told(&connection);
+        }
         self.count(if sent {
             Event::AnswerSent
         } else {

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use diameter::Connection;
 use diameter::proto::MessageMut;
 use overload::cpu::read;
@@ -120,6 +121,9 @@ impl Core {
                     name,
                     "congestion level changed"
                 );
+            }
+            if let Some(load) = congestion.load() {
+                self.telling.borrow_mut().sample(now, load);
             }
             looks = (looks + 1) % LOOKS_PER_SECOND;
             if looks == 0 {
@@ -241,13 +245,39 @@ impl Core {
         }
     }
 
+    /// What this answer says of our own load, encoded: an overload report, and a Load where there is news for its
+    /// peer. And whether there is.
+    #[inline]
+    pub(super) fn own_load(&self, origin: Origin, to: &Connection<Link>) -> (Bytes, bool) {
+        let report = self.overload_report(origin);
+        let telling = self.telling.borrow();
+        if telling.is_silent() {
+            return (report, false);
+        }
+        let news = to.state().filter(|link| !link.profile().untrusted);
+        match news.and_then(|link| telling.news(origin.node, link.told())) {
+            Some(load) if report.is_empty() => (load.clone(), true),
+            Some(load) => ([&*report, &**load].concat().into(), true),
+            None => (report, false),
+        }
+    }
+
+    /// A peer has our load, as it is in effect.
+    #[cold]
+    pub(super) fn load_told(&self, to: &Connection<Link>) {
+        self.count(Event::LoadTold);
+        if let Some(link) = to.state() {
+            self.telling.borrow().mark(link.told());
+        }
+    }
+
     /// The overload report for this answer, encoded; empty for none.
     #[inline]
-    pub(super) fn overload_report(&self, origin: Origin) -> bytes::Bytes {
+    fn overload_report(&self, origin: Origin) -> Bytes {
         use super::Marks;
         let marks = origin.marks;
         if !marks.has(Marks::DOIC) || marks.has(Marks::ANSWER_REPORT) {
-            return bytes::Bytes::new();
+            return Bytes::new();
         }
         let congestion = self.congestion.borrow();
         let report = congestion

@@ -20,6 +20,7 @@ use crate::gate::Gate;
 use crate::registry::{ByHost, Hop, HopState, Hops};
 use crate::routing::find_lower;
 use crate::snapshot::Profile;
+use crate::telling::Told;
 
 /// What is kept for each open connection.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Link {
     gate: RefCell<Gate>,
     /// While answers to requests of an earlier connection may come: what was asked on this one since.
     heir: RefCell<Option<Heir>>,
+    /// What it was told of our load.
+    told: Told,
     /// The Route-Record of its requests, with what asks servers for overload reports.
     asking: OnceCell<Bytes>,
 }
@@ -96,6 +99,11 @@ impl Link {
             .borrow()
             .as_ref()
             .is_some_and(|known| known.asked.len() <= MOST_ASKED && !known.asked.contains(&hop_by_hop))
+    }
+
+    /// What it was told of our load.
+    pub(super) const fn told(&self) -> &Told {
+        &self.told
     }
 
     /// The bounds on its requests.
@@ -180,6 +188,7 @@ impl Core {
         Link {
             hop,
             heir: RefCell::new(heir),
+            told: Told::default(),
             asking: OnceCell::new(),
             gate: RefCell::new(Gate::new(profile.ingress)),
             profile: RefCell::new(Rc::new(Profile::clone(&profile))),

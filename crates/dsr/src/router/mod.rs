@@ -49,6 +49,7 @@ use crate::events::{Counters, Event};
 use crate::gate::Throttle;
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
+use crate::telling::Telling;
 use crate::trace::Record;
 
 pub(crate) use guard::Gauges;
@@ -82,6 +83,8 @@ pub struct Core {
     counters: Arc<Counters>,
     random: Cell<u64>,
     congestion: RefCell<Congestion>,
+    /// What neighbours are told of our load.
+    telling: RefCell<Telling>,
     /// Overload reports of servers.
     heeds: RefCell<Reactions>,
     throttles: RefCell<Vec<Throttle>>,
@@ -185,6 +188,9 @@ impl Core {
         // RFC 7683 §7.4: sequence numbers of a new run are above those of the last.
         let congestion = Congestion::new(&snapshot.config.overload, seed / 1_000_000_000);
         let throttles = snapshot.throttles(worker);
+        let nodes = snapshot.config.local_nodes.iter();
+        let hosts = nodes.map(|node| node.host.clone()).collect();
+        let telling = Telling::new(&snapshot.config.overload.tell_load, hosts);
         let names = snapshot
             .config
             .local_nodes
@@ -203,6 +209,7 @@ impl Core {
             counters,
             random: Cell::new(seed | 1),
             congestion: RefCell::new(congestion),
+            telling: RefCell::new(telling),
             heeds: RefCell::default(),
             throttles: RefCell::new(throttles),
             tools,
@@ -244,6 +251,9 @@ impl Core {
         self.congestion
             .borrow_mut()
             .configure(&snapshot.config.overload, self.now());
+        self.telling
+            .borrow_mut()
+            .configure(&snapshot.config.overload.tell_load);
         *self.throttles.borrow_mut() = snapshot.throttles(self.worker);
         *self.snapshot.borrow_mut() = Rc::new(snapshot);
         self.refresh_links();

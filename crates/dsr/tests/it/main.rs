@@ -12,4 +12,5 @@ mod relay;
 mod routing;
 mod security;
 mod support;
+mod telling;
 mod watching;
