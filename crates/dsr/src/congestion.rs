@@ -29,6 +29,8 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Congestion {
     settings: Overload,
+    /// Messages per second beyond which all goes, whatever the load; 0: there is no such limit.
+    hard_limit: f64,
     levels: CongestionLevels,
     average: RunningAverage,
     /// Requests per second.
@@ -59,6 +61,9 @@ impl Congestion {
             Policy::PriorityWithinColour | Policy::PriorityOnly => spare,
         };
         Self {
+            hard_limit: settings.plan().map_or(0.0, |plan| {
+                f64::from(plan.mps) * f64::from(settings.hard_limit_percent) / 100.0
+            }),
             levels: CongestionLevels::new(settings.resolved()),
             average: RunningAverage::new(settings.average.duration()),
             offered: RunningAverage::new(settings.average.duration()),
@@ -126,8 +131,7 @@ impl Congestion {
     /// What has to go for the hard limit to hold.
     fn limit(&mut self, now: Instant, counts: Counts) {
         let last = self.counts.replace((now, counts));
-        let limit =
-            f64::from(self.settings.profile_mps) * f64::from(self.settings.hard_limit_percent) / 100.0;
+        let limit = self.hard_limit;
         let Some((then, before)) = last else { return };
         let elapsed = now.saturating_duration_since(then).as_secs_f64();
         if limit <= 0.0 || elapsed <= 0.0 {
@@ -343,7 +347,7 @@ mod tests {
     #[test]
     fn the_hard_limit_sheds_without_load() {
         let settings = Overload {
-            profile_mps: 10_000,
+            profile: "VM:10K_MPS".to_owned(),
             ..Overload::default()
         };
         let mut congestion = Congestion::new(&settings, 1);

@@ -4,6 +4,7 @@ use std::sync::Weak;
 
 use telemetry::{Declaration, Registry, events};
 
+use crate::config::Plan;
 use crate::events::Event;
 use crate::router::Gauges;
 use crate::service::Shared;
@@ -16,6 +17,7 @@ telemetry::declare! {
     gauge INDICATORS = "signalbox_dsr_indicator" ["number", "name", "about"]: "Indicators by the numbers of the benchmarking guide, averaged over indicators.interval, in the unit that signalbox dsr indicators tells.";
     gauge LEVEL = "signalbox_dsr_congestion_level" ["worker"]: "Congestion level of a message processor: 0 for none, 1 for the first of overload.levels.";
     gauge LOAD = "signalbox_dsr_load_ratio" ["worker"]: "Load of a message processor (dsr.Cpu), as a share of what it can have.";
+    gauge PLANNED = "signalbox_dsr_profile_messages_per_second" ["profile"]: "What a message processor is planned for (overload.profile, overload.profileMps).";
     histogram HOLD = "signalbox_dsr_request_seconds" [] in SECONDS: "Time from a request to its answer, as the router sees it, all attempts together.";
     gauge PENDING = "signalbox_dsr_pending_requests" []: "Requests that wait for a peer's answer.";
 }
@@ -73,6 +75,18 @@ pub(crate) fn register(seen: &Weak<Shared>) -> Registry {
                 .collect()
         });
     }
+    let each = seen.clone();
+    registry.observe_all(&PLANNED, move || {
+        let shared = each.upgrade();
+        let plan = shared.and_then(|shared| shared.snapshot.borrow().config.overload.plan());
+        let row = |plan: Plan| {
+            (
+                vec![plan.profile.unwrap_or("none").to_owned()],
+                f64::from(plan.mps),
+            )
+        };
+        plan.map(row).into_iter().collect()
+    });
     let each = seen.clone();
     registry.observe(&PENDING, move || {
         let rows = each.upgrade().map(|shared| crate::pages::peers(&shared));

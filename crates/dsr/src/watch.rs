@@ -11,6 +11,7 @@ use telemetry::health::Component;
 use telemetry::{AlarmKind, Alarms, Histogram, Severity};
 use worker::Shutdown;
 
+use crate::config::{self, Plan};
 use crate::events::Event;
 use crate::router::Gauges;
 use crate::service::Shared;
@@ -64,6 +65,9 @@ pub struct IndicatorRow {
     pub value: f64,
     /// Unit of the value.
     pub unit: &'static str,
+    /// The profile that it is measured by, where one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<&'static str>,
 }
 
 /// What was counted at a time.
@@ -290,6 +294,26 @@ fn discards(shared: &Shared, alarms: &Alarms, last: &Sample, new: &Sample) {
     }
 }
 
+/// How bad it is that a message processor handles so much, and what to say of it.
+fn traffic(mps: f64, plan: Plan, settings: &config::Indicators) -> Option<(Severity, String)> {
+    let shares = [
+        (Severity::Critical, settings.traffic_critical),
+        (Severity::Major, settings.traffic_major),
+        (Severity::Minor, Some(settings.traffic_minor)),
+    ];
+    let (severity, share) = shares.into_iter().find_map(|(severity, share)| {
+        let share = share?;
+        (mps > f64::from(plan.mps) * share.fraction()).then_some((severity, share))
+    })?;
+    let profile = plan.profile.map(|name| format!(" ({name})")).unwrap_or_default();
+    let limit = f64::from(plan.mps) * share.fraction();
+    let (share, planned) = (share.percent(), plan.mps);
+    let detail = format!(
+        "{mps:.0} messages per second, above {limit:.0}: {share} % of the planned {planned}{profile}"
+    );
+    Some((severity, detail))
+}
+
 /// Averages over the interval, and the alarms that follow.
 fn indicate(
     shared: &Shared,
@@ -299,6 +323,7 @@ fn indicate(
 ) -> Vec<IndicatorRow> {
     let snapshot = shared.snapshot.borrow().clone();
     let (settings, overload) = (&snapshot.config.indicators, &snapshot.config.overload);
+    let plan = overload.plan();
     let mut rows = Vec::new();
     let mut row = |kind: &AlarmKind, instance: &str, value: f64, unit: &'static str| {
         rows.push(IndicatorRow {
@@ -307,6 +332,9 @@ fn indicate(
             instance: instance.to_owned(),
             value,
             unit,
+            profile: plan
+                .and_then(|plan| plan.profile)
+                .filter(|_| kind.number == TRAFFIC.number),
         });
     };
     let above = |value: f64, limit: f64, unit: &str| {
@@ -325,8 +353,10 @@ fn indicate(
         );
         let mps = between.rate(|sample| &sample.messages, worker);
         row(&TRAFFIC, &instance, mps, "messages per second");
-        let limit = f64::from(overload.profile_mps) * settings.traffic_minor.fraction();
-        alarms.set(&TRAFFIC, &instance, above(mps, limit, "messages per second"));
+        match plan.and_then(|plan| traffic(mps, plan, settings)) {
+            Some((severity, detail)) => alarms.raise_as(&TRAFFIC, severity, &instance, detail),
+            None => alarms.clear(&TRAFFIC, &instance),
+        }
         bytes += between.rate(|sample| &sample.bytes, worker);
         read += between.rate(|sample| &sample.read, worker);
     }
@@ -451,6 +481,32 @@ mod tests {
             Some(75.0)
         );
         assert_eq!(parse_meminfo(""), None);
+    }
+
+    #[test]
+    fn traffic_is_judged_by_the_profile() {
+        let plan = Plan {
+            profile: Some("14K_MPS"),
+            mps: 14_000,
+        };
+        let of_guide = config::Indicators::default();
+        // The guide's own example: 60 % of 14k.
+        assert!(traffic(8_400.0, plan, &of_guide).is_none());
+        let (severity, detail) = traffic(8_401.0, plan, &of_guide).unwrap();
+        assert_eq!(severity.as_str(), "minor");
+        assert_eq!(
+            detail,
+            "8401 messages per second, above 8400: 60 % of the planned 14000 (14K_MPS)"
+        );
+        let stricter = config::Indicators {
+            traffic_major: Some(settings::Percent::new(80.0)),
+            traffic_critical: Some(settings::Percent::new(100.0)),
+            ..of_guide
+        };
+        for (mps, expected) in [(11_000.0, "minor"), (11_300.0, "major"), (14_100.0, "critical")] {
+            let (severity, _) = traffic(mps, plan, &stricter).unwrap();
+            assert_eq!(severity.as_str(), expected, "{mps}");
+        }
     }
 
     #[test]

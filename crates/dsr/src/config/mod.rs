@@ -6,6 +6,7 @@ mod hiding;
 mod nodes;
 mod overload;
 mod peers;
+mod profiles;
 mod routing;
 mod rules;
 mod watching;
@@ -18,6 +19,7 @@ pub use overload::{ClassDiscard, Colour, Heed, Overload, OverloadLevel, Policy, 
 pub use peers::{
     DuplicatePolicy, DynamicPeers, Ingress, Peer, ThrottleGroup, ThrottleLevel, Timers, TransportKind,
 };
+pub use profiles::Plan;
 pub use routing::{Group, Member, Reroute, RouteList, Routing, TableOfApplication, Transaction};
 pub use rules::{
     Action, Answer, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, Rule, Table,

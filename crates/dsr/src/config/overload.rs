@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
 use super::AnswerRule;
+use super::profiles::{self, Plan};
 
 /// Overload control of a message processor, by the CPU time of its thread in percent of a core, or of its part
 /// of one where processors share cores. Changes while running.
@@ -24,9 +25,12 @@ pub struct Overload {
     pub average: Period,
     /// What a discarded request is answered.
     pub answer: AnswerRule,
-    /// Messages per second that a message processor is planned for (its profile); 0: none.
+    /// The profile that a message processor is planned for, by the guide's name: `18K_MPS`, `VM:35K_MPS`,
+    /// `40K_MPS_FABR` and others; case and `VM:` do not count. Empty: `profileMps`.
+    pub profile: String,
+    /// Messages per second that a message processor is planned for, where no profile of the guide fits; 0: none.
     pub profile_mps: u32,
-    /// In percent of `profileMps`: what comes beyond is discarded, whatever the load.
+    /// In percent of the profile: what comes beyond is discarded, whatever the load.
     #[schemars(range(min = 100))]
     pub hard_limit_percent: u32,
     /// Whether clients that support it are asked to send less (RFC 7683).
@@ -203,6 +207,7 @@ impl Default for Overload {
                 result_code: 3004,
                 message: "overload".to_owned(),
             },
+            profile: String::new(),
             profile_mps: 0,
             hard_limit_percent: 250,
             doic: true,
@@ -215,6 +220,18 @@ impl Default for Overload {
 }
 
 impl Overload {
+    /// What a message processor is planned for.
+    #[must_use]
+    pub fn plan(&self) -> Option<Plan> {
+        if !self.profile.is_empty() {
+            return profiles::find(&self.profile);
+        }
+        (self.profile_mps > 0).then_some(Plan {
+            profile: None,
+            mps: self.profile_mps,
+        })
+    }
+
     /// The levels with every value filled in.
     #[must_use]
     pub fn resolved(&self) -> Vec<overload::Level> {
@@ -266,6 +283,15 @@ impl Validate for Overload {
                     "less than `set`",
                 );
             }
+        }
+        if !self.profile.is_empty() && self.profile_mps > 0 {
+            faults
+                .at("profileMps")
+                .say("and profile exclude one another", "one of them");
+        }
+        if !self.profile.is_empty() && self.plan().is_none() {
+            let (said, expected) = profiles::fault(&self.profile);
+            faults.at("profile").say(said, expected);
         }
         if self.heed.answer.result_code == 0 {
             faults.at("heed.answer.resultCode").say(

@@ -25,8 +25,14 @@ pub struct Indicators {
     pub connection_minor: Percent,
     /// 10500 RxConnAvgMPS, major above this share.
     pub connection_major: Percent,
-    /// Messages per second of a message processor, minor above this share of its profile.
+    /// 10501 MP Message Rate, minor above this share of the profile of a message processor.
     pub traffic_minor: Percent,
+    /// 10501 MP Message Rate, major above this share; absent: never. The guide names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic_major: Option<Percent>,
+    /// 10501 MP Message Rate, critical above this share; absent: never. The guide names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic_critical: Option<Percent>,
     /// Average time from a request to its answer, minor above this; 0s: never.
     pub hold_time: Period,
     /// 31052 CPU_UtilPct_Average of the machine, minor above this.
@@ -45,6 +51,8 @@ impl Default for Indicators {
             connection_minor: Percent::new(50.0),
             connection_major: Percent::new(80.0),
             traffic_minor: Percent::new(60.0),
+            traffic_major: None,
+            traffic_critical: None,
             hold_time: Period::from_secs(1),
             system_cpu: Percent::new(60.0),
             system_memory: Percent::new(80.0),
@@ -63,6 +71,20 @@ impl Validate for Indicators {
             faults
                 .at("connectionMajor")
                 .say("is not above connectionMinor", "more than connectionMinor");
+        }
+        let mut below = ("trafficMinor", self.traffic_minor);
+        for (key, share) in [
+            ("trafficMajor", self.traffic_major),
+            ("trafficCritical", self.traffic_critical),
+        ] {
+            let Some(share) = share else { continue };
+            if share <= below.1 {
+                faults.at(key).say(
+                    format!("is not above {}", below.0),
+                    format!("more than {}", below.0),
+                );
+            }
+            below = (key, share);
         }
     }
 }

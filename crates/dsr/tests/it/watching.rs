@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use diameter::proto::ResultCode;
 use diameter::proto::known::command;
-use dsr::{Event, Running};
+use dsr::{Config, Event, Running};
 
 use crate::support::{MME, answered, client, config, one_list, read, run, ulr, until, world};
 
@@ -16,6 +16,45 @@ fn severity(dsr: &Running, number: u32) -> Option<&'static str> {
         .iter()
         .find(|alarm| alarm.number == number)
         .map(|alarm| alarm.severity.as_str())
+}
+
+#[test]
+fn a_profile_by_name_is_what_traffic_is_measured_by() {
+    run(async {
+        // A fiftieth of a percent of 5,000 is one message per second; two for each request.
+        let settings = "overload: {profile: \"vm:5k mps\"}\n\
+                        indicators: {interval: 1s, trafficMinor: 0.01%, trafficMajor: 0.02%}\n";
+        let (dsr, _servers, mut peers) = world(read(config(), settings), HSS, &one_list(&HSS)).await;
+        let mut mme = client(&dsr, MME).await;
+        while severity(&dsr, 10501) != Some("major") {
+            mme.send(ulr("1").as_bytes()).await;
+            answered(&mut mme, &mut peers[0]).await;
+        }
+        let alarm = dsr
+            .alarms()
+            .active()
+            .into_iter()
+            .find(|alarm| alarm.number == 10501);
+        let detail = alarm.unwrap().detail;
+        assert!(detail.contains("(5K_MPS)"), "{detail}");
+        let rows = dsr.indicators();
+        let profiles = rows.iter().filter_map(|row| Some((row.id, row.profile?)));
+        assert_eq!(profiles.collect::<Vec<_>>(), [(10_501, "5K_MPS")]);
+        let page = dsr.metrics().render();
+        assert!(
+            page.contains("signalbox_dsr_profile_messages_per_second{profile=\"5K_MPS\"} 5000"),
+            "{page}"
+        );
+        until(|| severity(&dsr, 10501).is_none()).await;
+        // Nobody plans for anything: there is nothing to tell.
+        let next = Config {
+            overload: config().overload,
+            ..Config::clone(&dsr.snapshot().config)
+        };
+        dsr.reload(&next).unwrap();
+        let page = dsr.metrics().render();
+        assert!(!page.contains("profile=\"5K_MPS\""), "{page}");
+    });
 }
 
 #[test]

@@ -56,6 +56,7 @@ pub(super) const PAGES: &[Page] = &[
             ("about", "/instance"),
             ("value", "/value"),
             ("unit", "/unit"),
+            ("profile", "/profile"),
         ],
     },
 ];
