@@ -73,11 +73,14 @@ impl Shared {
         self.counters.iter().map(|counters| counters.get(event)).sum()
     }
 
-    /// Has workers follow a new configuration.
-    fn publish(&self, config: Config) -> Result<(), String> {
-        // One at a time: each has a version of its own.
+    /// Changes the configuration and has workers follow it.
+    fn publish(&self, change: impl FnOnce(&mut Config)) -> Result<(), String> {
+        // One at a time: each changes what the one before has left, and has a version of its own.
         let mut loader = self.loader.lock();
-        let version = self.snapshot.borrow().version.wrapping_add(1);
+        let before = self.snapshot.borrow().clone();
+        let mut config = Config::clone(&before.config);
+        change(&mut config);
+        let version = before.version.wrapping_add(1);
         let workers = self.counters.len();
         let snapshot = Snapshot::compile(Arc::new(config), version, &self.registry, workers, &mut loader)?;
         self.snapshot.send_replace(Arc::new(snapshot));
@@ -91,8 +94,7 @@ impl Shared {
         if !self.loader.lock().is_stale() {
             return;
         }
-        let config = Config::clone(&self.snapshot.borrow().config);
-        match self.publish(config) {
+        match self.publish(|_| ()) {
             Ok(()) => tracing::info!("a file of ranges has changed and was read again"),
             Err(reason) => tracing::error!(reason, "a file of ranges has changed and cannot be used"),
         }
@@ -379,22 +381,22 @@ impl Running {
     /// # Errors
     /// When a file that it names cannot be used; nothing is changed then.
     pub fn reload(&self, config: &Config) -> Result<(), String> {
-        let mut next = Config::clone(&self.snapshot().config);
-        next.peers.clone_from(&config.peers);
-        next.dynamic_peers.clone_from(&config.dynamic_peers);
-        next.routing.clone_from(&config.routing);
-        next.applications.clone_from(&config.applications);
-        next.ingress = config.ingress;
-        next.throttle_groups.clone_from(&config.throttle_groups);
-        next.overload.clone_from(&config.overload);
-        next.topology_hiding.clone_from(&config.topology_hiding);
-        next.indicators.clone_from(&config.indicators);
-        next.trace.clone_from(&config.trace);
-        for peer in &next.peers {
+        for peer in &config.peers {
             peer_config(peer, &self.shared.keys).map_err(|reason| format!("peer {}: {reason}", peer.host))?;
         }
         let files = self.shared.keys.look()?;
-        self.shared.publish(next)?;
+        self.shared.publish(|next| {
+            next.peers.clone_from(&config.peers);
+            next.dynamic_peers.clone_from(&config.dynamic_peers);
+            next.routing.clone_from(&config.routing);
+            next.applications.clone_from(&config.applications);
+            next.ingress = config.ingress;
+            next.throttle_groups.clone_from(&config.throttle_groups);
+            next.overload.clone_from(&config.overload);
+            next.topology_hiding.clone_from(&config.topology_hiding);
+            next.indicators.clone_from(&config.indicators);
+            next.trace.clone_from(&config.trace);
+        })?;
         files.take();
         Ok(())
     }

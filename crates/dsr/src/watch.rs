@@ -512,6 +512,7 @@ mod tests {
     #[test]
     fn alarms_have_numbers_of_their_own() {
         let mut numbers: Vec<u32> = ALARMS.iter().map(|alarm| alarm.number).collect();
+        numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), ALARMS.len());
     }

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use overload::cpu::{CpuLoad, read};
 use sbi::Request;
 use sbi::headers::{MessagePriority, SbiHeader};
 
@@ -20,7 +21,7 @@ pub(crate) struct Shedder {
     levels: Vec<OverloadLevel>,
     /// Index into `levels` plus one; 0: no level.
     level: Cell<usize>,
-    last: Cell<Option<(Instant, Duration)>>,
+    cpu: Cell<CpuLoad>,
     smoothed: Cell<f64>,
     /// Per kind of request, what has been owed to the discards so far, in percent.
     owed: [Cell<u32>; 3],
@@ -33,7 +34,7 @@ impl Shedder {
         Self {
             levels,
             level: Cell::new(0),
-            last: Cell::new(None),
+            cpu: Cell::new(CpuLoad::new()),
             smoothed: Cell::new(0.0),
             owed: Default::default(),
         }
@@ -45,14 +46,12 @@ impl Shedder {
 
     /// Looks at the clock of the thread.
     pub(crate) fn sample(&self) {
-        let Some(spent) = thread_cpu() else { return };
-        let now = Instant::now();
-        if let Some((then, before)) = self.last.replace(Some((now, spent))) {
-            let wall = now.saturating_duration_since(then).as_secs_f64();
-            let busy = spent.saturating_sub(before).as_secs_f64();
-            if wall > 0.0 {
-                self.feed(100.0 * busy / wall);
-            }
+        let Some(used) = read::thread() else { return };
+        let mut cpu = self.cpu.get();
+        let load = cpu.feed(used, Instant::now());
+        self.cpu.set(cpu);
+        if let Some(load) = load {
+            self.feed(load);
         }
     }
 
@@ -92,17 +91,6 @@ impl Shedder {
         self.owed[kind].set(owed % 100);
         owed >= 100
     }
-}
-
-/// CPU time of the calling thread, from `/proc`.
-fn thread_cpu() -> Option<Duration> {
-    // Nanoseconds on the CPU are the first number of schedstat.
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace()
-        .next()?
-        .parse()
-        .ok()
-        .map(Duration::from_nanos)
 }
 
 #[cfg(test)]
