@@ -166,6 +166,51 @@ impl Peer {
         }
     }
 
+    /// The other side says goodbye for this cause; the DPR is not answered yet.
+    ///
+    /// # Panics
+    /// When it does not, or for another cause.
+    pub async fn expect_disconnect(&mut self, cause: i32) -> MessageMut {
+        let dpr = self.expect(command::DISCONNECT_PEER).await;
+        let told = dpr.require(known::DISCONNECT_CAUSE).expect("a DPR has a cause");
+        assert_eq!(told, cause, "the cause of the DPR");
+        dpr
+    }
+
+    /// Connects and exchanges capabilities as this host of that realm.
+    ///
+    /// # Panics
+    /// When the CEA does not say success.
+    pub async fn admitted(
+        address: SocketAddr,
+        host: &str,
+        realm: &str,
+        applications: &[ApplicationId],
+    ) -> Self {
+        let mut peer = Self::connect(address).await;
+        realm.clone_into(&mut peer.origin.realm);
+        peer.capabilities(host, applications).await;
+        peer
+    }
+
+    /// Connects as this host of that realm; the CEA has this result, and the connection ends.
+    ///
+    /// # Panics
+    /// When it is another, or the connection goes on.
+    pub async fn refused(
+        address: SocketAddr,
+        host: &str,
+        realm: &str,
+        applications: &[ApplicationId],
+        why: ResultCode,
+    ) {
+        let mut peer = Self::connect(address).await;
+        realm.clone_into(&mut peer.origin.realm);
+        peer.send_cer(host, applications).await;
+        peer.expect_result(command::CAPABILITIES_EXCHANGE, why).await;
+        peer.expect_close().await;
+    }
+
     /// Exchanges capabilities as the one who connected.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use diameter::endpoint::Endpoint;
-use diameter::proto::known::{self, command, disconnect_cause};
+use diameter::proto::known::{command, disconnect_cause};
 use diameter::proto::peer::{Duplicate, PeerSettings, State};
 use diameter::proto::{MessageMut, ResultCode};
 use diameter::{DynamicPeers, PeerConfig, Security};
@@ -40,28 +40,12 @@ fn node(rules: &[DynamicPeers]) -> (Endpoint<Hss>, SocketAddr) {
     (server, address)
 }
 
-/// Who has connected as this host of that realm and sent a CER, and the answer to it.
-async fn come(address: SocketAddr, host: &str, realm: &str) -> (Peer, MessageMut) {
-    let mut peer = Peer::connect(address).await;
-    peer.send_text(&format!(
-        "CER {{ Origin-Host = \"{host}\" Origin-Realm = \"{realm}\" Host-IP-Address = 127.0.0.1 \
-         Vendor-Id = 10415 Product-Name = \"x\" Auth-Application-Id = 16777251 }}"
-    ))
-    .await;
-    let answer = peer.expect(command::CAPABILITIES_EXCHANGE).await;
-    (peer, answer)
-}
-
 async fn admitted(address: SocketAddr, host: &str, realm: &str) -> Peer {
-    let (peer, answer) = come(address, host, realm).await;
-    assert_eq!(answer.require(known::RESULT_CODE).unwrap(), ResultCode::SUCCESS.0);
-    peer
+    Peer::admitted(address, host, realm, S6A).await
 }
 
 async fn refused(address: SocketAddr, host: &str, realm: &str, why: ResultCode) {
-    let (mut peer, answer) = come(address, host, realm).await;
-    assert_eq!(answer.require(known::RESULT_CODE).unwrap(), why.0);
-    peer.expect_close().await;
+    Peer::refused(address, host, realm, S6A, why).await;
 }
 
 async fn served(peer: &mut Peer) {
@@ -71,10 +55,8 @@ async fn served(peer: &mut Peer) {
 }
 
 async fn told_to_go(peer: &mut Peer) -> MessageMut {
-    let dpr = peer.expect(command::DISCONNECT_PEER).await;
-    let cause = dpr.require(known::DISCONNECT_CAUSE).unwrap();
-    assert_eq!(cause, disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU);
-    dpr
+    peer.expect_disconnect(disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU)
+        .await
 }
 
 #[test]

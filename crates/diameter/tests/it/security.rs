@@ -91,6 +91,15 @@ async fn exchange(server: &Endpoint<Hss>, client: &Endpoint<ClientOnly>) {
     }
 }
 
+/// Has a client connect to the server, secured like this.
+fn to_hss(client: &Endpoint<ClientOnly>, address: SocketAddr, security: Security) {
+    let server = PeerConfig {
+        security,
+        ..PeerConfig::connect(HSS, [address])
+    };
+    client.node().add_peer(server).unwrap();
+}
+
 #[test]
 fn tls_from_the_first_byte_with_certificates_on_both_sides() {
     run(async {
@@ -99,13 +108,7 @@ fn tls_from_the_first_byte_with_certificates_on_both_sides() {
         let address = listen(server.node(), Security::Tls(authority.tls(HSS)));
         let client = node(config(MME, S6A));
         let security = Security::Tls(authority.tls(MME));
-        client
-            .node()
-            .add_peer(PeerConfig {
-                security,
-                ..PeerConfig::connect(HSS, [address])
-            })
-            .unwrap();
+        to_hss(&client, address, security);
         exchange(&server, &client).await;
         client.node().stop(Duration::ZERO, 0).await;
         until(|| server.node().connections().is_empty()).await;
@@ -120,13 +123,7 @@ fn tls_agreed_on_in_the_capabilities_exchange() {
         let address = listen(server.node(), Security::Inband(authority.tls(HSS)));
         let client = node(inband(MME));
         let security = Security::Inband(authority.tls(MME));
-        client
-            .node()
-            .add_peer(PeerConfig {
-                security,
-                ..PeerConfig::connect(HSS, [address])
-            })
-            .unwrap();
+        to_hss(&client, address, security);
         exchange(&server, &client).await;
     });
 }
@@ -146,13 +143,7 @@ fn a_certificate_lets_in_the_node_it_is_about_and_no_other() {
             let address = listen(server.node(), wrap(authority.tls(HSS)));
             let client = node(make(MME));
             let security = wrap(authority.tls("other.example"));
-            client
-                .node()
-                .add_peer(PeerConfig {
-                    security,
-                    ..PeerConfig::connect(HSS, [address])
-                })
-                .unwrap();
+            to_hss(&client, address, security);
             // Long enough for the handshake and a refusal; then nobody is connected.
             tokio::time::sleep(Duration::from_millis(200)).await;
             assert!(
@@ -182,13 +173,7 @@ fn foreign_authorities_and_plain_text_stay_outside() {
         let client = node(config(MME, S6A));
         // Trusts the server, but shows a certificate of an authority the server does not know.
         let security = Security::Tls(theirs.files(MME, &ours.file("ca.pem")).load().unwrap());
-        client
-            .node()
-            .add_peer(PeerConfig {
-                security,
-                ..PeerConfig::connect(HSS, [address])
-            })
-            .unwrap();
+        to_hss(&client, address, security);
         let mut plain = Peer::connect(address).await;
         plain.send_cer("plain.example", S6A).await;
         // The server's alert is no Diameter; that the connection ends is what counts.
@@ -274,13 +259,7 @@ fn files_that_change_count_for_the_next_handshake() {
         let address = listen(server.node(), Security::Tls(followed.config().clone()));
         let client = node(config("first.example", S6A));
         let security = Security::Tls(old.tls("first.example"));
-        client
-            .node()
-            .add_peer(PeerConfig {
-                security,
-                ..PeerConfig::connect(HSS, [address])
-            })
-            .unwrap();
+        to_hss(&client, address, security);
         exchange(&server, &client).await;
         is_answered(address, old.tls(MME)).await.unwrap();
         assert!(

@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 
-use diameter::proto::known::{self, command, disconnect_cause};
-use diameter::proto::{MessageMut, ResultCode};
+use diameter::proto::ResultCode;
+use diameter::proto::known::{command, disconnect_cause};
 use dsr::Config;
 use dsr::config::{DynamicPeers, LocalNode};
 use testpeer::diameter::Peer;
 
-use crate::support::{MME, answered, available, client, config, run, ulr_to, until, world};
+use crate::support::{APPLICATIONS, MME, answered, available, client, config, run, ulr_to, until, world};
 
 const HSS: &str = "hss.example";
 /// The realm of scripted peers.
@@ -23,36 +23,17 @@ fn rule(realm: &str, max: usize) -> DynamicPeers {
     }
 }
 
-/// Who has sent a CER, and the answer to it.
-async fn come(at: SocketAddr, host: &str, realm: &str) -> (Peer, MessageMut) {
-    let mut peer = Peer::connect(at).await;
-    peer.send_text(&format!(
-        "CER {{ Origin-Host = \"{host}\" Origin-Realm = \"{realm}\" Host-IP-Address = 127.0.0.1 \
-         Vendor-Id = 10415 Product-Name = \"x\" Auth-Application-Id = 16777251 }}"
-    ))
-    .await;
-    let answer = peer.expect(command::CAPABILITIES_EXCHANGE).await;
-    (peer, answer)
-}
-
 async fn admitted(at: SocketAddr, host: &str, realm: &str) -> Peer {
-    let (peer, answer) = come(at, host, realm).await;
-    assert_eq!(answer.require(known::RESULT_CODE).unwrap(), ResultCode::SUCCESS.0);
-    peer
+    Peer::admitted(at, host, realm, APPLICATIONS).await
 }
 
 async fn refused(at: SocketAddr, host: &str, realm: &str, why: ResultCode) {
-    let (mut peer, answer) = come(at, host, realm).await;
-    assert_eq!(answer.require(known::RESULT_CODE).unwrap(), why.0);
-    peer.expect_close().await;
+    Peer::refused(at, host, realm, APPLICATIONS, why).await;
 }
 
 async fn told_to_go(peer: &mut Peer) {
-    let dpr = peer.expect(command::DISCONNECT_PEER).await;
-    assert_eq!(
-        dpr.require(known::DISCONNECT_CAUSE).unwrap(),
-        disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU
-    );
+    let cause = disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU;
+    let dpr = peer.expect_disconnect(cause).await;
     peer.answer(&dpr, ResultCode::SUCCESS).await;
     peer.expect_close().await;
 }
