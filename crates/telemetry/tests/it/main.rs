@@ -1,5 +1,6 @@
 //! The admin endpoint over real sockets.
 
+mod logs;
 mod traces;
 
 use std::net::SocketAddr;
