@@ -12,14 +12,15 @@
 //!
 //! A function adds pages of its own ([`Admin::routes`]).
 
+mod config;
+mod guard;
 mod serve;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::middleware::Next;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
@@ -29,7 +30,8 @@ use crate::health::Health;
 use crate::logging;
 use crate::metrics::{Registry, render};
 
-pub use serve::{Limits, Serving, serve, serve_within};
+pub use config::Config;
+pub use serve::{Limits, METRICS, Serving, register, serve, serve_within};
 
 /// What the reload hook answers: what has changed, or why nothing has.
 pub type Reload = Arc<dyn Fn() -> Result<Value, String> + Send + Sync>;
@@ -44,6 +46,7 @@ pub struct Admin {
     config: Option<Arc<dyn Fn() -> Value + Send + Sync>>,
     reload: Option<Reload>,
     routes: Router,
+    names: guard::Names,
 }
 
 impl std::fmt::Debug for Admin {
@@ -64,6 +67,7 @@ impl Admin {
             config: None,
             reload: None,
             routes: Router::new(),
+            names: guard::Names::default(),
         }
     }
 
@@ -109,9 +113,17 @@ impl Admin {
         self
     }
 
+    /// Answers requests for these names as well; without any, those for an IP address and `localhost`.
+    #[must_use]
+    pub fn hosts(mut self, names: &[String]) -> Self {
+        self.names = guard::Names::new(names);
+        self
+    }
+
     /// All pages.
     pub fn router(self) -> Router {
         let routes = self.routes.clone();
+        let names = self.names.clone();
         Router::new()
             .route("/", get(index))
             .route("/livez", get(livez))
@@ -124,7 +136,7 @@ impl Admin {
             .with_state(Arc::new(self))
             .merge(routes)
             .fallback(nothing_here)
-            .layer(axum::middleware::from_fn(refuse_foreign_pages))
+            .layer(axum::middleware::from_fn_with_state(names, guard::refuse_foreign))
             .layer(axum::extract::DefaultBodyLimit::max(64 << 10))
     }
 }
@@ -204,27 +216,5 @@ async fn set_log_level(text: String) -> Response {
     match logging::set_filter(&text) {
         Ok(()) => log_level().await.into_response(),
         Err(said) => (StatusCode::BAD_REQUEST, said + "\n").into_response(),
-    }
-}
-
-/// A page in a browser may send simple POSTs anywhere, here too. Whoever changes something and says it comes
-/// from another site is refused; curl and operators' tools say nothing.
-async fn refuse_foreign_pages(request: Request, next: Next) -> Response {
-    if request.method() != Method::GET && comes_from_elsewhere(request.headers()) {
-        let said = "changes are not taken from pages of other sites\n";
-        return (StatusCode::FORBIDDEN, said).into_response();
-    }
-    next.run(request).await
-}
-
-fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    match headers.get(header::ORIGIN).map(|value| value.to_str()) {
-        None => false,
-        Some(Err(_)) => true,
-        Some(Ok(origin)) => {
-            let site = origin.split_once("://").map_or(origin, |(_, site)| site);
-            text(header::HOST) != Some(site)
-        }
     }
 }

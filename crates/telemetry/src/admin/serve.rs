@@ -1,22 +1,42 @@
 //! The server behind the admin pages, within bounds.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::Service as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
+
+use super::Config;
+
+crate::declare! {
+    /// What is said of the admin endpoints.
+    pub METRICS;
+    counter CLOSED = "signalbox_admin_connections_closed_total" []: "Idle connections to admin endpoints that were closed for a newcomer: admin.connections was reached.";
+}
+
+/// Of all admin endpoints of the process.
+static CLOSED_FOR_NEWCOMERS: AtomicU64 = AtomicU64::new(0);
+
+/// Shows what the admin endpoints did.
+pub fn register(registry: &crate::Registry) {
+    registry.observe(&CLOSED, || CLOSED_FOR_NEWCOMERS.load(Ordering::Relaxed) as f64);
+}
 
 /// Bounds of an admin endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at the same time; more wait to be accepted.
+    /// Connections at the same time; a newcomer takes the place of the one that is idle longest.
     pub connections: usize,
     /// How long the head of a request may take, the wait for it included: slow and idle connections end.
     pub head: Duration,
@@ -24,13 +44,19 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
+impl From<&Config> for Limits {
+    fn from(config: &Config) -> Self {
         Self {
-            connections: 64,
-            head: Duration::from_secs(30),
+            connections: config.connections,
+            head: config.head_timeout.duration(),
             drain: Duration::from_secs(1),
         }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::from(&Config::default())
     }
 }
 
@@ -79,15 +105,65 @@ pub async fn serve_within(address: SocketAddr, router: Router, limits: Limits) -
     Ok(Serving { address, stop, task })
 }
 
+/// A connection: whether a request of it is being served, and since when none is.
+#[derive(Debug)]
+struct Use {
+    idle_since: Mutex<Option<Instant>>,
+}
+
+impl Use {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            idle_since: Mutex::new(Some(Instant::now())),
+        })
+    }
+
+    fn begin(&self) {
+        *self.idle_since.lock() = None;
+    }
+
+    fn end(&self) {
+        *self.idle_since.lock() = Some(Instant::now());
+    }
+}
+
+/// The connections of an endpoint.
+#[derive(Default)]
+struct Places {
+    tasks: JoinSet<()>,
+    uses: HashMap<tokio::task::Id, (Arc<Use>, AbortHandle)>,
+}
+
+impl Places {
+    fn take(&mut self, connection: impl Future<Output = ()> + Send + 'static, used: Arc<Use>) {
+        let handle = self.tasks.spawn(connection);
+        self.uses.insert(handle.id(), (used, handle));
+    }
+
+    fn ended(&mut self, outcome: Result<(tokio::task::Id, ()), JoinError>) {
+        let id = outcome.map_or_else(|error| error.id(), |(id, ())| id);
+        self.uses.remove(&id);
+    }
+
+    /// Closes the connection that is idle longest, if one is, and waits for the first that ends.
+    async fn free_one(&mut self) {
+        let idle = self.uses.values().filter_map(|(used, handle)| {
+            let since = *used.idle_since.lock();
+            since.map(|since| (since, handle))
+        });
+        if let Some((_, handle)) = idle.min_by_key(|(since, _)| *since) {
+            CLOSED_FOR_NEWCOMERS.fetch_add(1, Ordering::Relaxed);
+            handle.abort();
+        }
+        if let Some(outcome) = self.tasks.join_next_with_id().await {
+            self.ended(outcome);
+        }
+    }
+}
+
 async fn accept(listener: TcpListener, router: Router, limits: Limits, mut stopped: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(limits.connections));
-    let mut connections = JoinSet::new();
+    let mut places = Places::default();
     loop {
-        // The semaphore is never closed: the permit is always got.
-        let permit = tokio::select! {
-            permit = room.clone().acquire_owned() => permit,
-            _ = stopped.changed() => break,
-        };
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
@@ -100,21 +176,45 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits, mut stopp
             },
             _ = stopped.changed() => break,
         };
-        let connection = connection(stream, router.clone(), limits, stopped.clone());
-        connections.spawn(async move {
-            connection.await;
-            drop(permit);
-        });
-        while connections.try_join_next().is_some() {}
+        while let Some(outcome) = places.tasks.try_join_next_with_id() {
+            places.ended(outcome);
+        }
+        while places.uses.len() >= limits.connections.max(1) {
+            tokio::select! {
+                () = places.free_one() => {}
+                _ = stopped.changed() => break,
+            }
+        }
+        if *stopped.borrow() {
+            break;
+        }
+        let used = Use::new();
+        let connection = connection(stream, router.clone(), limits, used.clone(), stopped.clone());
+        places.take(connection, used);
     }
     drop(listener);
-    let drained = async { while connections.join_next().await.is_some() {} };
+    let drained = async { while places.tasks.join_next().await.is_some() {} };
     // What has not ended by then is cut off with the set.
     let _ = tokio::time::timeout(limits.drain, drained).await;
 }
 
-async fn connection(stream: TcpStream, router: Router, limits: Limits, mut stopped: watch::Receiver<bool>) {
-    let service = TowerToHyperService::new(router);
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    limits: Limits,
+    used: Arc<Use>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = hyper::service::service_fn(move |request| {
+        let (answer, used) = (router.call(request), used.clone());
+        async move {
+            used.begin();
+            let answer = answer.await;
+            used.end();
+            answer
+        }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)

@@ -1,5 +1,6 @@
 //! The admin endpoint over real sockets.
 
+mod admin;
 mod logs;
 mod traces;
 
@@ -29,7 +30,7 @@ const LOST: AlarmKind = AlarmKind {
 async fn ask(at: &Serving, head: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(at.address()).await.unwrap();
     let request = format!(
-        "{head} HTTP/1.1\r\nHost: admin\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        "{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     // `ask` may pass more header lines behind the request line.
@@ -110,7 +111,9 @@ async fn changes_are_not_taken_from_pages_of_other_sites() {
         403
     );
     assert_eq!(
-        ask(&at, "POST /config/reload\nOrigin: http://admin", "").await.0,
+        ask(&at, "POST /config/reload\nOrigin: http://localhost", "")
+            .await
+            .0,
         200
     );
     assert_eq!(
@@ -121,7 +124,7 @@ async fn changes_are_not_taken_from_pages_of_other_sites() {
 }
 
 #[tokio::test]
-async fn silent_connections_end_and_too_many_wait() {
+async fn silent_connections_end_for_newcomers() {
     let limits = Limits {
         connections: 2,
         head: Duration::from_millis(50),
@@ -134,7 +137,7 @@ async fn silent_connections_end_and_too_many_wait() {
     for _ in 0..4 {
         silent.push(TcpStream::connect(at.address()).await.unwrap());
     }
-    // Served after the silent ones were cut off.
+    // Served in the place of a silent one.
     assert_eq!(ask(&at, "GET /livez", "").await.0, 200);
     for mut stream in silent {
         let mut end = Vec::new();
@@ -156,7 +159,7 @@ async fn stopping_ends_idle_connections() {
         .await
         .unwrap();
     let mut idle = TcpStream::connect(at.address()).await.unwrap();
-    idle.write_all(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+    idle.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await
         .unwrap();
     let mut first = [0; 12];
@@ -170,6 +173,8 @@ async fn stopping_ends_idle_connections() {
 fn the_names_of_our_own_metrics_follow_the_rules() {
     for declarations in [
         telemetry::alarms::METRICS,
+        telemetry::admin::METRICS,
+        telemetry::logging::METRICS,
         telemetry::process::METRICS,
         telemetry::trace::METRICS,
     ] {
