@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::build::{MessageBuilder, Origin};
+use crate::build::{MessageBuilder, Origin, encode_one};
 use crate::fault::{Fault, ResultCode};
-use crate::kind::AddressValue;
+use crate::kind::{AddressValue, DiameterIdentity, Tag};
 use crate::known::{self, application};
 use crate::message::Message;
 
@@ -69,6 +69,8 @@ pub struct Capabilities {
 
 /// A CER with more of a kind is not read on: nobody has so many addresses or applications.
 const MAX_ITEMS: usize = 256;
+/// The octets of a DiameterIdentity at most: those of a domain name (RFC 1035 §2.3.4).
+pub const MAX_IDENTITY: usize = 255;
 
 impl Capabilities {
     /// A node of these names that announces nothing yet.
@@ -142,8 +144,8 @@ impl Capabilities {
     /// # Errors
     /// When a required AVP is missing, or one is not what it should be.
     pub fn read<B: AsRef<[u8]>>(message: &Message<B>) -> Result<Self, Fault> {
-        let host = message.require(known::ORIGIN_HOST)?;
-        let mut found = Self::new(host, message.require(known::ORIGIN_REALM)?);
+        let host = identity(message, known::ORIGIN_HOST)?;
+        let mut found = Self::new(host, identity(message, known::ORIGIN_REALM)?);
         // An error CEA may lack these, and peers with the habit of leaving them out interoperate otherwise.
         found.vendor_id = message.get(known::VENDOR_ID)?.unwrap_or_default();
         found.product = message.get(known::PRODUCT_NAME)?.unwrap_or_default().to_owned();
@@ -240,6 +242,25 @@ impl Capabilities {
     }
 }
 
+/// The value of an AVP that names a node or realm: a FQDN in ASCII (RFC 6733 §4.3.1), so of at most
+/// [`MAX_IDENTITY`] octets. The Failed-AVP holds the beginning of one that is longer: an answer is not to be as
+/// long as whatever a stranger sends.
+fn identity<B: AsRef<[u8]>>(message: &Message<B>, tag: Tag<DiameterIdentity>) -> Result<&str, Fault> {
+    let value = message.require(tag)?;
+    let what = if value.len() > MAX_IDENTITY {
+        "is longer than 255 octets"
+    } else if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        "is no name in ASCII"
+    } else {
+        return Ok(value);
+    };
+    let beginning = value
+        .get(..value.floor_char_boundary(MAX_IDENTITY))
+        .unwrap_or_default();
+    let reason = format!("AVP {} {what}", tag.key);
+    Err(Fault::new(ResultCode::INVALID_AVP_VALUE, reason).about(encode_one(tag, beginning)))
+}
+
 fn keep<T>(list: &mut Vec<T>, item: T) -> Result<(), Fault> {
     if list.len() >= MAX_ITEMS {
         return Err(Fault::new(
@@ -279,6 +300,31 @@ mod tests {
         let mut builder = MessageBuilder::request(257, 0);
         sent.write(&mut builder);
         assert_eq!(Capabilities::read(&builder.finish().unwrap()).unwrap(), sent);
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_is_refused_with_its_beginning() {
+        let long = "x".repeat(60_000);
+        for (host, realm) in [
+            (long.as_str(), "realm"),
+            ("a", long.as_str()),
+            (&long[..256], "realm"),
+            ("a\nb", "realm"),
+            ("a", "r\u{1b}[2J"),
+            ("é", "realm"),
+        ] {
+            let mut other = Capabilities::new(host, realm);
+            other.addresses = vec!["192.0.2.1".parse().unwrap()];
+            let mut builder = MessageBuilder::request(257, 0);
+            other.write(&mut builder);
+            let fault = Capabilities::read(&builder.finish().unwrap()).unwrap_err();
+            assert_eq!(fault.code, ResultCode::INVALID_AVP_VALUE, "{}", fault.reason);
+            assert!(fault.failed_avp.is_some_and(|avp| avp.len() <= 8 + 256));
+            assert!(fault.reason.len() < 100, "{}", fault.reason);
+        }
+        let mut builder = MessageBuilder::request(257, 0);
+        node(&long[..255], &[ApplicationId::RELAY]).write(&mut builder);
+        assert!(Capabilities::read(&builder.finish().unwrap()).is_ok());
     }
 
     #[test]
