@@ -63,6 +63,11 @@ pub struct Limits {
     pub write_stall: Duration,
     /// A message that has begun has to be complete after so long, or the peer is cut off.
     pub read_stall: Duration,
+    /// Messages of the base protocol and answers to no request that one connection may bring per second; beyond, it
+    /// is cut off. The late answer to a request that was given up is none of them. 0: there is no bound.
+    pub base_rate: u32,
+    /// Messages taken from one connection in a turn of its worker; then others have theirs.
+    pub turn: usize,
     /// Under load, a turn of the worker begins at most this often, so that each system call carries several
     /// messages: less CPU per message for up to so much delay in each direction. It is load when more than one
     /// message is expected in that time, 10,000 per second for 100 µs. Zero for never.
@@ -83,6 +88,8 @@ impl Default for Limits {
             pending_per_peer: 1 << 17,
             write_stall: Duration::from_secs(20),
             read_stall: Duration::from_secs(20),
+            base_rate: 1000,
+            turn: 1024,
             gather: Duration::from_micros(100),
         }
     }
@@ -172,6 +179,8 @@ pub struct PeerConfig {
     pub host: String,
     /// Where to connect, tried in turn. Without any, we wait for the peer to connect.
     pub addresses: Vec<SocketAddr>,
+    /// Networks it may connect from, beside its `addresses`. Without either: from anywhere.
+    pub networks: Vec<IpNet>,
     /// Our address when connecting.
     pub bind: Option<IpAddr>,
     /// What carries the bytes.
@@ -198,11 +207,27 @@ impl PeerConfig {
         Self {
             host: host.into(),
             addresses: Vec::new(),
+            networks: Vec::new(),
             bind: None,
             transport: Transport::Tcp,
             security: Security::None,
             settings: PeerSettings::default(),
         }
+    }
+}
+
+impl PeerConfig {
+    /// Whether it may connect from this address.
+    #[must_use]
+    pub fn may_come_from(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let anywhere = self.addresses.is_empty() && self.networks.is_empty();
+        anywhere
+            || self
+                .addresses
+                .iter()
+                .any(|own| own.ip().to_canonical() == address)
+            || self.networks.iter().any(|network| network.contains(&address))
     }
 }
 

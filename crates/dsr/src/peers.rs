@@ -69,11 +69,20 @@ impl Known {
         });
         let mut done = true;
         for (key, peer) in wanted {
-            if let Some((_, known)) = self.configured.get_mut(&key) {
+            let Some(node) = nodes.get(key.0) else { continue };
+            if let Some((id, known)) = self.configured.get_mut(&key) {
+                if known.networks != peer.networks {
+                    node.set_networks(*id, peer.admitted_from());
+                }
                 known.clone_from(peer);
                 continue;
             }
-            let Some(node) = nodes.get(key.0) else { continue };
+            if peer.is_open_to_all() {
+                tracing::warn!(
+                    peer = peer.host,
+                    "whoever gives this name may connect from anywhere, by peers[].networks"
+                );
+            }
             let made = match peer_config(peer, keys) {
                 Ok(made) => made,
                 Err(reason) => {
@@ -112,6 +121,7 @@ fn same_connection(old: &Peer, new: &Peer) -> bool {
 
 pub(crate) fn peer_config(peer: &Peer, keys: &Keys) -> Result<PeerConfig, String> {
     let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
+    made.networks = peer.admitted_from();
     made.bind = peer.bind;
     made.transport = peer.transport.driver();
     made.settings = peer.timers.driver();

@@ -7,6 +7,9 @@ use diameter_proto::known::disconnect_cause;
 use diameter_proto::peer::{Capabilities, Input, PeerSettings};
 use diameter_proto::{CommandFlags, Fault, MessageBuilder, MessageMut, ResultCode};
 
+use ipnet::IpNet;
+
+use super::peers::PeerId;
 use super::{Node, Verdict};
 use crate::application::{Application, NodeEvent};
 use crate::config::{DynamicPeers, Security};
@@ -129,6 +132,12 @@ impl<A: Application> Node<A> {
                         format!("{host} has to come over TLS"),
                     ));
                 }
+                // A certificate that is about the name says more than an address.
+                let address = from.remote().ip();
+                if !config.may_come_from(address) && !self.is_proven(from) {
+                    let reason = format!("{host} may not connect from {address}");
+                    return Err(Fault::new(ResultCode::UNKNOWN_PEER, reason));
+                }
                 return Ok((key, None));
             }
         }
@@ -178,6 +187,17 @@ impl<A: Application> Node<A> {
                 ..rule.settings.clone()
             },
         })
+    }
+
+    /// Changes the networks from which a configured peer may connect, for connections from now on.
+    pub fn set_networks(&self, id: PeerId, networks: Vec<IpNet>) {
+        self.with_slot(id.slot as usize, |slot| {
+            if slot.id == id
+                && let Some(config) = &mut slot.config
+            {
+                Rc::make_mut(config).networks = networks;
+            }
+        });
     }
 
     fn count_under(&self, key: usize, rule: Rule) {

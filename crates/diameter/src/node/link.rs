@@ -255,6 +255,20 @@ impl<A: Application> Node<A> {
             .map_err(|error| wrong(format!("the certificate is not about `{host}`: {error}")))
     }
 
+    /// Whether the peer has shown a certificate that is checked against its name.
+    pub(super) fn is_proven(&self, connection: &Connection<A::State>) -> bool {
+        let connections = self.0.connections.borrow();
+        let link = connections.get(connection.id().slot as usize);
+        link.is_some_and(|link| {
+            let shown = matches!(&link.tls, Some(TlsPeer { certificate: Some(_) }));
+            let checked = match &link.security {
+                Security::Tls(tls) | Security::Inband(tls) => tls.match_identity,
+                Security::None => false,
+            };
+            shown && checked
+        })
+    }
+
     /// TLS begins on a connection that was in the clear. What was read beyond the CEA belongs to it.
     pub(crate) fn begin_tls(
         &self,

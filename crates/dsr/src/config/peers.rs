@@ -20,6 +20,11 @@ pub struct Peer {
     /// Where to connect, tried in turn; empty: it connects to us.
     #[schemars(with = "Vec<String>")]
     pub addresses: Vec<SocketAddr>,
+    /// Networks it may connect from, beside its `addresses`; anybody else who gives its name is refused
+    /// (DIAMETER_UNKNOWN_PEER), unless a certificate proves the name (`matchIdentity`). Without either: from this
+    /// machine. `0.0.0.0/0` and `::/0` let anybody in who knows the name.
+    #[schemars(with = "Vec<String>")]
+    pub networks: Vec<IpNet>,
     /// Our address when connecting; absent: the system's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bind: Option<IpAddr>,
@@ -203,16 +208,9 @@ impl Validate for DynamicPeers {
 impl Default for DynamicPeers {
     /// Whoever is on this machine.
     fn default() -> Self {
-        let loopback = |ip: IpAddr, bits| IpNet::new(ip, bits).ok();
         Self {
             realms: Vec::new(),
-            networks: [
-                loopback(IpAddr::from([127, 0, 0, 0]), 8),
-                loopback(std::net::Ipv6Addr::LOCALHOST.into(), 128),
-            ]
-            .into_iter()
-            .flatten()
-            .collect(),
+            networks: this_machine(),
             tls_only: false,
             max: 1024,
             timers: Timers::default(),
@@ -224,6 +222,33 @@ impl Default for DynamicPeers {
             application_route_table: String::new(),
         }
     }
+}
+
+impl Peer {
+    /// The networks it may connect from, beside its addresses.
+    pub(crate) fn admitted_from(&self) -> Vec<IpNet> {
+        match self.networks.is_empty() && self.addresses.is_empty() {
+            true => this_machine(),
+            false => self.networks.clone(),
+        }
+    }
+
+    /// Whether whoever knows its name may connect from anywhere.
+    pub(crate) fn is_open_to_all(&self) -> bool {
+        self.networks.iter().any(|network| network.prefix_len() == 0)
+    }
+}
+
+/// The loopback addresses.
+fn this_machine() -> Vec<IpNet> {
+    let loopback = |ip: IpAddr, bits| IpNet::new(ip, bits).ok();
+    [
+        loopback(IpAddr::from([127, 0, 0, 0]), 8),
+        loopback(std::net::Ipv6Addr::LOCALHOST.into(), 128),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 impl DynamicPeers {
