@@ -116,6 +116,12 @@ pub enum NodeEvent<'a> {
         /// Name of the limit.
         limit: &'static str,
     },
+    /// A connection was cut off because it brought more messages of the base protocol, or answers to no request,
+    /// than [`crate::Limits::base_rate`].
+    Flooded {
+        /// Whose.
+        remote: SocketAddr,
+    },
     /// A connection was cut off because it stood still in `handshake`, `read` or `write`.
     Stalled {
         /// Whose.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use diameter_proto::MessageMut;
@@ -140,6 +140,8 @@ pub struct Connection<S> {
     pub(crate) queue: RefCell<OutQueue>,
     queue_limit: usize,
     pub(crate) waker: Cell<Option<Waker>>,
+    /// Messages of the base protocol and answers to no request, in the second that began then.
+    base: Cell<(Option<Instant>, u32)>,
     /// Since when the queue has not moved, and since when a message is incomplete.
     pub(crate) write_stalled: Cell<Option<Instant>>,
     pub(crate) read_stalled: Cell<Option<Instant>>,
@@ -172,6 +174,7 @@ impl<S> Connection<S> {
             queue: RefCell::default(),
             queue_limit,
             waker: Cell::new(None),
+            base: Cell::new((None, 0)),
             write_stalled: Cell::new(None),
             read_stalled: Cell::new(None),
             leaving: Cell::new(None),
@@ -267,6 +270,19 @@ impl<S> Connection<S> {
     pub fn pause(&self, paused: bool) {
         self.paused.set(paused);
         self.wake();
+    }
+
+    /// Counts a message of the base protocol or an answer to no request; false when there are more of them in this
+    /// second than `most`.
+    pub(crate) fn allows_base(&self, now: Instant, most: u32) -> bool {
+        let (since, count) = match self.base.get() {
+            (Some(since), count) if now.saturating_duration_since(since) < Duration::from_secs(1) => {
+                (since, count.saturating_add(1))
+            }
+            _ => (now, 1),
+        };
+        self.base.set((Some(since), count));
+        most == 0 || count <= most
     }
 
     pub(crate) fn establish(&self, peer: PeerUp, route_record: Bytes, state: S) {

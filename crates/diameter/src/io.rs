@@ -1,8 +1,8 @@
 //! The task of one connection: it reads many messages at once, gives each to the node, and writes what was
 //! queued meanwhile with one system call.
 //!
-//! A turn of the task reads at most [`READS_PER_TURN`] buffers, so that one busy peer does not keep the
-//! others waiting. Messages for other connections are queued there and wake their tasks, which run after
+//! A turn of the task reads at most [`READS_PER_TURN`] buffers and delivers at most
+//! [`crate::Limits::turn`] messages, so that one busy peer does not keep the others waiting. Messages for other connections are queued there and wake their tasks, which run after
 //! all tasks that are ready now: so their queues have filled by then, and one call writes all of it.
 
 use std::io;
@@ -54,6 +54,8 @@ pub(crate) struct Io<A: Application> {
     stream: Stream,
     buffer: BytesMut,
     phase: Phase,
+    /// Messages were left in the buffer when the turn ended.
+    more: bool,
 }
 
 impl<A: Application> Io<A> {
@@ -69,13 +71,15 @@ impl<A: Application> Io<A> {
             stream,
             buffer: read,
             phase: Phase::Handshake,
+            more: false,
         }
     }
 
     /// Runs the connection to its end.
     pub(crate) async fn run(mut self) {
         // What another worker had read before it handed the connection over.
-        if let Err(end) = self.deliver() {
+        let mut left = self.node.limits().turn;
+        if let Err(end) = self.deliver(&mut left) {
             return self.finish(end);
         }
         let end = std::future::poll_fn(|cx| self.poll(cx)).await;
@@ -150,7 +154,14 @@ impl<A: Application> Io<A> {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        let mut left = self.node.limits().turn;
+        if self.more {
+            self.deliver(&mut left)?;
+        }
         for _ in 0..READS_PER_TURN {
+            if self.more {
+                break;
+            }
             if self.connection.paused.get()
                 || self.connection.secure.get()
                 || self.connection.ending.get() != Ending::Open
@@ -166,7 +177,7 @@ impl<A: Application> Io<A> {
                     let figures = self.connection.figures();
                     count(&figures.reads, 1);
                     count(&figures.bytes_in, read as u64);
-                    self.deliver()?;
+                    self.deliver(&mut left)?;
                 }
             }
         }
@@ -182,15 +193,21 @@ impl<A: Application> Io<A> {
         }
     }
 
-    /// Gives every complete message to the node.
-    fn deliver(&mut self) -> Result<(), End> {
+    /// Gives complete messages to the node, as many as are `left` of this turn.
+    fn deliver(&mut self, left: &mut usize) -> Result<(), End> {
+        self.more = false;
         let now = self.node.refresh();
         let max = self.node.limits().message;
         let mut messages = 0;
         while self.connection.ending.get() == Ending::Open && !self.connection.secure.get() {
+            if *left == 0 {
+                self.more = true;
+                break;
+            }
             match next_frame(&mut self.buffer, max) {
                 Ok(Some(message)) => {
                     messages += 1;
+                    *left -= 1;
                     count(&self.connection.figures().messages_in, 1);
                     if let Verdict::Elsewhere(worker, message) = self.node.received(&self.connection, message)
                     {

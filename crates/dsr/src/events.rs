@@ -90,4 +90,6 @@ telemetry::events! {
     PeerDown = "peers_down";
     /// A connection was refused, cut off or could not be made.
     ConnectionRefused = "refused_connections";
+    /// A connection was cut off: more messages of the base protocol, or answers to no request, than limits.baseRate.
+    Flooded = "flooding_connections";
 }

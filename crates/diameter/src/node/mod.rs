@@ -31,7 +31,7 @@ use diameter_proto::{CommandFlags, MessageMut, Pending};
 use slab::Slab;
 use tokio::task::JoinHandle;
 
-use crate::application::{Application, Kept};
+use crate::application::{Application, Kept, NodeEvent};
 use crate::config::{DynamicPeers, Limits, NodeConfig, Security};
 use crate::connection::{Connection, ConnectionId, count};
 use crate::directory::Seat;
@@ -273,6 +273,9 @@ impl<A: Application> Node<A> {
                 command::CAPABILITIES_EXCHANGE | command::DEVICE_WATCHDOG | command::DISCONNECT_PEER
             );
         if is_base || from.peer().is_none() {
+            if !self.bears_base(from) {
+                return Verdict::Handled;
+            }
             return self.received_base(from, message);
         }
         if message.is_request() {
@@ -289,10 +292,31 @@ impl<A: Application> Node<A> {
                     .0
                     .app
                     .answer_to(self, from, waiting.context, waiting.kept, message),
-                None => count(&from.figures().answers_unmatched, 1),
+                None => {
+                    let figures = from.figures();
+                    count(&figures.answers_unmatched, 1);
+                    // A request that was given up may be answered yet, once.
+                    if figures.answers_unmatched.get() > figures.timeouts.get() {
+                        self.bears_base(from);
+                    }
+                }
             }
         }
         Verdict::Handled
+    }
+
+    /// Whether a connection keeps to [`Limits::base_rate`]; one that does not is cut off.
+    #[cold]
+    fn bears_base(&self, from: &Rc<Connection<A::State>>) -> bool {
+        if from.allows_base(self.now(), self.limits().base_rate) {
+            return true;
+        }
+        if from.ending.get() == crate::connection::Ending::Open {
+            let remote = from.remote();
+            self.app().event(self, NodeEvent::Flooded { remote });
+        }
+        from.end(crate::connection::Ending::Now);
+        false
     }
 
     // ---- out --------------------------------------------------------------------------------------------

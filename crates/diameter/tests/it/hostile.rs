@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use diameter::endpoint::Endpoint;
+use diameter::endpoint::{Endpoint, SendOptions, To};
 use diameter::proto::known::{self, command};
+use diameter::proto::peer::Capabilities;
 use diameter::proto::{CommandFlags, ResultCode};
 use diameter::{DynamicPeers, Limits, NodeConfig, Security};
 use testpeer::diameter::Peer;
@@ -252,6 +253,8 @@ fn a_watchdog_flood_by_a_deaf_peer_is_bounded() {
         let limits = Limits {
             queue: 16 * 1024,
             write_stall: Duration::from_millis(300),
+            // The bound of the queue is looked at here, not that of the rate.
+            base_rate: 0,
             ..Limits::default()
         };
         let (server, address) = server(limits);
@@ -265,5 +268,150 @@ fn a_watchdog_flood_by_a_deaf_peer_is_bounded() {
         let flood = dwr.as_bytes().repeat(1000);
         while deaf.try_send(&flood).await {}
         until(|| server.node().connections().is_empty()).await;
+    });
+}
+
+fn dwr(host: &str) -> Vec<u8> {
+    let text = format!("DWR hbh=7 e2e=7 {{ Origin-Host = \"{host}\" Origin-Realm = \"example\" }}");
+    let message = diameter::proto::text::parse(&text, diameter::proto::Dictionary::standard()).unwrap();
+    message.as_bytes().to_vec()
+}
+
+#[test]
+fn a_flood_of_the_base_protocol_ends_its_connection_alone() {
+    run(async {
+        let limits = Limits {
+            base_rate: 50,
+            ..Limits::default()
+        };
+        let (server, address) = server(limits);
+        let mut good = Peer::connect(address).await;
+        good.capabilities("good.example", S6A).await;
+        let cer = {
+            let mut cer = diameter::proto::MessageBuilder::request(command::CAPABILITIES_EXCHANGE, 0);
+            Capabilities::new("flood.example", "example")
+                .with_applications(S6A.iter().copied())
+                .write(&mut cer);
+            cer.finish().unwrap().as_bytes().to_vec()
+        };
+        let mut answer = ulr("flood.example", "1").as_bytes().to_vec();
+        // The R flag makes a request; without, it is an answer to a request that was never sent.
+        answer[4] &= 0x7f;
+        for one in [dwr("flood.example"), cer, answer] {
+            let mut flood = Peer::connect(address).await;
+            flood.capabilities("flood.example", S6A).await;
+            let many = one.repeat(100);
+            // The flood is read to its bound and no further: it ends, whatever the peer still sends.
+            while flood.try_send(&many).await {}
+            until(|| server.node().connections().len() == 1).await;
+            assert_served(&mut good).await;
+        }
+    });
+}
+
+#[test]
+fn late_answers_to_requests_that_were_given_up_are_no_flood() {
+    run(async {
+        let config = NodeConfig {
+            limits: Limits {
+                base_rate: 5,
+                ..Limits::default()
+            },
+            ..config("mme.example", S6A)
+        };
+        let mme = Endpoint::new(config, diameter::endpoint::ClientOnly, None, 2);
+        let address = listen(mme.node(), Security::None);
+        let mut late = Peer::connect(address).await;
+        late.capabilities("hss.example", S6A).await;
+        mme.available("hss.example").await;
+        let id = mme.node().peer("hss.example").unwrap();
+        let connection = mme.node().open_connection(id).unwrap();
+        let mut requests = Vec::new();
+        for number in 0..20 {
+            let options = SendOptions {
+                deadline: Duration::from_millis(20),
+                failover: false,
+            };
+            let request = ulr("mme.example", &number.to_string());
+            mme.request(To::Peer("hss.example"), request, options)
+                .await
+                .unwrap_err();
+            requests.push(late.expect(command::UPDATE_LOCATION).await);
+        }
+        for request in &requests {
+            late.answer(request, ResultCode::SUCCESS).await;
+        }
+        late.send(&dwr("hss.example")).await;
+        late.expect(command::DEVICE_WATCHDOG).await;
+        assert_eq!(connection.figures().answers_unmatched.get(), 20);
+        // Once more they are answers that nobody asked for.
+        for request in &requests {
+            late.answer(request, ResultCode::SUCCESS).await;
+        }
+        late.expect_close().await;
+    });
+}
+
+#[test]
+fn one_busy_peer_leaves_turns_to_the_others() {
+    run(async {
+        let limits = Limits {
+            turn: 8,
+            ..Limits::default()
+        };
+        let (_server, address) = server(limits);
+        let mut good = Peer::connect(address).await;
+        good.capabilities("good.example", S6A).await;
+        let mut busy = Peer::connect(address).await;
+        busy.capabilities("busy.example", S6A).await;
+        // Far more than a turn in one read: none is lost, and none is kept back until more comes.
+        let requests = ulr("busy.example", "1").as_bytes().repeat(500);
+        busy.send(&requests).await;
+        assert_served(&mut good).await;
+        for _ in 0..500 {
+            busy.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
+                .await;
+        }
+        assert_served(&mut good).await;
+    });
+}
+
+#[test]
+fn a_configured_name_is_taken_from_its_addresses_and_networks_only() {
+    run(async {
+        let (server, address) = server(Limits::default());
+        let elsewhere: std::net::SocketAddr = "192.0.2.1:3868".parse().unwrap();
+        let mut peer = diameter::PeerConfig::await_from("hss2.example");
+        peer.networks = vec!["192.0.2.0/24".parse().unwrap()];
+        let id = server.node().add_peer(peer).unwrap();
+        let mut pinned = diameter::PeerConfig::connect("hss3.example", [elsewhere]);
+        pinned.settings.connect_timeout = Duration::from_secs(30);
+        server.node().add_peer(pinned).unwrap();
+        for host in ["hss2.example", "HSS2.example", "hss3.example"] {
+            Peer::refused(address, host, "example", S6A, ResultCode::UNKNOWN_PEER).await;
+        }
+        server
+            .node()
+            .set_networks(id, vec!["127.0.0.0/8".parse().unwrap()]);
+        Peer::admitted(address, "hss2.example", "example", S6A).await;
+    });
+}
+
+#[test]
+fn a_name_of_60_kilobytes_is_refused_with_a_short_answer() {
+    run(async {
+        let (_server, address) = server(Limits::default());
+        let mut long = Peer::connect(address).await;
+        long.send_cer(&"x".repeat(60_000), S6A).await;
+        let answer = long
+            .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::INVALID_AVP_VALUE)
+            .await;
+        assert!(
+            answer.as_bytes().len() < 1000,
+            "{} bytes",
+            answer.as_bytes().len()
+        );
+        assert!(answer.get(known::FAILED_AVP).is_ok());
+        long.expect_close().await;
     });
 }

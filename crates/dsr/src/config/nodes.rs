@@ -143,6 +143,12 @@ pub struct NodeLimits {
     pub write_stall: Period,
     /// A message that has begun has to be complete after so long, or its peer is cut off.
     pub read_stall: Period,
+    /// Messages of the base protocol (CER, DWR, DPR and their answers) and answers to no request that one connection
+    /// may bring per second; beyond, it is cut off (`signalbox_dsr_flooding_connections_total`). The late answer to
+    /// a request that was given up is none of them. 0: there is no bound.
+    pub base_rate: u32,
+    /// Messages that a processor takes from one connection before others have their turn.
+    pub turn: usize,
     /// Under load, how often a processor looks at its sockets at most, so that each system call carries
     /// several messages: where more than one is expected in that time, 10,000 per second for 100us. A longer
     /// time saves processor time at lower rates, and adds up to so much to each way. 0s: as often as it can.
@@ -166,6 +172,8 @@ impl Default for NodeLimits {
             pending_per_peer: driver.pending_per_peer,
             write_stall: Period(driver.write_stall),
             read_stall: Period(driver.read_stall),
+            base_rate: driver.base_rate,
+            turn: driver.turn,
             gather: Period(driver.gather),
             handover: 65_536,
         }
@@ -185,6 +193,8 @@ impl NodeLimits {
             pending_per_peer: self.pending_per_peer,
             write_stall: self.write_stall.duration(),
             read_stall: self.read_stall.duration(),
+            base_rate: self.base_rate,
+            turn: self.turn,
             gather: self.gather.duration(),
             ..diameter::Limits::default()
         }
@@ -200,6 +210,7 @@ impl Validate for NodeLimits {
             ("pending", self.pending),
             ("pendingPerPeer", self.pending_per_peer),
             ("handover", self.handover),
+            ("turn", self.turn),
         ];
         for (key, value) in counts {
             if value == 0 {

@@ -368,6 +368,9 @@ impl Application for Router {
 
     fn event(&self, _: &Node<Self>, event: NodeEvent<'_>) {
         self.core.count(Event::ConnectionRefused);
+        if matches!(event, NodeEvent::Flooded { .. }) {
+            self.core.count(Event::Flooded);
+        }
         tracing::info!(?event, "connection refused, cut off or not made");
     }
 }

@@ -376,3 +376,82 @@ fn peers_of_a_rule_keep_to_its_applications_rate_and_number() {
         available(&dsr, HSS).await;
     });
 }
+
+#[test]
+fn a_flood_of_the_base_protocol_ends_its_connection_alone() {
+    run(async {
+        let mut bounded = two();
+        bounded.limits.base_rate = 100;
+        let mut good = Good::new(bounded).await;
+        let mut flood = good.stranger().await;
+        flood.capabilities("flood.example", APPLICATIONS).await;
+        let text = "DWR { Origin-Host = \"flood.example\" Origin-Realm = \"example\" }";
+        let dwr = diameter::proto::text::parse(text, diameter::proto::Dictionary::standard()).unwrap();
+        let many = dwr.as_bytes().repeat(200);
+        while flood.try_send(&many).await {}
+        until(|| good.dsr.count(Event::Flooded) == 1).await;
+        good.alone().await;
+        good.is_served().await;
+    });
+}
+
+/// While a server that waits to be connected from is away, nobody else takes its name and its requests.
+#[test]
+fn a_configured_name_is_taken_from_where_the_peer_may_be() {
+    run(async {
+        let mut named = two();
+        let peer = |host: &str, networks: &[&str]| dsr::config::Peer {
+            host: host.to_owned(),
+            networks: networks.iter().map(|network| network.parse().unwrap()).collect(),
+            ..dsr::config::Peer::default()
+        };
+        named.peers = vec![
+            peer("away.example", &["192.0.2.0/24"]),
+            peer("here.example", &[]),
+            peer("anywhere.example", &["0.0.0.0/0", "::/0"]),
+        ];
+        let mut good = Good::new(named).await;
+        let at = good.dsr.addresses()[0];
+        Peer::refused(
+            at,
+            "away.example",
+            "example",
+            APPLICATIONS,
+            ResultCode::UNKNOWN_PEER,
+        )
+        .await;
+        let mut here = good.stranger().await;
+        here.capabilities("here.example", APPLICATIONS).await;
+        let mut anywhere = good.stranger().await;
+        anywhere.capabilities("anywhere.example", APPLICATIONS).await;
+        // A reload says where the peer is now, and no connection ends for it.
+        let mut moved = dsr::Config::clone(&good.dsr.snapshot().config);
+        let away = moved
+            .peers
+            .iter_mut()
+            .find(|peer| peer.host == "away.example")
+            .unwrap();
+        away.networks = vec!["127.0.0.0/8".parse().unwrap()];
+        let here_now = moved
+            .peers
+            .iter_mut()
+            .find(|peer| peer.host == "here.example")
+            .unwrap();
+        here_now.networks = vec!["192.0.2.0/24".parse().unwrap()];
+        good.dsr.reload(&moved).unwrap();
+        let mut back = loop {
+            let mut back = good.stranger().await;
+            back.send_cer("away.example", APPLICATIONS).await;
+            let cea = back.expect(command::CAPABILITIES_EXCHANGE).await;
+            if cea.require(known::RESULT_CODE).unwrap() == 2001 {
+                break back;
+            }
+        };
+        let dwr = "DWR { Origin-Host = \"x.example\" Origin-Realm = \"example\" }";
+        for peer in [&mut here, &mut anywhere, &mut back] {
+            peer.send_text(dwr).await;
+            peer.expect(command::DEVICE_WATCHDOG).await;
+        }
+        good.is_served().await;
+    });
+}
