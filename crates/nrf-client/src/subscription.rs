@@ -55,7 +55,7 @@ impl Nrfs {
 
     /// Subscribes with this `SubscriptionData`, to hold as long as wanted, or as the NRF allows; `None` when no NRF
     /// answers or it refuses.
-    async fn subscribe(&self, mut data: Value, wanted: Duration) -> Option<Subscription> {
+    pub async fn subscribe(&self, mut data: Value, wanted: Duration) -> Option<Subscription> {
         data["validityTime"] = time_after(wanted)?.into();
         let body = Some(("application/json", Bytes::from(data.to_string())));
         let answer = self
@@ -81,7 +81,7 @@ impl Nrfs {
     }
 
     /// Lets a subscription hold longer (TS 29.510 §5.2.2.5.6); `None` when it is not known any more.
-    async fn renew(&self, subscription: &Subscription, wanted: Duration) -> Option<Subscription> {
+    pub async fn renew(&self, subscription: &Subscription, wanted: Duration) -> Option<Subscription> {
         let patch = json!([{"op": "replace", "path": "/validityTime", "value": time_after(wanted)?}]);
         let body = Some((sbi::json::JSON_PATCH, Bytes::from(patch.to_string())));
         let answer = self.send(Method::PATCH, &subscription.path, body).await?;

@@ -17,7 +17,7 @@ telemetry::declare! {
     counter NAMED_NRFS = "signalbox_scp_named_nrf_discoveries_total" ["outcome"]: "Discoveries at an NRF that the request names: asked, refused because it may not be named, full because too many are.";
     counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, oci.";
     counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages that a mediation rule was applied to.";
-    counter LEARNED = "signalbox_scp_learned_total" ["how"]: "Changes of the network: notified, audited, lost because too many waited.";
+    counter LEARNED = "signalbox_scp_learned_total" ["how"]: "Changes of the network: notified, audited; notifications lost because too many waited, stranger because they came on no path of a subscription, unconfirmed because the NRF says otherwise; full: producers not learned for want of room.";
     counter ALTERNATES = "signalbox_scp_dns_alternates_total" ["outcome"]: "Alternates of producers looked for in DNS: found, none, failed.";
     counter FEDERATION = "signalbox_scp_federation_total" ["outcome"]: "Exchanges with the SCPs that keep rates together: sent, failed, heard, refused.";
     gauge FEDERATED = "signalbox_scp_federation_peers" []: "SCPs that keep rates together and have been heard of lately.";
@@ -67,6 +67,9 @@ pub(crate) struct Metrics {
     pub(crate) notified: Counter,
     pub(crate) audited: Counter,
     pub(crate) notification_lost: Counter,
+    pub(crate) stranger: Counter,
+    pub(crate) unconfirmed: Counter,
+    pub(crate) too_many: Counter,
     pub(crate) overload: Family<telemetry::metrics::Gauge>,
     pub(crate) cache: Family<telemetry::metrics::Gauge>,
 }
@@ -120,6 +123,9 @@ impl Metrics {
             notified: learned.get(&["notified"]),
             audited: learned.get(&["audited"]),
             notification_lost: learned.get(&["lost"]),
+            stranger: learned.get(&["stranger"]),
+            unconfirmed: learned.get(&["unconfirmed"]),
+            too_many: learned.get(&["full"]),
             overload: registry.gauges(&OVERLOAD),
             cache: registry.gauges(&CACHE),
         }

@@ -101,6 +101,15 @@ pub struct Nrf {
     pub scp_domains: Vec<String>,
     /// Seconds between heart-beats that are wished for.
     pub heart_beat: Period,
+    /// Producers that are known at a time, those of `producers` included; further ones are not learned.
+    pub max_producers: usize,
+    /// NFs that a notification has named and that are looked up at the NRF, or wait for it; a notification of one
+    /// more is dropped, and the audit finds what it told of.
+    pub max_lookups_waiting: usize,
+    /// NFs that are looked up at the same time.
+    pub max_lookups: usize,
+    /// NFs that are looked up in a second.
+    pub lookup_rate: u32,
 }
 
 impl Default for Nrf {
@@ -122,6 +131,10 @@ impl Default for Nrf {
             register: true,
             scp_domains: Vec::new(),
             heart_beat: Period::from_secs(30),
+            max_producers: 20_000,
+            max_lookups_waiting: 4_096,
+            max_lookups: 16,
+            lookup_rate: 1_000,
         }
     }
 }
@@ -146,6 +159,19 @@ impl Validate for Nrf {
         }
         for (i, root) in self.named.roots.iter().enumerate() {
             super::check_root(faults, &format!("named.roots[{i}]"), root);
+        }
+        for (key, count) in [
+            ("maxProducers", self.max_producers),
+            ("maxLookupsWaiting", self.max_lookups_waiting),
+            ("maxLookups", self.max_lookups),
+            ("lookupRate", self.lookup_rate as usize),
+        ] {
+            if count == 0 {
+                faults.at(key).say("is 0", "at least 1");
+            }
+        }
+        if self.max_lookups > 1_024 {
+            faults.at("maxLookups").say("is too many", "at most 1024");
         }
         if self.sets.len() > 64 {
             faults.at("sets").say("has too many", "at most 64");

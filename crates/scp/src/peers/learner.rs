@@ -2,10 +2,12 @@
 //! notification would have told.
 //!
 //! ```text
-//! worker: NFStatusNotify ─► Change ─┐
-//! audit, per NF type ───────────────┼─► book ─ all that waits at once ─► new snapshot, swapped in
-//! profile fetched for a change ─────┘
+//! worker: NFStatusNotify ─► hint ─┐
+//! audit, per NF type ─────────────┼─► book ─ all that waits at once ─► new snapshot, swapped in
+//! profile, looked up for a hint ──┘
 //! ```
+//!
+//! A notification is a hint: what it says of a profile counts when the NRFs that were subscribed to say the same.
 //!
 //! Requests under way go on with the snapshot they began with. While no NRF answers, what is known stays.
 
@@ -16,40 +18,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
-use nrf_client::{Nrfs, Presence, Subscription, Turns, stay_registered};
+use nrf_client::{Nrfs, Presence, Turns, stay_registered};
 use sbi::client::Client;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use worker::Shutdown;
 
 use super::book::{Book, Change, Heard, Renewed};
-use super::nrf::NrfSet;
+use super::callbacks::Callbacks;
+use super::nrf::{Held, NrfSet};
 use super::own_profile;
 use crate::config::Config;
 use crate::events::Metrics;
 use crate::network::{Network, Producer};
-
-/// Where NRFs send their notifications; those of further sets behind it, by the number of the set.
-const CALLBACK_PATH: &str = "/signalbox-scp/v1/nf-status-notify";
-
-/// Where the NRFs of a set send their notifications.
-pub(super) fn callback_path(set: usize) -> String {
-    match set {
-        0 => CALLBACK_PATH.to_owned(),
-        set => format!("{CALLBACK_PATH}/{set}"),
-    }
-}
-
-/// The set whose NRFs notify at this path, if it is one for notifications.
-pub(crate) fn callback_set(path: &str) -> Option<usize> {
-    match path.strip_prefix(CALLBACK_PATH)? {
-        "" => Some(0),
-        rest => rest.strip_prefix('/')?.parse().ok().filter(|set| *set > 0),
-    }
-}
 
 /// Learns the network.
 pub(crate) struct Learner {
@@ -58,6 +41,8 @@ pub(crate) struct Learner {
     pub(crate) metrics: Metrics,
     /// Load of this SCP in percent, for its profile.
     pub(crate) load: Arc<AtomicU8>,
+    /// Where NRFs notify.
+    pub(crate) callbacks: Arc<Callbacks>,
 }
 
 impl Learner {
@@ -72,16 +57,14 @@ impl Learner {
     ) {
         let config = settings.borrow().clone();
         let sets = RefCell::new(self.nrf_sets(&config));
-        let book = Book {
-            statics: statics(&config),
-            touched: AHashMap::new(),
-            origins: AHashMap::new(),
-            published: self.published.clone(),
-            metrics: self.metrics.clone(),
-            sets: sets.borrow().clone(),
-            sender: sender.clone(),
-            fetching: AHashMap::new(),
-        };
+        let book = Book::new(
+            statics(&config),
+            self.published.clone(),
+            self.metrics.clone(),
+            sets.borrow().clone(),
+            sender.clone(),
+            &config.nrf,
+        );
         let (renew, renewals) = mpsc::channel(4);
         tokio::select! {
             () = book.keep(changes, renewals) => {}
@@ -130,7 +113,7 @@ impl Learner {
                         // Whoever keeps the book ends with this loop.
                         let renewed = Renewed {
                             statics: statics(&now),
-                            sets: None,
+                            nrfs: None,
                         };
                         let _ = renew.send(renewed).await;
                     }
@@ -151,7 +134,7 @@ impl Learner {
             let old = sets.replace(new.clone());
             let renewed = Renewed {
                 statics: statics(&wanted),
-                sets: Some(new.clone()),
+                nrfs: Some((new.clone(), wanted.nrf.clone())),
             };
             let _ = renew.send(renewed).await;
             // Who is not asked any more need not tell any more; the others are subscribed to anew.
@@ -193,6 +176,7 @@ impl Learner {
                     registers: settings.register,
                     nrfs,
                     subscriptions: RefCell::default(),
+                    callbacks: self.callbacks.clone(),
                 })
             })
             .collect()
@@ -218,14 +202,9 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard
         let mut complete = true;
         for nf_type in &nrf.nf_types {
             let now = Instant::now();
-            let known = subscriptions.borrow().get(nf_type).cloned();
-            let holds = known.as_ref().is_some_and(|held| now < held.renew_at());
-            if !holds {
-                match nrf.subscribe(known.as_ref(), &config, nf_type).await {
-                    Some(made) => subscriptions.borrow_mut().insert(nf_type.clone(), made),
-                    None => subscriptions.borrow_mut().remove(nf_type),
-                };
-                complete &= subscriptions.borrow().contains_key(nf_type);
+            let renew_at = subscriptions.borrow().get(nf_type).map(Held::renew_at);
+            if renew_at.is_none_or(|renew| now >= renew) {
+                complete &= nrf.subscribe(&config, nf_type).await;
             }
             let began = Instant::now();
             match nrf.all_of(nf_type, settings.audit_mode, &config).await {
@@ -245,7 +224,7 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard
         }
         let pause = match complete {
             true => {
-                let renewal = subscriptions.borrow().values().map(Subscription::renew_at).min();
+                let renewal = subscriptions.borrow().values().map(Held::renew_at).min();
                 let until_renewal = renewal.map(|renew| renew.saturating_duration_since(Instant::now()));
                 let audit = settings.audit_interval.duration();
                 until_renewal.map_or(audit, |renewal| renewal.min(audit))

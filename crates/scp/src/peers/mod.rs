@@ -2,15 +2,18 @@
 //! their discovery.
 
 mod book;
+mod callbacks;
 pub(crate) mod federation;
 mod learner;
+mod lookups;
 mod nrf;
 mod own_profile;
 mod search;
 mod sets;
 
-pub(crate) use book::{Heard, change_of};
+pub(crate) use book::{Heard, hint_of};
+pub(crate) use callbacks::{Callbacks, Called};
+pub(crate) use learner::Learner;
 pub(crate) use learner::statics;
-pub(crate) use learner::{Learner, callback_set};
 pub(crate) use search::{Failure, Searcher};
 pub(crate) use sets::{Choice, NotNamed, Sets};

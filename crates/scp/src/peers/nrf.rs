@@ -2,17 +2,18 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ahash::AHashMap;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use http::{Method, StatusCode};
-use nrf_client::{Nrfs, Subscription, deregister, path_of};
+use nrf_client::{Nrfs, Subscription, deregister, instance_path, path_of};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::learner::callback_path;
+use super::callbacks::Callbacks;
 use crate::config::{AuditMode, Config};
 use crate::network::Producer;
 
@@ -27,7 +28,34 @@ pub(super) struct NrfSet {
     pub(super) registers: bool,
     pub(super) nrfs: Nrfs,
     /// Subscriptions by NF type.
-    pub(super) subscriptions: RefCell<AHashMap<String, Subscription>>,
+    pub(super) subscriptions: RefCell<AHashMap<String, Held>>,
+    /// Where its NRFs notify.
+    pub(super) callbacks: Arc<Callbacks>,
+}
+
+/// A subscription, and the path on which its notifications come.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    subscription: Subscription,
+    callback: u64,
+}
+
+impl Held {
+    /// When it is to be renewed.
+    pub(super) fn renew_at(&self) -> Instant {
+        self.subscription.renew_at()
+    }
+}
+
+/// What the NRFs of a set say of an NF.
+#[derive(Clone, Debug)]
+pub(crate) enum LookedUp {
+    /// They know it, with this profile.
+    Known(Arc<Producer>),
+    /// They do not know it.
+    Gone,
+    /// None of them says, or the profile cannot be read.
+    Unanswered,
 }
 
 /// Profiles that are fetched at the same time.
@@ -77,7 +105,11 @@ impl NrfSet {
     /// Ends all subscriptions.
     pub(super) async fn unsubscribe(&self) {
         let subscriptions = self.subscriptions.take();
-        join_all(subscriptions.values().map(|one| self.nrfs.unsubscribe(one))).await;
+        for held in subscriptions.values() {
+            self.callbacks.close(held.callback);
+        }
+        let ending = subscriptions.values();
+        join_all(ending.map(|held| self.nrfs.unsubscribe(&held.subscription))).await;
     }
 
     /// Takes this SCP's profile away.
@@ -87,13 +119,19 @@ impl NrfSet {
         }
     }
 
-    /// The profile at a URI of the NRF's: there is none (`Some(None)`), or no NRF says so (`None`).
-    pub(super) async fn profile(&self, uri: &str) -> Option<Option<Producer>> {
-        let answer = self.nrfs.send(Method::GET, &path_of(uri)?, None).await?;
+    /// What the NRFs say of an NF (TS 29.510 §5.2.2.9).
+    pub(super) async fn look_up(&self, id: &str) -> LookedUp {
+        let Some(answer) = self.nrfs.send(Method::GET, &instance_path(id), None).await else {
+            return LookedUp::Unanswered;
+        };
         match answer.status {
-            StatusCode::OK => Some(Producer::learned(&answer.body).ok()),
-            status if status.is_client_error() => Some(None),
-            _ => None,
+            StatusCode::OK => match Producer::learned(&answer.body) {
+                Ok(producer) if *producer.id == *id => LookedUp::Known(Arc::new(producer)),
+                _ => LookedUp::Unanswered,
+            },
+            StatusCode::NOT_FOUND | StatusCode::GONE => LookedUp::Gone,
+            // A refusal of this SCP says nothing of the NF.
+            _ => LookedUp::Unanswered,
         }
     }
 
@@ -158,22 +196,44 @@ impl NrfSet {
         Some(producers)
     }
 
-    /// Stays subscribed to a type, or becomes so.
-    pub(super) async fn subscribe(
-        &self,
-        held: Option<&Subscription>,
-        config: &Config,
-        nf_type: &str,
-    ) -> Option<Subscription> {
+    /// Stays subscribed to a type, or becomes so, on a path that no subscription had before. Answers whether it is.
+    pub(super) async fn subscribe(&self, config: &Config, nf_type: &str) -> bool {
+        let wanted = config.nrf.subscription_validity.duration();
+        let held = self.subscriptions.borrow().get(nf_type).cloned();
+        if let Some(held) = &held
+            && let Some(subscription) = self.nrfs.renew(&held.subscription, wanted).await
+        {
+            let renewed = Held {
+                subscription,
+                callback: held.callback,
+            };
+            self.subscriptions
+                .borrow_mut()
+                .insert(nf_type.to_owned(), renewed);
+            return true;
+        }
+        // Before it is asked for: the first notification may come before the answer.
+        let (callback, path) = self.callbacks.open(self.number);
         let data = json!({
-            "nfStatusNotificationUri": format!("{}{}", config.root(), callback_path(self.number)),
+            "nfStatusNotificationUri": format!("{}{path}", config.root()),
             "reqNfInstanceId": config.nf_instance_id,
             "reqNfType": "SCP",
             "reqNfFqdn": config.fqdn,
             "subscrCond": {"nfType": nf_type},
             "reqNotifEvents": ["NF_REGISTERED", "NF_DEREGISTERED", "NF_PROFILE_CHANGED"],
         });
-        let wanted = config.nrf.subscription_validity.duration();
-        self.nrfs.keep_subscribed(held, data, wanted).await
+        let Some(subscription) = self.nrfs.subscribe(data, wanted).await else {
+            self.callbacks.close(callback);
+            return false;
+        };
+        if let Some(held) = held {
+            self.callbacks.close(held.callback);
+        }
+        let made = Held {
+            subscription,
+            callback,
+        };
+        self.subscriptions.borrow_mut().insert(nf_type.to_owned(), made);
+        true
     }
 }

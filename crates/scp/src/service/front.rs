@@ -17,7 +17,7 @@ use crate::events::Metrics;
 use crate::feed::{Running as Feed, Tap};
 use crate::live::Live;
 use crate::network::Network;
-use crate::peers::Heard;
+use crate::peers::{Callbacks, Heard};
 use crate::protection::Federation;
 
 /// What every worker is made of.
@@ -26,6 +26,7 @@ pub(super) struct Parts {
     pub(super) live: Arc<ArcSwap<Live>>,
     pub(super) network: Arc<ArcSwap<Network>>,
     pub(super) changes: mpsc::Sender<Heard>,
+    pub(super) callbacks: Arc<Callbacks>,
     pub(super) client_tls: Option<sbi::tls::ClientTls>,
     pub(super) names: Option<Dns>,
     pub(super) metrics: Metrics,

@@ -38,7 +38,7 @@ use crate::error::StartError;
 use crate::events::{DNS_ASKED, DNS_FAILED, DNS_NAMES, Metrics, PRODUCERS};
 use crate::live::Live;
 use crate::network::{Network, NfStatus};
-use crate::peers::{Heard, Learner};
+use crate::peers::{Callbacks, Heard, Learner};
 use crate::protection::Federation;
 
 pub use running::Running;
@@ -79,6 +79,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
     let (sender, changes) = mpsc::channel(WAITING_CHANGES);
 
     let federation: Arc<Federation> = Arc::default();
+    let callbacks: Arc<Callbacks> = Arc::default();
     let (settings, followed) = watch::channel(config.clone());
     let learning = Learning {
         federation: federation.clone(),
@@ -90,6 +91,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         metrics: metrics.clone(),
         load: load.clone(),
         live: live.clone(),
+        callbacks: callbacks.clone(),
     };
     observe_live(registry, &live);
     let control = control(learning, sender.clone(), changes, shutdown.clone())?;
@@ -98,6 +100,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         live: live.clone(),
         network: network.clone(),
         changes: sender,
+        callbacks,
         client_tls: tls.client(),
         names,
         metrics,
@@ -208,6 +211,7 @@ struct Learning {
     load: Arc<AtomicU8>,
     live: Arc<ArcSwap<Live>>,
     federation: Arc<Federation>,
+    callbacks: Arc<Callbacks>,
 }
 
 /// Cuts the shares of rates anew, again and again.
@@ -263,6 +267,7 @@ fn control(
             published: learning.published,
             metrics: learning.metrics,
             load: learning.load,
+            callbacks: learning.callbacks,
         };
         // They end with the thread.
         tokio::task::spawn_local(cutting);

@@ -7,17 +7,18 @@ use sbi::{Request, Response};
 
 use super::worker::Worker;
 use crate::peers::federation::{self, RATES_PATH};
-use crate::peers::{Heard, callback_set, change_of};
+use crate::peers::{Called, Heard, hint_of};
 use crate::target::is_own;
 
 /// Path that tells whether the SCP is well (N050 of the NRF's features looks here).
 const HEALTH_PATH: &str = "/health";
+
 impl Worker {
     /// Answers requests that are for the SCP itself.
     pub(super) fn own_resource(&self, request: &Request) -> Option<Response> {
         let path = request.uri().path();
-        let nrfs = callback_set(path);
-        if nrfs.is_none() && path != HEALTH_PATH && path != RATES_PATH {
+        let called = self.callbacks.called(path);
+        if called == Called::Other && path != HEALTH_PATH && path != RATES_PATH {
             return None;
         }
         let is_ours = request
@@ -27,19 +28,25 @@ impl Worker {
         if !is_ours || request.headers().contains_key(names::TARGET_API_ROOT) {
             return None;
         }
-        Some(match path {
-            HEALTH_PATH => Response::default(),
-            RATES_PATH => federation::told(request, &self.live, &self.federation, &self.metrics),
-            _ => self.notified(request, nrfs.unwrap_or_default()),
+        Some(match (called, path) {
+            (Called::Of(set), _) => self.notified(request, set),
+            (Called::Unknown, _) => {
+                self.metrics.stranger.inc();
+                Problem::new(Cause::ResourceUriStructureNotFound).into_response()
+            }
+            (Called::Other, RATES_PATH) => {
+                federation::told(request, &self.live, &self.federation, &self.metrics)
+            }
+            (Called::Other, _) => Response::default(),
         })
     }
 
-    /// An NRF of a set notifies.
+    /// A notification came on the path of a subscription at a set.
     fn notified(&self, request: &Request, set: usize) -> Response {
         if *request.method() != Method::POST {
             return Problem::new(Cause::MethodNotAllowed).into_response();
         }
-        let change = match change_of(&request.body.to_bytes()) {
+        let change = match hint_of(&request.body.to_bytes()) {
             Ok(change) => change,
             Err(reason) => {
                 return Problem::new(Cause::InvalidMsgFormat)

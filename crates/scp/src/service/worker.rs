@@ -24,7 +24,7 @@ use crate::events::{Metrics, ServiceMetrics};
 use crate::feed::Tap;
 use crate::live::Live;
 use crate::network::Network;
-use crate::peers::{Heard, Searcher};
+use crate::peers::{Callbacks, Heard, Searcher};
 use crate::protection::{Consumers, Federation, Load, Own, Peers};
 use crate::target::{Has, Queries};
 
@@ -43,6 +43,7 @@ pub(super) struct Worker {
     /// What answers tell of it.
     pub(super) told: Own,
     pub(super) changes: mpsc::Sender<Heard>,
+    pub(super) callbacks: Arc<Callbacks>,
     pub(super) names: Option<Dns>,
     pub(super) federation: Arc<Federation>,
     pub(super) metrics: Metrics,
@@ -93,6 +94,7 @@ impl Worker {
             load: Load::new(protection),
             told: Own::new(protection, &config.fqdn),
             changes: parts.changes.clone(),
+            callbacks: parts.callbacks.clone(),
             names: parts.names.clone(),
             federation: parts.federation.clone(),
             metrics: metrics.clone(),

@@ -8,6 +8,7 @@ use sbi::client::{Origin, SendOptions};
 use scp::config::{AuditMode, NrfSet};
 use serde_json::{Value, json};
 
+use crate::stub_nrf::{StubNrf, notification};
 use crate::support::{PATH, Producer, Scp, client, got, local, start, until};
 
 /// A real NRF.
@@ -180,27 +181,17 @@ fn the_scp_registers_itself_and_goes_on_without_the_nrf() {
 #[test]
 fn a_storm_of_notifications_disturbs_no_request() {
     local(async {
-        let producer = Producer::start(1);
-        let profile = producer.profile(&json!({}));
-        let scp = start(|config| {
-            config.producers = vec![profile];
-            // Nobody is asked; notifications come as from an NRF.
-            config.nrf.roots = vec!["http://127.0.0.1:9".into()];
-            config.nrf.register = false;
-            config.nrf.nf_types.clear();
-        });
+        let (nrf, producer) = (StubNrf::start(), Producer::start(1));
+        nrf.knows(producer.profile(&json!({})));
+        let scp = nrf.learner(|_| {});
+        until("it is learned", async || knows(&scp, &producer).await).await;
+        let callback = nrf.callback().await;
         let storm = async {
             for round in 0..500_u32 {
                 let profile = producer.profile(&json!({"load": round % 100}));
-                let told = json!({
-                    "event": "NF_PROFILE_CHANGED", "nfProfile": profile,
-                    "nfInstanceUri": format!("http://nrf/nnrf-nfm/v1/nf-instances/{}", producer.id)
-                });
-                let request = http::Request::post("/signalbox-scp/v1/nf-status-notify")
-                    .header("content-type", "application/json")
-                    .body(Body::from(told.to_string()))
-                    .unwrap();
-                assert_eq!(scp.send(request).await.status, StatusCode::NO_CONTENT);
+                nrf.knows(profile.clone());
+                let told = notification("NF_PROFILE_CHANGED", &producer.id, Some(&profile));
+                assert_eq!(scp.notify(&callback, &told).await.status, StatusCode::NO_CONTENT);
             }
         };
         let traffic = async {
@@ -215,14 +206,20 @@ fn a_storm_of_notifications_disturbs_no_request() {
             network.producers().next().is_some_and(|one| one.load == 99)
         })
         .await;
+        assert!(
+            nrf.looked_up(&producer.id) < 500,
+            "notifications of one NF are put together"
+        );
     });
 }
 
 #[test]
 fn notifications_that_are_none_are_refused() {
     local(async {
-        let scp = start(|_| {});
-        let request = http::Request::post("/signalbox-scp/v1/nf-status-notify")
+        let nrf = StubNrf::start();
+        let scp = nrf.learner(|_| {});
+        let callback = nrf.callback().await;
+        let request = http::Request::post(callback.as_str())
             .body(Body::from("{"))
             .unwrap();
         let refused = scp.send(request).await;
@@ -230,6 +227,8 @@ fn notifications_that_are_none_are_refused() {
             (refused.status, refused.cause()),
             (StatusCode::BAD_REQUEST, "INVALID_MSG_FORMAT")
         );
+        let asked = scp.ask(Method::GET, &callback, &[]).await;
+        assert_eq!(asked.status, StatusCode::METHOD_NOT_ALLOWED);
     });
 }
 
