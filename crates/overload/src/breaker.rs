@@ -171,6 +171,13 @@ impl CircuitBreaker {
         }
     }
 
+    /// A request that was let through has ended in a way that says nothing: where it was a try, another may be made.
+    pub fn release(&mut self) {
+        if let Phase::HalfOpen { trying, .. } = &mut self.phase {
+            *trying = false;
+        }
+    }
+
     /// What it does now.
     #[must_use]
     pub fn state(&self, now: Instant) -> BreakerState {

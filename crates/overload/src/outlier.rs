@@ -26,7 +26,8 @@ pub struct OutlierSettings {
     pub base_ejection: Period,
     /// The longest ejection.
     pub max_ejection: Period,
-    /// Share of the peers that may be ejected at the same time; one always may, unless this is 0%.
+    /// Share of the peers that may be ejected at the same time; one always may, unless this is 0%. Where it is known
+    /// which peers can stand in for one another, it is the share of these, and the last of them never is.
     pub max_ejected: Percent,
 }
 
@@ -145,6 +146,22 @@ impl<K: Hash + Eq + Clone> OutlierDetector<K> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
+        self.report_among(key, success, now, || None)
+    }
+
+    /// As [`OutlierDetector::report`]. `others` are those that can stand in for the peer, where that is known: then
+    /// of them and it no more than the share is ejected, and never all. They are asked for before an ejection.
+    pub fn report_among<Q>(
+        &mut self,
+        key: &Q,
+        success: bool,
+        now: Instant,
+        others: impl FnOnce() -> Option<Vec<K>>,
+    ) -> Verdict
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
         let settings = &self.settings;
         let Some(peer) = self.peers.get_mut(key) else {
             return Verdict::Unchanged;
@@ -175,8 +192,27 @@ impl<K: Hash + Eq + Clone> OutlierDetector<K> {
         if !in_a_row && !by_share {
             return Verdict::Unchanged;
         }
-        let ejected = self.peers.values().filter(|peer| peer.is_ejected(now)).count();
-        if ejected >= self.most() {
+        let too_many = match others() {
+            None => self.ejected(now) >= self.most(),
+            Some(others) => {
+                let others: ahash::AHashSet<&Q> = others
+                    .iter()
+                    .map(Borrow::borrow)
+                    .filter(|other| *other != key)
+                    .collect();
+                let ejected = others
+                    .iter()
+                    .filter(|other| self.is_ejected(**other, now))
+                    .count();
+                let share = self.settings.max_ejected.fraction() * (others.len() + 1) as f64;
+                let most = match share > 0.0 {
+                    true => (share.floor() as usize).max(1).min(others.len()),
+                    false => 0,
+                };
+                ejected >= most
+            }
+        };
+        if too_many {
             return Verdict::Spared;
         }
         let Some(peer) = self.peers.get_mut(key) else {
@@ -289,6 +325,24 @@ mod tests {
         assert!(matches!(fail(&mut detector, "a", now), Verdict::Ejected(_)));
         assert_eq!(fail(&mut detector, "b", now), Verdict::Spared);
         assert_eq!(fail(&mut detector, "stranger", now), Verdict::Unchanged);
+    }
+
+    #[test]
+    fn of_those_that_stand_in_for_one_another_enough_are_left() {
+        let now = Instant::now();
+        let names = ["a", "b", "c", "d", "alone", "e", "f", "g", "h", "i", "j", "k"];
+        let mut detector = detector(&names, now);
+        let mut fail = |peer: &'static str, set: &[&'static str]| {
+            let report = |_| detector.report_among(&peer, false, now, || Some(set.to_vec()));
+            (0..5).map(report).last().unwrap()
+        };
+        let set = ["a", "b", "c", "d"];
+        assert!(matches!(fail("a", &set), Verdict::Ejected(_)));
+        assert!(matches!(fail("b", &set), Verdict::Ejected(_)));
+        assert_eq!(fail("c", &set), Verdict::Spared);
+        assert_eq!(fail("alone", &[]), Verdict::Spared, "nobody stands in for it");
+        assert!(matches!(fail("e", &["f"]), Verdict::Ejected(_)));
+        assert_eq!(fail("f", &["e"]), Verdict::Spared);
     }
 
     #[test]

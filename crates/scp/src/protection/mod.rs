@@ -6,6 +6,7 @@
 
 mod consumers;
 mod failures;
+mod fault;
 mod federation;
 mod load;
 mod own;
@@ -15,6 +16,7 @@ mod told;
 
 pub(crate) use consumers::{Consumer, Consumers};
 pub(crate) use failures::{REASONS, Refusals, respond};
+pub(crate) use fault::{Sent, source};
 pub(crate) use federation::{Federation, LEAST_INTERVAL, Others, Usage};
 pub(crate) use load::{INTERVAL, Load};
 pub(crate) use own::Own;

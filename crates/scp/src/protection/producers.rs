@@ -1,5 +1,6 @@
 //! How each producer does, and whether something may be sent to it now.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use sbi::client::{Origin, SendError, SendErrorKind};
 use sbi::headers::{Oci, SbiHeader, Scope, names};
 use time::OffsetDateTime;
 
+use super::fault::{Record, Says, Sent};
 use super::rate::{Rates, Share, Shares};
 use super::told::{Board, MOST_VALID, Told};
 use crate::config::Protection;
@@ -54,6 +56,9 @@ pub(crate) struct Peer {
     most_outstanding: u32,
     /// Failures since the last success; while there are none the outlier detector need not be asked.
     troubled: Cell<bool>,
+    record: Record,
+    /// What the outlier detector knows it by.
+    key: Arc<str>,
     overloaded: Cell<Option<Reduction>>,
     shed: Cell<Discard>,
     metrics: AttemptMetrics,
@@ -114,17 +119,22 @@ impl Peers {
         }
     }
 
-    /// The producer at an origin.
+    /// The producer at an origin. Where no profile is known it is one of its own: a request that names a producer
+    /// in another way than its profile, such as with the other scheme, says nothing of that producer.
     pub(crate) fn at(&self, origin: &Origin, instance: Option<&str>, now: Instant) -> Rc<Peer> {
         let mut known = self.known.borrow_mut();
-        if let Some(peer) = known.get(origin.authority()) {
+        let key: Cow<'_, str> = match instance {
+            Some(_) => origin.authority().into(),
+            None => origin.to_string().into(),
+        };
+        if let Some(peer) = known.get(&*key) {
             return peer.clone();
         }
         if known.len() >= self.most {
             // Those nobody waits for go; they are made anew when they are needed.
             known.retain(|_, peer| peer.outstanding.get() > 0);
         }
-        let authority: Arc<str> = origin.authority().into();
+        let (key, authority): (Arc<str>, Arc<str>) = (key.into(), origin.authority().into());
         let peer = Rc::new(Peer {
             instance: instance.map(Into::into),
             rates: RefCell::default(),
@@ -136,23 +146,25 @@ impl Peers {
                 most => most,
             },
             troubled: Cell::new(false),
+            record: Record::default(),
+            key: key.clone(),
             overloaded: Cell::new(None),
             shed: Cell::new(Discard::new()),
             metrics: AttemptMetrics::new(&self.metrics, &authority),
         });
-        known.insert(authority, peer.clone());
+        known.insert(key, peer.clone());
         self.outliers.borrow_mut().set_peers(known.keys().cloned(), now);
         peer
     }
 
-    /// The producer at an authority, if it was sent to.
+    /// The producer at an authority that a profile names, if it was sent to.
     pub(crate) fn known(&self, authority: &str) -> Option<Rc<Peer>> {
         self.known.borrow().get(authority).cloned()
     }
 
     /// Whether a producer is to be left alone now.
     pub(crate) fn is_ejected(&self, peer: &Peer, now: Instant) -> bool {
-        peer.troubled.get() && self.outliers.borrow().is_ejected(&*peer.authority, now)
+        peer.troubled.get() && self.outliers.borrow().is_ejected(&*peer.key, now)
     }
 
     /// Whether a request may be sent to the producer now. If so, [`Peers::ended`] must follow.
@@ -212,17 +224,22 @@ impl Peers {
     /// A request that was let through was not waited for to its end.
     pub(crate) fn abandoned(&self, peer: &Peer) {
         peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
-        if peer.troubled.get() {
-            // A try whose end nobody saw proves nothing; without a report the circuit would wait for it.
-            peer.breaker.borrow_mut().report(false, Instant::now());
-        }
+        self.says_nothing(peer);
     }
 
-    /// How a request that was let through has ended.
-    pub(crate) fn ended(&self, way: Way<'_>, ended: &Ended<'_>, now: Instant) {
+    /// How a request that was let through has ended. `members` are the others that can stand in for the producer;
+    /// they are asked for when it is about to be left alone.
+    pub(crate) fn ended(
+        &self,
+        way: Way<'_>,
+        sent: Sent,
+        ended: &Ended<'_>,
+        now: Instant,
+        members: impl FnOnce() -> Vec<ServiceRef>,
+    ) {
         let peer = way.peer;
         peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
-        let well = match ended {
+        let says = match ended {
             Ended::Answered(status, headers) => {
                 peer.metrics.answered(*status);
                 match way.service {
@@ -232,8 +249,7 @@ impl Peers {
                     }
                     None => {}
                 }
-                // An error of the request's own (501 as well) says nothing of the producer.
-                !matches!(status.as_u16(), 500 | 502..=504)
+                Says::by_status(*status, sent)
             }
             Ended::Failed(error) => {
                 match error.kind {
@@ -242,9 +258,23 @@ impl Peers {
                     SendErrorKind::Reset(_) | SendErrorKind::GoAway => peer.metrics.reset.inc(),
                     _ => peer.metrics.other.inc(),
                 }
-                // One that cannot be sent is no fault of the producer's.
-                matches!(error.kind, SendErrorKind::Unsendable(_) | SendErrorKind::NoTls)
+                Says::by_error(&error.kind, sent)
             }
+        };
+        let well = match says {
+            Says::Well => {
+                peer.record.served(sent.source, now);
+                true
+            }
+            Says::Doubtful => {
+                let long = self.settings.outliers.interval.duration();
+                if !peer.record.failed(sent.source, long, now) {
+                    return self.says_nothing(peer);
+                }
+                false
+            }
+            Says::Failed => false,
+            Says::Nothing => return self.says_nothing(peer),
         };
         if well && !peer.troubled.get() {
             return;
@@ -253,13 +283,30 @@ impl Peers {
         if breaker.report(well, now) {
             tracing::warn!(producer = %peer.authority, state = ?breaker.state(now), "a circuit has changed");
         }
-        let verdict = self.outliers.borrow_mut().report(&*peer.authority, well, now);
+        let group = || {
+            way.service.map(|_| {
+                let members = members();
+                let keys = members.iter().map(|one| one.endpoint().authority.clone());
+                keys.collect::<Vec<_>>()
+            })
+        };
+        let verdict = self
+            .outliers
+            .borrow_mut()
+            .report_among(&*peer.key, well, now, group);
         if let Verdict::Ejected(long) = verdict {
             tracing::warn!(producer = %peer.authority, ?long, "a producer is left alone, it fails");
         }
         let closed = breaker.state(now) == overload::BreakerState::Closed;
         peer.troubled
-            .set(!(well && closed && !self.outliers.borrow().is_ejected(&*peer.authority, now)));
+            .set(!(well && closed && !self.outliers.borrow().is_ejected(&*peer.key, now)));
+    }
+
+    /// A request has ended in a way that says nothing of its producer: if it was a try, another may follow.
+    fn says_nothing(&self, peer: &Peer) {
+        if peer.troubled.get() {
+            peer.breaker.borrow_mut().release();
+        }
     }
 }
 
@@ -340,6 +387,18 @@ mod tests {
         peers.at(&"http://127.0.0.1:9".parse().unwrap(), None, now)
     }
 
+    fn end(peers: &Peers, peer: &Peer, ended: &Ended<'_>, now: Instant) {
+        end_for(1, peers, peer, ended, now);
+    }
+
+    fn end_for(source: u64, peers: &Peers, peer: &Peer, ended: &Ended<'_>, now: Instant) {
+        let sent = Sent {
+            source,
+            whole_time: true,
+        };
+        peers.ended(way(peer), sent, ended, now, Vec::new);
+    }
+
     fn way(peer: &Peer) -> Way<'_> {
         Way {
             peer,
@@ -368,14 +427,78 @@ mod tests {
         let none = HeaderMap::new();
         for _ in 0..3 {
             assert!(peers.may_send(way(&peer), 24, now).is_ok());
-            peers.ended(way(&peer), &Ended::Answered(failed, &none), now);
+            end(&peers, &peer, &Ended::Answered(failed, &none), now);
         }
         assert!(peers.may_send(way(&peer), 24, now).is_err());
         let later = now + Duration::from_secs(31);
         assert!(peers.may_send(way(&peer), 24, later).is_ok());
-        peers.ended(way(&peer), &Ended::Answered(fine, &none), later);
+        end(&peers, &peer, &Ended::Answered(fine, &none), later);
         assert!(!peer.troubled.get());
         assert_eq!(peer.outstanding.get(), 0);
+    }
+
+    /// Whatever one consumer does, a producer that serves others is theirs.
+    #[test]
+    fn one_consumer_alone_has_no_producer_left_alone() {
+        let peers = peers(Protection::default());
+        let now = Instant::now();
+        let peer = peer(&peers, now);
+        let none = HeaderMap::new();
+        let error = |kind| SendError {
+            kind,
+            processed: sbi::client::Processed::Maybe,
+        };
+        let send = |source, ended: &Ended<'_>| {
+            assert!(peers.may_send(way(&peer), 24, now).is_ok(), "{:?}", peer.breaker);
+            end_for(source, &peers, &peer, ended, now);
+        };
+        send(7, &Ended::Answered(StatusCode::OK, &none));
+        for _ in 0..100 {
+            send(1, &Ended::Answered(StatusCode::INTERNAL_SERVER_ERROR, &none));
+            send(1, &Ended::Failed(&error(SendErrorKind::Reset(1))));
+            send(1, &Ended::Failed(&error(SendErrorKind::TooLarge)));
+            assert!(peers.may_send(way(&peer), 24, now).is_ok());
+            peers.abandoned(&peer);
+        }
+        // Others meet the same: it is the producer.
+        for _ in 0..5 {
+            send(7, &Ended::Answered(StatusCode::INTERNAL_SERVER_ERROR, &none));
+        }
+        assert_eq!(peers.may_send(way(&peer), 24, now), Err(Held::Ejected));
+    }
+
+    #[test]
+    fn a_try_that_its_consumer_gives_up_is_followed_by_another() {
+        let peers = peers(Protection {
+            outliers: OutlierSettings {
+                consecutive_failures: 0,
+                ..OutlierSettings::default()
+            },
+            ..Protection::default()
+        });
+        let now = Instant::now();
+        let peer = peer(&peers, now);
+        let none = HeaderMap::new();
+        for _ in 0..10 {
+            assert!(peers.may_send(way(&peer), 24, now).is_ok());
+            end(
+                &peers,
+                &peer,
+                &Ended::Answered(StatusCode::BAD_GATEWAY, &none),
+                now,
+            );
+        }
+        assert_eq!(peers.may_send(way(&peer), 24, now), Err(Held::Open));
+        let later = now + Duration::from_secs(1);
+        for _ in 0..20 {
+            assert!(peers.may_send(way(&peer), 24, later).is_ok());
+            peers.abandoned(&peer);
+        }
+        for _ in 0..2 {
+            assert!(peers.may_send(way(&peer), 24, later).is_ok());
+            end(&peers, &peer, &Ended::Answered(StatusCode::OK, &none), later);
+        }
+        assert!(!peer.troubled.get());
     }
 
     #[test]
@@ -405,15 +528,16 @@ mod tests {
                    Overload-Reduction-Metric: 50%; NF-Instance: 54804518-4191-46b3-955c-ac631f953ed8";
         headers.insert(names::OCI, HeaderValue::from_static(oci));
         assert!(peers.may_send(way(&peer), 24, now).is_ok());
-        peers.ended(way(&peer), &Ended::Answered(StatusCode::OK, &headers), now);
+        end(&peers, &peer, &Ended::Answered(StatusCode::OK, &headers), now);
         assert_eq!(peer.overloaded.get().map(|told| told.share), Some(0.5));
         let mut passed = [0; 2];
         for _ in 0..1_000 {
             for (at, priority) in [(0, 24), (1, 3)] {
                 if peers.may_send(way(&peer), priority, now).is_ok() {
                     passed[at] += 1;
-                    peers.ended(
-                        way(&peer),
+                    end(
+                        &peers,
+                        &peer,
                         &Ended::Answered(StatusCode::OK, &HeaderMap::new()),
                         now,
                     );

@@ -77,7 +77,7 @@ impl Worker {
             return Err(refuse("inFlight", problem, Some(1)));
         }
         Ok(Admitted {
-            caller: self.caller(consumer, claims, request.headers()),
+            caller: self.caller(consumer, claims, &request),
             priority,
             metrics,
             request,

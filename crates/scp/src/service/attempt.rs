@@ -22,7 +22,7 @@ use super::route::{Plan, Target, has_passed};
 use super::worker::Worker;
 use crate::events::ServiceMetrics;
 use crate::network::ServiceRef;
-use crate::protection::{Ended, Held, Way};
+use crate::protection::{Ended, Held, Sent, Way};
 use crate::routing::{Attempt, Budget, Failure, ServicePolicy, StagePolicy, Verdict};
 use crate::target::{self, Has};
 
@@ -214,15 +214,20 @@ impl Relay<'_> {
             }
             return self.passed_over(held);
         }
-        let in_flight = InFlight {
+        let mut in_flight = InFlight {
             worker,
             way,
+            sent: Sent {
+                source: self.caller.source,
+                whole_time: false,
+            },
             ended: false,
         };
         let Some(patience) = self.budget.take(self.policy, now) else {
             let late = self.outgoing.patience.is_over(now);
             return Next::Done(self.best().unwrap_or_else(|| worker.timed_out(late)));
         };
+        in_flight.sent.whole_time = patience >= self.policy.response_timeout();
         // A redirection is followed with the headers and body that the first producer got.
         let may_repeat = self.stage.reroute.reach().is_some() || worker.live.config.follow_redirects;
         let last = self.policy.attempts <= 1 || !may_repeat;
@@ -470,13 +475,18 @@ fn timeout_of(late: bool) -> Cause {
 struct InFlight<'a> {
     worker: &'a Worker,
     way: Way<'a>,
+    sent: Sent,
     ended: bool,
 }
 
 impl InFlight<'_> {
     fn end(mut self, ended: &Ended<'_>, now: Instant) {
         self.ended = true;
-        self.worker.peers.ended(self.way, ended, now);
+        let members = || match self.way.service {
+            Some(service) => self.worker.network().alternates(service),
+            None => Vec::new(),
+        };
+        self.worker.peers.ended(self.way, self.sent, ended, now, members);
     }
 }
 

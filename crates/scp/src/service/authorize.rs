@@ -7,6 +7,7 @@ use std::time::Instant;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
+use sbi::Request;
 use sbi::client::Client;
 use sbi::headers::{NrfUri, names};
 use sbi::problem::{Cause, Problem};
@@ -49,6 +50,8 @@ impl Identity {
 /// Who has sent a request, as far as it is known.
 pub(super) struct Caller {
     consumer: Rc<Consumer>,
+    /// Where its requests come from, whatever they say.
+    pub(super) source: u64,
     /// The claims of its assertion, where assertions are checked.
     claims: Option<Rc<Claims>>,
     /// What rules of access ask of a request.
@@ -113,14 +116,15 @@ impl Worker {
         &self,
         consumer: Rc<Consumer>,
         claims: Option<Rc<Claims>>,
-        headers: &HeaderMap,
+        request: &Request,
     ) -> Caller {
         let access = &self.live.access;
         Caller {
             asked: match access.is_empty() {
                 true => Asked::default(),
-                false => access.asked(headers),
+                false => access.asked(request.headers()),
             },
+            source: crate::protection::source(&request.peer, &self.hasher),
             consumer,
             claims,
             applicant: OnceCell::new(),

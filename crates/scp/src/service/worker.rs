@@ -60,6 +60,8 @@ pub(super) struct Worker {
     /// API root of this SCP, without a prefix.
     pub(super) root: String,
     random: Cell<u64>,
+    /// Of where requests come from.
+    pub(super) hasher: ahash::RandomState,
     pub(super) tap: Option<Rc<Tap>>,
     pub(super) identity: Identity,
 }
@@ -110,6 +112,7 @@ impl Worker {
                 .parse::<Origin>()
                 .map_or_else(|_| config.root(), |root| root.to_string()),
             random: Cell::new(rand::random::<u64>() | 1),
+            hasher: ahash::RandomState::new(),
             tap,
             identity,
             client,

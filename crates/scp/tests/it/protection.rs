@@ -161,6 +161,69 @@ fn who_keeps_failing_is_left_alone_and_forgiven() {
     });
 }
 
+/// A producer is left alone for all: that one consumer waits a millisecond says nothing of it.
+#[test]
+fn a_consumer_that_does_not_wait_has_no_producer_left_alone() {
+    local(async {
+        let producer = Producer::start(1);
+        let scp = knowing(&[&producer], |_| {});
+        producer.waits(Duration::from_millis(50));
+        let root = producer.root();
+        let headers = [
+            ("3gpp-sbi-target-apiroot", root.as_str()),
+            ("3gpp-sbi-max-rsp-time", "1"),
+        ];
+        for _ in 0..30 {
+            let got = scp.ask(Method::GET, PATH, &headers).await;
+            assert_eq!(got.status, StatusCode::GATEWAY_TIMEOUT);
+        }
+        // A producer may say itself that the consumer waits no more.
+        producer.fails_with(504);
+        for _ in 0..30 {
+            let patient = [headers[0], ("3gpp-sbi-max-rsp-time", "1000")];
+            let got = scp.ask(Method::GET, PATH, &patient).await;
+            assert_eq!(got.status, StatusCode::GATEWAY_TIMEOUT);
+        }
+        producer.answers(|_| sbi::Response::default());
+        assert_eq!(scp.get(&producer).await.status, StatusCode::OK);
+    });
+}
+
+/// Of a set whose members all fail the larger part is tried again and again.
+#[test]
+fn a_set_is_never_left_alone_as_a_whole() {
+    local(async {
+        let members: Vec<Producer> = (1..=3).map(Producer::start).collect();
+        let strangers: Vec<Producer> = (4..=9).map(Producer::start).collect();
+        let profiles: Vec<_> = members.iter().map(|one| one.profile(&json!({}))).collect();
+        let others = strangers
+            .iter()
+            .map(|one| one.profile(&json!({"nfSetIdList": []})));
+        let all = profiles.into_iter().chain(others).collect();
+        let scp = crate::support::start(|config| {
+            config.producers = all;
+            config.protection.breaker.failures = 1_000;
+        });
+        for one in &strangers {
+            assert_eq!(scp.get(one).await.status, StatusCode::OK);
+        }
+        for one in &members {
+            one.fails_with(503);
+        }
+        for _ in 0..20 {
+            for one in &members {
+                assert_eq!(scp.get(one).await.status, StatusCode::SERVICE_UNAVAILABLE);
+            }
+        }
+        for one in &members {
+            one.answers(|_| sbi::Response::default());
+        }
+        for one in &members {
+            assert_eq!(scp.get(one).await.status, StatusCode::OK);
+        }
+    });
+}
+
 #[test]
 fn priorities_are_assigned_and_replaced_by_rule() {
     local(async {
