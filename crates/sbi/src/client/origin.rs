@@ -38,6 +38,13 @@ impl Origin {
         if parsed.host().is_empty() || authority.contains('@') {
             return Err(fault());
         }
+        // A port that is none (0, 99999) would be taken for that of the scheme.
+        let behind = authority.rsplit_once(':').map(|(_, port)| port);
+        if let Some(port) = behind.filter(|port| !port.contains(']'))
+            && !(port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0))
+        {
+            return Err(fault());
+        }
         let lower = authority.bytes().any(|b| b.is_ascii_uppercase());
         let authority = if lower {
             authority.to_ascii_lowercase().into()
@@ -164,6 +171,11 @@ mod tests {
             "http://u@h",
             "a:80",
             "http://a b",
+            "http://a:0",
+            "http://a:99999",
+            "http://a:",
+            "http://a:+1",
+            "http://[::1]:0",
         ] {
             assert!(text.parse::<Origin>().is_err(), "{text}");
         }

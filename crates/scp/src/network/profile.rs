@@ -3,9 +3,11 @@
 //! Only what is interpreted is read; everything else of the profile is skipped without an allocation.
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use model::NfProfile;
+use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -299,7 +301,8 @@ impl RawProfile {
 
     /// TS 29.510 §6.1.6.2.3: the service's FQDN or endpoints, where absent those of the profile; an
     /// endpoint may give only a port for the profile's addresses. With TLS the FQDN goes first, because
-    /// certificates name it.
+    /// certificates name it. What is no address, port or path is none, so that a service with an impossible
+    /// prefix has no endpoints and is not used.
     fn endpoints(&self, service: &RawService) -> Vec<Endpoint> {
         let scheme = service.scheme;
         let prefix: Arc<str> = match service.api_prefix.as_deref().map(|p| p.trim_matches('/')) {
@@ -311,8 +314,13 @@ impl RawProfile {
         let mut authorities: Vec<String> = Vec::new();
         for end_point in &service.ip_end_points {
             match (&end_point.ipv4_address, &end_point.ipv6_address) {
-                (Some(address), _) => authorities.push(format!("{address}:{}", port(end_point))),
-                (None, Some(address)) => authorities.push(format!("[{address}]:{}", port(end_point))),
+                (Some(address), _) if address.parse::<Ipv4Addr>().is_ok() => {
+                    authorities.push(format!("{address}:{}", port(end_point)));
+                }
+                (None, Some(address)) if address.parse::<Ipv6Addr>().is_ok() => {
+                    authorities.push(format!("[{address}]:{}", port(end_point)));
+                }
+                (Some(_), _) | (None, Some(_)) => {}
                 (None, None) => {}
             }
         }
@@ -321,7 +329,10 @@ impl RawProfile {
             .as_deref()
             .or(self.fqdn.as_deref())
             .map(|name| format!("{name}:{first_port}"));
-        if authorities.is_empty() && service.fqdn.is_none() {
+        // One that names an impossible address names none of the profile's.
+        let named = |one: &RawEndPoint| one.ipv4_address.is_some() || one.ipv6_address.is_some();
+        let has_addresses = service.ip_end_points.iter().any(named);
+        if !has_addresses && service.fqdn.is_none() {
             authorities.extend(
                 self.ipv4_addresses
                     .iter()
@@ -334,11 +345,14 @@ impl RawProfile {
             );
         }
         match fqdn {
-            Some(fqdn) if scheme == Scheme::Https || authorities.is_empty() => authorities.insert(0, fqdn),
+            Some(fqdn) if scheme == Scheme::Https || (authorities.is_empty() && !has_addresses) => {
+                authorities.insert(0, fqdn);
+            }
             _ => {}
         }
         authorities
             .into_iter()
+            .filter(|authority| is_usable(scheme, authority, &prefix))
             .map(|authority| Endpoint {
                 scheme,
                 authority: authority.to_ascii_lowercase().into(),
@@ -346,6 +360,17 @@ impl RawProfile {
             })
             .collect()
     }
+}
+
+/// Whether a URI with this authority and prefix can be made, and has one meaning.
+fn is_usable(scheme: Scheme, authority: &str, prefix: &str) -> bool {
+    let root = TargetApiRoot::parse(&format!("{}://{authority}{prefix}", scheme.as_str()));
+    let as_path = || {
+        prefix
+            .parse()
+            .is_ok_and(|path| matches!(crate::target::normal(&path), Ok(None)))
+    };
+    root.is_ok_and(|root| root.prefix == prefix) && (prefix.is_empty() || as_path())
 }
 
 #[cfg(test)]
@@ -404,6 +429,33 @@ mod tests {
             )),
             ["https://udm.example.org:9", "https://127.0.0.2:9"]
         );
+    }
+
+    #[test]
+    fn what_makes_no_uri_is_not_used() {
+        let none: [Value; 0] = [];
+        for service in [
+            json!({"ipEndPoints": [{"port": 0}]}),
+            json!({"ipEndPoints": [{"ipv4Address": "127.0.0.1/x", "port": 1}]}),
+            json!({"ipEndPoints": [{"ipv4Address": "127.0.0.1:9/x", "port": 1}], "fqdn": "a b"}),
+            json!({"ipEndPoints": [{"ipv6Address": "::1]:9/[", "port": 1}], "fqdn": ""}),
+            json!({"fqdn": "user@s.example.org"}),
+            json!({"apiPrefix": "x?y"}),
+            json!({"apiPrefix": "x#y"}),
+            json!({"apiPrefix": "x\r\ny"}),
+            json!({"apiPrefix": "x/../y"}),
+            json!({"apiPrefix": "%6e"}),
+            json!({"apiPrefix": "x\\y"}),
+        ] {
+            let mut profile = with(service.clone());
+            if service.get("fqdn").is_some() {
+                profile["ipv4Addresses"] = json!(none);
+            }
+            assert_eq!(urls(profile), none, "{service}");
+        }
+        let mixed = json!({"ipEndPoints": [{"ipv4Address": "127.0.0.2", "port": 0},
+            {"ipv4Address": "127.0.0.3", "port": 3}]});
+        assert_eq!(urls(with(mixed)), ["http://127.0.0.3:3"]);
     }
 
     #[test]
