@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use sbi::headers::{SbiHeader, TargetApiRoot};
 
 use crate::config::Config;
@@ -25,6 +25,8 @@ pub(crate) struct Live {
     pub(crate) next_hops: AHashMap<String, Arc<[TargetApiRoot]>>,
     pub(crate) rates: Arc<Rates>,
     pub(crate) access: Access,
+    /// API names that settings name.
+    pub(crate) services: AHashSet<String>,
     pub(crate) authorities: Arc<Authorities>,
     pub(crate) tokens: Arc<TokenStore>,
     /// The copy of messages, if it is switched on.
@@ -87,6 +89,7 @@ impl Live {
             next_hops,
             rates: Arc::new(Rates::new(config.workers)),
             access: Access::new(&config.security.access),
+            services: services(&config),
             authorities: Arc::new(Authorities::read(&config.security.assertions)?),
             tokens: Arc::new(TokenStore::new(
                 config.security.tokens.cache_size,
@@ -96,4 +99,20 @@ impl Live {
             config,
         })
     }
+}
+
+/// The API names by which settings tell requests apart.
+fn services(config: &Config) -> AHashSet<String> {
+    let protection = &config.protection;
+    let policies = config.policies.iter().flat_map(|one| &one.services);
+    let access = config.security.access.iter().flat_map(|one| &one.services);
+    let egress = protection.egress.iter().flat_map(|one| &one.services);
+    let priorities = protection.priorities.rules.iter().flat_map(|one| &one.services);
+    let mediation = config.mediation.groups.iter().flat_map(|one| &one.services);
+    let named = policies
+        .chain(access)
+        .chain(egress)
+        .chain(priorities)
+        .chain(mediation);
+    named.map(|name| name.to_ascii_lowercase()).collect()
 }

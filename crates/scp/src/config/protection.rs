@@ -225,7 +225,7 @@ pub struct Protection {
     pub spare_priority: u8,
     /// What consumers are told of requests that are refused or cannot be served, by reason: `assertion`,
     /// `circuitOpen`, `egressRate`, `ejected`, `forbidden`, `header`, `hops`, `inFlight`, `ingressRate`,
-    /// `late`, `loop`, `mediation`, `noProducer`, `outstanding`, `overflow`, `overload`, `producerOverload`, `target`,
+    /// `late`, `loop`, `mediation`, `method`, `noProducer`, `outstanding`, `overflow`, `overload`, `producerOverload`, `target`,
     /// `timeout`, `token`, `unreachable`, `unsendable`.
     pub error_profiles: BTreeMap<String, ErrorProfile>,
     /// Message priorities.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ahash::AHashMap;
+use sbi::client::Origin;
 
-use super::profile::{Endpoint, Producer, ProducerService};
+use super::profile::{Endpoint, Producer, ProducerService, Scheme};
 
 /// A service instance inside a [`Network`]: the producer and the position of the service in it.
 #[derive(Clone, Debug)]
@@ -62,6 +63,21 @@ impl ServiceRef {
         &self.service().endpoints[0]
     }
 
+    /// Its endpoint at an origin: an address in another scheme is another one.
+    fn endpoint_at(&self, origin: &Origin) -> Option<&Endpoint> {
+        let scheme = match origin.scheme() {
+            sbi::client::Scheme::Http => Scheme::Http,
+            sbi::client::Scheme::Https => Scheme::Https,
+        };
+        let port = || format!(":{}", origin.port());
+        self.service().endpoints.iter().find(|one| {
+            let authority = &*one.authority;
+            one.scheme == scheme
+                && (authority == origin.authority()
+                    || authority.strip_suffix(&port()) == Some(origin.authority()))
+        })
+    }
+
     /// `fqdn` of the service, else of its producer.
     #[must_use]
     pub fn fqdn(&self) -> Option<&str> {
@@ -83,6 +99,8 @@ pub struct Network {
     by_set: AHashMap<Arc<str>, Vec<ServiceRef>>,
     by_service_set: AHashMap<Arc<str>, Vec<ServiceRef>>,
     by_service: AHashMap<Arc<str>, Vec<ServiceRef>>,
+    /// Whether any endpoint has a prefix.
+    has_prefixes: bool,
 }
 
 impl Network {
@@ -121,6 +139,8 @@ impl Network {
                     .iter()
                     .map(|endpoint| &endpoint.authority);
                 push_all(&mut network.by_authority, authorities, &service);
+                let mut endpoints = service.service().endpoints.iter();
+                network.has_prefixes |= endpoints.any(|endpoint| !endpoint.prefix.is_empty());
             }
         }
         network
@@ -164,14 +184,44 @@ impl Network {
         self.producers.is_empty()
     }
 
-    /// The service instance named `service` that listens at `authority` (`host:port`, lower case). Several
-    /// services of a producer may share an address; without a match by name, the first there.
+    /// The service instance named `service` that listens at an origin. Several services of a producer may share an
+    /// address; without a match by name, the first there.
     #[must_use]
-    pub fn at(&self, authority: &str, service: &str) -> Option<&ServiceRef> {
-        let here = self.by_authority.get(authority)?;
-        here.iter()
+    pub fn at(&self, origin: &Origin, service: &str) -> Option<&ServiceRef> {
+        let here = || {
+            self.of_authority(origin)
+                .filter(|one| one.endpoint_at(origin).is_some())
+        };
+        here()
             .find(|found| &*found.service().name == service)
-            .or_else(|| here.first())
+            .or_else(|| here().next())
+    }
+
+    /// The endpoints of all services at an origin.
+    pub fn endpoints_at<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = &'a Endpoint> + Clone + 'a {
+        self.of_authority(origin)
+            .filter_map(|one| one.endpoint_at(origin))
+    }
+
+    fn of_authority<'a>(&'a self, origin: &Origin) -> impl Iterator<Item = &'a ServiceRef> + Clone + 'a {
+        let here = self.by_authority.get(origin.authority()).or_else(|| {
+            // The port may be left out where it is the scheme's.
+            let host = origin.host();
+            let full = match host.contains(':') {
+                true => format!("[{host}]:{}", origin.port()),
+                false => format!("{host}:{}", origin.port()),
+            };
+            (full != origin.authority())
+                .then(|| self.by_authority.get(&*full))
+                .flatten()
+        });
+        here.into_iter().flatten()
+    }
+
+    /// Whether any endpoint has a prefix (`apiPrefix`).
+    #[must_use]
+    pub fn has_prefixes(&self) -> bool {
+        self.has_prefixes
     }
 
     /// The service instances named `service` of one producer.
@@ -264,6 +314,10 @@ mod tests {
         .unwrap()
     }
 
+    fn origin(text: &str) -> Origin {
+        text.parse().unwrap()
+    }
+
     fn network(producers: impl IntoIterator<Item = Producer>) -> Network {
         Network::new(producers.into_iter().map(Arc::new))
     }
@@ -272,7 +326,7 @@ mod tests {
     fn finds_by_address_set_and_service() {
         let network = network([udm("a", "set1", 1), udm("b", "set1", 2), udm("c", "set2", 3)]);
         assert_eq!(network.len(), 3);
-        let at = network.at("127.0.0.1:2", "nudm-uecm").unwrap();
+        let at = network.at(&origin("http://127.0.0.1:2"), "nudm-uecm").unwrap();
         assert_eq!((&*at.producer.id, &*at.service().name), ("b", "nudm-uecm"));
         assert_eq!(network.in_set("set1", "nudm-sdm").count(), 2);
         assert_eq!(network.of_service("nudm-sdm").len(), 3);
@@ -286,9 +340,10 @@ mod tests {
     fn a_change_leaves_the_old_network_as_it_was() {
         let before = network([udm("a", "set1", 1)]);
         let moved = before.after([("a".into(), Some(Arc::new(udm("a", "set1", 9))))]);
-        let knows = |network: &Network, authority| network.at(authority, "nudm-sdm").is_some();
-        assert!(knows(&before, "127.0.0.1:1") && !knows(&before, "127.0.0.1:9"));
-        assert!(knows(&moved, "127.0.0.1:9") && !knows(&moved, "127.0.0.1:1"));
+        let knows = |network: &Network, authority| network.at(&origin(authority), "nudm-sdm").is_some();
+        assert!(knows(&before, "http://127.0.0.1:1") && !knows(&before, "http://127.0.0.1:9"));
+        assert!(knows(&moved, "http://127.0.0.1:9") && !knows(&moved, "http://127.0.0.1:1"));
+        assert!(!knows(&moved, "https://127.0.0.1:9"), "that is another address");
         assert!(moved.after([("a".into(), None)]).is_empty());
     }
 }

@@ -13,7 +13,7 @@ use crate::config::ErrorProfile;
 use crate::events::REFUSED;
 
 /// Every reason, as in metrics and as the key of an error profile.
-pub(crate) const REASONS: [&str; 23] = [
+pub(crate) const REASONS: [&str; 24] = [
     "assertion",
     "circuitOpen",
     "egressRate",
@@ -26,6 +26,7 @@ pub(crate) const REASONS: [&str; 23] = [
     "late",
     "loop",
     "mediation",
+    "method",
     "noProducer",
     "outstanding",
     "overflow",

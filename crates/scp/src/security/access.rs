@@ -65,7 +65,7 @@ impl Access {
                 || consumer_names.iter().any(|name| of(&rule.consumers, name));
             let plmn = rule.consumer_plmns.is_empty()
                 || asked.plmns.iter().any(|plmn| rule.consumer_plmns.contains(plmn));
-            let api = rule.services.is_empty() || rule.services.iter().any(|one| one == service);
+            let api = rule.services.is_empty() || of(&rule.services, service);
             let producer = rule.producers.is_empty()
                 || producer.is_some_and(|one| {
                     of(&rule.producers, &one.nf_type)

@@ -22,6 +22,8 @@ pub(super) struct Admitted {
     pub(super) priority: u8,
     pub(super) metrics: Rc<ServiceMetrics>,
     pub(super) copies: Option<Rc<Copies>>,
+    /// Whether any segment of its path, or of the prefix it names, may be the API name.
+    pub(super) unsure: bool,
 }
 
 impl Worker {
@@ -83,6 +85,7 @@ impl Worker {
             request,
             has,
             copies,
+            unsure: false,
         })
     }
 

@@ -79,7 +79,7 @@ fn fqdn(target: &Target) -> Option<&str> {
 fn target(record: &Srv, scheme: Scheme, sought: &Target, worker: &Worker) -> Option<Rc<Target>> {
     let origin = Origin::new(scheme, &format!("{}:{}", record.host, record.port)).ok()?;
     let named = sought.service.as_ref().map(|one| one.service().name.clone());
-    let service = named.and_then(|name| worker.network().at(origin.authority(), &name).cloned());
+    let service = named.and_then(|name| worker.network().at(&origin, &name).cloned());
     let root = TargetApiRoot {
         origin,
         prefix: sought.root.prefix.clone(),

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use sbi::Response;
-use sbi::client::{SendError, SendErrorKind};
+use sbi::client::{Processed, SendError, SendErrorKind};
 use sbi::headers::MaxForwardHops;
 use sbi::problem::{Cause, Problem};
 use smallvec::SmallVec;
@@ -66,10 +66,14 @@ impl Worker {
             priority,
             metrics,
             copies,
+            unsure,
         } = admitted;
         let outgoing = Outgoing::new(request, has, hops, patience, &self.via, span);
         let outgoing = match outgoing {
-            Ok(outgoing) => outgoing,
+            Ok(mut outgoing) => {
+                outgoing.unsure = unsure;
+                outgoing
+            }
             Err(problem) => return self.refuse("header", problem),
         };
         let relay = Relay {
@@ -241,7 +245,8 @@ impl Relay<'_> {
                 if let Some(copies) = self.copies {
                     copies.sent(&request, target, self.tried.len() - 1);
                 }
-                worker.client.send(&origin, request, options).await
+                let sent = worker.client.send(&origin, request, options).await;
+                sent.and_then(|response| well_formed(&self.outgoing.method, response))
             }
             Err(response) => return Next::Done(*response),
         };
@@ -375,17 +380,23 @@ impl Relay<'_> {
         }
         let path = uri.path_and_query()?.clone();
         let network = self.worker.network();
-        let service = network
-            .at(origin.authority(), target::service_of(path.as_str()))
-            .cloned();
-        if service.is_none() && !self.worker.live.config.forward_to_unknown {
-            return None;
-        }
-        self.outgoing.path = path;
         let root = sbi::headers::TargetApiRoot {
             origin,
             prefix: String::new(),
         };
+        // A path that can be read in different ways is not followed: the consumer gets the redirection.
+        let path = target::normal(&path).ok()?.unwrap_or(path);
+        let placed = target::placed(&root, &path, &network).ok()?;
+        let (root, path, unsure) = match placed {
+            Some(placed) => (placed.root, placed.path, placed.unsure),
+            None => (root, path, false),
+        };
+        let service = network.at(&root.origin, target::service_of(path.path())).cloned();
+        if service.is_none() && !self.worker.live.config.forward_to_unknown {
+            return None;
+        }
+        self.outgoing.path = path;
+        self.outgoing.unsure = unsure;
         Some(Rc::new(self.worker.redirected_to(root, service)))
     }
 
@@ -460,6 +471,24 @@ impl Worker {
             Problem::new(cause).detail(format!("{}: {error}", target.root)),
         )
     }
+}
+
+/// An answer that HTTP allows: a final status of a class that there is, and no content where there can be none
+/// (RFC 9110 §15, §6.4.1). What is none may mean anything to who reads it next, so it ends here.
+fn well_formed(method: &Method, response: Response) -> Result<Response, SendError> {
+    let malformed = |why: &str| SendError {
+        kind: SendErrorKind::Broken(format!("its answer is malformed: {why}")),
+        processed: Processed::Maybe,
+    };
+    let status = response.status().as_u16();
+    if !(200..=599).contains(&status) {
+        return Err(malformed("it has no final status"));
+    }
+    let has_none = matches!(status, 204 | 205 | 304) || *method == Method::HEAD;
+    if has_none && !response.body().is_empty() {
+        return Err(malformed("it has content where there can be none"));
+    }
+    Ok(response)
 }
 
 /// A consumer that does not wait any more is told so (TS 29.500 §6.11.2); else the producer is out of reach

@@ -152,13 +152,22 @@ impl Worker {
             called[1] = instance;
         }
         let producer = known.map(|one| &*one.producer);
-        match access.allows(
-            caller.nf_type(),
-            &called,
-            &caller.asked,
-            producer,
-            outgoing.service(),
-        ) {
+        let allows =
+            |service: &str| access.allows(caller.nf_type(), &called, &caller.asked, producer, service);
+        // Where nobody knows which segment is the API name, each must be allowed.
+        let allowed = match outgoing.unsure {
+            false => allows(outgoing.service()),
+            true => {
+                let segments = target
+                    .root
+                    .prefix
+                    .split('/')
+                    .chain(outgoing.path.path().split('/'));
+                let mut named = segments.filter(|segment| !segment.is_empty()).peekable();
+                named.peek().is_some() && named.all(allows)
+            }
+        };
+        match allowed {
             true => Ok(()),
             false => Err("a rule of this SCP refuses the consumer this producer"),
         }

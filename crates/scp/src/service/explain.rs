@@ -7,6 +7,7 @@ use crate::live::Live;
 use crate::network::{Network, NfStatus, ServiceRef};
 use crate::routing::{Phase, Places};
 use crate::target::service_of;
+use sbi::headers::SbiHeader as _;
 
 /// Every service instance, in the order in which a choice would prefer them.
 pub(super) fn routes(network: &Network, live: &Live) -> Value {
@@ -88,14 +89,12 @@ pub(super) fn explain(
     let mut why = vec![format!("service `{service}`, {phase:?} request: {stage:?}")];
     let mut candidates: Vec<ServiceRef> = Vec::new();
     if let Some(root) = hint("apiroot") {
-        let authority = root
-            .split("://")
-            .nth(1)
-            .unwrap_or(root)
-            .split('/')
-            .next()
-            .unwrap_or_default();
-        match network.at(&authority.to_ascii_lowercase(), service) {
+        let authority = root;
+        let named = match sbi::headers::TargetApiRoot::parse(root) {
+            Ok(root) => network.at(&root.origin, service),
+            Err(_) => None,
+        };
+        match named {
             Some(named) => {
                 why.push(format!(
                     "{authority} is {} {}",

@@ -28,6 +28,8 @@ pub(super) struct Outgoing {
     pub(super) patience: Patience,
     /// Whether its token is one that this SCP has fetched.
     pub(super) authorized: bool,
+    /// Whether any segment of its path, or of the prefix it names, may be the API name.
+    pub(super) unsure: bool,
     /// What it came with: discovery parameters, the NRF to use and hops are for another SCP, not for a producer.
     pub(super) has: Has,
 }
@@ -68,6 +70,7 @@ impl Outgoing {
             hops,
             patience,
             authorized: false,
+            unsure: false,
             has,
         })
     }

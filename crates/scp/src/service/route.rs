@@ -279,12 +279,7 @@ impl Worker {
     /// The target at an API root. `key` is what the request calls it, if it may be remembered by that.
     fn resolve(&self, key: Option<&[u8]>, root: TargetApiRoot, service: &str) -> Result<Rc<Target>, Problem> {
         let network = self.network();
-        let found = network.at(root.origin.authority(), service).cloned();
-        // The port may be left out where it is the scheme's.
-        let found = found.or_else(|| {
-            let full = format!("{}:{}", root.origin.host(), root.origin.port());
-            network.at(&full, service).cloned()
-        });
+        let found = network.at(&root.origin, service).cloned();
         if found.is_none() && !self.live.config.forward_to_unknown {
             let problem = Problem::new(Cause::TargetNfNotReachable);
             return Err(problem.detail(format!("no registered producer is at {root}")));

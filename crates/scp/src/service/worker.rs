@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
-use http::HeaderValue;
+use http::{HeaderValue, Method};
 use sbi::client::{Client, Origin};
 use sbi::dns::Dns;
-use sbi::problem::Problem;
+use sbi::headers::{SbiHeader as _, TargetApiRoot, names};
+use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use telemetry::trace;
 use tokio::sync::mpsc;
@@ -26,7 +27,7 @@ use crate::live::Live;
 use crate::network::Network;
 use crate::peers::{Callbacks, Heard, Searcher};
 use crate::protection::{Consumers, Federation, Load, Own, Peers};
-use crate::target::{Has, Queries};
+use crate::target::{self, Has, Queries};
 
 /// Services a worker keeps counters of; further ones share those of `other`.
 const SERVICES: usize = 512;
@@ -155,22 +156,74 @@ impl Worker {
     /// The way of a request: is it for the SCP itself, may it come in, is it changed by a rule, where does it
     /// go, and what comes back.
     pub(super) async fn answer(self: Rc<Self>, mut request: Request) -> Response {
+        // The one shows headers to who could not read them, the other asks for a tunnel (RFC 9110 §9.3.6, §9.3.8).
+        if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
+            return self.refuse("method", Problem::new(Cause::NotImplemented));
+        }
         if self.live.reverse_proxy {
             reverse::undo(&mut request, &self.own, &self.live.policies);
         }
+        let unsure = match self.straighten(&mut request) {
+            Ok(unsure) => unsure,
+            Err(problem) => return self.refuse("target", problem),
+        };
         if let Some(response) = self.own_resource(&request) {
             return response;
         }
         let copies = self.copies(&request);
         let has = Has::among(request.headers());
         let response = match self.admit(request, has, copies.clone()) {
-            Ok(admitted) => self.serve(admitted).await,
+            Ok(admitted) => self.serve(Admitted { unsure, ..admitted }).await,
             Err(refused) => *refused,
         };
         if let Some(copies) = &copies {
             copies.answered(&response);
         }
         response
+    }
+
+    /// Gives a request the one path by which it is judged, routed and sent. Answers whether any segment of it may
+    /// be the API name.
+    fn straighten(&self, request: &mut Request) -> Result<bool, Problem> {
+        let uri = request.uri();
+        let Some(path) = uri.path_and_query() else {
+            return Ok(false);
+        };
+        let normal = target::normal(path)?;
+        let network = self.network();
+        let told = request.headers().get(names::TARGET_API_ROOT);
+        let prefixed = told.is_some_and(|value| value.as_bytes().iter().filter(|b| **b == b'/').count() > 2);
+        let placed = match prefixed || network.has_prefixes() {
+            true => {
+                let root = match told {
+                    // One that cannot be read is refused where the target is looked for.
+                    Some(told) => told
+                        .to_str()
+                        .ok()
+                        .and_then(|text| TargetApiRoot::parse(text).ok()),
+                    None => target::of_authority(uri)
+                        .filter(|root| !target::is_own(&self.own, root.origin.authority())),
+                };
+                let path = normal.as_ref().unwrap_or(path);
+                root.map(|root| target::placed(&root, path, &network))
+                    .transpose()?
+                    .flatten()
+            }
+            false => None,
+        };
+        let unsure = placed.as_ref().is_some_and(|placed| placed.unsure);
+        if let Some(path) = placed.as_ref().map(|placed| placed.path.clone()).or(normal) {
+            let mut parts = uri.clone().into_parts();
+            parts.path_and_query = Some(path);
+            request.head.uri = http::Uri::from_parts(parts)
+                .map_err(|_| Problem::new(Cause::InvalidMsgFormat).detail("the path cannot be read"))?;
+        }
+        if let Some(root) = placed.and_then(|placed| placed.root.to_value()) {
+            request.head.headers.insert(names::TARGET_API_ROOT, root);
+        }
+        let is_known = |name: &str| !network.of_service(name).is_empty() || self.live.services.contains(name);
+        target::check_name(request.uri().path(), is_known)?;
+        Ok(unsure)
     }
 
     /// Relays what was let in.

@@ -6,8 +6,10 @@
 //! when the first choice fails.
 
 mod has;
+mod path;
 
 pub use has::Has;
+pub use path::{Placed, check_name, normal, placed};
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -138,7 +140,7 @@ pub fn wish(request: &Request, has: Has, own: &[String], queries: &Queries) -> R
         ))
 }
 
-fn of_authority(uri: &Uri) -> Option<TargetApiRoot> {
+pub(crate) fn of_authority(uri: &Uri) -> Option<TargetApiRoot> {
     let scheme = uri.scheme_str().unwrap_or("http");
     TargetApiRoot::parse(&format!("{scheme}://{}", uri.authority()?)).ok()
 }

@@ -1,6 +1,7 @@
 //! The SCP over real sockets.
 
 mod alternates;
+mod detours;
 mod direct;
 mod discovered;
 mod federation;
