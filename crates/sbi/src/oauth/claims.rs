@@ -15,6 +15,9 @@ pub struct AccessTokenClaims {
     pub scope: String,
     /// When it expires, in seconds since 1970.
     pub exp: u64,
+    /// Before when it is not to be accepted, in seconds since 1970 (RFC 7519 §4.1.5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nbf: Option<u64>,
     /// PLMN of the consumer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer_plmn_id: Option<PlmnClaim>,

@@ -6,6 +6,7 @@
 //! because a signature costs tens of microseconds and a consumer shows the same token again and again.
 
 mod claims;
+mod jws;
 mod keys;
 mod verifier;
 

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue};
 use jsonwebtoken::Validation;
 
 use super::claims::{AccessTokenClaims, Audience, PlmnClaim, SnssaiClaim};
+use super::jws::{self, Unusable};
 use super::keys::Keys;
 use crate::message::Response;
 use crate::problem::{Cause, Problem};
@@ -134,6 +135,9 @@ impl Verifier {
         if claims.exp <= now {
             return Err(Denied::Invalid("the token has expired"));
         }
+        if jws::lies_ahead(claims.nbf, now, jws::LEEWAY) {
+            return Err(Denied::Invalid("the token is not to be accepted yet"));
+        }
         if !scopes.is_empty() && !scopes.iter().any(|scope| claims.has_scope(scope)) {
             return Err(Denied::Scope(scopes.join(" ")));
         }
@@ -141,8 +145,12 @@ impl Verifier {
     }
 
     fn verify(&self, token: &str) -> Result<AccessTokenClaims, Denied> {
-        let header = jsonwebtoken::decode_header(token)
-            .map_err(|_| Denied::Invalid("the token is not a signed JWT"))?;
+        let header = jws::header(token).map_err(|why| {
+            Denied::Invalid(match why {
+                Unusable::NotSigned => "the token is not a signed JWT",
+                Unusable::Critical => "the token has extensions that are not understood here",
+            })
+        })?;
         let keys = self.keys.borrow().clone();
         let (algorithm, key) = match &header.kid {
             Some(kid) => keys.get(kid),
@@ -153,7 +161,9 @@ impl Verifier {
         ))?;
         // The key decides the algorithm; what the token claims about itself does not count.
         let mut validation = Validation::new(*algorithm);
+        // Times are judged by the caller's clock, with each use of the token.
         validation.validate_exp = false;
+        validation.validate_nbf = false;
         validation.validate_aud = false;
         validation.required_spec_claims.clear();
         self.stats.borrow_mut().signatures += 1;
@@ -431,6 +441,80 @@ mod tests {
         assert!(f.check_token(&symmetric.unwrap(), "nudm-sdm", 1).is_err());
         // {"alg":"none"}
         assert!(f.check_token("eyJhbGciOiJub25lIn0.e30.", "nudm-sdm", 1).is_err());
+    }
+
+    #[test]
+    fn a_token_is_not_accepted_before_its_time() {
+        let f = fixture();
+        let token = |nbf| {
+            f.signer
+                .sign(&AccessTokenClaims {
+                    nbf: Some(nbf),
+                    ..claims()
+                })
+                .unwrap()
+        };
+        let early = token(500);
+        for now in [1, 494] {
+            assert_eq!(
+                f.check_token(&early, "nudm-sdm", now),
+                Err(Denied::Invalid("the token is not to be accepted yet")),
+                "{now}"
+            );
+        }
+        for now in [495, 500, 999] {
+            f.check_token(&early, "nudm-sdm", now).unwrap();
+        }
+        assert_eq!(
+            f.check_token(&early, "nudm-sdm", 1),
+            Err(Denied::Invalid("the token is not to be accepted yet")),
+            "a remembered token is judged by the time as well"
+        );
+    }
+
+    #[test]
+    fn a_token_that_must_be_understood_is_refused() {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+        let (signer, der) = super::super::SigningKey::generate("k1").unwrap();
+        let mut keys = Keys::new();
+        keys.add_jwks(json!({"keys": [signer.jwk()]}).to_string().as_bytes())
+            .unwrap();
+        let expectation = Expectation {
+            nf_type: "UDM".into(),
+            ..Expectation::default()
+        };
+        let f = Fixture {
+            signer,
+            verifier: Verifier::new(Arc::new(keys), expectation, 10),
+        };
+        let key = jsonwebtoken::EncodingKey::from_ec_der(&der);
+        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&claims()).unwrap());
+        let token = |more: serde_json::Value| {
+            let mut header = json!({"alg": "ES256", "kid": "k1", "typ": "JWT"});
+            for (name, value) in more.as_object().unwrap() {
+                header[name] = value.clone();
+            }
+            let signed = format!("{}.{body}", URL_SAFE_NO_PAD.encode(header.to_string()));
+            let signature =
+                jsonwebtoken::crypto::sign(signed.as_bytes(), &key, jsonwebtoken::Algorithm::ES256).unwrap();
+            format!("{signed}.{signature}")
+        };
+        f.check_token(&token(json!({"exp": 1, "unknown": true})), "nudm-sdm", 1)
+            .unwrap();
+        for crit in [json!(["exp"]), json!(["b64"]), json!([]), json!("x"), json!(null)] {
+            assert_eq!(
+                f.check_token(
+                    &token(json!({"crit": crit, "b64": false, "exp": 1})),
+                    "nudm-sdm",
+                    1
+                ),
+                Err(Denied::Invalid(
+                    "the token has extensions that are not understood here"
+                )),
+                "{crit}"
+            );
+        }
     }
 
     #[test]
