@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use sbi::headers::{SbiHeader, TargetApiRoot};
+use sbi::oauth::AssertionAuthorities;
 
 use crate::config::Config;
 use crate::feed::Running as Feed;
 use crate::mediation::Engine;
 use crate::protection::Rates;
 use crate::routing::{Distances, PolicyTable};
-use crate::security::{Access, Authorities, TokenStore};
+use crate::security::{Access, TokenStore};
 
 /// Settings in effect, and what is made of them. Immutable: a change makes another.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(crate) struct Live {
     pub(crate) access: Access,
     /// API names that settings name.
     pub(crate) services: AHashSet<String>,
-    pub(crate) authorities: Arc<Authorities>,
+    pub(crate) authorities: Arc<AssertionAuthorities>,
     pub(crate) tokens: Arc<TokenStore>,
     /// The copy of messages, if it is switched on.
     pub(crate) feed: Option<Arc<Feed>>,
@@ -90,7 +91,10 @@ impl Live {
             rates: Arc::new(Rates::new(config.workers)),
             access: Access::new(&config.security.access),
             services: services(&config),
-            authorities: Arc::new(Authorities::read(&config.security.assertions)?),
+            authorities: Arc::new(
+                AssertionAuthorities::read(&config.security.assertions)
+                    .map_err(|fault| format!("security.{fault}"))?,
+            ),
             tokens: Arc::new(TokenStore::new(
                 config.security.tokens.cache_size,
                 config.security.tokens.remember_refusal.duration(),

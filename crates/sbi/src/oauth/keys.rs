@@ -2,13 +2,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
 use ring::rsa::PublicKeyComponents;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
-use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -194,6 +194,24 @@ impl SigningKey {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Signs a client credentials assertion, with the certificates that prove whose key it is (`x5c`, RFC 7515
+    /// §4.1.6), given as PEM, own certificate first.
+    ///
+    /// # Errors
+    /// When the certificates are not PEM, the claims do not serialise, or the key does not sign.
+    pub fn assert(&self, claims: &impl Serialize, chain: &str) -> Result<String, KeyError> {
+        let fault = |reason: String| KeyError {
+            key: self.id.clone(),
+            reason,
+        };
+        let chain: Result<Vec<String>, _> = CertificateDer::pem_slice_iter(chain.as_bytes())
+            .map(|certificate| certificate.map(|der| STANDARD.encode(der)))
+            .collect();
+        let mut header = Header::new(self.algorithm);
+        header.x5c = Some(chain.map_err(|_| fault("expected certificates in PEM".to_owned()))?);
+        jsonwebtoken::encode(&header, claims, &self.key).map_err(|error| fault(error.to_string()))
     }
 
     /// Signs claims as a compact JWS.

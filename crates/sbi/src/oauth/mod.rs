@@ -4,12 +4,19 @@
 //! scope and the slice and set claims, and answers with the problem that RFC 6750 asks for. Only ES256 and
 //! RS256 are accepted, whatever a token's header says. A verified token is remembered until it expires,
 //! because a signature costs tens of microseconds and a consumer shows the same token again and again.
+//!
+//! [`Assertions`] does the same for client credentials assertions (TS 33.501 §13.3.8).
 
+mod assertions;
 mod claims;
 mod jws;
 mod keys;
 mod verifier;
 
+pub use assertions::{
+    AssertionAuthorities, AssertionClaims, AssertionKey, AssertionMode, AssertionRefused, AssertionSettings,
+    Assertions, since_epoch,
+};
 pub use claims::{AccessTokenClaims, Audience, PlmnClaim, SnssaiClaim};
 pub use keys::{KeyError, Keys, SigningKey};
 pub use verifier::{Denied, Expectation, Verifier, VerifierStats};

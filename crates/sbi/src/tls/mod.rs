@@ -272,3 +272,12 @@ fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
     let names = parsed.valid_dns_names().map(str::to_owned);
     names.chain(parsed.valid_uri_names().map(str::to_owned)).collect()
 }
+
+/// The NF instance that a name of a certificate stands for: `urn:uuid:…` (TS 33.310 §6.1.3c.3). The scheme and the
+/// namespace are read in either case (RFC 8141 §3.1).
+#[must_use]
+pub fn instance_of(name: &str) -> Option<&str> {
+    const PREFIX: &str = "urn:uuid:";
+    let (prefix, id) = name.split_at_checked(PREFIX.len())?;
+    (prefix.eq_ignore_ascii_case(PREFIX) && id.len() == 36).then_some(id)
+}

@@ -13,9 +13,8 @@ pub use protection::{
     ConsumerKey, ConsumerRate, ErrorProfile, Federation, OverloadStep, Priorities, PriorityRule,
     ProducerRate, Protection, WhenSilent,
 };
-pub use security::{
-    AccessRule, AssertionKey, AssertionMode, Assertions, Security, TokenLevel, TokenUse, Tokens,
-};
+pub use sbi::oauth::{AssertionKey, AssertionMode, AssertionSettings};
+pub use security::{AccessRule, Security, TokenLevel, TokenUse, Tokens};
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,7 +1,6 @@
 //! Access tokens, client credentials assertions, and who may use what.
 
-use std::path::PathBuf;
-
+use sbi::oauth::AssertionSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
@@ -72,65 +71,6 @@ impl Default for Tokens {
     }
 }
 
-/// What is made of a `3gpp-Sbi-Client-Credentials`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum AssertionMode {
-    /// Nothing; it is passed on.
-    #[default]
-    Ignore,
-    /// One that is there must be valid.
-    Check,
-    /// There must be one, and it must be valid.
-    Require,
-}
-
-/// A key that consumers sign with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct AssertionKey {
-    /// `kid` of the assertions it signs.
-    pub id: String,
-    /// Public key or certificate in PEM: EC P-256 or RSA.
-    pub file: PathBuf,
-}
-
-/// Client credentials assertions (TS 33.501 §13.3.8, TS 29.500 §6.7.5).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Assertions {
-    /// What is made of them.
-    pub mode: AssertionMode,
-    /// Keys by `kid`.
-    pub keys: Vec<AssertionKey>,
-    /// PEM file of authorities: the certificate in an assertion (`x5c`) must be signed by one of them and be
-    /// that of the NF instance (TS 33.310 §6.1.3c.3).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub authorities: Option<PathBuf>,
-    /// NF types of which one must be in the audience; empty: any audience will do.
-    pub audiences: Vec<String>,
-    /// The longest time from `iat` to `exp` that is accepted.
-    pub max_validity: Period,
-    /// By how much clocks may differ.
-    pub clock_skew: Period,
-    /// Assertions that a worker remembers as verified.
-    pub remembered: usize,
-}
-
-impl Default for Assertions {
-    fn default() -> Self {
-        Self {
-            mode: AssertionMode::default(),
-            keys: Vec::new(),
-            authorities: None,
-            audiences: vec!["SCP".to_owned()],
-            max_validity: Period::from_secs(3_600),
-            clock_skew: Period::from_secs(5),
-            remembered: 10_000,
-        }
-    }
-}
-
 /// Says whether some consumers may use some producers. What is empty fits everybody.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -157,7 +97,7 @@ pub struct Security {
     /// Access tokens fetched for consumers.
     pub tokens: Tokens,
     /// Client credentials assertions.
-    pub assertions: Assertions,
+    pub assertions: AssertionSettings,
     /// Rules of access; the first that fits counts, and what none fits is let through.
     pub access: Vec<AccessRule>,
 }
@@ -177,16 +117,7 @@ impl Validate for Security {
         if tokens.timeout.is_zero() {
             faults.at("tokens.timeout").say("is 0", "a period such as 2s");
         }
-        let assertions = &self.assertions;
-        if assertions.mode != AssertionMode::Ignore
-            && assertions.keys.is_empty()
-            && assertions.authorities.is_none()
-        {
-            faults.at("assertions").say(
-                "is switched on and names nothing to check by",
-                "`keys`, `authorities`, or both",
-            );
-        }
+        faults.within("assertions", &self.assertions);
         for (i, rule) in self.access.iter().enumerate() {
             for (j, plmn) in rule.consumer_plmns.iter().enumerate() {
                 super::check_plmn(faults, format!("access[{i}].consumerPlmns[{j}]"), plmn);

@@ -2,13 +2,11 @@
 
 mod access;
 mod applicant;
-mod assertions;
 mod fetch;
 mod tokens;
 
 pub(crate) use access::{Access, Asked, slice};
 pub(crate) use applicant::applicant;
-pub(crate) use assertions::{Assertions, Authorities, Claims, since_epoch};
 pub(crate) use fetch::{Fetcher, Wanted};
 pub(crate) use tokens::{TokenError, TokenStore};
 

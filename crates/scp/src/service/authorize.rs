@@ -10,6 +10,7 @@ use percent_encoding::percent_decode_str;
 use sbi::Request;
 use sbi::client::Client;
 use sbi::headers::{NrfUri, names};
+use sbi::oauth::{AssertionClaims, Assertions, since_epoch};
 use sbi::problem::{Cause, Problem};
 use telemetry::Registry;
 use telemetry::metrics::Counter;
@@ -21,7 +22,7 @@ use crate::config::{AssertionMode, TokenLevel, TokenUse};
 use crate::live::Live;
 use crate::network::Applicant;
 use crate::protection::Consumer;
-use crate::security::{ASSERTIONS, Asked, Assertions, Claims, Fetcher, TokenError, Wanted, since_epoch};
+use crate::security::{ASSERTIONS, Asked, Fetcher, TokenError, Wanted};
 use crate::target::{self, Has};
 
 /// What a worker proves identities with.
@@ -38,7 +39,7 @@ impl Identity {
         let (config, outcomes) = (&live.config, registry.counters(&ASSERTIONS));
         let tokens = Fetcher::new(config, live.tokens.clone(), client.clone(), registry);
         Self {
-            assertions: Assertions::new(&config.security.assertions, live.authorities.clone()),
+            assertions: Assertions::new(&config.security.assertions, live.authorities.clone(), "SCP"),
             tokens: Rc::new(tokens),
             accepted: outcomes.get(&["accepted"]),
             refused: outcomes.get(&["refused"]),
@@ -53,7 +54,7 @@ pub(super) struct Caller {
     /// Where its requests come from, whatever they say.
     pub(super) source: u64,
     /// The claims of its assertion, where assertions are checked.
-    claims: Option<Rc<Claims>>,
+    claims: Option<Rc<AssertionClaims>>,
     /// What rules of access ask of a request.
     asked: Asked,
     /// What profiles ask of it, read when one does.
@@ -81,7 +82,7 @@ impl Caller {
 
 impl Worker {
     /// Checks the assertion of a request, if that is wanted (TS 29.500 §6.7.5).
-    pub(super) fn claims(&self, headers: &HeaderMap) -> Result<Option<Rc<Claims>>, Problem> {
+    pub(super) fn claims(&self, headers: &HeaderMap) -> Result<Option<Rc<AssertionClaims>>, Problem> {
         let (mode, identity) = (self.live.config.security.assertions.mode, &self.identity);
         if mode == AssertionMode::Ignore {
             return Ok(None);
@@ -115,7 +116,7 @@ impl Worker {
     pub(super) fn caller(
         &self,
         consumer: Rc<Consumer>,
-        claims: Option<Rc<Claims>>,
+        claims: Option<Rc<AssertionClaims>>,
         request: &Request,
     ) -> Caller {
         let access = &self.live.access;

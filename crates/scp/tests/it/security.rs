@@ -209,6 +209,7 @@ fn a_bad_assertion_is_refused_and_a_good_one_says_who_it_is() {
             config.security.assertions.keys = vec![AssertionKey {
                 id: "amf".into(),
                 file,
+                instances: vec![CONSUMER.into(), "00000000-0000-4000-8000-000000000bad".into()],
             }];
             // Whoever it says it is, this one may not.
             config.security.access = vec![AccessRule {
@@ -236,6 +237,8 @@ fn a_bad_assertion_is_refused_and_a_good_one_says_who_it_is() {
             assertion(&stranger, CONSUMER, "SCP", later),
             assertion(&key, CONSUMER, "UDM", later),
             assertion(&key, CONSUMER, "SCP", unix() - 50),
+            // The holder of a key signs for its own instances only.
+            assertion(&key, "00000000-0000-4000-8000-000000000001", "SCP", later),
         ] {
             let got = ask(&bad).await;
             assert_eq!(got.status, StatusCode::FORBIDDEN, "{bad}");
@@ -255,9 +258,9 @@ fn a_bad_assertion_is_refused_and_a_good_one_says_who_it_is() {
         assert_eq!((refused.status, refused.cause()), (StatusCode::FORBIDDEN, ""));
         assert_eq!(producer.count(), 2);
         assert_eq!(scp.count("signalbox_scp_assertions_total", "accepted"), 3.0);
-        assert_eq!(scp.count("signalbox_scp_assertions_total", "refused"), 4.0);
+        assert_eq!(scp.count("signalbox_scp_assertions_total", "refused"), 5.0);
         assert_eq!(scp.count("signalbox_scp_assertions_total", "missing"), 1.0);
-        assert_eq!(scp.count("signalbox_scp_refused_total", "assertion"), 5.0);
+        assert_eq!(scp.count("signalbox_scp_refused_total", "assertion"), 6.0);
     });
 }
 

@@ -1,7 +1,10 @@
 //! Client credentials assertions: who a consumer is, signed by itself (TS 33.501 §13.3.8).
+//!
+//! A signature counts for the NF instance whose key it is and for no other: the key in a certificate (`x5c`) is that of
+//! the instance the certificate names, and a configured key is bound to the instances that the configuration lists.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,22 +15,132 @@ use base64::engine::general_purpose::STANDARD;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Period, Validate};
 
-use crate::config::Assertions as Settings;
+use super::jws::{self, Unusable};
+use crate::tls::instance_of;
+
+/// What is made of a `3gpp-Sbi-Client-Credentials`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AssertionMode {
+    /// Nothing; it is passed on.
+    #[default]
+    Ignore,
+    /// One that is there must be valid.
+    Check,
+    /// There must be one, and it must be valid.
+    Require,
+}
+
+/// A key that NF instances sign assertions with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AssertionKey {
+    /// `kid` of the assertions it signs.
+    pub id: String,
+    /// Public key or certificate in PEM: EC P-256 or RSA.
+    pub file: PathBuf,
+    /// The NF instances whose key it is: `sub` of what it signs must be one of them.
+    pub instances: Vec<String>,
+}
+
+/// Client credentials assertions (TS 33.501 §13.3.8, TS 29.500 §6.7.5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct AssertionSettings {
+    /// What is made of them.
+    pub mode: AssertionMode,
+    /// Keys by `kid`, each bound to the NF instances that sign with it.
+    pub keys: Vec<AssertionKey>,
+    /// PEM file of authorities: the certificate in an assertion (`x5c`) must be signed by one of them and be
+    /// that of the NF instance (TS 33.310 §6.1.3c.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorities: Option<PathBuf>,
+    /// NF types of which one must be in the audience; absent: the type of this function; empty: any audience
+    /// will do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audiences: Option<Vec<String>>,
+    /// The longest time from `iat` to `exp` that is accepted.
+    pub max_validity: Period,
+    /// By how much clocks may differ.
+    pub clock_skew: Period,
+    /// Assertions that a worker remembers as verified.
+    pub remembered: usize,
+}
+
+impl Default for AssertionSettings {
+    fn default() -> Self {
+        Self {
+            mode: AssertionMode::default(),
+            keys: Vec::new(),
+            authorities: None,
+            audiences: None,
+            max_validity: Period::from_secs(3_600),
+            clock_skew: Period::from_secs(5),
+            remembered: 10_000,
+        }
+    }
+}
+
+impl Validate for AssertionSettings {
+    fn validate(&self, faults: &mut Faults) {
+        if self.mode != AssertionMode::Ignore && self.keys.is_empty() && self.authorities.is_none() {
+            // The whole section is at fault, not one of its keys.
+            faults.at("mode").say(
+                "is switched on and nothing is named to check by",
+                "`keys`, `authorities`, or both",
+            );
+        }
+        for (index, key) in self.keys.iter().enumerate() {
+            if key.instances.is_empty() {
+                faults
+                    .at(format!("keys[{index}].instances"))
+                    .say("is empty", "the NF instance ids whose key it is");
+            }
+        }
+    }
+}
 
 /// What assertions are checked by: read once, shared by the workers.
 #[derive(Clone)]
-pub(crate) struct Authorities {
-    keys: Vec<(String, Algorithm, DecodingKey)>,
+pub struct AssertionAuthorities {
+    keys: Vec<Key>,
     anchors: Vec<TrustAnchor<'static>>,
 }
 
-impl std::fmt::Debug for Authorities {
+/// A configured key and whose it is.
+#[derive(Clone)]
+struct Key {
+    id: String,
+    algorithm: Algorithm,
+    decoding: DecodingKey,
+    instances: Vec<String>,
+}
+
+/// Whose signature it is.
+enum Holder<'a> {
+    Certificate(CertificateDer<'static>),
+    Instances(&'a [String]),
+}
+
+impl Holder<'_> {
+    /// Whether it is the signature of this NF instance.
+    fn is(&self, instance: &str) -> bool {
+        match self {
+            Self::Certificate(certificate) => is_of(certificate, instance),
+            Self::Instances(ids) => ids.iter().any(|id| id.eq_ignore_ascii_case(instance)),
+        }
+    }
+}
+
+impl std::fmt::Debug for AssertionAuthorities {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "Authorities({} keys, {} anchors)",
+            "AssertionAuthorities({} keys, {} anchors)",
             self.keys.len(),
             self.anchors.len()
         )
@@ -36,11 +149,13 @@ impl std::fmt::Debug for Authorities {
 
 /// The claims of an assertion (TS 29.500 §5.2.3.2.11, TS 33.501 §13.3.8.2).
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Claims {
+pub struct AssertionClaims {
     /// NF instance id of the consumer.
-    pub(crate) sub: String,
+    pub sub: String,
     iat: u64,
     exp: u64,
+    #[serde(default)]
+    nbf: Option<u64>,
     aud: Audience,
 }
 
@@ -53,24 +168,27 @@ enum Audience {
 }
 
 /// Checks assertions; one per worker.
-pub(crate) struct Assertions {
-    settings: Settings,
-    authorities: Arc<Authorities>,
+#[derive(Debug)]
+pub struct Assertions {
+    settings: AssertionSettings,
+    /// NF types of which one must be in the audience; empty: any.
+    audiences: Vec<String>,
+    authorities: Arc<AssertionAuthorities>,
     /// Those whose signature held, with their claims.
-    known: RefCell<AHashMap<Box<str>, Rc<Claims>>>,
+    known: RefCell<AHashMap<Box<str>, Rc<AssertionClaims>>>,
 }
 
-/// Why an assertion is refused, as told to its sender.
-pub(crate) type Refused = &'static str;
+/// Why an assertion is refused, as its sender reads it.
+pub type AssertionRefused = &'static str;
 
-impl Authorities {
+impl AssertionAuthorities {
     /// Reads keys and certificates.
     ///
     /// # Errors
     /// What cannot be read or used.
-    pub(crate) fn read(settings: &Settings) -> Result<Self, String> {
+    pub fn read(settings: &AssertionSettings) -> Result<Self, String> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| format!("security.assertions: {}: {error}", path.display()))
+            std::fs::read(path).map_err(|error| format!("assertions: {}: {error}", path.display()))
         };
         let mut keys = Vec::new();
         for key in &settings.keys {
@@ -81,21 +199,21 @@ impl Authorities {
             };
             let (algorithm, decoding) = found.ok_or_else(|| {
                 format!(
-                    "security.assertions: {}: expected a public key or certificate in PEM, EC P-256 or RSA",
+                    "assertions: {}: expected a public key or certificate in PEM, EC P-256 or RSA",
                     key.file.display()
                 )
             })?;
-            keys.push((key.id.clone(), algorithm, decoding));
+            keys.push(Key {
+                id: key.id.clone(),
+                algorithm,
+                decoding,
+                instances: key.instances.clone(),
+            });
         }
         let mut anchors = Vec::new();
         if let Some(path) = &settings.authorities {
             let pem = read(path)?;
-            let unusable = || {
-                format!(
-                    "security.assertions: {}: expected certificates in PEM",
-                    path.display()
-                )
-            };
+            let unusable = || format!("assertions: {}: expected certificates in PEM", path.display());
             for certificate in CertificateDer::pem_slice_iter(&pem) {
                 let certificate = certificate.map_err(|_| unusable())?;
                 let anchor = webpki::anchor_from_trusted_cert(&certificate).map_err(|_| unusable())?;
@@ -108,12 +226,12 @@ impl Authorities {
         Ok(Self { keys, anchors })
     }
 
-    /// The key that has signed an assertion, and the certificate it came with if it did.
+    /// The key that has signed an assertion, and whose it is.
     fn key_of(
         &self,
         header: &jsonwebtoken::Header,
         now: Duration,
-    ) -> Result<(Algorithm, DecodingKey, Option<CertificateDer<'static>>), Refused> {
+    ) -> Result<(Algorithm, DecodingKey, Holder<'_>), AssertionRefused> {
         if let Some(chain) = header.x5c.as_ref().filter(|_| !self.anchors.is_empty()) {
             let chain: Option<Vec<CertificateDer<'static>>> = chain
                 .iter()
@@ -125,16 +243,20 @@ impl Authorities {
             self.is_trusted(leaf, between, now)?;
             let (algorithm, key) =
                 of_certificate(leaf).ok_or("the certificate's key is not EC P-256 or RSA")?;
-            return Ok((algorithm, key, Some(leaf.clone())));
+            return Ok((algorithm, key, Holder::Certificate(leaf.clone())));
         }
         let found = match &header.kid {
-            Some(kid) => self.keys.iter().find(|(id, _, _)| id == kid),
+            Some(kid) => self.keys.iter().find(|key| key.id == *kid),
             None => Some(&self.keys)
                 .filter(|keys| keys.len() == 1)
                 .and_then(|keys| keys.first()),
         };
-        let (_, algorithm, key) = found.ok_or("it is signed with a key that is not known")?;
-        Ok((*algorithm, key.clone(), None))
+        let key = found.ok_or("it is signed with a key that is not known")?;
+        Ok((
+            key.algorithm,
+            key.decoding.clone(),
+            Holder::Instances(&key.instances),
+        ))
     }
 
     fn is_trusted(
@@ -142,7 +264,7 @@ impl Authorities {
         leaf: &CertificateDer<'_>,
         between: &[CertificateDer<'_>],
         now: Duration,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), AssertionRefused> {
         let parsed =
             webpki::EndEntityCert::try_from(leaf).map_err(|_| "`x5c` holds what is no certificate")?;
         let algorithms = rustls::crypto::ring::default_provider()
@@ -163,8 +285,14 @@ impl Authorities {
 }
 
 impl Assertions {
-    pub(crate) fn new(settings: &Settings, authorities: Arc<Authorities>) -> Self {
+    /// A checker of a function of this NF type.
+    #[must_use]
+    pub fn new(settings: &AssertionSettings, authorities: Arc<AssertionAuthorities>, nf_type: &str) -> Self {
         Self {
+            audiences: settings
+                .audiences
+                .clone()
+                .unwrap_or_else(|| vec![nf_type.to_owned()]),
             settings: settings.clone(),
             authorities,
             known: RefCell::default(),
@@ -175,7 +303,7 @@ impl Assertions {
     ///
     /// # Errors
     /// Why it is refused.
-    pub(crate) fn check(&self, text: &str, now: Duration) -> Result<Rc<Claims>, Refused> {
+    pub fn check(&self, text: &str, now: Duration) -> Result<Rc<AssertionClaims>, AssertionRefused> {
         let text = text.trim();
         let known = self.known.borrow().get(text).cloned();
         let claims = match known {
@@ -187,27 +315,35 @@ impl Assertions {
             }
         };
         let skew = self.settings.clock_skew.as_secs();
-        match now.as_secs() > claims.exp.saturating_add(skew) {
-            true => Err("it has expired"),
+        if now.as_secs() > claims.exp.saturating_add(skew) {
+            return Err("it has expired");
+        }
+        match jws::lies_ahead(claims.nbf, now.as_secs(), skew) {
+            true => Err("it is not to be accepted yet"),
             false => Ok(claims),
         }
     }
 
-    fn verify(&self, text: &str, now: Duration) -> Result<Claims, Refused> {
-        let header = jsonwebtoken::decode_header(text).map_err(|_| "it is not a signed JWT")?;
-        let (algorithm, key, certificate) = self.authorities.key_of(&header, now)?;
+    fn verify(&self, text: &str, now: Duration) -> Result<AssertionClaims, AssertionRefused> {
+        let header = jws::header(text).map_err(|why| match why {
+            Unusable::NotSigned => "it is not a signed JWT",
+            Unusable::Critical => "it has extensions that are not understood here",
+        })?;
+        let (algorithm, key, holder) = self.authorities.key_of(&header, now)?;
         // The key decides the algorithm; what the assertion claims about itself does not count.
         let mut validation = Validation::new(algorithm);
         validation.validate_exp = false;
+        validation.validate_nbf = false;
         validation.validate_aud = false;
         validation.required_spec_claims.clear();
-        let decoded = jsonwebtoken::decode::<Claims>(text, &key, &validation)
+        let decoded = jsonwebtoken::decode::<AssertionClaims>(text, &key, &validation)
             .map_err(|_| "its signature or its claims are not valid")?;
         let claims = decoded.claims;
-        if let Some(certificate) = &certificate
-            && !is_of(certificate, &claims.sub)
-        {
-            return Err("its certificate is not that of the NF instance in `sub`");
+        if !holder.is(&claims.sub) {
+            return Err(match holder {
+                Holder::Certificate(_) => "its certificate is not that of the NF instance in `sub`",
+                Holder::Instances(_) => "its key is not that of the NF instance in `sub`",
+            });
         }
         let skew = self.settings.clock_skew.as_secs();
         if claims.iat > now.as_secs().saturating_add(skew) {
@@ -220,7 +356,7 @@ impl Assertions {
             Audience::One(one) => std::slice::from_ref(one),
             Audience::Several(several) => several,
         };
-        let wanted = &self.settings.audiences;
+        let wanted = &self.audiences;
         let for_us = wanted.is_empty() || audiences.iter().any(|one| wanted.contains(one));
         match for_us {
             true => Ok(claims),
@@ -228,7 +364,7 @@ impl Assertions {
         }
     }
 
-    fn remember(&self, text: &str, claims: &Rc<Claims>, now: Duration) {
+    fn remember(&self, text: &str, claims: &Rc<AssertionClaims>, now: Duration) {
         let mut known = self.known.borrow_mut();
         if known.len() >= self.settings.remembered {
             known.retain(|_, claims| claims.exp > now.as_secs());
@@ -240,7 +376,8 @@ impl Assertions {
 }
 
 /// The time since 1970.
-pub(crate) fn since_epoch() -> Duration {
+#[must_use]
+pub fn since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
@@ -252,10 +389,7 @@ fn is_of(certificate: &CertificateDer<'_>, instance: &str) -> bool {
         return false;
     };
     let mut names = parsed.valid_uri_names();
-    names.any(|name| {
-        let id = name.strip_prefix("urn:uuid:").unwrap_or(name);
-        id.eq_ignore_ascii_case(instance)
-    })
+    names.any(|name| instance_of(name).is_some_and(|id| id.eq_ignore_ascii_case(instance)))
 }
 
 fn of_certificate(certificate: &CertificateDer<'_>) -> Option<(Algorithm, DecodingKey)> {
@@ -278,7 +412,6 @@ fn of_pem(pem: &[u8]) -> Option<(Algorithm, DecodingKey)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::AssertionKey;
     use jsonwebtoken::{EncodingKey, Header};
     use rcgen::{
         BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType,
@@ -323,9 +456,9 @@ mod tests {
         jsonwebtoken::encode(&header, claims, &key).unwrap()
     }
 
-    fn checker(settings: Settings) -> Assertions {
-        let authorities = Authorities::read(&settings).unwrap();
-        Assertions::new(&settings, Arc::new(authorities))
+    fn checker(settings: AssertionSettings) -> Assertions {
+        let authorities = AssertionAuthorities::read(&settings).unwrap();
+        Assertions::new(&settings, Arc::new(authorities), "SCP")
     }
 
     #[test]
@@ -334,9 +467,9 @@ mod tests {
         let path = directory.path().join("ca.pem");
         let (authority, amf) = consumer(ID);
         std::fs::write(&path, &authority).unwrap();
-        let checker = checker(Settings {
+        let checker = checker(AssertionSettings {
             authorities: Some(path),
-            ..Settings::default()
+            ..AssertionSettings::default()
         });
         let refused = |text: &str, now| checker.check(text, now).unwrap_err();
         let good = sign(&amf, &claims(), true);
@@ -365,6 +498,10 @@ mod tests {
             refused(&with("exp", json!(NOW.as_secs() + 9_999)), NOW),
             "it holds for longer than is accepted"
         );
+        assert_eq!(
+            refused(&with("nbf", json!(NOW.as_secs() + 60)), NOW),
+            "it is not to be accepted yet"
+        );
         let (_, stranger) = consumer(ID);
         assert_eq!(
             refused(&sign(&stranger, &claims(), true), NOW),
@@ -381,7 +518,11 @@ mod tests {
         for garbage in ["", "a.b.c", "eyJhbGciOiJub25lIn0.e30."] {
             checker.check(garbage, NOW).unwrap_err();
         }
-        assert_eq!(checker.known.borrow().len(), 1, "only good ones are remembered");
+        assert_eq!(
+            checker.known.borrow().len(),
+            2,
+            "only those whose signature holds are remembered"
+        );
     }
 
     #[test]
@@ -393,12 +534,20 @@ mod tests {
         let key = AssertionKey {
             id: "amf".to_owned(),
             file: path,
+            instances: vec![ID.to_uppercase()],
         };
-        let checker = checker(Settings {
+        let checker = checker(AssertionSettings {
             keys: vec![key],
-            ..Settings::default()
+            ..AssertionSettings::default()
         });
         checker.check(&sign(&amf, &claims(), false), NOW).unwrap();
+        let mut other = claims();
+        other["sub"] = json!("4947a69a-f61b-4bc1-b9da-47c9c5d14b65");
+        assert_eq!(
+            checker.check(&sign(&amf, &other, false), NOW).unwrap_err(),
+            "its key is not that of the NF instance in `sub`",
+            "the holder of one key does not speak for others"
+        );
         let (_, stranger) = consumer(ID);
         assert!(checker.check(&sign(&stranger, &claims(), false), NOW).is_err());
         assert!(
@@ -409,12 +558,12 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_used_are_told_at_the_start() {
-        let settings = Settings {
+        let settings = AssertionSettings {
             authorities: Some("/nowhere/ca.pem".into()),
-            ..Settings::default()
+            ..AssertionSettings::default()
         };
         assert!(
-            Authorities::read(&settings)
+            AssertionAuthorities::read(&settings)
                 .unwrap_err()
                 .contains("/nowhere/ca.pem")
         );
