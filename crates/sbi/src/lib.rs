@@ -10,7 +10,7 @@
 //! * [`headers`]: the `3gpp-Sbi-*` headers as types, by the ABNF of TS 29.500.
 //! * [`json`], [`coding`], [`etag`], [`query`]: bodies parsed with the place of every mistake and patched,
 //!   gzip, entity tags, query strings.
-//! * [`tls`], [`oauth`]: who the peer is, and what its token allows.
+//! * [`tls`], [`oauth`], [`identity`]: who the peer is, what its token allows, and which NF instance it has proved.
 //!
 //! The way of bytes: `io` reads large pieces, counts what frames come (floods), and hands whole frames to the
 //! HTTP/2 engine; what all streams of a connection write while it is polled leaves in one system call, large
@@ -26,6 +26,7 @@ mod collect;
 pub mod dns;
 pub mod etag;
 pub mod headers;
+pub mod identity;
 mod io;
 pub mod json;
 mod message;
