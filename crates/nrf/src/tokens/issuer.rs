@@ -103,7 +103,8 @@ impl Issuer {
                 }
                 entry.nf_type().clone()
             }
-            None if self.settings.require_registration => {
+            // Who is about to register needs a token for that, where this NRF asks for one (TS 29.510 §5.4.2.2.1).
+            None if self.settings.require_registration && !is_management(&request.scopes) => {
                 return Err(TokenFault::new(
                     "invalid_client",
                     "the consumer is not registered",
@@ -262,6 +263,11 @@ fn is_own(scopes: &[String]) -> bool {
     scopes
         .iter()
         .all(|scope| scope.starts_with("nnrf-nfm") || scope.starts_with("nnrf-disc"))
+}
+
+/// Nnrf_NFManagement as a whole, by which NFs register.
+fn is_management(scopes: &[String]) -> bool {
+    scopes.iter().all(|scope| scope == "nnrf-nfm")
 }
 
 /// Whether a profile offers a scope: a service name, or a more specific scope that begins with one.

@@ -31,11 +31,7 @@ pub(super) fn configured(files: &[PathBuf]) -> Result<Ring, String> {
         let pem = fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
         let id = key_id(&pem);
         let key = SigningKey::from_pem(&id, &pem).map_err(|error| format!("{shown}: {error}"))?;
-        if let Some(der) = der_of(&pem)
-            && let Ok(jwk) = SigningKey::ec_jwk(&id, &der)
-        {
-            jwks.push(jwk);
-        }
+        jwks.push(key.jwk().clone());
         signer.get_or_insert(key);
     }
     let signer = signer.ok_or("no signing key is configured")?;
@@ -89,18 +85,6 @@ fn fault(path: &Path) -> impl FnOnce(io::Error) -> String + '_ {
 
 fn key_id(key: &[u8]) -> String {
     format!("{:016x}", crate::registry::fingerprint(&[key]))
-}
-
-/// The DER inside a PEM text.
-fn der_of(pem: &[u8]) -> Option<Vec<u8>> {
-    use base64::Engine as _;
-    let text = std::str::from_utf8(pem).ok()?;
-    let inside: String = text
-        .lines()
-        .filter(|line| !line.starts_with("-----"))
-        .map(str::trim)
-        .collect();
-    base64::engine::general_purpose::STANDARD.decode(inside).ok()
 }
 
 /// Writes a file that only its owner may read.

@@ -135,3 +135,37 @@ fn a_protected_nrf_opens_to_its_own_tokens_only() {
         );
     });
 }
+
+#[test]
+fn a_key_of_either_kind_is_published_and_accepted_by_the_nrf_itself() {
+    for (kind, option, algorithm) in [
+        ("EC", "ec_paramgen_curve:P-256", "ES256"),
+        ("RSA", "rsa_keygen_bits:2048", "RS256"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("key.pem");
+        let mut openssl = std::process::Command::new("openssl");
+        openssl.args(["genpkey", "-algorithm", kind, "-pkeyopt", option, "-out"]);
+        if !openssl.arg(&key).output().is_ok_and(|made| made.status.success()) {
+            eprintln!("skipped: openssl is not installed");
+            return;
+        }
+        local(async {
+            let nrf = start(|config| {
+                config.tokens.protect_own_services = true;
+                config.tokens.signing_keys = vec![key];
+            });
+            let set = nrf.get("/oauth2/jwks").await.json;
+            assert_eq!(set["keys"][0]["alg"], algorithm, "{set}");
+            let form = format!(
+                "grant_type=client_credentials&nfInstanceId={}&nfType=AMF&targetNfType=NRF&scope=nnrf-nfm",
+                id(1)
+            );
+            let got = token(&nrf, &form).await;
+            let bearer = format!("Bearer {}", got.json["access_token"].as_str().unwrap());
+            let request = http::Request::get("/nnrf-nfm/v1/nf-instances").header("authorization", bearer);
+            let listed = nrf.send(request.body(Body::empty()).unwrap()).await;
+            assert_eq!(listed.status, StatusCode::OK, "{kind}: {}", listed.json);
+        });
+    }
+}
