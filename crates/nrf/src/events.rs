@@ -57,6 +57,8 @@ telemetry::events! {
     TokenIssued = "tokens";
     /// A token was refused.
     TokenRefused = "tokens_refused";
+    /// A request was refused because its sender is not the NF instance that it concerns, or proves different ones.
+    IdentityRefused = "identities_refused";
     /// A write was refused because the control thread was too busy.
     WriteOverflow = "write_overflows";
 }

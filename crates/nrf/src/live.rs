@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sbi::oauth::AssertionAuthorities;
+
 use crate::config::Config;
 use crate::screening::Screening;
 use crate::tokens::Issuer;
@@ -12,6 +14,8 @@ pub(crate) struct Live {
     pub(crate) config: Arc<Config>,
     pub(crate) screening: Arc<Screening>,
     pub(crate) issuer: Arc<Issuer>,
+    /// What assertions are checked by.
+    pub(crate) authorities: Arc<AssertionAuthorities>,
 }
 
 /// The keys of [`Config`] that take effect while running, each with all below it.
@@ -24,6 +28,7 @@ pub const KEYS: &[&str] = &[
     "heartBeat.max",
     "heartBeat.missed",
     "heartBeat.removeAfter",
+    "identity",
     "maxProfileSize",
     "maxProfiles",
     "overload",
@@ -43,6 +48,10 @@ impl Live {
         Ok(Self {
             screening: Arc::new(Screening::new(&config.screening)?),
             issuer: Arc::new(Issuer::open(&config.tokens, &config.nf_instance_id, directory)?),
+            authorities: Arc::new(
+                AssertionAuthorities::read(&config.identity.assertions)
+                    .map_err(|fault| format!("identity.{fault}"))?,
+            ),
             config,
         })
     }

@@ -3,6 +3,7 @@
 use http::header::{CACHE_CONTROL, PRAGMA};
 use http::{HeaderValue, Method, StatusCode};
 use model::ServiceName;
+use sbi::identity::Actor;
 use sbi::{Request, Response};
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use crate::service::Worker;
 use crate::tokens::{self, TokenFault};
 
 /// `/oauth2/token`.
-pub(crate) async fn token(worker: &Worker, request: &Request) -> Response {
+pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) -> Response {
     if *request.method() != Method::POST {
         return super::method_not_allowed(request.method(), "POST");
     }
@@ -21,6 +22,14 @@ pub(crate) async fn token(worker: &Worker, request: &Request) -> Response {
         true => tokens::parse(&request.body.to_bytes()),
         false => Err(TokenFault::request("expected application/x-www-form-urlencoded")),
     };
+    // A token is issued to who asks for it (TS 33.501 §13.4.1.1.1).
+    if let Ok(wanted) = &wanted
+        && let Err(problem) = sender.may_act_for(&wanted.nf_instance_id.to_string())
+    {
+        worker.counters().count(Event::IdentityRefused);
+        worker.counters().count(Event::TokenRefused);
+        return problem.into_response();
+    }
     let destination = wanted
         .as_ref()
         .ok()

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use http::header::LOCATION;
 use http::{HeaderValue, Method, StatusCode};
 use model::{NfType, PlmnId, ServiceName};
+use sbi::identity::Actor;
 use sbi::problem::Problem;
 use sbi::{Request, Response};
 use serde::Deserialize;
@@ -18,7 +19,7 @@ use crate::service::Worker;
 const MAX_SIZE: usize = 256 * 1024;
 
 /// `/subscriptions`.
-pub(crate) async fn collection(worker: Rc<Worker>, request: Request) -> Response {
+pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) -> Response {
     if *request.method() != Method::POST {
         return super::method_not_allowed(request.method(), "POST");
     }
@@ -34,7 +35,7 @@ pub(crate) async fn collection(worker: Rc<Worker>, request: Request) -> Response
     }
     // A hyphen would set off a PLMN (TS 29.510 §6.1.6.2.16, subscriptionId).
     let id = uuid::Uuid::new_v4().simple().to_string();
-    let outcome = worker.write(What::Subscribe { id, body }).await;
+    let outcome = worker.write(What::Subscribe { id, body, by }).await;
     answer(&worker, outcome)
 }
 
@@ -79,15 +80,16 @@ fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Option<Destin
 }
 
 /// `/subscriptions/{subscriptionID}`.
-pub(crate) async fn subscription(worker: Rc<Worker>, request: Request, id: String) -> Response {
+pub(crate) async fn subscription(worker: Rc<Worker>, request: Request, by: Actor, id: String) -> Response {
     let headers = &request.head.headers;
     let what = match request.head.method {
-        Method::DELETE => Ok(What::Unsubscribe { id }),
+        Method::DELETE => Ok(What::Unsubscribe { id, by }),
         Method::PATCH => sbi::json::expect_type(headers, sbi::json::JSON_PATCH)
             .and_then(|()| sbi::coding::decode(headers, request.body, MAX_SIZE))
             .map(|body| What::PatchSubscription {
                 id,
                 body: body.into_bytes(),
+                by,
             }),
         ref other => return super::method_not_allowed(other, "PATCH, DELETE"),
     };

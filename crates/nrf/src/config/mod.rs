@@ -22,6 +22,7 @@ pub use tokens::{AuthRule, Tokens};
 
 use std::net::SocketAddr;
 
+use sbi::identity::{IdentityMode, IdentitySettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Validate};
@@ -72,6 +73,8 @@ pub struct Config {
     pub subscriptions: Subscriptions,
     /// Access tokens.
     pub tokens: Tokens,
+    /// Who may send requests for which NF instances.
+    pub identity: IdentitySettings,
     /// Subscriber location.
     pub slf: Slf,
     /// Other NRFs.
@@ -109,6 +112,7 @@ impl Default for Config {
             overload: Overload::default(),
             subscriptions: Subscriptions::default(),
             tokens: Tokens::default(),
+            identity: IdentitySettings::default(),
             slf: Slf::default(),
             forwarding: Forwarding::default(),
             growth: Growth::default(),
@@ -156,6 +160,48 @@ impl Validate for Config {
         faults.within("forwarding", &self.forwarding);
         faults.within("growth", &self.growth);
         faults.within("tokens", &self.tokens);
+        faults.within("identity", &self.identity);
+        let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
+        if self.identity.mode == IdentityMode::Required && !self.identity.is_provable(authorities) {
+            faults.at("identity.mode").say(
+                "requires what no NF can prove: there is neither mutual TLS nor an assertion to prove it by",
+                "`tls.authorities`, `identity.assertions`, or `whenPresent`",
+            );
+        }
         faults.within("overload", &self.overload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_that_nobody_can_prove_are_not_required() {
+        let faults = |change: &dyn Fn(&mut Config)| {
+            let mut config = Config::default();
+            config.identity.mode = IdentityMode::Required;
+            change(&mut config);
+            let mut faults = Faults::default();
+            config.validate(&mut faults);
+            format!("{faults:?}")
+        };
+        let locked = faults(&|_| {});
+        assert!(locked.contains("identity.mode"), "{locked}");
+        let without_authorities = faults(&|config| config.tls = Some(sbi::tls::TlsFiles::default()));
+        assert!(without_authorities.contains("identity.mode"));
+        let mutual = faults(&|config| {
+            config.tls = Some(sbi::tls::TlsFiles {
+                authorities: Some("ca.pem".into()),
+                ..sbi::tls::TlsFiles::default()
+            });
+        });
+        assert!(!mutual.contains("identity.mode"), "{mutual}");
+        let asserted = faults(&|config| config.identity.assertions.mode = sbi::oauth::AssertionMode::Check);
+        assert!(!asserted.contains("identity.mode"), "{asserted}");
+        assert!(
+            asserted.contains("identity.assertions.mode"),
+            "nothing to check by: {asserted}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Wires the function together: workers, the control thread, and what goes between them.
 
+mod gate;
 mod running;
 mod worker;
 

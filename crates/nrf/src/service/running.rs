@@ -72,6 +72,7 @@ impl Running {
         };
         config.max_profile_size = wanted.max_profile_size;
         config.max_profiles = wanted.max_profiles;
+        config.identity = wanted.identity.clone();
         config.overload = wanted.overload.clone();
         config.screening = wanted.screening.clone();
         config.slf = wanted.slf.clone();

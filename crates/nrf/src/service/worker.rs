@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sbi::client::Client;
-use sbi::oauth::{Expectation, Verifier};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response, Service};
 use tokio::sync::{mpsc, oneshot};
@@ -20,11 +19,9 @@ use crate::live::Live;
 use crate::overload::Shedder;
 use crate::registry::registrar::{Done, What, Write};
 use crate::registry::{Reader, Snapshot};
+use crate::service::gate::{Gate, Refused};
 use crate::slf::Slf;
-use crate::tokens::{Issuer, unix_now};
-
-/// Tokens a worker remembers as verified.
-const KNOWN_TOKENS: usize = 10_000;
+use crate::tokens::Issuer;
 
 /// What every worker is made of.
 #[derive(Clone)]
@@ -123,7 +120,7 @@ pub(crate) struct Worker {
     slf: Slf,
     forwarder: Forwarder,
     issuer: Arc<Issuer>,
-    verifier: Option<Verifier>,
+    gate: Gate,
     shedder: Shedder,
     counters: Arc<Counters>,
 }
@@ -131,15 +128,6 @@ pub(crate) struct Worker {
 impl Worker {
     fn new(live: &Live, parts: &Parts, client: Client, counters: Arc<Counters>) -> Self {
         let (config, issuer) = (live.config.clone(), live.issuer.clone());
-        let verifier = config.tokens.protect_own_services.then(|| {
-            let expectation = Expectation {
-                instance: config.nf_instance_id.clone(),
-                nf_type: "NRF".to_owned(),
-                issuers: vec![config.nf_instance_id.clone()],
-                ..Expectation::default()
-            };
-            Verifier::new(Arc::new(issuer.keys()), expectation, KNOWN_TOKENS)
-        });
         Self {
             root: config.root(),
             reader: RefCell::new(Reader::new(parts.published.clone())),
@@ -157,8 +145,8 @@ impl Worker {
                 counters.clone(),
                 &config.nf_instance_id,
             ),
+            gate: Gate::new(live),
             issuer,
-            verifier,
             shedder: Shedder::new(&config.overload),
             counters,
             config,
@@ -186,7 +174,7 @@ impl Worker {
     }
 
     pub(crate) fn protects_itself(&self) -> bool {
-        self.verifier.is_some()
+        self.gate.wants_tokens()
     }
 
     pub(crate) fn plans(&self) -> &Plans {
@@ -223,15 +211,6 @@ impl Worker {
         }
         outcome
     }
-
-    /// The answer to a request whose token does not allow the service; a worker without a verifier allows all.
-    fn denied(&self, request: &Request, scope: &str) -> Option<Response> {
-        let checked = self
-            .verifier
-            .as_ref()?
-            .check(request.headers(), &[scope], unix_now());
-        checked.err().map(|denied| denied.into_response(&self.root))
-    }
 }
 
 /// The service and method of a request, as traces call them.
@@ -263,16 +242,15 @@ impl Worker {
                 .detail("discarded under overload")
                 .into_response();
         }
-        // Another set reads what management lists.
-        let scope = match at.0 {
-            Some(crate::growth::API) => Some("nnrf-nfm"),
-            other => other.filter(|service| matches!(*service, "nnrf-disc" | "nnrf-nfm")),
+        let sender = match self.gate.admit(at, &request) {
+            Ok(sender) => sender,
+            Err(refused) => {
+                if let Refused::Identity(_) = &refused {
+                    self.counters.count(Event::IdentityRefused);
+                }
+                return refused.into_response(&self.root);
+            }
         };
-        if let Some(scope) = scope
-            && let Some(denied) = self.denied(&request, scope)
-        {
-            return denied;
-        }
         match at {
             (Some("nnrf-disc"), Some("v1"), Some("nf-instances"), None) => {
                 api::discovery::discover(self, request).await
@@ -288,13 +266,15 @@ impl Worker {
                 api::management::instance(self, request, id).await
             }
             (Some("nnrf-nfm"), Some("v1"), Some("subscriptions"), None) => {
-                api::subscriptions::collection(self, request).await
+                api::subscriptions::collection(self, request, sender).await
             }
             (Some("nnrf-nfm"), Some("v1"), Some("subscriptions"), Some(id)) => {
                 let id = id.to_owned();
-                api::subscriptions::subscription(self, request, id).await
+                api::subscriptions::subscription(self, request, sender, id).await
             }
-            (Some("oauth2"), Some("token"), None, None) => api::access_token::token(&self, &request).await,
+            (Some("oauth2"), Some("token"), None, None) => {
+                api::access_token::token(&self, &request, &sender).await
+            }
             (Some("oauth2"), Some("jwks"), None, None) => api::access_token::jwks(&self, &request),
             (Some(crate::growth::API), Some("v1"), Some("profiles"), None) => {
                 crate::growth::answer(&self.snapshot(), &request)

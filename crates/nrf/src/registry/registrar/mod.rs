@@ -23,6 +23,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use model::{NfInstanceId, NfProfile};
+use sbi::identity::Actor;
 use sbi::problem::Problem;
 use store::{Receipt, Scan, Store, Table};
 use time::OffsetDateTime;
@@ -67,11 +68,11 @@ pub(crate) enum What {
     /// Deregister.
     Delete { id: NfInstanceId },
     /// Subscribe; the identity is new.
-    Subscribe { id: String, body: Bytes },
+    Subscribe { id: String, body: Bytes, by: Actor },
     /// Change a subscription.
-    PatchSubscription { id: String, body: Bytes },
+    PatchSubscription { id: String, body: Bytes, by: Actor },
     /// Unsubscribe.
-    Unsubscribe { id: String },
+    Unsubscribe { id: String, by: Actor },
 }
 
 /// What has changed.
@@ -270,9 +271,9 @@ impl Registrar {
     fn begin(&mut self, write: Write) {
         let key = match &write.what {
             What::Put { id, .. } | What::Patch { id, .. } | What::Delete { id } => Key::Nf(*id),
-            What::Subscribe { id, .. } | What::PatchSubscription { id, .. } | What::Unsubscribe { id } => {
-                Key::Subscription(id.clone())
-            }
+            What::Subscribe { id, .. }
+            | What::PatchSubscription { id, .. }
+            | What::Unsubscribe { id, .. } => Key::Subscription(id.clone()),
         };
         if let Some(line) = self.busy.get_mut(&key) {
             line.push_back(write);
@@ -290,9 +291,9 @@ impl Registrar {
             What::Put { id, body, if_match } => self.put(id, &body, if_match.as_deref()),
             What::Patch { id, body, if_match } => self.patch(id, &body, if_match.as_deref()),
             What::Delete { id } => self.remove(id, ChangeKind::Deregistered),
-            What::Subscribe { id, body } => self.subscribe(&id, &body),
-            What::PatchSubscription { id, body } => self.patch_subscription(&id, &body),
-            What::Unsubscribe { id } => self.unsubscribe(id),
+            What::Subscribe { id, body, by } => self.subscribe(&id, &body, &by),
+            What::PatchSubscription { id, body, by } => self.patch_subscription(&id, &body, &by),
+            What::Unsubscribe { id, by } => self.unsubscribe(id, Some(&by)),
         };
         self.advance(key.clone(), step, Some(write.reply))
     }

@@ -296,7 +296,7 @@ impl Registrar {
         }
         for id in self.book.expired(wall) {
             self.order(Key::Subscription(id.clone()), |registrar| {
-                registrar.unsubscribe(id)
+                registrar.unsubscribe(id, None)
             });
         }
     }

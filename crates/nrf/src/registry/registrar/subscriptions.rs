@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sbi::identity::Actor;
 use sbi::problem::{Cause, Problem};
 use store::{Batch, Condition};
 use time::OffsetDateTime;
@@ -11,6 +12,9 @@ use super::{Done, Effect, Registrar, Step};
 use crate::events::Event;
 use crate::registry::SubscriptionRecord;
 use crate::subscriptions::Subscription;
+
+/// The member that names the subscriber (TS 29.510 §6.1.6.2.16).
+const OWNER: &str = "reqNfInstanceId";
 
 /// A change of a subscription that is on its way to the disk.
 #[derive(Debug)]
@@ -24,35 +28,66 @@ pub(super) enum SubscriptionEffect {
 }
 
 impl Registrar {
-    pub(super) fn subscribe(&mut self, id: &str, body: &[u8]) -> Result<Step, Problem> {
+    pub(super) fn subscribe(&mut self, id: &str, body: &[u8], by: &Actor) -> Result<Step, Problem> {
         if self.book.len() + self.subscribing >= self.config.subscriptions.max {
             return Err(Problem::new(Cause::InsufficientResources)
                 .detail("as many subscriptions exist as this NRF takes (subscriptions.max)"));
         }
-        let document: serde_json::Value = sbi::json::parse_slice(body)?;
+        let mut document: serde_json::Value = sbi::json::parse_slice(body)?;
+        self.own(&mut document, by)?;
         let until = self.bounded(validity_of(&document)?);
         let subscription = Arc::new(Subscription::parse(document, id, until)?);
         self.subscribing += 1;
         Ok(self.keep_subscription(SubscriptionEffect::Made(subscription.clone()), &subscription))
     }
 
-    pub(super) fn patch_subscription(&mut self, id: &str, body: &[u8]) -> Result<Step, Problem> {
+    pub(super) fn patch_subscription(&mut self, id: &str, body: &[u8], by: &Actor) -> Result<Step, Problem> {
         let before = self.book.get(id).ok_or_else(|| no_subscription(id))?;
+        self.check_owner(before, by)?;
         let mut document = serde_json::Value::Object(before.document.clone());
         sbi::json::apply_patch(&mut document, body)?;
+        if document.get(OWNER) != before.document.get(OWNER) {
+            return Err(Problem::new(Cause::ModificationNotAllowed)
+                .detail("the subscriber of a subscription cannot be changed")
+                .invalid_param("/reqNfInstanceId", "expected what it was"));
+        }
         let until = self.bounded(validity_of(&document)?);
         let subscription = Arc::new(Subscription::parse(document, id, until)?);
         Ok(self.keep_subscription(SubscriptionEffect::Changed(subscription.clone()), &subscription))
     }
 
-    pub(super) fn unsubscribe(&mut self, id: String) -> Result<Step, Problem> {
-        if self.book.get(&id).is_none() {
-            return Err(no_subscription(&id));
+    /// Ends a subscription for somebody, or because its time is over.
+    pub(super) fn unsubscribe(&mut self, id: String, by: Option<&Actor>) -> Result<Step, Problem> {
+        let known = self.book.get(&id).ok_or_else(|| no_subscription(&id))?;
+        if let Some(by) = by {
+            self.check_owner(known, by)?;
         }
         let mut batch = Batch::default();
         batch.delete(&self.subscriptions, id.as_bytes(), Condition::Always);
         let effect = Effect::Subscription(SubscriptionEffect::Ended(id));
         Ok(Step::Commit(self.store.commit(batch), effect))
+    }
+
+    /// A subscription is its subscriber's: a subscriber that has proved who it is is named in it, and none names
+    /// another.
+    fn own(&self, document: &mut serde_json::Value, by: &Actor) -> Result<(), Problem> {
+        let named = document.get(OWNER).filter(|named| !named.is_null());
+        let outcome = match (named.and_then(serde_json::Value::as_str), by.instance()) {
+            (Some(named), _) => by.may_act_for(named),
+            (None, Some(proved)) if named.is_none() && document.is_object() => {
+                document[OWNER] = proved.to_ascii_lowercase().into();
+                Ok(())
+            }
+            (None, _) => by.may_change(None),
+        };
+        outcome.inspect_err(|_| self.counters.count(Event::IdentityRefused))
+    }
+
+    /// Whether somebody may change or end a subscription: its subscriber may.
+    fn check_owner(&self, known: &Subscription, by: &Actor) -> Result<(), Problem> {
+        let owner = known.document.get(OWNER).and_then(serde_json::Value::as_str);
+        let outcome = by.may_change(owner);
+        outcome.inspect_err(|_| self.counters.count(Event::IdentityRefused))
     }
 
     fn keep_subscription(&self, effect: SubscriptionEffect, subscription: &Subscription) -> Step {
