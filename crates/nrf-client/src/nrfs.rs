@@ -3,11 +3,13 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, Method, Request, StatusCode};
-use sbi::Body;
-use sbi::client::{Client, SendOptions};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use sbi::client::{Client, SendError, SendOptions};
+use sbi::headers::TargetApiRoot;
+use sbi::{Body, Response};
 
+use crate::tokens::{OwnTokens, scope_of};
 use crate::turns::Turns;
 
 /// What an NRF may answer with; the second is the list of registered instances (TS 29.510 §6.1.3.2.3.1).
@@ -21,6 +23,8 @@ pub struct Nrfs {
     client: Client,
     timeout: Duration,
     failed: Box<dyn Fn()>,
+    /// Tokens for NRFs that want one, where it is said who asks.
+    tokens: Option<OwnTokens>,
     /// Whether none of them answered when they were asked last: said once, not for every question.
     silent: Cell<bool>,
 }
@@ -53,6 +57,7 @@ impl Nrfs {
             client,
             timeout,
             failed: Box::new(|| ()),
+            tokens: None,
             silent: Cell::new(false),
         }
     }
@@ -61,6 +66,13 @@ impl Nrfs {
     #[must_use]
     pub fn on_failure(mut self, failed: impl Fn() + 'static) -> Self {
         self.failed = Box::new(failed);
+        self
+    }
+
+    /// Asks as this NF instance: an NRF that wants an access token to be asked is asked for one (TS 29.510 §5.4.2).
+    #[must_use]
+    pub fn as_instance(mut self, id: &str, nf_type: &str) -> Self {
+        self.tokens = Some(OwnTokens::new(id, nf_type));
         self
     }
 
@@ -90,21 +102,7 @@ impl Nrfs {
         body: Option<(&str, Bytes)>,
     ) -> Option<Answer> {
         for nrf in self.turns.in_turn() {
-            let mut request = Request::builder()
-                .method(method.clone())
-                .uri(format!("{}{path}", nrf.prefix))
-                .header(ACCEPT, ACCEPTED);
-            let mut content = Body::empty();
-            if let Some((media_type, bytes)) = &body {
-                request = request.header(CONTENT_TYPE, *media_type);
-                content.push(bytes.clone());
-            }
-            let options = SendOptions {
-                deadline: self.timeout,
-                priority: PRIORITY,
-            };
-            let request = request.body(content).ok()?;
-            match self.client.send(&nrf.origin, request, options).await {
+            match self.ask_one(nrf, method, path, body.as_ref()).await? {
                 Ok(response) if !response.status().is_server_error() => {
                     let (head, body) = response.into_parts();
                     return Some(Answer {
@@ -120,6 +118,57 @@ impl Nrfs {
             self.turns.next(nrf);
         }
         None
+    }
+
+    /// Asks one NRF, with a token where it wants one; `None` where the request cannot be made.
+    async fn ask_one(
+        &self,
+        nrf: &TargetApiRoot,
+        method: &Method,
+        path: &str,
+        body: Option<&(&str, Bytes)>,
+    ) -> Option<Result<Response, SendError>> {
+        let tokens = self.tokens.as_ref().zip(scope_of(path));
+        let held = tokens.and_then(|(tokens, scope)| tokens.held(nrf, scope));
+        let answer = self.send_one(nrf, method, path, body, held).await?;
+        let (Some((tokens, scope)), Ok(refused)) = (tokens, &answer) else {
+            return Some(answer);
+        };
+        if refused.status() != StatusCode::UNAUTHORIZED {
+            return Some(answer);
+        }
+        match tokens.fetch(&self.client, nrf, scope, self.timeout).await {
+            Some(token) => self.send_one(nrf, method, path, body, Some(token)).await,
+            None => Some(answer),
+        }
+    }
+
+    async fn send_one(
+        &self,
+        nrf: &TargetApiRoot,
+        method: &Method,
+        path: &str,
+        body: Option<&(&str, Bytes)>,
+        token: Option<HeaderValue>,
+    ) -> Option<Result<Response, SendError>> {
+        let mut request = Request::builder()
+            .method(method.clone())
+            .uri(format!("{}{path}", nrf.prefix))
+            .header(ACCEPT, ACCEPTED);
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let mut content = Body::empty();
+        if let Some((media_type, bytes)) = body {
+            request = request.header(CONTENT_TYPE, *media_type);
+            content.push(bytes.clone());
+        }
+        let options = SendOptions {
+            deadline: self.timeout,
+            priority: PRIORITY,
+        };
+        let request = request.body(content).ok()?;
+        Some(self.client.send(&nrf.origin, request, options).await)
     }
 
     /// What is at a path; `None` when there is nothing, or no NRF says so.

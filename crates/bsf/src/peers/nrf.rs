@@ -10,16 +10,21 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::client::Client;
 use serde_json::{Value, json};
 
-use crate::config::{Config, Nrf};
+use crate::config::Config;
 use crate::service::{State, Switches};
 
 /// Between attempts to register.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The NRFs of the configuration.
-pub(crate) fn nrfs(settings: &Nrf, client: Client) -> Rc<Nrfs> {
-    let turns = Turns::new(&settings.api_roots);
-    Rc::new(Nrfs::new(turns, client, settings.timeout.duration()))
+pub(crate) fn nrfs(config: &Config, client: Client) -> Rc<Nrfs> {
+    let settings = &config.nrf;
+    let nrfs = Nrfs::new(
+        Turns::new(&settings.api_roots),
+        client,
+        settings.timeout.duration(),
+    );
+    Rc::new(nrfs.as_instance(&config.nf_instance_id, "BSF"))
 }
 
 /// Hosts at which instances of an NF set can be reached, as the NRF orders them; empty when it knows none or does not

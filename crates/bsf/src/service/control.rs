@@ -89,7 +89,7 @@ impl Control {
         tokio::task::spawn_local(key_sets::follow(self.live.clone(), client.clone()));
         let (live, switches) = (self.live.clone(), self.switches.clone());
         tokio::task::spawn_local(score::keep(live, switches, repository.clone()));
-        let nrfs = nrf::nrfs(&config.nrf, client.clone());
+        let nrfs = nrf::nrfs(&config, client.clone());
         let auditor = Auditor::new(
             self.live.clone(),
             repository,

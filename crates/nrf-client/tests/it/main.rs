@@ -162,3 +162,79 @@ fn a_subscription_is_renewed_and_made_anew_when_it_is_forgotten() {
         assert_eq!(nrf.asked(), [(Method::DELETE, at)]);
     });
 }
+
+/// Grants tokens, and wants one for all else.
+struct Protected {
+    root: String,
+    asked: RefCell<Vec<String>>,
+    granted: Cell<u32>,
+}
+
+impl Service for Protected {
+    async fn call(self: Rc<Self>, request: Request) -> Response {
+        let path = request.uri().path().to_owned();
+        let shown = request.headers().get("authorization").cloned();
+        let shown = shown
+            .map(|value| value.to_str().unwrap().to_owned())
+            .unwrap_or_default();
+        let body = String::from_utf8(request.body.into_bytes().to_vec()).unwrap();
+        self.asked.borrow_mut().push(format!("{path} {shown}{body}"));
+        if path == "/oauth2/token" {
+            self.granted.set(self.granted.get() + 1);
+            let token = json!({"access_token": format!("t{}", self.granted.get()), "expires_in": 3_600});
+            return sbi::json::response(StatusCode::OK, &token);
+        }
+        match shown == format!("Bearer t{}", self.granted.get()) {
+            true => sbi::json::response(StatusCode::OK, &json!({})),
+            false => Problem::of_status(StatusCode::UNAUTHORIZED).into_response(),
+        }
+    }
+}
+
+#[test]
+fn an_nrf_that_wants_a_token_is_asked_for_one() {
+    local(async {
+        let listener = sbi::server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let nrf = Rc::new(Protected {
+            root: format!("http://{}", listener.local_addr().unwrap()),
+            asked: RefCell::default(),
+            granted: Cell::default(),
+        });
+        tokio::task::spawn_local(sbi::server::serve(
+            listener,
+            nrf.clone(),
+            Arc::default(),
+            None,
+            Arc::default(),
+            worker::Shutdown::new(),
+        ));
+        let client = Client::new(Arc::default(), None);
+        let turns = || Turns::new([&nrf.root]);
+        let nrfs = Nrfs::new(turns(), client.clone(), Duration::from_secs(5)).as_instance("me", "BSF");
+        let path = "/nnrf-nfm/v1/nf-instances/me";
+        assert!(nrfs.get(path).await.is_some());
+        assert!(nrfs.get(path).await.is_some());
+        let form = "grant_type=client_credentials&nfInstanceId=me&nfType=BSF&targetNfType=NRF&scope=";
+        assert_eq!(
+            nrf.asked.take(),
+            [
+                format!("{path} "),
+                format!("/oauth2/token {form}nnrf-nfm"),
+                format!("{path} Bearer t1"),
+                format!("{path} Bearer t1"),
+            ],
+            "a token is asked for when it is wanted, and used again"
+        );
+        // One that is accepted no more is replaced; one for another service is another.
+        nrf.granted.set(6);
+        assert!(nrfs.get(path).await.is_some());
+        assert!(nrfs.get("/nnrf-disc/v1/nf-instances").await.is_some());
+        let asked = nrf.asked.take();
+        assert_eq!(asked[2], format!("{path} Bearer t7"));
+        assert_eq!(asked[4], format!("/oauth2/token {form}nnrf-disc"));
+        // Who does not say who it is gets none.
+        let unknown = Nrfs::new(turns(), client, Duration::from_secs(5));
+        assert!(unknown.get(path).await.is_none());
+        assert_eq!(nrf.asked.take().len(), 1);
+    });
+}

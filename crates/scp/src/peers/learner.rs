@@ -168,6 +168,7 @@ impl Learner {
                     self.client.clone(),
                     settings.timeout.duration(),
                 )
+                .as_instance(&config.nf_instance_id, "SCP")
                 .on_failure(move || metrics.nrf_failures.inc());
                 Rc::new(NrfSet {
                     number,
