@@ -257,6 +257,15 @@ impl Validate for Config {
                     .say(fault.message, "see docs/scp.md");
             }
         }
+        let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_ref());
+        let tokens = &self.security.tokens;
+        let provable = authorities.is_some() || self.security.assertions.mode != AssertionMode::Ignore;
+        if tokens.enabled && tokens.require_proof && !provable {
+            faults.at("security.tokens.requireProof").say(
+                "asks for what no consumer can prove: there is neither mutual TLS nor an assertion to prove it by",
+                "`tls.authorities`, `security.assertions`, or false",
+            );
+        }
         faults.within("dns", &self.dns);
         faults.within("nrf", &self.nrf);
         faults.within("discovery", &self.discovery);
@@ -305,6 +314,13 @@ mod tests {
                 "protection.federation.silentAfter",
             ),
             (faults(|config| config.dns.attempts = 0), "dns.attempts"),
+            (
+                faults(|config| {
+                    config.security.tokens.enabled = true;
+                    config.security.tokens.require_proof = true;
+                }),
+                "security.tokens.requireProof",
+            ),
             (
                 faults(|config| config.dns.timeout = Period::from_millis(0)),
                 "dns.timeout",

@@ -43,6 +43,10 @@ pub struct Tokens {
     pub level: TokenLevel,
     /// API names whose requests get tokens; empty: all.
     pub services: Vec<String>,
+    /// Whether tokens are fetched only for consumers that have proved their NF instance id, by an assertion or by
+    /// the certificate of their connection. Otherwise what a request says of its consumer counts, and who says
+    /// nothing is served in the name of this SCP.
+    pub require_proof: bool,
     /// Tokens that are remembered.
     pub cache_size: usize,
     /// A token that ends this soon is fetched again while the old one is still used.
@@ -62,6 +66,7 @@ impl Default for Tokens {
             requests: TokenUse::default(),
             level: TokenLevel::default(),
             services: Vec::new(),
+            require_proof: false,
             cache_size: 100_000,
             refresh_before: Period::from_secs(60),
             margin: Period::from_secs(5),

@@ -38,6 +38,8 @@ pub(crate) struct Searcher {
     /// Questions being asked, and who is told when they are answered.
     asking: RefCell<AHashMap<DiscoveryQuery, Rc<Asked>>>,
     waiting: Cell<usize>,
+    /// Whether an NRF has wanted a token to be asked.
+    wants_token: Cell<bool>,
     /// Answers from what was learned, as of a snapshot of the network.
     local: RefCell<Local>,
 }
@@ -130,6 +132,7 @@ impl Searcher {
             cache: RefCell::new(Cache::new(settings.cache_size)),
             asking: RefCell::default(),
             waiting: Cell::new(0),
+            wants_token: Cell::new(false),
             local: RefCell::default(),
         }
     }
@@ -286,18 +289,21 @@ impl Searcher {
         }
     }
 
-    /// What an NRF is told that the request names, if it wants a token to be asked (`oauth2-requested-services`):
-    /// this SCP is its consumer then. The key of the token, and the token.
+    /// The token for an NRF that wants one to be asked, as the request says (`oauth2-requested-services`) or as it has
+    /// answered before: this SCP is its consumer then. The key of the token, and the token.
     async fn authorization(&self, query: &DiscoveryQuery) -> Result<Option<(String, HeaderValue)>, Failure> {
-        let Some(named) = query.nrf().filter(|named| named.discovery_wants_token) else {
+        let named = query.nrf();
+        // A token of the NRFs that are configured is not for another that a request names.
+        let wanted = named.map_or(self.wants_token.get(), |named| named.discovery_wants_token);
+        if !wanted {
             return Ok(None);
-        };
+        }
         let wanted = Wanted {
             consumer: &self.own,
             consumer_type: Some("SCP"),
             target_type: "NRF",
             scope: "nnrf-disc",
-            nrf: named.tokens.as_ref(),
+            nrf: named.and_then(|named| named.tokens.as_ref()),
             ..Wanted::default()
         };
         match self.tokens.token(&wanted, Instant::now()).await {
@@ -308,13 +314,22 @@ impl Searcher {
 
     /// Asks one NRF after the other; the first that answers counts.
     async fn ask_set(&self, nrfs: &Turns, query: &DiscoveryQuery) -> Result<(Rc<Found>, Duration), Failure> {
-        let token = self.authorization(query).await?;
+        let mut token = self.authorization(query).await?;
         let mut failure = Failure::NotReachable;
         for nrf in nrfs.in_turn() {
-            match self
+            let mut answer = self
                 .ask_one(nrf, query, token.as_ref().map(|(_, value)| value))
-                .await
-            {
+                .await;
+            let unauthorized = matches!(answer, Err(Failure::Refused(StatusCode::UNAUTHORIZED, _)));
+            if unauthorized && token.is_none() && query.nrf().is_none() {
+                // It wants a token to be asked: from now on it is known.
+                self.wants_token.set(true);
+                token = self.authorization(query).await?;
+                answer = self
+                    .ask_one(nrf, query, token.as_ref().map(|(_, value)| value))
+                    .await;
+            }
+            match answer {
                 Ok(answer) => return Ok(answer),
                 Err(refused @ Failure::Refused(..)) => {
                     if let (Some((key, _)), Failure::Refused(StatusCode::UNAUTHORIZED, _)) =

@@ -12,6 +12,8 @@ use sbi::client::Client;
 use sbi::headers::{NrfUri, names};
 use sbi::oauth::{AssertionClaims, Assertions, since_epoch};
 use sbi::problem::{Cause, Problem};
+use sbi::tls::instance_of;
+use sbi::{Peer, Request};
 use telemetry::Registry;
 use telemetry::metrics::Counter;
 
@@ -55,6 +57,8 @@ pub(super) struct Caller {
     pub(super) source: u64,
     /// The claims of its assertion, where assertions are checked.
     claims: Option<Rc<AssertionClaims>>,
+    /// The other end of its connection.
+    peer: Rc<Peer>,
     /// What rules of access ask of a request.
     asked: Asked,
     /// What profiles ask of it, read when one does.
@@ -71,6 +75,13 @@ impl Caller {
     pub(super) fn applicant(&self, headers: &HeaderMap) -> &Applicant {
         self.applicant
             .get_or_init(|| crate::security::applicant(self.nf_type(), self.instance(), headers))
+    }
+
+    /// The NF instance id that its assertion or its certificate proves.
+    fn proved(&self) -> Option<&str> {
+        let asserted = self.claims.as_ref().map(|claims| claims.sub.as_str());
+        let tls = self.peer.tls.as_ref();
+        asserted.or_else(|| tls?.names.iter().find_map(|name| instance_of(name)))
     }
 
     /// Its NF instance id: as it has proved, else as it says.
@@ -128,6 +139,7 @@ impl Worker {
             source: crate::protection::source(&request.peer, &self.hasher),
             consumer,
             claims,
+            peer: request.peer.clone(),
             applicant: OnceCell::new(),
         }
     }
@@ -217,6 +229,11 @@ impl Worker {
             .filter(|_| settings.level == TokenLevel::NfServiceSet);
         let target_plmn = parameter("3gpp-sbi-discovery-target-plmn-list").and_then(|list| first_of(&list));
         let tokens = &self.identity.tokens;
+        let proved = caller.proved().filter(|_| settings.require_proof);
+        if settings.require_proof && proved.is_none() {
+            return Err(Problem::new(Cause::AccessTokenDenied)
+                .detail("the consumer has proved no NF instance id for which a token could be asked"));
+        }
         // Which NRF grants it: the one that the request names (TS 29.500 §5.2.3.2.12), else that of the producer's
         // network and place.
         let named = match outgoing.has.has(Has::NRF_URI) && tokens.heeds_names() {
@@ -228,8 +245,8 @@ impl Worker {
             nrf: named.as_ref(),
             near: locality.filter(|place| named.is_none() && tokens.serves(place)),
             // A consumer that says nothing of itself is served in the name of this SCP.
-            consumer: caller
-                .instance()
+            consumer: proved
+                .or(caller.instance())
                 .or(told_instance.as_deref())
                 .unwrap_or(&self.live.config.nf_instance_id),
             consumer_type: told_type.as_deref().or(caller.nf_type()),

@@ -398,3 +398,82 @@ fn no_token_is_asked_of_a_stranger() {
         assert_eq!((stranger.count(), producer.count()), (0, 0));
     });
 }
+
+#[test]
+fn an_nrf_that_wants_a_token_to_be_asked_gets_one_of_the_scp() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = Producer::start(99);
+        let profile = producer.profile(&json!({}));
+        nrf.answers(move |seen| {
+            let shown = seen
+                .headers
+                .get("authorization")
+                .map(|value| value.as_bytes().to_vec());
+            match (seen.path.as_str(), shown.as_deref()) {
+                ("/oauth2/token", _) => sbi::json::response(
+                    StatusCode::OK,
+                    &json!({"access_token": "own", "token_type": "Bearer", "expires_in": 60}),
+                ),
+                (_, Some(b"Bearer own")) => sbi::json::response(
+                    StatusCode::OK,
+                    &json!({"validityPeriod": 0, "nfInstances": [profile]}),
+                ),
+                _ => sbi::problem::Problem::of_status(StatusCode::UNAUTHORIZED).into_response(),
+            }
+        });
+        let scp = asking(&nrf, |config| config.security.tokens.enabled = false);
+        let own = crate::support::config().nf_instance_id;
+        for _ in 0..2 {
+            assert_eq!(wish(&scp).await.status, StatusCode::OK);
+        }
+        assert_eq!(
+            forms(&nrf),
+            [format!(
+                "grant_type=client_credentials&nfInstanceId={own}&nfType=SCP&targetNfType=NRF&scope=nnrf-disc"
+            )],
+            "one token serves all its questions"
+        );
+        let asked: Vec<String> = nrf.seen().into_iter().map(|seen| seen.path).collect();
+        assert_eq!(asked.len(), 4, "refused once, then with the token: {asked:?}");
+        assert!(
+            bearer(&producer).is_empty(),
+            "the token of the SCP stays with the SCP"
+        );
+    });
+}
+
+#[test]
+fn tokens_are_fetched_for_proved_consumers_only_where_proof_is_wanted() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("amf.pem");
+        let key = rcgen::KeyPair::generate().unwrap();
+        std::fs::write(&file, key.public_key_pem()).unwrap();
+        let proved = "4947a69a-f61b-4bc1-b9da-47c9c5d14b65";
+        let scp = asking(&nrf, |config| {
+            config.security.tokens.require_proof = true;
+            config.security.assertions.mode = AssertionMode::Check;
+            config.security.assertions.keys = vec![AssertionKey {
+                id: "amf".into(),
+                file,
+                instances: vec![proved.into()],
+            }];
+        });
+        // It says that it is CONSUMER, and so may anybody.
+        let refused = wish(&scp).await;
+        assert_eq!(
+            (refused.status, refused.cause()),
+            (StatusCode::FORBIDDEN, "ACCESS_TOKEN_DENIED")
+        );
+        assert!(forms(&nrf).is_empty());
+        let assertion = assertion(&key, proved, "SCP", unix() + 60);
+        let mut headers = WISH.to_vec();
+        headers.push(("3gpp-sbi-client-credentials", &assertion));
+        assert_eq!(scp.ask(Method::GET, PATH, &headers).await.status, StatusCode::OK);
+        let form = &forms(&nrf)[0];
+        assert!(form.contains(&format!("nfInstanceId={proved}&")), "{form}");
+    });
+}
