@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use http::header::{ETAG, IF_NONE_MATCH};
+use http::header::{AUTHORIZATION, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, StatusCode};
-use sbi::Body;
+use nrf_client::OwnTokens;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::{SbiHeader, TargetApiRoot};
+use sbi::{Body, Response};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -15,6 +16,9 @@ use super::API;
 use crate::config::{Growth, GrowthSet};
 use crate::events::{Counters, Event};
 use crate::registry::Entry;
+
+/// The service whose tokens open the interface: another set reads what management lists.
+const SCOPE: &str = "nnrf-nfm";
 
 /// Everything that is registered with another set.
 #[derive(Debug)]
@@ -35,6 +39,7 @@ struct Page<'a> {
 pub(crate) async fn follow(
     settings: Growth,
     set: GrowthSet,
+    own: String,
     client: Client,
     counters: Arc<Counters>,
     retrieved: mpsc::Sender<Retrieved>,
@@ -45,6 +50,7 @@ pub(crate) async fn follow(
         .iter()
         .filter_map(|root| TargetApiRoot::parse(root).ok())
         .collect();
+    let tokens = OwnTokens::new(&own, "NRF");
     let mut known = None;
     let mut turn = 0;
     let mut was_there = true;
@@ -58,7 +64,7 @@ pub(crate) async fn follow(
         let mut there = false;
         for _ in 0..nrfs.len() {
             let nrf = &nrfs[turn % nrfs.len()];
-            match retrieve(&client, nrf, &settings, known.as_ref()).await {
+            match retrieve(&client, nrf, &settings, &tokens, known.as_ref()).await {
                 Ok(Some((tag, entries))) => {
                     known = tag;
                     there = true;
@@ -106,24 +112,21 @@ async fn retrieve(
     client: &Client,
     nrf: &TargetApiRoot,
     settings: &Growth,
+    tokens: &OwnTokens,
     known: Option<&HeaderValue>,
 ) -> Result<Option<State>, String> {
     let mut entries = Vec::new();
     let (mut first_tag, mut from) = (None, 0);
     loop {
-        let path = format!("{}/{API}/v1/profiles?from={from}", nrf.prefix);
-        let mut request = http::Request::get(path)
-            .body(Body::empty())
-            .map_err(|error| error.to_string())?;
-        if let (0, Some(known)) = (from, known) {
-            request.headers_mut().insert(IF_NONE_MATCH, known.clone());
+        let known = known.filter(|_| from == 0);
+        let mut response = ask(client, nrf, settings, from, known, tokens.held(nrf, SCOPE)).await?;
+        if response.status() == StatusCode::UNAUTHORIZED
+            && let Some(token) = tokens
+                .fetch(client, nrf, SCOPE, settings.timeout.duration())
+                .await
+        {
+            response = ask(client, nrf, settings, from, known, Some(token)).await?;
         }
-        let options = SendOptions {
-            deadline: settings.timeout.duration(),
-            priority: 8,
-        };
-        let answer = client.send(&nrf.origin, request, options).await;
-        let response = answer.map_err(|error| error.to_string())?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED => return Ok(None),
@@ -155,6 +158,34 @@ async fn retrieve(
             None => return Ok(Some((first_tag, entries))),
         }
     }
+}
+
+/// Asks for a page, with a token where there is one.
+async fn ask(
+    client: &Client,
+    nrf: &TargetApiRoot,
+    settings: &Growth,
+    from: usize,
+    known: Option<&HeaderValue>,
+    token: Option<HeaderValue>,
+) -> Result<Response, String> {
+    let path = format!("{}/{API}/v1/profiles?from={from}", nrf.prefix);
+    let mut request = http::Request::get(path)
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
+    let headers = request.headers_mut();
+    if let Some(known) = known {
+        headers.insert(IF_NONE_MATCH, known.clone());
+    }
+    if let Some(token) = token {
+        headers.insert(AUTHORIZATION, token);
+    }
+    let options = SendOptions {
+        deadline: settings.timeout.duration(),
+        priority: 8,
+    };
+    let answer = client.send(&nrf.origin, request, options).await;
+    answer.map_err(|error| error.to_string())
 }
 
 /// Whether two pages are of one state: their tags differ in the number of the first profile only.

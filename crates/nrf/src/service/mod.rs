@@ -133,7 +133,10 @@ fn control(
         for set in &config.growth.sets {
             let (settings, set) = (config.growth.clone(), set.clone());
             let (client, counters, states) = (client.clone(), counters.clone(), states.clone());
-            tokio::task::spawn_local(crate::growth::follow(settings, set, client, counters, states));
+            let own = config.nf_instance_id.clone();
+            tokio::task::spawn_local(crate::growth::follow(
+                settings, set, own, client, counters, states,
+            ));
         }
         drop(states);
         tokio::task::spawn_local(rotate_keys(live.clone()));

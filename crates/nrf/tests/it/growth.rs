@@ -145,3 +145,30 @@ fn two_sets_that_follow_each_other_do_not_echo() {
         west.stop();
     });
 }
+
+#[test]
+fn sets_that_want_tokens_get_them_from_one_another() {
+    local(async {
+        let east = start(|config| {
+            config.tokens.protect_own_services = true;
+            config.nf_instance_id = id(0xea);
+        });
+        let form = format!(
+            "grant_type=client_credentials&nfInstanceId={}&nfType=UDM&targetNfType=NRF&scope=nnrf-nfm",
+            id(1)
+        );
+        let media = "application/x-www-form-urlencoded";
+        let granted = east.ask(Method::POST, "/oauth2/token", media, form).await;
+        let token = granted.json["access_token"].as_str().unwrap().to_owned();
+        let put = http::Request::put(format!("/nnrf-nfm/v1/nf-instances/{}", id(1)))
+            .header("content-type", "application/json")
+            .header("authorization", format!("Bearer {token}"));
+        let udm = profile(&id(1), "UDM", "nudm-sdm", &json!({})).to_string();
+        let put = east.send(put.body(udm.into()).unwrap()).await;
+        assert_eq!(put.status, StatusCode::CREATED, "{}", put.json);
+        let west = joined(&east);
+        until(&west, UDMS, &[id(1)]).await;
+        let issued = east.running.as_ref().unwrap().count(nrf::Event::TokenIssued);
+        assert_eq!(issued, 2, "one for the UDM, one for the other set");
+    });
+}
