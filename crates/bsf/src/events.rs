@@ -49,6 +49,8 @@ telemetry::events! {
     ConsumerLimited = "consumer_limited";
     /// A request was refused because its access token does not open the service.
     Denied = "denied";
+    /// A request was refused because its sender is not the NF instance that it concerns, or proves different ones.
+    IdentityRefused = "identities_refused";
     /// A request was refused because the function is being shut down in steps.
     ShutOut = "shut_out";
     /// An Rx request came.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sbi::oauth::Keys;
+use sbi::oauth::{AssertionAuthorities, Keys};
 
 use crate::config::Config;
 
@@ -13,6 +13,8 @@ pub(crate) struct Live {
     pub(crate) config: Arc<Config>,
     /// Keys that access tokens are verified with.
     pub(crate) keys: Arc<Keys>,
+    /// What assertions are checked by.
+    pub(crate) authorities: Arc<AssertionAuthorities>,
     /// Key sets as they were fetched last.
     fetched: Arc<Vec<Bytes>>,
 }
@@ -21,6 +23,7 @@ pub(crate) struct Live {
 pub const KEYS: &[&str] = &[
     "audit",
     "clientTls",
+    "identity",
     "maxBodySize",
     "maxCandidates",
     "notifications.alternates",
@@ -54,7 +57,10 @@ impl Live {
             // It was read once when it was fetched.
             let _ = keys.add_jwks(set);
         }
+        let authorities = AssertionAuthorities::read(&config.identity.assertions)
+            .map_err(|fault| format!("identity.{fault}"))?;
         Ok(Self {
+            authorities: Arc::new(authorities),
             config,
             keys: Arc::new(keys),
             fetched,
@@ -65,6 +71,7 @@ impl Live {
     pub(crate) fn with(&self, wanted: &Config) -> Result<Self, String> {
         let mut config = (*self.config).clone();
         config.audit = wanted.audit.clone();
+        config.identity = wanted.identity.clone();
         config.max_body_size = wanted.max_body_size;
         config.max_candidates = wanted.max_candidates;
         let (own, other) = (&mut config.notifications, &wanted.notifications);

@@ -215,6 +215,15 @@ impl<'a> Sender<'a> {
         )
     }
 
+    /// Whether it has proved as much as is asked of every sender, whichever instance it is.
+    ///
+    /// # Errors
+    /// The answer, when it has not.
+    pub fn is_known(&self) -> Result<(), Problem> {
+        let unknown = self.instances.is_empty();
+        judge(self.mode, self.trusted, unknown, !unknown)
+    }
+
     /// The same for later.
     #[must_use]
     pub fn to_actor(&self) -> Actor {
@@ -394,6 +403,13 @@ mod tests {
         let settings = settings(IdentityMode::Required);
         let sender = Sender::of(&settings, &token).unwrap();
         assert!(sender.may_act_for(AMF).is_ok() && !sender.is_authenticated_as(AMF));
+        assert!(sender.is_known().is_ok());
+        assert!(
+            Sender::of(&settings, &Shown::default())
+                .unwrap()
+                .is_known()
+                .is_err()
+        );
         let shown = Shown {
             assertion: Some(AMF),
             ..token

@@ -48,12 +48,17 @@ fn body_of(worker: &Worker, request: Request, media_type: &str) -> Result<Value,
     let headers = &request.head.headers;
     sbi::json::expect_type(headers, media_type)?;
     let limit = worker.max_body();
-    let body = sbi::coding::decode(headers, request.body, limit)?;
+    let body = sbi::coding::decode(headers, request.body.clone(), limit)?;
     if body.len() > limit {
         return Err(Problem::new(Cause::PayloadTooLarge)
             .detail(format!("a body of more than {limit} bytes (maxBodySize)")));
     }
-    sbi::json::parse(&body)
+    let value: Value = sbi::json::parse(&body)?;
+    // What names its PCF comes from that PCF.
+    if let Some(pcf) = value.get("pcfId").and_then(Value::as_str) {
+        worker.may_act_for(&request, pcf)?;
+    }
+    Ok(value)
 }
 
 /// 201 with the resource and where it is.

@@ -18,6 +18,7 @@ pub use tokens::{TokenKey, Tokens};
 
 use std::net::SocketAddr;
 
+use sbi::identity::{IdentityMode, IdentitySettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Validate};
@@ -71,6 +72,8 @@ pub struct Config {
     pub audit: Audit,
     /// Access tokens of consumers.
     pub tokens: Tokens,
+    /// Who may send requests for which NF instances: a binding that names its PCF (`pcfId`) is made by that PCF.
+    pub identity: IdentitySettings,
     /// The score of this instance.
     pub scoring: Scoring,
 }
@@ -103,6 +106,7 @@ impl Default for Config {
             nrf: Nrf::default(),
             audit: Audit::default(),
             tokens: Tokens::default(),
+            identity: IdentitySettings::default(),
             scoring: Scoring::default(),
         }
     }
@@ -144,6 +148,15 @@ impl Validate for Config {
         faults.within("notifications", &self.notifications);
         faults.within("audit", &self.audit);
         faults.within("tokens", &self.tokens);
+        faults.within("identity", &self.identity);
+        let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
+        let provable = self.tokens.required || self.identity.is_provable(authorities);
+        if self.identity.mode == IdentityMode::Required && !provable {
+            faults.at("identity.mode").say(
+                "requires what no consumer can prove: there are no tokens, no mutual TLS, no assertions to prove it by",
+                "`tokens.required`, `tls.authorities`, `identity.assertions`, or `whenPresent`",
+            );
+        }
         faults.within("scoring", &self.scoring);
     }
 }

@@ -1,6 +1,7 @@
 //! Wires the function together: workers, the control thread, and what goes between them.
 
 mod control;
+mod gate;
 mod running;
 mod state;
 mod worker;

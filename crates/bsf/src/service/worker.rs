@@ -3,14 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use sbi::oauth::{Expectation, Verifier};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response, Service};
 use tokio::sync::mpsc;
 
+use super::gate::Gate;
 use super::state::{State, Switches};
 use crate::api;
 use crate::binding::{PcfBinding, UeBinding};
@@ -21,9 +20,6 @@ use crate::notify::{self, Notification};
 use crate::overload::{SAMPLE_INTERVAL, Shedder, Verdict};
 use crate::peers::pcfs;
 use crate::repository::Repository;
-
-/// What a consumer may use with a token (TS 29.521 annex A, `oAuth2ClientCredentials`).
-const SCOPE: &str = "nbsf-management";
 
 /// What every worker is made of.
 #[derive(Clone)]
@@ -113,7 +109,7 @@ pub(crate) struct Worker {
     notifications: mpsc::Sender<Notification>,
     told: mpsc::Sender<pcfs::Told>,
     shedder: Rc<Shedder>,
-    verifier: Option<Verifier>,
+    gate: Gate,
     counters: Arc<Counters>,
 }
 
@@ -125,17 +121,6 @@ impl Worker {
             Some((before, worker)) if before.config.overload == config.overload => worker.shedder.clone(),
             _ => Rc::new(Shedder::new(&config.overload, parts.workers)),
         };
-        let tokens = &config.tokens;
-        let verifier = tokens.required.then(|| {
-            let expectation = Expectation {
-                instance: config.nf_instance_id.clone(),
-                nf_type: "BSF".to_owned(),
-                issuers: tokens.issuers.clone(),
-                nf_sets: tokens.nf_sets.clone(),
-                ..Expectation::default()
-            };
-            Verifier::new(live.keys.clone(), expectation, tokens.remembered)
-        });
         Self {
             root: config.api_root.trim_end_matches('/').to_owned(),
             repository: parts.repository.clone(),
@@ -143,7 +128,7 @@ impl Worker {
             notifications: parts.notifications.clone(),
             told: parts.told.clone(),
             shedder,
-            verifier,
+            gate: Gate::new(live),
             counters,
             config,
         }
@@ -240,14 +225,17 @@ impl Worker {
         }
     }
 
-    /// The answer to a request whose token does not open the service; without a verifier all may come in.
+    /// The answer to a request that is not let in.
     fn denied(&self, request: &Request) -> Option<Response> {
-        let verifier = self.verifier.as_ref()?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.unwrap_or(Duration::ZERO).as_secs();
-        let denied = verifier.check(request.headers(), &[SCOPE], now).err()?;
-        self.count(Event::Denied);
-        Some(denied.into_response(&self.root))
+        let refused = self.gate.admit(request).err()?;
+        self.count(refused.event());
+        Some(refused.into_response(&self.root))
+    }
+
+    /// Whether the sender of a request may act for an NF instance.
+    pub(crate) fn may_act_for(&self, request: &Request, instance: &str) -> Result<(), Problem> {
+        let judged = self.gate.may_act_for(request, instance);
+        judged.inspect_err(|_| self.count(Event::IdentityRefused))
     }
 
     /// The way of a request: may it be worked on now, may its sender ask this, whose resource is it, who

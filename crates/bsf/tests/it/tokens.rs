@@ -155,3 +155,65 @@ fn mutual_tls_lets_only_known_consumers_in() {
         }
     });
 }
+
+#[test]
+fn a_binding_that_names_its_pcf_is_made_by_that_pcf() {
+    const PCF: &str = "6f1c7a52-0000-4000-8000-000000000001";
+    const OTHER: &str = "6f1c7a52-0000-4000-8000-000000000002";
+    local(async {
+        let files = tempfile::tempdir().unwrap();
+        let (nrf, set) = key("k1");
+        let path = files.path().join("keys.json");
+        std::fs::write(&path, set).unwrap();
+        let bsf = start(|config| {
+            config.tokens.required = true;
+            config.tokens.key_sets = vec![path.clone()];
+        });
+        let send = async |subject: &str, method: http::Method, path: &str, kind: &str, body: Value| {
+            let request = http::Request::builder()
+                .method(method)
+                .uri(path)
+                .header("content-type", kind)
+                .header(
+                    "authorization",
+                    format!("Bearer {}", token(&nrf, json!({"sub": subject}))),
+                );
+            bsf.send(request.body(Body::from(body.to_string())).unwrap())
+                .await
+        };
+        let binding = json!({"supi": "imsi-1", "ipv4Addr": "10.0.0.1", "dnn": "internet", "snssai": {"sst": 1},
+            "pcfFqdn": "pcf.test", "pcfId": PCF});
+        let all = "/nbsf-management/v1/pcfBindings";
+        let post = async |subject| {
+            send(
+                subject,
+                http::Method::POST,
+                all,
+                "application/json",
+                binding.clone(),
+            )
+            .await
+        };
+        assert_eq!(post(OTHER).await.status, StatusCode::FORBIDDEN);
+        assert_eq!(
+            ask(&bsf, &token(&nrf, json!({}))).await.status,
+            StatusCode::NO_CONTENT,
+            "what was refused has no effect"
+        );
+        let made = post(&PCF.to_uppercase()).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
+        let uri: http::Uri = made.headers["location"].to_str().unwrap().parse().unwrap();
+        let patch = async |subject, pcf: &str| {
+            let body = json!({"pcfId": pcf});
+            let kind = "application/merge-patch+json";
+            send(subject, http::Method::PATCH, uri.path(), kind, body)
+                .await
+                .status
+        };
+        assert_eq!(patch(OTHER, PCF).await, StatusCode::FORBIDDEN);
+        // Another PCF of the set takes over in its own name.
+        assert!(patch(OTHER, OTHER).await.is_success());
+        let refused = bsf.running.as_ref().unwrap().count(bsf::Event::IdentityRefused);
+        assert_eq!(refused, 2);
+    });
+}
