@@ -9,5 +9,6 @@ bench-store: ## what the embedded store costs: RECORDS=1000000 BENCH_DIR=…
 bench-engines: ## the embedded store beside other storage engines
 	$(CARGO) run --release --locked -p store --features bench-engines --example engine-bench -- --records $(RECORDS) --directory $(BENCH_DIR)
 
-crash-store: ## kill -9 under load, a hundred times
+crash-store: ## kill -9 under load, a hundred times; damage to files, ten thousand times
 	STORE_CRASH_ROUNDS=100 $(CARGO) test --locked -p store --test it crash:: -- --nocapture
+	STORE_DAMAGE_TRIALS=10000 $(CARGO) test --locked -p store --test it trials:: -- --nocapture

@@ -176,7 +176,7 @@ impl Default for MariadbConfig {
 /// Smaller files would be many.
 const SMALLEST_SEGMENT: ByteSize = ByteSize::kib(64);
 /// Places in a file are kept in 25 bits, in units of eight bytes.
-const LARGEST_SEGMENT: ByteSize = ByteSize::mib(256);
+pub(crate) const LARGEST_SEGMENT: ByteSize = ByteSize::mib(256);
 
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {

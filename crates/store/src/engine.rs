@@ -6,6 +6,7 @@ use crate::batch::Batch;
 use crate::reply::{Receipt, Reply};
 use crate::schema::{Index, TableDef};
 use crate::stats::Stats;
+use crate::trouble::Trouble;
 use crate::version::Version;
 
 /// Position of a table in the list the store was opened with.
@@ -66,6 +67,9 @@ pub(crate) trait Engine: Send + Sync {
     fn commit(&self, batch: Batch) -> Receipt;
 
     fn stats(&self) -> Stats;
+
+    /// Whether writes can be made durable.
+    fn trouble(&self) -> &Trouble;
 
     /// Ends background work; what was acknowledged is durable already. Blocks.
     fn close(&self);

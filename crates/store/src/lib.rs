@@ -17,6 +17,10 @@
 //! | `mariadb` | the engine for databases: batches merged into transactions, retries, failover, migrations |
 //! | `embedded` | the engine inside this process: a log on disk, indexes in memory, one writer thread |
 //!
+//! What damage does: a store of the embedded engine whose files are damaged, incomplete or missing does not open, and
+//! says which file at which byte. Only what a crash has torn at the end, and what was provably never acknowledged, is
+//! set aside. [`verify`] lists all damage, [`salvage`] keeps what is valid on the operator's word.
+//!
 //! What a crash leaves: each batch is kept whole or not at all; it is acknowledged when it is on disk. Readers see
 //! a batch only after that, so nobody acts on a write that a crash could take back.
 
@@ -34,11 +38,14 @@ mod schema;
 mod sql_mapping;
 mod stats;
 mod store;
+mod trouble;
 mod version;
 
 pub use audit::{Audit, AuditConfig, AuditCounters, Decision};
+
 pub use batch::{Batch, Condition};
 pub use config::{Config, Durability, EmbeddedConfig, EngineKind, MariadbConfig};
+pub use embedded::{Damage, Dropped, Salvaged, Verified, VerifiedFile, salvage, verify};
 pub use error::{Conflict, Error};
 pub use record::{DecodeError, IndexKeyIter, IndexKeys, Key, Record, Stored};
 pub use reply::{Receipt, Reply};

@@ -124,6 +124,18 @@ impl Store {
         self.0.engine.stats()
     }
 
+    /// Why writes cannot be made durable now, so that all of them are refused; `None` while they can.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.0.engine.trouble().reason()
+    }
+
+    /// Calls `watcher` with [`Store::trouble`] as it is now, and whenever it changes. It is called on the thread that
+    /// writes and must not wait for anything.
+    pub fn watch(&self, watcher: impl Fn(Option<&str>) + Send + Sync + 'static) {
+        self.0.engine.trouble().watch(Arc::new(watcher));
+    }
+
     /// Ends background work. What was acknowledged is durable already; later calls fail.
     pub async fn close(self) {
         let engine = self.0.engine.clone();

@@ -27,7 +27,8 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::Shared;
 use super::entry::{Entry, Kind, NONE_OLDER};
 use super::hash_index::Location;
-use super::segment::{FILE_HEAD, Name, Segment, SegmentList, Walk, sync_directory};
+use super::recover::Output;
+use super::segment::{FILE_HEAD, Name, Segment, SegmentList, Step, Walk, sync_directory};
 use super::writer::Message;
 use crate::config::EmbeddedConfig;
 
@@ -40,7 +41,7 @@ const TURN: usize = 1_000;
 const LOOK: Duration = Duration::from_secs(5);
 /// A file of this name is not a part of the log; the next start removes it.
 pub(super) const TEMPORARY: &str = "compacting.tmp";
-/// Bytes written at once.
+/// Bytes read between two looks at the time.
 const CHUNK: usize = 1 << 20;
 
 pub(super) struct Compactor {
@@ -112,28 +113,21 @@ impl Compactor {
         let output = Segment::create(temporary.clone(), Name::fresh(0), slot, newest)
             .map_err(|error| failed("create", &temporary, &error))?;
         let mut copy = Copy {
-            output,
-            buffer: Vec::with_capacity(CHUNK + 4_096),
-            at: FILE_HEAD,
+            output: Output::new(output),
+            bytes: Vec::new(),
             old: Vec::new(),
         };
         let mut pace = Pace::new(self);
         let mut copied = 0;
         for segment in run {
             // What a segment keeps is known when it is copied; one that may not fit any more waits.
-            if copied > 0
-                && copy.at + copy.buffer.len() as u64 + segment.length() > self.config.segment.bytes()
-            {
+            if copied > 0 && copy.output.length() + segment.length() > self.config.segment.bytes() {
                 break;
             }
             self.copy(segment, &run[..copied], &mut copy, &mut pace)?;
             copied += 1;
         }
-        copy.flush()?;
-        let Copy { output, old, at, .. } = copy;
-        output
-            .sync()
-            .map_err(|error| failed("flush", &temporary, &error))?;
+        let Copy { output, old, .. } = copy;
         let run = &run[..copied];
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return Ok(());
@@ -150,11 +144,14 @@ impl Compactor {
             generation,
         };
         let path = name.path(&self.directory);
+        let output = output
+            .complete(name)
+            .map_err(|error| failed("write", &temporary, &error))?;
+        let at = output.length();
         std::fs::rename(&temporary, &path).map_err(|error| failed("rename", &path, &error))?;
         sync_directory(&path).map_err(|error| failed("rename", &path, &error))?;
 
         let output = Arc::new(output.renamed(path, name));
-        output.publish(at);
         self.shared.segments.add(&output);
         self.turn_over(&output, old)?;
         for segment in run {
@@ -181,7 +178,12 @@ impl Compactor {
                 let next = walk
                     .next()
                     .map_err(|reason| Stop::Failed(format!("{}: {reason}", output.path().display())))?;
-                let Some((offset, size, entry)) = next else { break };
+                let Some(Step {
+                    offset, size, entry, ..
+                }) = next
+                else {
+                    break;
+                };
                 if entry.kind == Kind::Put
                     && let Some(space) = self.shared.spaces.get(usize::from(entry.table))
                     && let Some(old) = old.next()
@@ -214,9 +216,16 @@ impl Compactor {
             let next = walk
                 .next()
                 .map_err(|reason| Stop::Failed(format!("{}: {reason}", segment.path().display())))?;
-            let Some((offset, size, entry)) = next else {
+            let Some(Step {
+                offset, size, entry, ..
+            }) = next
+            else {
                 return Ok(());
             };
+            if !entry.is_of_a_record() {
+                pace.read(size)?;
+                continue;
+            }
             let Some(space) = self.shared.spaces.get(usize::from(entry.table)) else {
                 return Err(Stop::Failed(format!("an entry of unknown table {}", entry.table)));
             };
@@ -230,6 +239,7 @@ impl Compactor {
                     if space.primary.contains(hash, here) {
                         copy.append(&Entry {
                             continues: false,
+                            follows: false,
                             oldest,
                             ..entry
                         })?;
@@ -239,11 +249,12 @@ impl Compactor {
                 Kind::Delete if older => {
                     copy.append(&Entry {
                         continues: false,
+                        follows: false,
                         oldest,
                         ..entry
                     })?;
                 }
-                Kind::Delete => {}
+                Kind::Delete | Kind::Group | Kind::End => {}
             }
             pace.read(size)?;
         }
@@ -252,28 +263,19 @@ impl Compactor {
 
 /// The file being written, and where its records were.
 struct Copy {
-    output: Segment,
-    buffer: Vec<u8>,
-    at: u64,
+    output: Output,
+    bytes: Vec<u8>,
     old: Vec<Location>,
 }
 
 impl Copy {
     fn append(&mut self, entry: &Entry<'_>) -> Result<(), Stop> {
-        entry.encode(&mut self.buffer);
-        self.output.saw_version(entry.version.0);
-        if self.buffer.len() >= CHUNK {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), Stop> {
-        let written = self.output.write(&self.buffer, self.at);
-        written.map_err(|error| failed("write", self.output.path(), &error))?;
-        self.at += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
+        self.bytes.clear();
+        entry.encode(&mut self.bytes);
+        self.output.segment().saw_version(entry.version.0);
+        self.output
+            .append(&self.bytes)
+            .map_err(|error| failed("write", self.output.segment().path(), &error))
     }
 }
 

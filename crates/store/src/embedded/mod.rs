@@ -12,11 +12,20 @@
 //! What is deliberately not here: order by primary key, range scans over indexes that are not declared `ordered`,
 //! transactions that read (a batch has conditions instead), more than one process.
 
+mod catalogue;
 mod compact;
 mod entry;
+mod files;
 mod hash_index;
+mod head;
+mod inspect;
+mod judge;
+mod mark;
 mod open;
+mod private;
+mod probe;
 mod recover;
+mod salvage;
 mod scan;
 mod segment;
 mod space;
@@ -36,13 +45,17 @@ use self::segment::Segments;
 use self::space::Space;
 use self::writer::{Job, Message};
 use crate::batch::Batch;
+use crate::config::LARGEST_SEGMENT;
 use crate::engine::{Engine, PageRequest, Row, RowPage, TableId};
 use crate::error::Error;
 use crate::reply::{Receipt, Reply};
 use crate::schema::Index;
 use crate::stats::Stats;
+use crate::trouble::Trouble;
 
+pub use self::inspect::{Damage, Verified, VerifiedFile, verify};
 pub(crate) use self::open::open;
+pub use self::salvage::{Dropped, Salvaged, salvage};
 
 /// What readers, the writer and compaction share.
 struct Shared {
@@ -54,6 +67,7 @@ struct Shared {
     /// Names of sites by their number in entries.
     sites: Vec<Arc<str>>,
     counters: Counters,
+    trouble: Trouble,
 }
 
 /// Figures that several threads write, once per commit.
@@ -153,6 +167,10 @@ impl Engine for Embedded {
             waiting: queue.len(),
             bytes: waiting,
         })
+    }
+
+    fn trouble(&self) -> &Trouble {
+        &self.shared.trouble
     }
 
     fn stats(&self) -> Stats {

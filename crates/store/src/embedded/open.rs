@@ -1,6 +1,6 @@
 //! Opening the embedded engine: the directory, what it says of its tables and sites, the log, the threads.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,75 +9,79 @@ use std::time::Instant;
 use arc_swap::ArcSwapOption;
 use crossbeam_channel::bounded;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
-use super::compact::Compactor;
+use super::catalogue::{CATALOGUE, Catalogue, index_names};
+use super::compact::{Compactor, TEMPORARY};
 use super::entry::{Entry, Kind};
-use super::recover::{open_segments, replay, rewrite};
-use super::segment::{Name, Segment, Segments, sync_directory};
+use super::files::{self, Listing, failed};
+use super::judge::Progress;
+use super::mark::{self, MARK, Mark, MarkFile};
+use super::recover::{Tail, replay, rewrite};
+use super::segment::{Name, Segment, Segments};
 use super::space::Space;
 use super::writer::Writer;
-use super::{Counters, Embedded, Shared};
+use super::{Counters, Embedded, Shared, private};
 use crate::config::Config;
 use crate::engine::Opening;
 use crate::error::{Error, hex};
 use crate::record::IndexKeys;
-use crate::schema::{TableDef, TableSchema};
+use crate::schema::TableDef;
+use crate::trouble::Trouble;
 use crate::version::Stamper;
 
-const CATALOGUE: &str = "store.json";
-const LOCK: &str = "store.lock";
+/// Locked while a process has the store open.
+pub(super) const LOCK: &str = "store.lock";
 
-/// What the numbers in the log mean. Kept in `store.json`, which is small and only written when it changes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Catalogue {
-    /// Grows when the files change in a way that older programs cannot read.
-    format: u32,
-    /// Names of sites by their number.
-    sites: Vec<String>,
-    /// Tables by their number.
-    tables: Vec<CatalogueTable>,
+/// Whether a file belongs to a store; the key with which an NRF signs tokens lies beside its store.
+fn is_ours(name: &str) -> bool {
+    name.starts_with("store.") || name.contains(".log") || name == TEMPORARY || name.starts_with("token-key")
 }
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct CatalogueTable {
-    name: String,
-    /// Names of the indexes whose keys stand in the log, by their position.
-    indexes: Vec<String>,
-}
-
-const FORMAT: u32 = 1;
 
 pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error> {
     let begun = Instant::now();
     let directory = &config.embedded.directory;
     let at = |error: std::io::Error| Error::Open(format!("{}: {error}", directory.display()));
-    std::fs::create_dir_all(directory).map_err(at)?;
+    private::create_directory(directory).map_err(at)?;
     let lock = lock(directory)?;
-    let before = read_catalogue(directory)?;
-    let segments = open_segments(directory)?;
-    let catalogue = catalogue(before.clone().unwrap_or_default(), &opening)?;
+    private::tighten(directory, is_ours).map_err(at)?;
+    let (before, mark, listing) = survey(directory)?;
+    let files::Opened { segments, leftovers } = files::open(directory, &listing, mark)?;
+    let catalogue = before.clone().unwrap_or_default().with(&opening)?;
     if let Some(before) = &before {
-        bring_up_to_date(directory, before, &opening.tables, &segments)?;
+        bring_up_to_date(directory, before, &opening.tables, (&segments, mark))?;
     }
-    if before.as_ref() != Some(&catalogue) {
-        write_catalogue(directory, &catalogue)?;
-    }
-
     let shared = Arc::new(share(&catalogue, &opening, segments)?);
-    let latest = replay(&shared)?;
-    let newest = shared.segments.list().in_order().last().cloned();
-    let active = match newest {
-        // A file that compaction wrote is never written to again.
-        Some(newest) if newest.compacted_at == 0 => newest,
-        other => {
-            let name = Name::fresh(other.map_or(1, |newest| newest.name.last + 1));
+    let Tail { latest, open } = replay(&shared, mark)?;
+    // Nothing is written to the directory before all that is in it has been read.
+    files::remove(&leftovers)?;
+    let marked = match mark {
+        Some(_) => MarkFile::open(directory),
+        None => MarkFile::create(directory, Mark::default()),
+    };
+    let mut marked = marked.map_err(at)?;
+    if before.as_ref() != Some(&catalogue) {
+        catalogue.write(directory)?;
+    }
+    let (active, progress) = match open {
+        Some((newest, progress)) => {
+            // A process that was killed may have left a group that is not on the disk yet. It is shown from now on.
+            newest.sync().map_err(at)?;
+            (newest, progress)
+        }
+        None => {
+            let list = shared.segments.list();
+            let name = Name::fresh(list.in_order().last().map_or(1, |newest| newest.name.last + 1));
             let slot = shared.segments.take_slot()?;
             let fresh = Arc::new(Segment::create(name.path(directory), name, slot, 0).map_err(at)?);
             shared.segments.add(&fresh);
-            fresh
+            (fresh, Progress::default())
         }
     };
+    let durable = Mark {
+        segment: active.name.last,
+        offset: active.length(),
+    };
+    marked.settle(durable).map_err(at)?;
     tracing::info!(
         directory = %directory.display(),
         segments = shared.segments.list().in_order().len(),
@@ -101,9 +105,15 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         site: site as u16,
         stamper: Stamper::after(opening.clock, 0, latest),
         active,
+        sealed: false,
+        durable: durable.offset,
+        mark: marked,
+        progress,
+        cut: None,
         wake: wake.clone(),
         group: super::writer::Group::default(),
         failed: None,
+        tried: Instant::now(),
     };
     let compactor = Compactor {
         shared: shared.clone(),
@@ -131,77 +141,41 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
     })
 }
 
-fn lock(directory: &Path) -> Result<File, Error> {
+/// What a directory holds, as far as its small files and the names of the others say.
+fn survey(directory: &Path) -> Result<(Option<Catalogue>, Option<Mark>, Listing), Error> {
+    let listing = Listing::read(directory)?;
+    let (catalogue, mark) = (Catalogue::read(directory)?, mark::read(directory)?);
+    let lost = |name: &str| Err(files::refuse(&directory.join(name), 0, "the file is missing"));
+    match &catalogue {
+        None if !listing.is_empty() || mark.is_some_and(|mark| mark.segment > 0) => lost(CATALOGUE),
+        Some(catalogue) if catalogue.has_mark() && mark.is_none() => lost(MARK),
+        _ => Ok((catalogue, mark, listing)),
+    }
+}
+
+/// Locks the directory for this process.
+pub(super) fn lock(directory: &Path) -> Result<File, Error> {
     let path = directory.join(LOCK);
-    let at = |error: &dyn std::fmt::Display| Error::Open(format!("{}: {error}", path.display()));
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(|error| at(&error))?;
+    let file = private::open_or_create(&path).map_err(|error| failed(&path, error))?;
+    try_lock(file, &path)
+}
+
+/// As [`lock`], for who only reads: the file must exist, or no process has ever opened the store.
+pub(super) fn lock_to_read(directory: &Path) -> Result<Option<File>, Error> {
+    let path = directory.join(LOCK);
+    match File::open(&path) {
+        Ok(file) => try_lock(file, &path).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(&path, error)),
+    }
+}
+
+fn try_lock(file: File, path: &Path) -> Result<File, Error> {
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(at(&"another process has this store open")),
-        Err(std::fs::TryLockError::Error(error)) => Err(at(&error)),
+        Err(std::fs::TryLockError::WouldBlock) => Err(failed(path, "another process has this store open")),
+        Err(std::fs::TryLockError::Error(error)) => Err(failed(path, error)),
     }
-}
-
-fn read_catalogue(directory: &Path) -> Result<Option<Catalogue>, Error> {
-    let path = directory.join(CATALOGUE);
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::Open(format!("{}: {error}", path.display()))),
-    };
-    let catalogue: Catalogue =
-        serde_json::from_slice(&text).map_err(|error| Error::Open(format!("{}: {error}", path.display())))?;
-    if catalogue.format != FORMAT {
-        return Err(Error::Open(format!(
-            "{}: written in format {}, this program reads format {FORMAT}",
-            path.display(),
-            catalogue.format
-        )));
-    }
-    Ok(Some(catalogue))
-}
-
-fn write_catalogue(directory: &Path, catalogue: &Catalogue) -> Result<(), Error> {
-    let (path, temporary) = (directory.join(CATALOGUE), directory.join("store.json.tmp"));
-    let write = || -> std::io::Result<()> {
-        std::fs::write(&temporary, serde_json::to_vec_pretty(catalogue)?)?;
-        File::open(&temporary)?.sync_all()?;
-        std::fs::rename(&temporary, &path)?;
-        sync_directory(&path)
-    };
-    write().map_err(|error| Error::Open(format!("{}: {error}", path.display())))
-}
-
-/// The catalogue with this site and these tables.
-fn catalogue(mut catalogue: Catalogue, opening: &Opening) -> Result<Catalogue, Error> {
-    catalogue.format = FORMAT;
-    if !catalogue.sites.iter().any(|site| **site == *opening.site) {
-        catalogue.sites.push(opening.site.to_string());
-    }
-    for table in &opening.tables {
-        let entry = CatalogueTable {
-            name: table.schema.name.to_owned(),
-            indexes: index_names(table.schema),
-        };
-        match catalogue.tables.iter_mut().find(|known| known.name == entry.name) {
-            Some(known) => *known = entry,
-            None => catalogue.tables.push(entry),
-        }
-    }
-    let limit = usize::from(u16::MAX);
-    if catalogue.sites.len() > limit || catalogue.tables.len() > limit {
-        return Err(Error::Open(format!("more than {limit} tables or names of sites")));
-    }
-    Ok(catalogue)
-}
-
-fn index_names(schema: &TableSchema) -> Vec<String> {
-    schema.indexes.iter().map(|index| index.name.to_owned()).collect()
 }
 
 /// Rewrites the log when tables have other indexes than those whose keys it holds. A crash in the middle leaves
@@ -210,7 +184,7 @@ fn bring_up_to_date(
     directory: &Path,
     before: &Catalogue,
     tables: &[TableDef],
-    segments: &Segments,
+    (segments, mark): (&Segments, Option<Mark>),
 ) -> Result<(), Error> {
     let changed = |number: u16| {
         let known = before.tables.get(usize::from(number))?;
@@ -226,7 +200,7 @@ fn bring_up_to_date(
         return Ok(());
     }
     tracing::info!(tables = ?names, "the list of indexes has changed; rewriting the log");
-    rewrite(directory, segments, |entry, out| {
+    rewrite(directory, segments, mark, |entry, out| {
         let (Kind::Put, Some(table)) = (entry.kind, changed(entry.table)) else {
             entry.encode(out);
             return Ok(());
@@ -277,5 +251,6 @@ fn share(catalogue: &Catalogue, opening: &Opening, segments: Segments) -> Result
             .map(|site| Arc::from(site.as_str()))
             .collect(),
         counters: Counters::default(),
+        trouble: Trouble::default(),
     })
 }

@@ -1,9 +1,11 @@
 //! Reading the log when the store opens.
 //!
-//! Entries are taken in the order of the log; the last one of a record counts. The end of the newest segment may
-//! hold a group that a crash has torn: it was not acknowledged, and is cut off. Damage anywhere else is told and
-//! nothing is opened, since what was there had been acknowledged.
+//! Entries are taken in the order of the log; the last one of a record counts. The end of the newest file may hold a
+//! group that a crash has torn. It is cut off where the mark and the groups after it show that it was never
+//! acknowledged, and kept aside under another name. Any other damage is told, with file and byte, and nothing is
+//! opened and nothing changed.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,56 +13,101 @@ use crossbeam_channel::{Sender, bounded};
 
 use super::Shared;
 use super::compact::TEMPORARY;
-use super::entry::Entry;
+use super::entry::{Entry, Kind, Note};
+use super::files::{failed, refuse};
 use super::hash_index::{Change, HashIndex};
-use super::segment::{FILE_HEAD, Name, Segment, Segments, Walk, sync_directory};
+use super::head::Format;
+use super::inspect::next_entry;
+use super::judge::{End, Judge, Progress, end_of};
+use super::mark::Mark;
+use super::segment::{FILE_HEAD, Fault, Name, Segment, Segments, Step, Walk, sync_directory};
 use super::writer::known;
+use super::{LARGEST_SEGMENT, private};
 use crate::error::Error;
 use crate::version::Version;
 
-fn broken(path: &Path, error: impl std::fmt::Display) -> Error {
-    Error::Open(format!("{}: {error}", path.display()))
+/// What reading a file has shown.
+struct Read {
+    judge: Judge,
+    /// Where a write begins that was not finished, and what is wrong there.
+    torn: Option<(u64, String)>,
+    /// Where the next entry begins: after the end of the file, if padding is missing there.
+    end: u64,
 }
 
-/// Opens the files of the log, removes those that others have replaced, and lists the rest.
-pub(super) fn open_segments(directory: &Path) -> Result<Segments, Error> {
-    let mut names = Vec::new();
-    for file in std::fs::read_dir(directory).map_err(|error| broken(directory, error))? {
-        let file = file.map_err(|error| broken(directory, error))?;
-        names.extend(file.file_name().to_str().and_then(Name::parse));
-    }
-    names.sort_unstable();
-    let mut remove: Vec<PathBuf> = vec![directory.join(TEMPORARY)];
-    let replaced = |name: &Name| names.iter().any(|other| name.is_replaced_by(*other));
-    remove.extend(
-        names
-            .iter()
-            .filter(|name| replaced(name))
-            .map(|name| name.path(directory)),
-    );
-    let kept: Vec<Name> = names.iter().filter(|name| !replaced(name)).copied().collect();
-    let segments = Segments::default();
-    for (position, name) in kept.iter().enumerate() {
-        let (path, slot) = (name.path(directory), segments.take_slot()?);
-        match Segment::open(path.clone(), *name, slot).map_err(|error| broken(&path, error))? {
-            Some(segment) => segments.add(&Arc::new(segment)),
-            // Created in the moment of a crash, before anything was written to it.
-            None if position + 1 == kept.len() => {
-                segments.free_slot(slot);
-                remove.push(path);
+/// Reads a file and gives each entry to `each`. An error names what is damaged.
+fn read(
+    segment: &Arc<Segment>,
+    newest: bool,
+    mark: Option<Mark>,
+    version: u64,
+    mut each: impl FnMut(&Step<'_>) -> Result<(), Error>,
+) -> Result<Read, Error> {
+    let mut judge = Judge::new(segment, version);
+    let mut walk = Walk::new(segment.clone(), FILE_HEAD);
+    let reason = loop {
+        let at = walk.offset();
+        match walk.next() {
+            Ok(Some(step)) => {
+                // Whole entries in a wrong place are not what a crash leaves.
+                judge
+                    .see(&step)
+                    .map_err(|reason| refuse(segment.path(), at, reason))?;
+                each(&step)?;
             }
-            None => return Err(broken(&path, "not a file of the log")),
+            Ok(None) => match judge.finish(newest) {
+                Ok(()) => break None,
+                Err(reason) => break Some(reason),
+            },
+            Err(Fault::Io(error)) => {
+                return Err(failed(
+                    segment.path(),
+                    format!("byte {at} cannot be read: {error}"),
+                ));
+            }
+            Err(Fault::NoEntry(reason)) => break Some(reason),
         }
+    };
+    let end = walk.offset();
+    let place = judge.open_since(end);
+    let torn = None;
+    if !newest {
+        return match reason {
+            Some(reason) => Err(refuse(segment.path(), place, reason)),
+            None => Ok(Read { judge, torn, end }),
+        };
     }
-    for path in remove {
-        match std::fs::remove_file(&path) {
-            Ok(()) => tracing::info!(file = %path.display(), "removed a file that is not needed any more"),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(broken(&path, error)),
+    if reason.is_none() && judge.has_ended() {
+        return Ok(Read { judge, torn, end });
+    }
+    let unread = |fault| failed(segment.path(), format!("byte {place} and what follows: {fault}"));
+    match (end_of(segment, mark, place).map_err(unread)?, reason) {
+        (End::Acknowledged(durable), reason) => {
+            let reason = reason.unwrap_or_else(|| "the file ends here".to_owned());
+            let reason = format!("{reason}, and everything before byte {durable} was acknowledged");
+            Err(refuse(segment.path(), place, reason))
         }
+        (_, None) => Ok(Read { judge, torn, end }),
+        (End::Unknown, Some(reason)) => {
+            let reason =
+                format!("{reason}, and a file of an earlier release does not say what was acknowledged");
+            Err(refuse(segment.path(), place, reason))
+        }
+        (End::Torn, Some(reason)) => Ok(Read {
+            judge,
+            torn: Some((place, reason)),
+            end: place,
+        }),
     }
-    sync_directory(&directory.join(TEMPORARY)).map_err(|error| broken(directory, error))?;
-    Ok(segments)
+}
+
+/// How the log ends.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// The latest version in the log.
+    pub(super) latest: Version,
+    /// The newest file, unless nothing may be added to it.
+    pub(super) open: Option<(Arc<Segment>, Progress)>,
 }
 
 /// Changes of secondary indexes handed over together, and so many such groups on their way.
@@ -72,13 +119,14 @@ const BUILDERS: usize = 3;
 /// A change, and of which index.
 type Task<'s> = (&'s HashIndex, Change);
 
-/// Builds the indexes from the log; the latest version in it.
+/// Builds the indexes from the log, and cuts off a write at its end that was not finished.
 ///
 /// This thread reads the log and builds the primary indexes, others the secondary ones, each index in one thread:
 /// of a session's record four fifths of the work are the secondary indexes'.
-pub(super) fn replay(shared: &Shared) -> Result<Version, Error> {
+pub(super) fn replay(shared: &Shared, mark: Option<Mark>) -> Result<Tail, Error> {
     let list = shared.segments.list();
     let segments = list.in_order();
+    let mut last = None;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let mut builders: Vec<Builder<'_>> = Vec::new();
@@ -103,14 +151,27 @@ pub(super) fn replay(shared: &Shared) -> Result<Version, Error> {
             builders[place % count].push((index, change));
         };
         for (position, segment) in segments.iter().enumerate() {
-            replay_segment(shared, segment, position + 1 == segments.len(), &mut hand_over)?;
+            let newest = position + 1 == segments.len();
+            let version = last.as_ref().map_or(0, Judge::version);
+            last = Some(replay_segment(
+                shared,
+                segment,
+                (newest, mark, version),
+                &mut hand_over,
+            )?);
         }
         builders.iter_mut().for_each(Builder::flush);
         Ok::<(), Error>(())
     })?;
-    Ok(Version(
-        segments.iter().map(|segment| segment.newest()).max().unwrap_or(0),
-    ))
+    let open = last.zip(segments.last()).and_then(|(judge, newest)| {
+        // What compaction or an earlier release wrote is never added to.
+        let ended = judge.has_ended() || newest.format == Format::One || newest.name.generation > 0;
+        (!ended).then(|| (newest.clone(), judge.progress()))
+    });
+    Ok(Tail {
+        latest: Version(segments.iter().map(|segment| segment.newest()).max().unwrap_or(0)),
+        open,
+    })
 }
 
 /// The way to a thread that builds indexes.
@@ -137,40 +198,41 @@ impl<'s> Builder<'s> {
 fn replay_segment<'s>(
     shared: &'s Shared,
     segment: &Arc<Segment>,
-    newest: bool,
+    (newest, mark, version): (bool, Option<Mark>, u64),
     change: &mut impl FnMut(&'s HashIndex, Change),
-) -> Result<(), Error> {
-    let mut walk = Walk::new(segment.clone(), FILE_HEAD);
-    // Entries of a batch whose end has not been seen, and where it begins.
+) -> Result<Judge, Error> {
+    // Entries of a batch whose end has not been seen.
     let mut open: Vec<(u64, u64)> = Vec::new();
-    loop {
-        let place = open.first().map_or(walk.offset(), |(offset, _)| *offset);
-        match walk.next() {
-            Ok(Some((offset, size, entry))) => {
-                check(shared, &entry).map_err(|reason| broken(segment.path(), reason))?;
-                if entry.continues {
-                    open.push((offset, size));
-                    continue;
-                }
-                for (offset, size) in open.drain(..) {
-                    let mut buffer = Vec::new();
-                    let entry = segment.read(offset, &mut buffer).map_err(Error::Open)?;
-                    apply(shared, segment, &entry, (offset, size), change)?;
-                }
-                apply(shared, segment, &entry, (offset, size), change)?;
-            }
-            Ok(None) if open.is_empty() => return Ok(()),
-            Ok(None) if newest => return cut(segment, place, "an unfinished batch"),
-            Ok(None) => return Err(broken(segment.path(), "ends with an unfinished batch")),
-            Err(reason) if newest => return cut(segment, place, &reason),
-            Err(reason) => {
-                let reason = format!(
-                    "damaged at byte {place}: {reason}. Restore the file, or the whole directory, from a copy"
-                );
-                return Err(broken(segment.path(), reason));
-            }
+    let Read { mut judge, torn, end } = read(segment, newest, mark, version, |step| {
+        if !step.entry.is_of_a_record() {
+            return Ok(());
+        }
+        check(shared, &step.entry).map_err(|reason| refuse(segment.path(), step.offset, reason))?;
+        if step.entry.continues {
+            open.push((step.offset, step.size));
+            return Ok(());
+        }
+        for (offset, size) in open.drain(..) {
+            let mut buffer = Vec::new();
+            let entry = segment.read(offset, &mut buffer).map_err(Error::Open)?;
+            apply(shared, segment, &entry, (offset, size), change)?;
+        }
+        apply(shared, segment, &step.entry, (step.offset, step.size), change)
+    })?;
+    if newest && end > segment.length() {
+        // Entries begin at multiples of eight.
+        segment
+            .truncate(end)
+            .map_err(|error| failed(segment.path(), error))?;
+    }
+    if let Some((place, reason)) = torn {
+        cut(segment, place, &reason)?;
+        if judge.is_open() {
+            // The entries of the batch that was cut off are not there any more.
+            judge = read(segment, newest, mark, version, |_| Ok(()))?.judge;
         }
     }
+    Ok(judge)
 }
 
 fn apply<'s>(
@@ -203,56 +265,214 @@ fn check(shared: &Shared, entry: &Entry<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes the end of the newest segment: a group that was being written when the process ended.
-fn cut(segment: &Segment, place: u64, reason: &str) -> Result<(), Error> {
+/// Cuts off the end of the newest file: a group that was being written when the process ended. What was there is kept
+/// in a file beside it.
+fn cut(segment: &Arc<Segment>, place: u64, reason: &str) -> Result<(), Error> {
     let bytes = segment.length().saturating_sub(place);
-    tracing::warn!(file = %segment.path().display(), at = place, bytes, reason, "cut off a write that was not finished");
+    let kept = keep_aside(segment, place).map_err(|error| {
+        failed(
+            segment.path(),
+            format!("what follows byte {place} cannot be kept aside: {error}"),
+        )
+    })?;
+    tracing::warn!(
+        file = %segment.path().display(),
+        at = place,
+        bytes,
+        entries = entries_after(segment, place),
+        reason,
+        kept = kept.as_ref().map(|path| path.display().to_string()),
+        "cut off a write that was not finished and not acknowledged"
+    );
     segment
         .truncate(place)
-        .map_err(|error| broken(segment.path(), error))
+        .map_err(|error| failed(segment.path(), error))
 }
 
-/// Writes a segment anew with other index keys, for a table whose list of indexes has changed. All entries stay.
+/// Copies the end of a file into one beside it; none where there is nothing but zeros.
+fn keep_aside(segment: &Segment, place: u64) -> std::io::Result<Option<PathBuf>> {
+    // A group and the batch that did not fit it: at most some megabytes.
+    let mut bytes = vec![0; usize::try_from(segment.length().saturating_sub(place)).unwrap_or(usize::MAX)];
+    let got = segment.read_bytes(&mut bytes, place)?;
+    bytes.truncate(got);
+    if bytes.iter().all(|byte| *byte == 0) {
+        return Ok(None);
+    }
+    for number in 1..=1_000 {
+        let path = segment.path().with_extension(format!("log.cut-{place}-{number}"));
+        match private::create_new(&path) {
+            Ok(mut file) => {
+                file.write_all(&bytes)?;
+                file.sync_all()?;
+                sync_directory(&path)?;
+                return Ok(Some(path));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::Error::other("a thousand such files are there already"))
+}
+
+/// Entries of records after a place that can be read.
+fn entries_after(segment: &Arc<Segment>, place: u64) -> u64 {
+    let mut walk = Walk::new(segment.clone(), place);
+    let mut count = 0;
+    loop {
+        let unreadable = match walk.next() {
+            Ok(Some(step)) => {
+                count += u64::from(step.entry.is_of_a_record());
+                false
+            }
+            Err(Fault::NoEntry(_)) => true,
+            Ok(None) | Err(Fault::Io(_)) => return count,
+        };
+        if unreadable && !next_entry(&mut walk, segment).unwrap_or(false) {
+            return count;
+        }
+    }
+}
+
+/// Writes all files of the log again with other index keys, for a table whose list of indexes has changed. All
+/// entries of records stay. Nothing is written before all files have been read.
 pub(super) fn rewrite(
     directory: &Path,
     segments: &Segments,
+    mark: Option<Mark>,
     mut change: impl FnMut(&Entry<'_>, &mut Vec<u8>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let list = segments.list();
-    for segment in list.in_order() {
-        let temporary = directory.join(TEMPORARY);
-        let name = Name {
-            generation: segment.name.generation + 1,
-            ..segment.name
-        };
-        let slot = segments.take_slot()?;
-        let output = Segment::create(temporary.clone(), name, slot, segment.compacted_at)
-            .map_err(|error| broken(&temporary, error))?;
-        let mut walk = Walk::new(segment.clone(), FILE_HEAD);
-        let (mut at, mut bytes) = (FILE_HEAD, Vec::new());
-        // A torn end is left out here as it is when the log is read.
-        while let Ok(Some((_, _, entry))) = walk.next() {
-            change(&entry, &mut bytes)?;
-            if bytes.len() >= 1 << 20 {
-                output
-                    .write(&bytes, at)
-                    .map_err(|error| broken(&temporary, error))?;
-                at += bytes.len() as u64;
-                bytes.clear();
-            }
+    let files = list.in_order();
+    let mut version = 0;
+    for (position, segment) in files.iter().enumerate() {
+        let newest = position + 1 == files.len();
+        let Read { judge, torn, .. } = read(segment, newest, mark, version, |_| Ok(()))?;
+        version = judge.version();
+        if let Some((place, reason)) = torn {
+            cut(segment, place, &reason)?;
         }
-        output
-            .write(&bytes, at)
-            .map_err(|error| broken(&temporary, error))?;
-        output.sync().map_err(|error| broken(&temporary, error))?;
-        let path = name.path(directory);
-        std::fs::rename(&temporary, &path).map_err(|error| broken(&path, error))?;
-        sync_directory(&path).map_err(|error| broken(&path, error))?;
-        let output = output.renamed(path, name);
-        output.publish(at + bytes.len() as u64);
-        segments.remove(segment);
-        segments.add(&Arc::new(output));
-        std::fs::remove_file(segment.path()).map_err(|error| broken(segment.path(), error))?;
+    }
+    for segment in files {
+        rewrite_one(directory, segments, segment, &mut change)?;
     }
     Ok(())
+}
+
+fn rewrite_one(
+    directory: &Path,
+    segments: &Segments,
+    segment: &Arc<Segment>,
+    change: &mut impl FnMut(&Entry<'_>, &mut Vec<u8>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let temporary = directory.join(TEMPORARY);
+    let name = Name {
+        generation: segment.name.generation + 1,
+        ..segment.name
+    };
+    let slot = segments.take_slot()?;
+    let output = Segment::create(temporary.clone(), name, slot, segment.compacted_at)
+        .map_err(|error| failed(&temporary, error))?;
+    let mut output = Output::new(output);
+    let mut walk = Walk::new(segment.clone(), FILE_HEAD);
+    let mut follows = false;
+    let mut bytes = Vec::new();
+    loop {
+        let at = walk.offset();
+        let next = walk.next().map_err(|fault| refuse(segment.path(), at, fault))?;
+        let Some(step) = next else { break };
+        if !step.entry.is_of_a_record() {
+            continue;
+        }
+        bytes.clear();
+        change(
+            &Entry {
+                follows,
+                ..step.entry
+            },
+            &mut bytes,
+        )?;
+        follows = step.entry.continues;
+        if output.length() + bytes.len() as u64 > LARGEST_SEGMENT.bytes() {
+            let reason = format!("with its new index keys it becomes larger than {LARGEST_SEGMENT}");
+            return Err(failed(segment.path(), reason));
+        }
+        output.append(&bytes).map_err(|error| failed(&temporary, error))?;
+    }
+    let path = name.path(directory);
+    let output = output.complete(name).map_err(|error| failed(&temporary, error))?;
+    std::fs::rename(&temporary, &path).map_err(|error| failed(&path, error))?;
+    sync_directory(&path).map_err(|error| failed(&path, error))?;
+    let output = output.renamed(path, name);
+    segments.remove(segment);
+    segments.add(&Arc::new(output));
+    std::fs::remove_file(segment.path()).map_err(|error| failed(segment.path(), error))
+}
+
+/// A complete file being written.
+pub(super) struct Output {
+    segment: Segment,
+    buffer: Vec<u8>,
+    /// Bytes in the file.
+    at: u64,
+    progress: Progress,
+}
+
+/// Bytes written at once.
+const WRITE: usize = 1 << 20;
+
+impl Output {
+    pub(super) fn new(segment: Segment) -> Output {
+        Output {
+            segment,
+            buffer: Vec::with_capacity(WRITE + 4_096),
+            at: FILE_HEAD,
+            progress: Progress::default(),
+        }
+    }
+
+    pub(super) fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// Bytes it has so far.
+    pub(super) fn length(&self) -> u64 {
+        self.at + self.buffer.len() as u64
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        self.progress.records
+    }
+
+    /// Appends the entry of a record, given as bytes with padding.
+    pub(super) fn append(&mut self, entry: &[u8]) -> std::io::Result<()> {
+        self.progress.add(true, entry);
+        self.buffer.extend_from_slice(entry);
+        if self.buffer.len() < WRITE {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.segment.write(&self.buffer, self.at)?;
+        self.at += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the file, which will have this name, and flushes it.
+    pub(super) fn complete(mut self, name: Name) -> std::io::Result<Segment> {
+        let end = Note {
+            number: name.last,
+            at: self.length(),
+            figure: self.progress.records,
+            chain: self.progress.chain,
+        };
+        end.encode(Kind::End, &mut self.buffer);
+        self.flush()?;
+        self.segment.write_head(name)?;
+        self.segment.sync()?;
+        self.segment.publish(self.at);
+        Ok(self.segment)
+    }
 }

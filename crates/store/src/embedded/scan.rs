@@ -107,10 +107,15 @@ impl Shared {
             let mut walk = Walk::new(Arc::clone(segment), offset);
             loop {
                 let before = walk.offset();
-                let broken = |reason| Error::Engine(format!("{}: {reason}", segment.path().display()));
-                let Some((at, size, entry)) = walk.next().map_err(broken)? else {
+                let broken = |fault| Error::Engine(format!("{}: {fault}", segment.path().display()));
+                let Some(step) = walk.next().map_err(broken)? else {
                     break;
                 };
+                let (at, size, entry) = (step.offset, step.size, step.entry);
+                if !entry.is_of_a_record() {
+                    read += size;
+                    continue;
+                }
                 // Pages end between versions: after a compaction the version alone tells where to go on.
                 let full = page.rows.len() >= request.limit || read >= PAGE_BYTES;
                 if full && entry.version.0 != version {

@@ -5,9 +5,10 @@
 //! covers another file's numbers with a higher generation has replaced it; so the renaming that gives the new file
 //! its name is the moment at which all old ones are void, and a crash leaves either.
 //!
-//! A file begins with [`FILE_HEAD`] bytes: magic, format, and at which segment the log stood when compaction made
-//! it (0: never compacted).
+//! A file begins with a [`super::head`] and, when nothing will be added to it, ends with an entry that says so. The
+//! numbers of the files follow one another without a gap, from 1 on.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -20,11 +21,11 @@ use arc_swap::ArcSwap;
 
 use super::entry::{self, Entry};
 use super::hash_index::{Location, MAX_SEGMENTS};
+pub(super) use super::head::FILE_HEAD;
+use super::head::{Format, Head};
+use super::private;
 use crate::error::Error;
 
-/// Bytes before the first entry.
-pub(super) const FILE_HEAD: u64 = 16;
-const MAGIC: &[u8; 8] = b"sbxlog\x00\x01";
 /// Read at once for a lookup; most entries fit.
 const GUESS: usize = 1_024;
 /// Read at once for a walk.
@@ -48,13 +49,15 @@ impl Name {
     }
 
     pub(super) fn path(self, directory: &Path) -> PathBuf {
-        directory.join(format!(
-            "{:010}-{:010}-{:06}.log",
-            self.first, self.last, self.generation
-        ))
+        directory.join(self.to_string())
     }
 
+    /// The name that a file has; `None` for what is not a file of the log.
     pub(super) fn parse(file: &str) -> Option<Name> {
+        Name::numbers(file).filter(|name| name.to_string() == file)
+    }
+
+    fn numbers(file: &str) -> Option<Name> {
         let mut parts = file
             .strip_suffix(".log")?
             .splitn(3, '-')
@@ -72,11 +75,22 @@ impl Name {
     }
 }
 
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:010}-{:010}-{:06}.log",
+            self.first, self.last, self.generation
+        )
+    }
+}
+
 /// An open segment.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) name: Name,
     pub(super) slot: u16,
+    pub(super) format: Format,
     /// The number of the newest segment when compaction made this one; 0: never compacted.
     pub(super) compacted_at: u32,
     path: PathBuf,
@@ -92,48 +106,62 @@ pub(super) struct Segment {
 impl Segment {
     /// Creates the file, durably.
     pub(super) fn create(path: PathBuf, name: Name, slot: u16, compacted_at: u32) -> io::Result<Segment> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)?;
-        let mut head = [0; FILE_HEAD as usize];
-        head[..8].copy_from_slice(MAGIC);
-        head[8..12].copy_from_slice(&compacted_at.to_le_bytes());
-        file.write_all_at(&head, 0)?;
+        let file = private::create(&path)?;
+        file.write_all_at(&Head::encode(name, compacted_at), 0)?;
         file.sync_all()?;
         sync_directory(&path)?;
-        Ok(Segment::over(path, file, name, slot, compacted_at, FILE_HEAD))
+        let head = Head {
+            format: Format::Two,
+            compacted_at,
+        };
+        Ok(Segment::over(path, file, name, slot, head, FILE_HEAD))
     }
 
-    /// Opens a file that exists; `None` when it is not a segment (its head was never written whole).
-    pub(super) fn open(path: PathBuf, name: Name, slot: u16) -> io::Result<Option<Segment>> {
-        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+    /// Opens a file that exists, to read it and, where `write`, to go on writing it.
+    pub(super) fn open(path: PathBuf, name: Name, slot: u16, write: bool) -> Result<Segment, Unopened> {
+        let file = OpenOptions::new().read(true).write(write).open(&path)?;
         let length = file.metadata()?.len();
-        let mut head = [0; FILE_HEAD as usize];
-        if length < FILE_HEAD {
-            return Ok(None);
+        let mut bytes = [0; FILE_HEAD as usize];
+        let got = read_some(&file, &mut bytes, 0)?;
+        let head = match got < bytes.len() {
+            true => Err(format!("the file has {got} bytes, which is less than a head")),
+            false => Head::decode(&bytes, name),
+        };
+        match head {
+            Ok(head) => Ok(Segment::over(path, file, name, slot, head, length)),
+            Err(reason) => Err(Unopened::Head { reason, length }),
         }
-        file.read_exact_at(&mut head, 0)?;
-        if &head[..8] != MAGIC {
-            return Ok(None);
-        }
-        let compacted_at = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
-        Ok(Some(Segment::over(path, file, name, slot, compacted_at, length)))
     }
 
-    fn over(path: PathBuf, file: File, name: Name, slot: u16, compacted_at: u32, length: u64) -> Segment {
+    /// Opens a file whose head cannot be read, to take from it what can.
+    pub(super) fn open_headless(path: PathBuf, name: Name, format: Format) -> io::Result<Segment> {
+        let file = OpenOptions::new().read(true).open(&path)?;
+        let length = file.metadata()?.len();
+        let head = Head {
+            format,
+            // So early that no deletion is forgotten for it too soon.
+            compacted_at: u32::from(name.generation > 0),
+        };
+        Ok(Segment::over(path, file, name, 0, head, length))
+    }
+
+    fn over(path: PathBuf, file: File, name: Name, slot: u16, head: Head, length: u64) -> Segment {
         Segment {
             name,
             slot,
-            compacted_at,
+            format: head.format,
+            compacted_at: head.compacted_at,
             path,
             file,
             length: AtomicU64::new(length),
             live: AtomicU64::new(0),
             newest: AtomicU64::new(0),
         }
+    }
+
+    /// Writes the head again, for the name that the file will have.
+    pub(super) fn write_head(&self, name: Name) -> io::Result<()> {
+        self.file.write_all_at(&Head::encode(name, self.compacted_at), 0)
     }
 
     /// The segment under its final name.
@@ -200,6 +228,11 @@ impl Segment {
         Ok(())
     }
 
+    /// Reads bytes as they are; fewer at the end of the file.
+    pub(super) fn read_bytes(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        read_some(&self.file, buffer, offset)
+    }
+
     /// Reads the entry at `offset` into `buffer`.
     pub(super) fn read<'b>(&self, offset: u64, buffer: &'b mut Vec<u8>) -> Result<Entry<'b>, String> {
         if buffer.len() < GUESS {
@@ -250,6 +283,51 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
         .map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
+/// Why a file was not opened.
+#[derive(Debug)]
+pub(super) enum Unopened {
+    Io(io::Error),
+    /// Its head cannot be read, and how long the file is.
+    Head {
+        reason: String,
+        length: u64,
+    },
+}
+
+impl From<io::Error> for Unopened {
+    fn from(error: io::Error) -> Unopened {
+        Unopened::Io(error)
+    }
+}
+
+/// Why a walk cannot go on.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The file cannot be read; what is in it is not known.
+    Io(io::Error),
+    /// What was read is not an entry, or not a whole one.
+    NoEntry(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Io(error) => write!(f, "it cannot be read: {error}"),
+            Fault::NoEntry(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// An entry that a walk has come to.
+pub(super) struct Step<'a> {
+    pub(super) offset: u64,
+    /// With padding.
+    pub(super) size: u64,
+    pub(super) entry: Entry<'a>,
+    /// The entry as bytes.
+    pub(super) bytes: &'a [u8],
+}
+
 /// Walks the entries of a segment in order.
 pub(super) struct Walk {
     segment: Arc<Segment>,
@@ -280,29 +358,41 @@ impl Walk {
         self.offset
     }
 
-    /// The next entry, its offset and its size with padding; `None` at the end.
+    /// Goes on at `offset`.
+    pub(super) fn go_to(&mut self, offset: u64) {
+        self.offset = offset;
+        (self.position, self.filled) = (0, 0);
+    }
+
+    /// The next entry; `None` at the end.
     ///
     /// # Errors
-    /// What is wrong at [`Walk::offset`].
-    pub(super) fn next(&mut self) -> Result<Option<(u64, u64, Entry<'_>)>, String> {
+    /// What is wrong at [`Walk::offset`], which stays there.
+    pub(super) fn next(&mut self) -> Result<Option<Step<'_>>, Fault> {
         if self.offset >= self.end {
             return Ok(None);
         }
         self.fill(entry::HEAD)?;
         let length = entry::length(&self.buffer[self.position..self.filled])
             .filter(|length| self.offset + *length as u64 <= self.end)
-            .ok_or_else(|| "no entry here".to_owned())?;
+            .ok_or_else(|| Fault::NoEntry("no entry here".to_owned()))?;
         let size = entry::padded(length);
         self.fill(length)?;
         let (start, offset) = (self.position, self.offset);
+        let bytes = &self.buffer[start..start + length];
+        let entry = Entry::decode(bytes).map_err(Fault::NoEntry)?;
         self.position = (start + size).min(self.filled);
         self.offset += size as u64;
-        let entry = Entry::decode(&self.buffer[start..start + length])?;
-        Ok(Some((offset, size as u64, entry)))
+        Ok(Some(Step {
+            offset,
+            size: size as u64,
+            entry,
+            bytes,
+        }))
     }
 
     /// Makes sure that `length` bytes from `offset` on are in the buffer.
-    fn fill(&mut self, length: usize) -> Result<(), String> {
+    fn fill(&mut self, length: usize) -> Result<(), Fault> {
         if self.filled - self.position >= length {
             return Ok(());
         }
@@ -314,14 +404,14 @@ impl Walk {
             self.buffer.resize(wanted, 0);
         }
         let from = self.offset + self.filled as u64;
-        let got = read_some(&self.segment.file, &mut self.buffer[self.filled..wanted], from)
-            .map_err(|error| error.to_string())?;
+        let got =
+            read_some(&self.segment.file, &mut self.buffer[self.filled..wanted], from).map_err(Fault::Io)?;
         self.filled += got;
         if self.filled < length {
-            return Err(format!(
+            return Err(Fault::NoEntry(format!(
                 "the file ends {} bytes into an entry of {length}",
                 self.filled
-            ));
+            )));
         }
         Ok(())
     }

@@ -5,21 +5,26 @@
 //! One writer means that conditions need no locks: what it has read, nobody else changes. Compaction, too, hands
 //! its changes of indexes to this thread.
 //!
+//! After each flush the mark is written ([`super::mark`]), which tells a torn end from a damaged one.
+//!
 //! What a crash leaves: entries have a checksum and batches a mark at their end, so a batch is found whole or not
 //! at all; it is acknowledged, and seen by readers, after the disk has it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ahash::{AHashMap, AHashSet};
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use smallvec::SmallVec;
 
 use super::Shared;
-use super::entry::{Entry, Kind, NONE_OLDER};
+use super::entry::{Entry, Kind, NONE_OLDER, NOTE, Note};
 use super::hash_index::{Change as IndexChange, HashIndex, Location};
+use super::judge::Progress;
+use super::mark::{Mark, MarkFile};
+use super::probe;
 use super::segment::{Name, Segment};
 use super::space::{Move, Old, Space};
 use crate::batch::{Batch, Change, Condition};
@@ -51,11 +56,22 @@ pub(super) struct Writer {
     pub(super) stamper: Stamper,
     /// The segment at the end of the log.
     pub(super) active: Arc<Segment>,
+    /// The active segment has its end; nothing is added to it.
+    pub(super) sealed: bool,
+    /// Up to where the active segment is on the disk.
+    pub(super) durable: u64,
+    pub(super) mark: MarkFile,
+    /// Of the active segment.
+    pub(super) progress: Progress,
+    /// What must be cut off the active segment before anything is written to it.
+    pub(super) cut: Option<u64>,
     /// Tells compaction that there may be work.
     pub(super) wake: Sender<()>,
     pub(super) group: Group,
     /// Why no write is accepted any more.
     pub(super) failed: Option<Error>,
+    /// When it was tried last whether writes succeed again.
+    pub(super) tried: Instant,
 }
 
 /// What is staged and not yet in the log.
@@ -92,7 +108,12 @@ impl Writer {
     /// Runs until all senders are gone.
     pub(super) fn run(mut self, messages: &Receiver<Message>) {
         let mut last = Instant::now();
-        while let Ok(first) = messages.recv() {
+        loop {
+            let first = match self.next(messages) {
+                Ok(Some(first)) => first,
+                Ok(None) => continue,
+                Err(_) => break,
+            };
             // Whoever comes in a quiet moment is served at once; under load groups keep their distance, so that
             // each flush serves many. Asleep, not waiting on the queue: callers need not wake this thread.
             std::thread::sleep(
@@ -123,6 +144,87 @@ impl Writer {
             }
             self.finish();
         }
+        self.close();
+    }
+
+    /// The next message, or nothing after a quiet moment in which the mark was flushed, or after a look whether
+    /// writes succeed again.
+    fn next(&mut self, messages: &Receiver<Message>) -> Result<Option<Message>, RecvTimeoutError> {
+        let troubled = self.shared.trouble.is_there();
+        if !troubled && !self.mark.is_dirty() {
+            return messages
+                .recv()
+                .map(Some)
+                .map_err(|_| RecvTimeoutError::Disconnected);
+        }
+        match messages.recv_timeout(QUIET) {
+            Ok(message) if troubled => {
+                // Callers who keep asking must not keep it from looking.
+                self.recover_when_due();
+                Ok(Some(message))
+            }
+            Ok(message) => Ok(Some(message)),
+            Err(RecvTimeoutError::Timeout) => {
+                match troubled {
+                    true => self.recover_when_due(),
+                    false => self.settle(),
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Flushes the mark.
+    fn settle(&mut self) {
+        if let Err(error) = self.mark.settle(self.mark.mark()) {
+            self.shared
+                .trouble
+                .begin(&format!("the mark of the log: {error}"));
+        }
+    }
+
+    /// Tries, once a [`QUIET`] time, whether writes succeed again.
+    fn recover_when_due(&mut self) {
+        if self.tried.elapsed() < QUIET || self.failed.is_some() {
+            return;
+        }
+        let recovered = self.repair().and_then(|()| probe::write(&self.directory));
+        match recovered {
+            Ok(()) => self.shared.trouble.end(),
+            Err(error) => {
+                let reason = format!("{}: {error}", self.directory.display());
+                self.shared.trouble.begin(&reason);
+            }
+        }
+        self.tried = Instant::now();
+    }
+
+    /// Cuts off what a failed write has left.
+    fn repair(&mut self) -> std::io::Result<()> {
+        if let Some(at) = self.cut {
+            self.active.truncate(at)?;
+            self.cut = None;
+        }
+        Ok(())
+    }
+
+    /// All that was written is on the disk, and the mark says so.
+    fn close(&mut self) {
+        if self.failed.is_some() || self.cut.is_some() {
+            return;
+        }
+        let end = Mark {
+            segment: self.active.name.last,
+            offset: self.active.length(),
+        };
+        if self.mark.mark() == end && !self.mark.is_dirty() {
+            return;
+        }
+        let synced = self.active.sync().and_then(|()| self.mark.settle(end));
+        if let Err(error) = synced {
+            tracing::error!(%error, "the end of the log may not be on the disk");
+        }
     }
 
     /// Stages a batch, or answers it.
@@ -130,6 +232,7 @@ impl Writer {
         self.shared.counters.waiting_bytes.fetch_sub(batch.bytes, Relaxed);
         if let Some(error) = &self.failed {
             self.shared.counters.failures.fetch_add(1, Relaxed);
+            self.shared.trouble.refused(1);
             let _ = done.send(Err(error.clone()));
             return;
         }
@@ -168,8 +271,8 @@ impl Writer {
     /// Checks a batch and stages its writes; on an error nothing of it is staged.
     fn stage(&mut self, batch: Batch, version: Version) -> Result<Outcome, Error> {
         // `bytes` of a batch is never less than what its entries take.
-        if self.active.length() + (self.group.bytes.len() + batch.bytes) as u64 > self.config.segment.bytes()
-        {
+        let bytes = self.group.bytes.len().max(NOTE) + batch.bytes;
+        if self.sealed || self.active.length() + bytes as u64 > self.config.segment.bytes() {
             return Ok(Outcome::Later(batch));
         }
         let mut rows: SmallVec<[(u16, Key); 2]> = SmallVec::new();
@@ -273,9 +376,19 @@ impl Writer {
         let mut left = pairs()
             .filter(|(operation, old)| writes(&operation.change, old))
             .count();
+        let mut follows = false;
         for (operation, old) in batch.operations.iter().zip(old.clone()) {
             if !writes(&operation.change, &old) {
                 continue;
+            }
+            if self.group.bytes.is_empty() {
+                let head = Note {
+                    number: self.active.name.last,
+                    at: self.active.length(),
+                    figure: self.durable,
+                    chain: self.progress.chain,
+                };
+                head.encode(Kind::Group, &mut self.group.bytes);
             }
             left -= 1;
             let row = match &operation.change {
@@ -285,6 +398,7 @@ impl Writer {
             let entry = Entry {
                 kind: if row.is_some() { Kind::Put } else { Kind::Delete },
                 continues: left > 0,
+                follows: std::mem::replace(&mut follows, true),
                 table: self.shared.space(operation.table).number,
                 oldest: old.as_ref().map_or(NONE_OLDER, |old| old.oldest),
                 version,
@@ -325,7 +439,8 @@ impl Writer {
         counters.groups.fetch_add(1, Relaxed);
         match &outcome {
             Ok(()) => self.apply(),
-            Err(error) => tracing::error!(%error, "the log cannot be written"),
+            // Told by the first of them, not by each.
+            Err(_) => self.shared.trouble.refused(self.group.accepted.len() as u64),
         }
         for Accepted {
             done,
@@ -350,28 +465,55 @@ impl Writer {
     }
 
     fn append(&mut self) -> Result<(), Error> {
-        let at = self.active.length();
-        if let Err(error) = self.active.write(&self.group.bytes, at) {
-            let name = self.active.path().display();
-            let told = Error::Engine(format!("{name}: {error}"));
-            // A full disk may have room again later: cut off what was written of the group and go on. If even
-            // that fails, what is on disk is not known any more.
-            if let Err(cut) = self.active.truncate(at) {
-                tracing::error!(error = %cut, "the log cannot be repaired; no write is accepted any more");
+        if self.cut.is_some() {
+            let reason = self.shared.trouble.reason().unwrap_or_default();
+            return Err(Error::Engine(reason));
+        }
+        let (at, number) = (self.active.length(), self.active.name.last);
+        let end = at + self.group.bytes.len() as u64;
+        self.active
+            .write(&self.group.bytes, at)
+            .map_err(|error| self.refused(at, &error))?;
+        if self.config.durability == Durability::Fsync {
+            if let Err(error) = self.active.sync() {
+                // After a failed flush the kernel may have dropped the pages: what is on disk is not known.
+                let reason = format!(
+                    "{}: flush: {error}; no write is accepted until a restart",
+                    self.active.path().display()
+                );
+                self.shared.trouble.begin(&reason);
+                let told = Error::Engine(reason);
                 self.failed = Some(told.clone());
+                return Err(told);
             }
-            return Err(told);
+            let mark = Mark {
+                segment: number,
+                offset: end,
+            };
+            // Without it the end of the log could not be judged.
+            self.mark.set(mark).map_err(|error| self.refused(at, &error))?;
+            self.durable = end;
         }
-        if self.config.durability == Durability::Fsync
-            && let Err(error) = self.active.sync()
-        {
-            // After a failed flush the kernel may have dropped the pages: what is on disk is not known.
-            let told = Error::Engine(format!("{}: flush: {error}", self.active.path().display()));
-            self.failed = Some(told.clone());
-            return Err(told);
+        let head = self.group.bytes.get(..NOTE).unwrap_or_default();
+        self.progress.add(false, head);
+        for (offset, size, _) in &self.group.entries {
+            self.progress
+                .add(true, &self.group.bytes[*offset..*offset + *size]);
         }
-        self.active.publish(at + self.group.bytes.len() as u64);
+        self.active.publish(end);
         Ok(())
+    }
+
+    /// A write of the active segment has failed: what of it is there beyond `at` goes. A full disk may have room
+    /// again later.
+    fn refused(&mut self, at: u64, error: &std::io::Error) -> Error {
+        let reason = format!("{}: {error}", self.active.path().display());
+        self.shared.trouble.begin(&reason);
+        self.cut = Some(at);
+        if let Err(cut) = self.repair() {
+            tracing::error!(error = %cut, "the log cannot be repaired; it will be tried again");
+        }
+        Error::Engine(reason)
     }
 
     /// Lets the indexes show the group that has just been written.
@@ -394,20 +536,63 @@ impl Writer {
 
     /// Starts a new segment when `bytes` do not fit the active one.
     fn make_room(&mut self, bytes: usize) -> Result<(), Error> {
-        if self.active.length() + bytes as u64 <= self.config.segment.bytes() {
+        let fits = self.active.length() + (NOTE + bytes) as u64 <= self.config.segment.bytes();
+        if fits && !self.sealed {
             return Ok(());
         }
+        if self.cut.is_some() {
+            let reason = self.shared.trouble.reason().unwrap_or_default();
+            return Err(Error::Engine(reason));
+        }
+        self.seal()?;
         let name = Name::fresh(self.active.name.last + 1);
         let slot = self.shared.segments.take_slot()?;
-        let created = Segment::create(name.path(&self.directory), name, slot, 0);
+        let created = Segment::create(name.path(&self.directory), name, slot, 0).and_then(|segment| {
+            // Before anything is written to it: from now on the file cannot be missing.
+            self.mark.settle(Mark {
+                segment: name.last,
+                offset: segment.length(),
+            })?;
+            Ok(segment)
+        });
         let segment = created.map_err(|error| {
             self.shared.segments.free_slot(slot);
-            Error::Engine(format!("{}: {error}", name.path(&self.directory).display()))
+            let reason = format!("{}: {error}", name.path(&self.directory).display());
+            self.shared.trouble.begin(&reason);
+            self.shared.trouble.refused(1);
+            Error::Engine(reason)
         })?;
+        self.durable = segment.length();
         self.active = Arc::new(segment);
+        self.sealed = false;
+        self.progress = Progress::default();
         self.shared.segments.add(&self.active);
         // A full channel means that it is awake already.
         let _ = self.wake.try_send(());
+        Ok(())
+    }
+
+    /// Ends the active segment, so that entries that are missing from it are noticed.
+    fn seal(&mut self) -> Result<(), Error> {
+        if self.sealed {
+            return Ok(());
+        }
+        let at = self.active.length();
+        let end = Note {
+            number: self.active.name.last,
+            at,
+            figure: self.progress.records,
+            chain: self.progress.chain,
+        };
+        let mut bytes = Vec::with_capacity(NOTE);
+        end.encode(Kind::End, &mut bytes);
+        let written = self.active.write(&bytes, at).and_then(|()| self.active.sync());
+        written.map_err(|error| {
+            self.shared.trouble.refused(1);
+            self.refused(at, &error)
+        })?;
+        self.active.publish(at + bytes.len() as u64);
+        self.sealed = true;
         Ok(())
     }
 
@@ -425,6 +610,8 @@ impl Writer {
     }
 }
 
+/// After so long without a write the mark is flushed; as often it is tried whether writes succeed again.
+const QUIET: Duration = Duration::from_secs(1);
 /// A group of so many bytes is written without waiting for more.
 const LARGE_GROUP: usize = 8 << 20;
 /// A group buffer larger than this is given back.
@@ -453,7 +640,7 @@ impl Shared {
                 segment.add_live(size);
             }
             (Kind::Delete, Some(old)) => space.apply_delete(entry.key, old, change),
-            (Kind::Delete, None) => {}
+            (Kind::Delete, None) | (Kind::Group | Kind::End, _) => {}
         }
         if let Some(old) = old
             && let Some(segment) = self.segments.list().at(old.location)

@@ -14,6 +14,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use parking_lot::Mutex;
 
+use super::Counters;
 use super::nodes::{Connection, Failure, Nodes};
 use crate::config::MariadbConfig;
 use crate::version::Clock;
@@ -73,6 +74,7 @@ impl Delays {
 pub(super) struct Heart {
     pub(super) nodes: Arc<Nodes>,
     pub(super) delays: Arc<Delays>,
+    pub(super) counters: Arc<Counters>,
     pub(super) config: MariadbConfig,
     pub(super) site: Arc<str>,
     pub(super) clock: Clock,
@@ -104,6 +106,8 @@ impl Heart {
         let conn = self.nodes.connected(connection).await?;
         if beat {
             self.nodes.within(self.beat(conn)).await?;
+            // The database takes writes.
+            self.counters.trouble.end();
             self.nodes.within(self.forget(conn)).await?;
         }
         let look = conn.query::<(String, u64), _>("SELECT site_id, beat FROM signalbox_heartbeat");

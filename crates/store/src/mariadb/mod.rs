@@ -45,6 +45,7 @@ use crate::error::Error;
 use crate::reply::{Acknowledge, Receipt, Reply};
 use crate::schema::Index;
 use crate::stats::Stats;
+use crate::trouble::Trouble;
 use crate::version::{Clock, Stamper};
 
 /// A batch on its way to the dispatcher.
@@ -64,6 +65,7 @@ struct Counters {
     commit_micros: AtomicU64,
     retries: AtomicU64,
     waiting_bytes: AtomicUsize,
+    trouble: Trouble,
 }
 
 impl Counters {
@@ -76,8 +78,12 @@ impl Counters {
             Err(Error::Conflict { .. }) => {
                 self.conflicts.fetch_add(1, Relaxed);
             }
-            Err(_) => {
+            Err(error) => {
                 self.failures.fetch_add(1, Relaxed);
+                if let Error::Unavailable { reason, .. } = error {
+                    self.trouble.begin(reason);
+                    self.trouble.refused(1);
+                }
             }
         }
     }
@@ -167,6 +173,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Mariadb, Error> 
     let heart = Heart {
         nodes: nodes.clone(),
         delays: delays.clone(),
+        counters: counters.clone(),
         config: database.clone(),
         site: opening.site.clone(),
         clock: opening.clock.clone(),
@@ -268,6 +275,10 @@ impl Engine for Mariadb {
         };
         self.counters.waiting_bytes.fetch_sub(bytes, Relaxed);
         Receipt::refused(error)
+    }
+
+    fn trouble(&self) -> &Trouble {
+        &self.counters.trouble
     }
 
     fn stats(&self) -> Stats {

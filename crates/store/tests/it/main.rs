@@ -2,6 +2,7 @@
 
 mod audit;
 mod crash;
+mod damage;
 mod databases;
 mod embedded;
 mod log;
@@ -9,3 +10,4 @@ mod mapped;
 mod mariadb;
 mod session;
 mod tables;
+mod trials;

@@ -1,0 +1,83 @@
+//! Files and directories that only their owner may read: what is stored is subscribers' data.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+const DIRECTORY: u32 = 0o700;
+const FILE: u32 = 0o600;
+/// Rights of others than the owner.
+const OTHERS: u32 = 0o077;
+
+/// Creates a file, or empties the one that is there.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    open(path, OpenOptions::new().create(true).truncate(true))
+}
+
+/// Creates a file that must not be there yet.
+pub(super) fn create_new(path: &Path) -> io::Result<File> {
+    open(path, OpenOptions::new().create_new(true))
+}
+
+/// Opens a file, or creates it.
+pub(super) fn open_or_create(path: &Path) -> io::Result<File> {
+    open(path, OpenOptions::new().create(true).truncate(false))
+}
+
+fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = options.read(true).write(true).mode(FILE).open(path)?;
+    // The mode counts only for a file that was created, and less the umask.
+    if file.metadata()?.mode() & 0o777 != FILE {
+        file.set_permissions(Permissions::from_mode(FILE))?;
+    }
+    Ok(file)
+}
+
+/// Creates a directory with all above it; those it creates are the owner's alone.
+pub(super) fn create_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(DIRECTORY).create(path)
+}
+
+/// Takes rights of others from a directory and the files in it, as earlier releases left them; says so where that
+/// cannot be done. A directory that also holds what is not the store's stays as it is, for others may need it.
+pub(super) fn tighten(directory: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {
+    let mut foreign = None;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(&is_ours) {
+            narrow(&entry.path());
+        } else {
+            foreign = Some(entry.path());
+        }
+    }
+    match foreign {
+        None => narrow(directory),
+        Some(foreign) if mode(directory)? & OTHERS != 0 => tracing::warn!(
+            directory = %directory.display(),
+            foreign = %foreign.display(),
+            "others may look into the directory of the store; it stays as it is because it holds more than the store"
+        ),
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+fn narrow(path: &Path) {
+    let narrowed = mode(path).and_then(|mode| match mode & OTHERS {
+        0 => Ok(false),
+        _ => std::fs::set_permissions(path, Permissions::from_mode(mode & 0o700)).map(|()| true),
+    });
+    match narrowed {
+        Ok(false) => {}
+        Ok(true) => tracing::info!(path = %path.display(), "took rights of others than the owner away"),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "others than the owner may read this");
+        }
+    }
+}
+
+fn mode(path: &Path) -> io::Result<u32> {
+    Ok(std::fs::metadata(path)?.mode() & 0o777)
+}
