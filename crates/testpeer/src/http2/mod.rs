@@ -12,6 +12,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod flood;
 pub mod frame;
 mod huffman;
 mod peer;

@@ -22,6 +22,10 @@ pub struct Peer {
     input: BytesMut,
     /// Whether SETTINGS and PING of the other side are answered while frames are awaited.
     answers: bool,
+    /// The flow-control window of the connection that the other side has opened beyond the first 65,535 bytes.
+    opened: i64,
+    /// The flow-control window with which streams begin, as the other side says.
+    initial: u32,
 }
 
 /// Where a scripted server waits for clients.
@@ -112,6 +116,8 @@ impl Peer {
             stream,
             input: BytesMut::new(),
             answers: true,
+            opened: 0,
+            initial: 65_535,
         }
     }
 
@@ -135,6 +141,7 @@ impl Peer {
     pub async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(found) = Frame::take(&mut self.input) {
+                self.keep_windows(&found);
                 if self.answers && found.flags & flag::ACK == 0 {
                     let answer = match found.kind {
                         kind::SETTINGS => frame::raw(kind::SETTINGS, flag::ACK, 0, &[]),
@@ -218,6 +225,40 @@ impl Peer {
             code = found.code().filter(|_| found.kind == kind::GOAWAY).or(code);
         }
         code
+    }
+
+    /// Bytes that may be sent on the connection in all, and on each new stream, as far as frames were read.
+    #[must_use]
+    pub const fn windows(&self) -> (i64, u32) {
+        (65_535 + self.opened, self.initial)
+    }
+
+    /// Reads what comes within this time, and answers SETTINGS and PING.
+    pub async fn settle(&mut self, time: Duration) {
+        let end = tokio::time::Instant::now() + time;
+        while let Ok(Ok(Some(_))) = tokio::time::timeout_at(end, self.next()).await {}
+    }
+
+    pub(super) const fn parts(&mut self) -> (&mut TcpStream, &mut BytesMut) {
+        (&mut self.stream, &mut self.input)
+    }
+
+    fn keep_windows(&mut self, found: &Frame) {
+        match found.kind {
+            kind::WINDOW_UPDATE if found.stream == 0 => {
+                let more = found.payload.get(..4).and_then(|more| more.try_into().ok());
+                self.opened += i64::from(u32::from_be_bytes(more.unwrap_or_default()));
+            }
+            kind::SETTINGS if found.flags & flag::ACK == 0 => {
+                let (pairs, _) = found.payload.as_chunks::<6>();
+                for [a, b, w, x, y, z] in pairs {
+                    if u16::from_be_bytes([*a, *b]) == setting::INITIAL_WINDOW_SIZE {
+                        self.initial = u32::from_be_bytes([*w, *x, *y, *z]);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     async fn read(&mut self) -> io::Result<usize> {

@@ -1,0 +1,3 @@
+//! Every attack in a small dose: what a test can hold without a clock.
+
+mod quick;
