@@ -40,6 +40,12 @@ pub struct Bars {
 pub const GROWTH_MIB: u64 = 512;
 
 impl Bars {
+    /// For attacks that only the memory budget of a worker stops: a quick dose is larger than it, too.
+    pub const BUDGET: Self = Self {
+        quick_growth_mib: 384,
+        ..Self::DEFAULT
+    };
+
     /// What holds unless an attack says otherwise.
     pub const DEFAULT: Self = Self {
         honest_errors_percent: 0.0,
@@ -70,6 +76,10 @@ pub struct Attack {
     pub alone: bool,
     /// Whether each honest request comes on a new connection.
     pub newcomers: bool,
+    /// Whether an honest client asks meanwhile; not where the function itself is ended.
+    pub accompanied: bool,
+    /// Whether it means something in a large dose only.
+    pub full_only: bool,
     /// The hostile part.
     pub script: Script,
     /// What it may cost.
@@ -92,6 +102,8 @@ pub const fn attack(name: &'static str, about: &'static str, stage: Stage, scrip
         settings: None,
         alone: false,
         newcomers: false,
+        accompanied: true,
+        full_only: false,
         script,
         bars: Bars::DEFAULT,
     }
@@ -123,6 +135,21 @@ impl Attack {
     #[must_use]
     pub const fn with_newcomers(mut self) -> Self {
         self.newcomers = true;
+        self
+    }
+
+    /// The same without an honest client: the function itself is ended and started.
+    #[must_use]
+    pub const fn unaccompanied(mut self) -> Self {
+        self.accompanied = false;
+        self.alone = true;
+        self
+    }
+
+    /// The same, left out of quick runs: what it shows needs a clock.
+    #[must_use]
+    pub const fn full_only(mut self) -> Self {
+        self.full_only = true;
         self
     }
 

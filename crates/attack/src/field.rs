@@ -11,6 +11,9 @@ use crate::answer::{Ask, Got, client, send};
 use crate::attack::Dose;
 use crate::stage::World;
 
+/// Missed bars that are kept in words.
+const MISSES: usize = 10;
+
 /// The field of an attack: the functions, the dose, and what the script found.
 #[derive(Debug)]
 pub struct Field {
@@ -50,7 +53,7 @@ impl Field {
     /// How long a flood lasts that ends of itself when the function defends itself.
     #[must_use]
     pub fn flood_time(&self) -> Duration {
-        self.of(Duration::from_secs(5), Duration::from_millis(1_500))
+        self.of(Duration::from_secs(5), Duration::from_millis(1_000))
     }
 
     /// Something for the report.
@@ -60,7 +63,10 @@ impl Field {
 
     /// A bar that was missed.
     pub fn miss(&self, text: impl Display) {
-        self.misses.borrow_mut().push(text.to_string());
+        let (text, mut misses) = (text.to_string(), self.misses.borrow_mut());
+        if !misses.contains(&text) && misses.len() < MISSES {
+            misses.push(text);
+        }
     }
 
     /// A bar that is missed unless this holds.

@@ -29,6 +29,9 @@ pub fn run(attacks: &[Attack], binary: &Path, dose: Dose, mut each: impl FnMut(&
     let mut outcomes = Vec::new();
     let mut world: Option<World> = None;
     for attack in attacks {
+        if attack.full_only && dose == Dose::Quick {
+            continue;
+        }
         let usable = world.take().filter(|world| {
             dose == Dose::Quick && attack.shares() && world.stage == attack.stage
         });
@@ -79,7 +82,10 @@ async fn attacked(
     let before = measure::rss_kib(pid).unwrap_or(0);
     let (log_before, cpu_before) = (measure::file_bytes(&log), measure::cpu_s(pid).unwrap_or(0.0));
     let watch = Watch::begin(pid, limit_mib(dose) * 1_024);
-    let honest = Honest::begin(&world, attack.newcomers)?;
+    let honest = match attack.accompanied {
+        true => Some(Honest::begin(&world, attack.newcomers)?),
+        false => None,
+    };
     let begun = Instant::now();
 
     let world = Rc::new(RefCell::new(world));
@@ -95,7 +101,7 @@ async fn attacked(
         Dose::Full => Duration::from_secs(2),
     };
     tokio::time::sleep(least).await;
-    let fared = tokio::task::spawn_blocking(move || honest.end()).await?;
+    let fared = tokio::task::spawn_blocking(move || honest.map(Honest::end).unwrap_or_default()).await?;
 
     // A script may have restarted the process: what it costs then is not the attack's.
     let now = world.borrow().process.pid();

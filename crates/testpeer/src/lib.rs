@@ -12,3 +12,5 @@ pub mod freediameter;
 pub mod http2;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+#[cfg(feature = "tokens")]
+pub mod tokens;

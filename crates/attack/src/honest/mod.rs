@@ -55,7 +55,7 @@ impl Fared {
     fn error(&mut self, why: String) {
         self.errors += 1;
         if self.why.len() < KEPT {
-            self.why.push(why);
+            self.why.push(why.chars().take(100).collect());
         }
     }
 

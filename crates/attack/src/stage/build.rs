@@ -151,10 +151,14 @@ fn poisoned() -> anyhow::Result<Poisoned> {
     Ok(Poisoned { server, answer })
 }
 
-/// The honest producer: says that it was it.
+/// The honest producer: says what it was asked with, a megabyte if so asked, and that it was it.
 fn producer() -> anyhow::Result<Server> {
-    Server::start(Arc::new(|_| {
-        sbi::json::response(StatusCode::OK, &json!({"by": "honest"}))
+    Server::start(Arc::new(|seen| {
+        let pad = if seen.path.contains("/large") { 1_000_000 } else { 0 };
+        let answer = json!({
+            "asked": seen.path, "token": seen.header("authorization"), "pad": "x".repeat(pad), "by": "honest"
+        });
+        sbi::json::response(StatusCode::OK, &answer)
     }))
 }
 

@@ -18,7 +18,7 @@ use crate::honest::Plan;
 pub use build::{PRODUCER, PRODUCER_PATH, SUBSCRIBER, binding, disc, producer_profile, profile, wish};
 pub use diameter::{DSR_HOST, HSS, Hss, MME, REALM, ulr};
 pub use process::{Process, binary, how_it_ended};
-pub use server::{Answer, Seen, Server};
+pub use server::{Answer, SLOW, Seen, Server};
 pub use tls::Tls;
 
 /// Functions and their surroundings.

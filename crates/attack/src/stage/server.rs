@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use http::HeaderMap;
@@ -38,6 +39,9 @@ impl Seen {
 /// What a server answers.
 pub type Answer = Arc<dyn Fn(&Seen) -> Response + Send + Sync>;
 
+/// A path that holds this is answered after a tenth of a second.
+pub const SLOW: &str = "/slow";
+
 /// Requests that are remembered.
 const REMEMBERED: usize = 50_000;
 
@@ -65,6 +69,9 @@ impl Service for Serving {
             headers: request.headers().clone(),
             body: request.body.to_bytes().to_vec(),
         };
+        if seen.path.contains(SLOW) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         let response = (self.answer)(&seen);
         if let Ok(mut all) = self.seen.lock()
             && all.len() < REMEMBERED
@@ -124,10 +131,13 @@ impl Server {
 
 fn serve(listener: std::net::TcpListener, serving: Serving, stop: Shutdown) {
     let serve = async move {
-        let (config, stats) = (
-            Arc::new(ServerConfig::default()),
-            Arc::new(ServerStats::default()),
-        );
+        // It is not the one under attack: what a function asks of it, it answers.
+        let config = ServerConfig {
+            max_untaken: settings::ByteSize::mib(1_024),
+            drain_timeout: settings::Period::from_millis(100),
+            ..ServerConfig::default()
+        };
+        let (config, stats) = (Arc::new(config), Arc::new(ServerStats::default()));
         let served = server::serve(listener, Rc::new(serving), config, None, stats, stop);
         served.await.context("an honest server failed")
     };

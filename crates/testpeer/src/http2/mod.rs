@@ -14,8 +14,10 @@
 
 pub mod flood;
 pub mod frame;
+pub mod hostile;
 mod huffman;
 mod peer;
 
 pub use frame::Frame;
+pub use hostile::Hostile;
 pub use peer::{Listener, Peer};

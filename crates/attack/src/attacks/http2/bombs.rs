@@ -35,7 +35,7 @@ pub(super) const ALL: &[Attack] = &[
         |f| Box::pin(hpack(f, 1, String::new(), 1_800)),
     )
     .alone()
-    .with_bars(BUDGET),
+    .with_bars(Bars::BUDGET),
     attack(
         "http2.hpack-wide-4",
         "the same on four connections",
@@ -43,7 +43,7 @@ pub(super) const ALL: &[Attack] = &[
         |f| Box::pin(hpack(f, 4, String::new(), 1_800)),
     )
     .alone()
-    .with_bars(BUDGET),
+    .with_bars(Bars::BUDGET),
     attack(
         "http2.endless-bodies",
         "bodies without an end, as much as the windows allow, on 40 connections",
@@ -51,7 +51,7 @@ pub(super) const ALL: &[Attack] = &[
         |f| Box::pin(endless_bodies(f)),
     )
     .alone()
-    .with_bars(BUDGET),
+    .with_bars(Bars::BUDGET),
     attack(
         "http2.untaken-answers",
         "answers of 400 KB asked for on many streams and never taken",
@@ -59,7 +59,7 @@ pub(super) const ALL: &[Attack] = &[
         |f| Box::pin(untaken(f)),
     )
     .alone()
-    .with_bars(BUDGET),
+    .with_bars(Bars::BUDGET),
     attack(
         "http2.drip",
         "an answer taken by a window of one byte at a time",
@@ -92,15 +92,9 @@ async fn header_list(field: Rc<Field>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// For attacks that only the budget of a worker stops: a quick dose is larger than it, too.
-const BUDGET: Bars = Bars {
-    quick_growth_mib: 384,
-    ..Bars::DEFAULT
-};
-
 /// Streams that stay open, each with a list that names one entry of the table so often.
 async fn hpack(field: Rc<Field>, connections: usize, value: String, times: usize) -> anyhow::Result<()> {
-    let streams = field.of(4_000, 3_000);
+    let streams = field.of(4_000, 2_200);
     let mut peers = Vec::new();
     let mut sent = 0;
     for _ in 0..connections {
