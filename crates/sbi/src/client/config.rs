@@ -19,7 +19,8 @@ pub struct ClientConfig {
     pub max_waiting: u32,
     /// How long a connection may take to be made, TLS included.
     pub connect_timeout: Period,
-    /// First pause after a failed connection; doubles up to `backoffMax`. Requests fail at once meanwhile.
+    /// First pause after a failed connection, or after one that was closed because the peer sent too many
+    /// frames; doubles up to `backoffMax`. Requests fail at once meanwhile.
     pub backoff_min: Period,
     /// Longest pause after failed connections.
     pub backoff_max: Period,
@@ -43,6 +44,14 @@ pub struct ClientConfig {
     /// Streams per second and connection that are reset because their sender gave up. More at a time look
     /// like an attack (rapid reset) to the peer, which would end a connection that others use. 0: none.
     pub max_cancel_rate: u32,
+    /// PING, SETTINGS, PRIORITY, GOAWAY and unknown frames per second that a peer may send, and resets and
+    /// informational responses beyond what its requests give reason for, before its connection is closed with
+    /// ENHANCE_YOUR_CALM. 0: not limited.
+    pub max_control_rate: u32,
+    /// WINDOW_UPDATE frames per second that a peer may send, beyond two for each request, two for each DATA
+    /// frame sent and one for each KiB of it, before its connection is closed with ENHANCE_YOUR_CALM. 0: not
+    /// limited.
+    pub max_window_update_rate: u32,
 }
 
 impl Default for ClientConfig {
@@ -65,6 +74,8 @@ impl Default for ClientConfig {
             max_abandoned: 1_000,
             abandoned_wait: Period::from_secs(30),
             max_cancel_rate: 50,
+            max_control_rate: 100,
+            max_window_update_rate: 1_000,
         }
     }
 }

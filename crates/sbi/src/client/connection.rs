@@ -22,7 +22,7 @@ use super::pace::Pace;
 use super::pool::Pool;
 use crate::body::Body;
 use crate::collect::{CollectFault, collect};
-use crate::io::{Driver, FRAME_SIZE, Gather, IoSizes, pair, window};
+use crate::io::{Driver, FRAME_SIZE, Flood, FrameLimits, FrameWatch, Gather, IoSizes, LINGER, pair, window};
 use crate::message::Response;
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response, SendError>>>>;
@@ -252,7 +252,12 @@ where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let config = &pool.config;
-    let (gather, driver) = pair(io, IoSizes::default(), None, Instant::now());
+    let watch = FrameWatch::of_server(FrameLimits {
+        control: config.max_control_rate,
+        resets: 0,
+        windows: config.max_window_update_rate,
+    });
+    let (gather, driver) = pair(io, IoSizes::default(), watch, Instant::now());
     // A byte more than a body may have, so that its excess is seen.
     let stream_window = config.max_body.bytes().saturating_add(1);
     let mut engine = h2::client::Builder::new();
@@ -291,22 +296,32 @@ where
     });
     let (driven, config) = (connection.clone(), pool.config.clone());
     tokio::task::spawn_local(async move {
-        drive(engine, driver, &driven, &config).await;
+        let flood = drive(engine, &driver, &driven, &config).await;
         driven.ended.set(true);
         // The abandoned hold the connection that holds them.
         drop(driven.abandoned.take());
+        if let (Some(flood), Some(pool)) = (flood, driven.pool.upgrade()) {
+            pool.flooded(flood);
+        }
         driven.retire();
+        if flood.is_some() {
+            // The peer is told why, if it still listens.
+            driver.say_goodbye(h2::Reason::ENHANCE_YOUR_CALM.into());
+            let _ = tokio::time::timeout(LINGER.1, driver.linger(LINGER.0)).await;
+        }
     });
     Ok(connection)
 }
 
-/// Moves the bytes of a connection until it ends, is idle for too long, or answers no probe.
+/// Moves the bytes of a connection until it ends, is idle for too long, or answers no probe; what the peer sent
+/// too much of, if that is why. With the engine gone, the requests that are left fail.
 async fn drive<T>(
     mut engine: h2::client::Connection<Gather<T>, Outgoing>,
-    driver: Driver<T>,
+    driver: &Driver<T>,
     connection: &Rc<Connection>,
     config: &ClientConfig,
-) where
+) -> Option<Flood>
+where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let mut ping = engine.ping_pong();
@@ -318,8 +333,9 @@ async fn drive<T>(
         driver.turn();
         let ended = Pin::new(&mut engine).poll(cx).is_ready();
         let broken = matches!(driver.flush(cx), Poll::Ready(Err(_)));
-        if ended || broken {
-            return Poll::Ready(());
+        let flood = driver.watch(FrameWatch::flood);
+        if ended || broken || flood.is_some() {
+            return Poll::Ready(flood);
         }
         discard(connection, cx);
         // The peer may have raised its limit of streams.
@@ -336,7 +352,7 @@ async fn drive<T>(
             if let (Some(at), false) = (probed, config.ping_interval.is_zero())
                 && now.saturating_duration_since(at) >= config.ping_timeout.duration()
             {
-                return Poll::Ready(());
+                return Poll::Ready(None);
             }
             let silent = now.saturating_duration_since(heard.1);
             let probe = !config.ping_interval.is_zero() && silent >= config.ping_interval.duration();
@@ -360,7 +376,7 @@ async fn drive<T>(
         }
         Poll::Pending
     })
-    .await;
+    .await
 }
 
 fn discard(connection: &Connection, cx: &mut Context<'_>) {

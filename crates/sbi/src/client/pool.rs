@@ -18,8 +18,12 @@ use super::error::{SendError, SendErrorKind};
 use super::origin::{Origin, Scheme};
 use crate::body::Body;
 use crate::dns::Dns;
+use crate::io::Flood;
 use crate::message::Response;
 use crate::tls::ClientTls;
+
+/// A peer that has not flooded for so many times the longest pause begins with the shortest again.
+const FORGIVEN_AFTER: u32 = 10;
 
 /// What is known of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +44,9 @@ pub struct PeerStats {
     pub connected: u64,
     /// Connections that could not be made.
     pub connect_failures: u64,
-    /// Why the last one could not.
+    /// Connections closed because the peer sent too many frames.
+    pub flooded: u64,
+    /// Why the last connection could not be made or kept.
     pub last_failure: Option<String>,
 }
 
@@ -62,6 +68,9 @@ pub(super) struct Pool {
     /// No connection is tried before this.
     not_before: Cell<Option<Instant>>,
     failures_in_a_row: Cell<u32>,
+    /// Connections that ended in a flood, one soon after the other, and when the last one did.
+    floods_in_a_row: Cell<u32>,
+    last_flood: Cell<Option<Instant>>,
     /// Requests that wait, most important first, then oldest.
     waiting: RefCell<BTreeMap<(u8, u64), oneshot::Sender<Given>>>,
     next_ticket: Cell<u64>,
@@ -96,6 +105,8 @@ impl Pool {
             connecting: Cell::new(0),
             not_before: Cell::new(None),
             failures_in_a_row: Cell::new(0),
+            floods_in_a_row: Cell::new(0),
+            last_flood: Cell::new(None),
             waiting: RefCell::default(),
             next_ticket: Cell::new(0),
             stats: RefCell::default(),
@@ -198,7 +209,10 @@ impl Pool {
     }
 
     fn connected(&self, connection: Rc<Connection>) {
-        self.not_before.set(None);
+        // A peer that floods can be connected to: its pause lasts whatever else succeeds.
+        if self.floods_in_a_row.get() == 0 {
+            self.not_before.set(None);
+        }
         self.failures_in_a_row.set(0);
         self.stats.borrow_mut().connected += 1;
         self.connections.borrow_mut().push(connection);
@@ -209,19 +223,46 @@ impl Pool {
         tracing::debug!(origin = %self.origin, %why, "could not connect");
         let failures = self.failures_in_a_row.get();
         self.failures_in_a_row.set(failures.saturating_add(1));
-        let min = self.config.backoff_min.duration();
-        let pause = min
-            .saturating_mul(1 << failures.min(16))
-            .min(self.config.backoff_max.duration());
-        // Between half and all of it, so that those who lost a peer together do not come back together.
-        let pause = pause.mul_f64(0.5 + rand::random::<f64>() / 2.0);
-        self.not_before.set(Some(Instant::now() + pause));
+        self.pause(failures);
         {
             let mut stats = self.stats.borrow_mut();
             stats.connect_failures += 1;
             stats.last_failure = Some(why);
         }
         self.give_up_hopeless();
+    }
+
+    /// A connection was closed because the peer sent too many frames: the next one is not made at once, so that
+    /// a peer that only floods costs little.
+    pub(super) fn flooded(&self, flood: Flood) {
+        let now = Instant::now();
+        let calm = self.config.backoff_max.duration().saturating_mul(FORGIVEN_AFTER);
+        let before = self.last_flood.replace(Some(now));
+        if before.is_none_or(|at| now.saturating_duration_since(at) > calm) {
+            self.floods_in_a_row.set(0);
+        }
+        let floods = self.floods_in_a_row.get();
+        self.floods_in_a_row.set(floods.saturating_add(1));
+        if floods == 0 {
+            tracing::warn!(origin = %self.origin, why = flood.what(), "closed a connection to a peer that floods");
+        }
+        self.pause(floods);
+        let mut stats = self.stats.borrow_mut();
+        stats.flooded += 1;
+        stats.last_failure = Some(format!("the peer sent {}", flood.what()));
+    }
+
+    /// No connection for a while after so many failures.
+    fn pause(&self, failures: u32) {
+        let min = self.config.backoff_min.duration();
+        let pause = min
+            .saturating_mul(1 << failures.min(16))
+            .min(self.config.backoff_max.duration());
+        // Between half and all of it, so that those who lost a peer together do not come back together.
+        let pause = pause.mul_f64(0.5 + rand::random::<f64>() / 2.0);
+        let until = Instant::now() + pause;
+        let later = self.not_before.get().map_or(until, |at| at.max(until));
+        self.not_before.set(Some(later));
     }
 
     /// Tells those who wait that there is nothing to wait for, if so.

@@ -3,6 +3,8 @@
 //! The engine reads into buffers of 8 KiB and takes whole frames out of them. What is left over, the
 //! beginning of the next frame, it copies to a new buffer. So it is given whole frames as long as they fit,
 //! and of one that does not fit the nine bytes of its head: then it makes room for the rest of it first.
+//!
+//! Answers to PINGs that were never sent stay here: the engine can do nothing with them but log each.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +14,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-const HEAD: usize = 9;
+use super::frames::{HEAD, Head};
 
 /// What was read and not yet handed over.
 #[derive(Debug)]
@@ -20,6 +22,12 @@ pub(super) struct Input {
     bytes: BytesMut,
     /// What is still to be handed over of the present frame (or of the client's preface).
     left: usize,
+    /// What is still to come of an answer to no PING.
+    dropping: usize,
+    /// Answers to PINGs that may be handed over.
+    pongs: u64,
+    /// Frames handed over.
+    frames: u64,
     /// Whether the peer has ended its side.
     ended: bool,
 }
@@ -30,8 +38,21 @@ impl Input {
         Self {
             bytes: BytesMut::new(),
             left: before,
+            dropping: 0,
+            pongs: 0,
+            frames: 0,
             ended: false,
         }
+    }
+
+    /// So many PINGs more were sent: their answers are awaited.
+    pub(super) fn expect_pongs(&mut self, more: u64) {
+        self.pongs += more;
+    }
+
+    /// Frames handed over so far.
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
     }
 
     /// Reads once, at most `size` bytes, and shows what came to `look`.
@@ -57,10 +78,25 @@ impl Input {
 
     /// Hands over what is here, as far as it fits well; whether anything was, or nothing more will come.
     pub(super) fn hand_over(&mut self, into: &mut ReadBuf<'_>) -> bool {
+        self.drop_unasked();
         let len = self.cut(into.remaining());
         into.put_slice(&self.bytes[..len]);
         self.bytes.advance(len);
         len > 0 || self.ended
+    }
+
+    /// Drops answers to no PING from the front.
+    fn drop_unasked(&mut self) {
+        loop {
+            let dropped = self.dropping.min(self.bytes.len());
+            self.bytes.advance(dropped);
+            self.dropping -= dropped;
+            let unasked = |head: Head| head.is_pong() && self.pongs == 0;
+            if self.dropping > 0 || self.left > 0 || !Head::front(&self.bytes).is_some_and(unasked) {
+                return;
+            }
+            self.dropping = HEAD + 8;
+        }
     }
 
     /// How many bytes to hand over into this much room.
@@ -74,17 +110,19 @@ impl Input {
             if at == here {
                 return at;
             }
-            let Some(head) = self.bytes.get(at..at + HEAD) else {
+            let Some(head) = self.bytes.get(at..).and_then(Head::front) else {
                 // A head that is not whole yet waits, unless it never will be.
                 return if self.ended { here } else { at };
             };
-            let len = HEAD + (usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]));
-            if at + len <= room {
-                self.left = len;
-            } else if at > 0 {
+            let len = HEAD + head.len;
+            let fits = at + len <= room;
+            if at > 0 && (!fits || head.is_pong() && self.pongs == 0) {
                 return at;
-            } else {
-                self.left = len;
+            }
+            self.frames += 1;
+            self.pongs -= u64::from(head.is_pong());
+            self.left = len;
+            if !fits {
                 let alone = HEAD.min(here);
                 self.left -= alone;
                 return alone;
@@ -150,6 +188,30 @@ mod tests {
         assert_eq!(lens[0] + lens[1], 24 + 19 + 29);
         assert_eq!(lens.iter().sum::<usize>(), bytes.len());
         assert!(lens.contains(&9), "{lens:?}");
+    }
+
+    #[test]
+    fn answers_to_no_ping_are_dropped() {
+        let pong: Vec<u8> = [&[0, 0, 8, 6, 1, 0, 0, 0, 0][..], &[3; 8]].concat();
+        let mut bytes = vec![0; 24];
+        for _ in 0..50 {
+            bytes.extend(pong.repeat(3));
+            bytes.extend(frame(10));
+        }
+        for cut in [1, 7, 9, 17, 64] {
+            let arrivals = vec![cut; bytes.len()];
+            let handed: Vec<u8> = pieces(&bytes, &arrivals, 100).concat();
+            assert_eq!(handed.len(), 24 + 50 * (HEAD + 10), "{cut} bytes at a time");
+        }
+        let mut input = Input::new(0);
+        input.expect_pongs(2);
+        input.bytes.extend_from_slice(&pong.repeat(3));
+        let mut storage = [0; 200];
+        let mut buffer = ReadBuf::new(&mut storage);
+        input.hand_over(&mut buffer);
+        assert!(!input.hand_over(&mut buffer));
+        assert_eq!(buffer.filled().len(), 2 * pong.len());
+        assert!(input.bytes.is_empty());
     }
 
     proptest! {

@@ -4,11 +4,14 @@
 //! connection's driver calls [`Driver::flush`] once, when the engine has nothing more to do, and everything
 //! that all streams have written meanwhile leaves in one system call. Reads fill a large buffer likewise.
 
+mod frames;
 mod gather;
 mod input;
 mod offer;
 mod output;
 mod watch;
+
+use std::time::Duration;
 
 pub(crate) use gather::{Driver, Gather, IoSizes, pair};
 pub(crate) use offer::offer;
@@ -16,6 +19,9 @@ pub(crate) use watch::{Flood, FrameLimits, FrameWatch};
 
 /// The largest frame we take: a usual body arrives in one piece.
 pub(crate) const FRAME_SIZE: u32 = 64 * 1024;
+
+/// How much of what a peer still sends is read after our last words, and for how long.
+pub(crate) const LINGER: (usize, Duration) = (256 * 1024, Duration::from_millis(500));
 
 /// A number of bytes as HTTP/2 windows and settings can say it.
 pub(crate) fn window(bytes: u64) -> u32 {

@@ -1,32 +1,34 @@
 //! What comes over a connection, as far as frame headers tell.
 //!
-//! The HTTP/2 engine bounds what it keeps, not how often it is asked to do something: pings, settings and
-//! resets are free for it and cost the worker time that others need. So the bytes on their way to the engine
-//! are read once more here, nine bytes of each frame, and counted.
+//! The HTTP/2 engine bounds what it keeps, not how often it is asked to do something: pings, settings, resets
+//! and updates of windows are free for it and cost the worker time that others need. So the bytes on their
+//! way to the engine are read once more here, nine bytes of each frame, and counted. What we send is followed
+//! as well: it says how many answers, resets and updates of windows an honest peer has reason to send.
 
 use std::time::{Duration, Instant};
 
-/// Length of the client's preface (RFC 9113 §3.4).
-pub(super) const PREFACE: usize = 24;
-const HEAD: usize = 9;
+use super::frames::{
+    ACK, CONTINUATION, DATA, END_HEADERS, Follower, GOAWAY, HEADERS, Head, PING, PREFACE, PRIORITY,
+    RST_STREAM, SETTINGS, Seen, WINDOW_UPDATE,
+};
 
-const HEADERS: u8 = 1;
-const PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const CONTINUATION: u8 = 9;
-const ACK: u8 = 1;
-const END_HEADERS: u8 = 4;
-const DATA: u8 = 0;
+/// Header blocks that a server may send for each request: informational ones, the final one, trailers.
+const BLOCKS_PER_REQUEST: u64 = 8;
+/// Updates of windows that a peer may send for each stream, and for each DATA frame we send: one of the
+/// stream's window, one of the connection's.
+const UPDATES_EACH: u64 = 2;
+/// One more update is earned by so many bytes of DATA, for peers that read in small pieces.
+const BYTES_PER_UPDATE: usize = 1_024;
 
 /// How much of what a peer may send in a second; 0 is not limited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FrameLimits {
-    /// PING, SETTINGS, PRIORITY and frames of unknown types.
+    /// PING, SETTINGS, PRIORITY, GOAWAY, frames of unknown types, and acknowledgements of nothing.
     pub(crate) control: u32,
     /// RST_STREAM.
     pub(crate) resets: u32,
+    /// WINDOW_UPDATE beyond what our DATA and the streams give reason for.
+    pub(crate) windows: u32,
 }
 
 /// What a peer sent too much of.
@@ -34,16 +36,34 @@ pub(crate) struct FrameLimits {
 pub(crate) enum Flood {
     Control,
     Resets,
+    Windows,
 }
 
-/// Follows the frames of one direction.
+impl Flood {
+    /// In words, for whoever had requests on the connection.
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Self::Control => "too many control frames",
+            Self::Resets => "too many resets of streams",
+            Self::Windows => "too many updates of windows",
+        }
+    }
+}
+
+/// Which side the peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+/// Follows the frames of a connection.
 #[derive(Debug)]
 pub(crate) struct FrameWatch {
+    side: Side,
     limits: FrameLimits,
-    /// Bytes that are not looked at: the rest of the preface or of a payload.
-    skip: usize,
-    head: [u8; HEAD],
-    filled: usize,
+    incoming: Follower,
+    outgoing: Follower,
     /// Whether the present header block opens a stream, and whether the present frame ends the block.
     opens: bool,
     ends_block: bool,
@@ -54,20 +74,43 @@ pub(crate) struct FrameWatch {
     /// Highest stream so far, and how many were opened by a whole header block.
     last_stream: u32,
     opened: u64,
+    /// Of the present second.
     second: Option<Instant>,
     control: u32,
     resets: u32,
+    windows: u32,
+    /// What the peer has reason to send because of what passed: answers to our PING and SETTINGS, updates of
+    /// windows, and as a server resets and header blocks.
+    pongs: u64,
+    settings_acks: u64,
+    updates: u64,
+    refusals: u64,
+    blocks: u64,
     flood: Option<Flood>,
 }
 
 impl FrameWatch {
-    /// Of the bytes a client sends.
+    /// Of a connection whose peer is a client.
     pub(crate) fn of_client(limits: FrameLimits) -> Self {
+        Self::new(Side::Client, limits)
+    }
+
+    /// Of a connection whose peer is a server. Its resets have no rate: one for each request is fair (a server
+    /// may refuse every one), and what is beyond counts as control frames.
+    pub(crate) fn of_server(limits: FrameLimits) -> Self {
+        Self::new(Side::Server, limits)
+    }
+
+    fn new(side: Side, limits: FrameLimits) -> Self {
+        let (incoming, outgoing) = match side {
+            Side::Client => (PREFACE, 0),
+            Side::Server => (0, PREFACE),
+        };
         Self {
+            side,
             limits,
-            skip: PREFACE,
-            head: [0; HEAD],
-            filled: 0,
+            incoming: Follower::new(incoming),
+            outgoing: Follower::new(outgoing),
             opens: false,
             ends_block: false,
             frame_since: None,
@@ -77,7 +120,21 @@ impl FrameWatch {
             second: None,
             control: 0,
             resets: 0,
+            windows: 0,
+            pongs: 0,
+            settings_acks: 0,
+            updates: 0,
+            refusals: 0,
+            blocks: 0,
             flood: None,
+        }
+    }
+
+    /// Bytes the peer sends before its first frame.
+    pub(super) fn preface(&self) -> usize {
+        match self.side {
+            Side::Client => PREFACE,
+            Side::Server => 0,
         }
     }
 
@@ -97,69 +154,102 @@ impl FrameWatch {
         since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
     }
 
-    /// Looks at the next bytes.
+    /// Looks at the next bytes from the peer.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], now: Instant) {
         let second = *self.second.get_or_insert(now);
         if now.saturating_duration_since(second) >= Duration::from_secs(1) {
             self.second = Some(now);
-            (self.control, self.resets) = (0, 0);
+            (self.control, self.resets, self.windows) = (0, 0, 0);
         }
-        while !bytes.is_empty() {
-            if self.skip > 0 {
-                let passed = self.skip.min(bytes.len());
-                self.skip -= passed;
-                bytes = &bytes[passed..];
-            } else {
-                let taken = (HEAD - self.filled).min(bytes.len());
-                self.head[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
-                if self.filled == 0 {
-                    self.frame_since = Some(now);
+        while let Some(seen) = self.incoming.next(&mut bytes) {
+            match seen {
+                Seen::Part => {
+                    self.frame_since.get_or_insert(now);
+                    continue;
                 }
-                self.filled += taken;
-                bytes = &bytes[taken..];
-                if self.filled < HEAD {
-                    return;
+                Seen::Head(head) => {
+                    self.frame_since.get_or_insert(now);
+                    self.begins(head, now);
                 }
-                self.filled = 0;
-                self.begins(now);
+                Seen::Payload => {}
             }
-            if self.skip == 0 {
+            if self.incoming.is_between() {
                 self.ends();
             }
         }
     }
 
-    fn begins(&mut self, now: Instant) {
-        let [a, b, c, kind, flags, stream @ ..] = self.head;
-        self.skip = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+    /// Looks at the next bytes to the peer; how many PING frames began in them.
+    pub(crate) fn sent(&mut self, mut bytes: &[u8]) -> u64 {
+        let before = self.pongs;
+        while let Some(seen) = self.outgoing.next(&mut bytes) {
+            let Seen::Head(head) = seen else { continue };
+            match head.kind {
+                DATA => self.updates += UPDATES_EACH + (head.len / BYTES_PER_UPDATE) as u64,
+                HEADERS if self.side == Side::Server => {
+                    self.updates += UPDATES_EACH;
+                    self.refusals += 1;
+                    self.blocks += BLOCKS_PER_REQUEST;
+                }
+                PING if head.flags & ACK == 0 => self.pongs += 1,
+                SETTINGS if head.flags & ACK == 0 => self.settings_acks += 1,
+                _ => {}
+            }
+        }
+        self.pongs - before
+    }
+
+    /// Whether what we sent ends with a whole frame, so that another may follow.
+    pub(super) fn may_add_a_frame(&self) -> bool {
+        self.outgoing.is_between()
+    }
+
+    fn begins(&mut self, head: Head, now: Instant) {
         self.ends_block = false;
-        match kind {
+        match head.kind {
             DATA => self.frame_since = None,
             HEADERS => {
-                let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
-                self.opens = stream > self.last_stream;
-                self.last_stream = self.last_stream.max(stream);
-                self.ends_block = flags & END_HEADERS != 0;
+                self.opens = head.stream > self.last_stream;
+                self.last_stream = self.last_stream.max(head.stream);
+                self.ends_block = head.flags & END_HEADERS != 0;
                 if !self.ends_block {
                     self.block_since = Some(now);
                 }
+                match self.side {
+                    Side::Client if self.opens => self.updates += UPDATES_EACH,
+                    Side::Client => {}
+                    Side::Server if take_one(&mut self.blocks) => {}
+                    Side::Server => self.control(),
+                }
             }
-            CONTINUATION => self.ends_block = flags & END_HEADERS != 0,
-            RST_STREAM => {
+            CONTINUATION => self.ends_block = head.flags & END_HEADERS != 0,
+            RST_STREAM if self.side == Side::Client => {
                 self.resets += 1;
                 if self.limits.resets > 0 && self.resets > self.limits.resets {
                     self.flood = Some(Flood::Resets);
                 }
             }
-            // Answers to what we asked.
-            PING | SETTINGS if flags & ACK != 0 => {}
-            PING | SETTINGS | PRIORITY | 10.. => {
-                self.control += 1;
-                if self.limits.control > 0 && self.control > self.limits.control {
-                    self.flood = Some(Flood::Control);
+            RST_STREAM if take_one(&mut self.refusals) => {}
+            WINDOW_UPDATE if take_one(&mut self.updates) => {}
+            WINDOW_UPDATE => {
+                self.windows += 1;
+                if self.limits.windows > 0 && self.windows > self.limits.windows {
+                    self.flood = Some(Flood::Windows);
                 }
             }
+            // Answers to what we asked.
+            PING if head.flags & ACK != 0 && take_one(&mut self.pongs) => {}
+            SETTINGS if head.flags & ACK != 0 && take_one(&mut self.settings_acks) => {}
+            PING | SETTINGS | PRIORITY | GOAWAY | RST_STREAM | 10.. => self.control(),
+            // A pushed request ends the connection: the engine never allowed one.
             _ => {}
+        }
+    }
+
+    fn control(&mut self) {
+        self.control += 1;
+        if self.limits.control > 0 && self.control > self.limits.control {
+            self.flood = Some(Flood::Control);
         }
     }
 
@@ -173,8 +263,16 @@ impl FrameWatch {
     }
 }
 
+/// Takes one off what is left; whether there was one.
+fn take_one(left: &mut u64) -> bool {
+    let one = *left > 0;
+    *left -= u64::from(one);
+    one
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::frames::HEAD;
     use super::*;
     use proptest::prelude::*;
 
@@ -186,13 +284,18 @@ mod tests {
     }
 
     fn watch(control: u32, resets: u32) -> FrameWatch {
-        FrameWatch::of_client(FrameLimits { control, resets })
+        FrameWatch::of_client(FrameLimits {
+            control,
+            resets,
+            windows: 2,
+        })
     }
 
     #[test]
     fn floods_are_counted_by_the_second() {
         let (mut watch, start) = (watch(3, 2), Instant::now());
         watch.feed(&[0; PREFACE], start);
+        assert_eq!(watch.sent(&frame(PING, 0, 0, 8).repeat(3)), 3);
         for _ in 0..3 {
             watch.feed(&frame(PING, 0, 0, 8), start);
             watch.feed(&frame(PING, ACK, 0, 8), start);
@@ -206,6 +309,52 @@ mod tests {
         assert_eq!(watch.flood(), None);
         watch.feed(&frame(RST_STREAM, 0, 1, 4), later);
         assert_eq!(watch.flood(), Some(Flood::Resets));
+    }
+
+    #[test]
+    fn answers_to_nothing_are_control_frames() {
+        for kind in [PING, SETTINGS] {
+            let (mut watch, start) = (watch(3, 0), Instant::now());
+            watch.feed(&[0; PREFACE], start);
+            watch.sent(&frame(kind, 0, 0, 0).repeat(2));
+            watch.feed(&frame(kind, ACK, 0, 0).repeat(5), start);
+            assert_eq!(watch.flood(), None);
+            watch.feed(&frame(kind, ACK, 0, 0), start);
+            assert_eq!(watch.flood(), Some(Flood::Control));
+        }
+    }
+
+    #[test]
+    fn windows_are_updated_as_often_as_data_gives_reason() {
+        let (mut watch, start) = (watch(0, 0), Instant::now());
+        watch.feed(&[0; PREFACE], start);
+        watch.feed(&frame(HEADERS, END_HEADERS, 1, 5), start);
+        watch.sent(&frame(HEADERS, END_HEADERS, 1, 5));
+        watch.sent(&frame(DATA, 0, 1, 10));
+        watch.sent(&frame(DATA, 0, 1, 3_000));
+        // Two for the stream, two for each DATA frame, two for its bytes, and two that need no reason.
+        watch.feed(&frame(WINDOW_UPDATE, 0, 1, 4).repeat(10), start);
+        assert_eq!(watch.flood(), None);
+        watch.feed(&frame(WINDOW_UPDATE, 0, 1, 4), start);
+        assert_eq!(watch.flood(), Some(Flood::Windows));
+    }
+
+    #[test]
+    fn a_server_resets_and_answers_each_request_once() {
+        let limits = FrameLimits {
+            control: 1,
+            ..FrameLimits::default()
+        };
+        let start = Instant::now();
+        for (kind, fair) in [(RST_STREAM, 2), (HEADERS, 2 * BLOCKS_PER_REQUEST as usize)] {
+            let mut watch = FrameWatch::of_server(limits);
+            watch.sent(&[0; PREFACE]);
+            watch.sent(&frame(HEADERS, END_HEADERS, 1, 5).repeat(2));
+            watch.feed(&frame(kind, END_HEADERS, 1, 4).repeat(fair + 1), start);
+            assert_eq!(watch.flood(), None);
+            watch.feed(&frame(kind, END_HEADERS, 1, 4), start);
+            assert_eq!(watch.flood(), Some(Flood::Control));
+        }
     }
 
     #[test]

@@ -39,9 +39,12 @@ pub struct ServerConfig {
     /// Streams the peer may reset per second before the connection is closed with ENHANCE_YOUR_CALM (rapid
     /// reset, CVE-2023-44487). 0: not limited.
     pub max_reset_rate: u32,
-    /// PING, SETTINGS, PRIORITY and unknown frames per second before the connection is closed with
-    /// ENHANCE_YOUR_CALM. 0: not limited.
+    /// PING, SETTINGS, PRIORITY, GOAWAY and unknown frames per second, and acknowledgements of what was never
+    /// sent, before the connection is closed with ENHANCE_YOUR_CALM. 0: not limited.
     pub max_control_rate: u32,
+    /// WINDOW_UPDATE frames per second, beyond two for each stream, two for each DATA frame sent and one for
+    /// each KiB of it, before the connection is closed with ENHANCE_YOUR_CALM. 0: not limited.
+    pub max_window_update_rate: u32,
     /// Streams that may be reset for errors of the peer before the connection is closed.
     pub max_error_resets: u32,
     /// How long requests in progress may take to finish when the server stops.
@@ -66,6 +69,7 @@ impl Default for ServerConfig {
             max_request_rate: 0,
             max_reset_rate: 1_000,
             max_control_rate: 100,
+            max_window_update_rate: 1_000,
             max_error_resets: 1_024,
             drain_timeout: Period::from_secs(10),
         }

@@ -18,13 +18,11 @@ use super::config::ServerConfig;
 use super::exchange;
 use super::rate::RateWindow;
 use super::stats::{ServerStats, add, count};
-use crate::io::{Driver, FRAME_SIZE, Flood, FrameLimits, FrameWatch, Gather, IoSizes, pair, window};
+use crate::io::{Driver, FRAME_SIZE, Flood, FrameLimits, FrameWatch, Gather, IoSizes, LINGER, pair, window};
 use crate::message::{Peer, Service};
 
 /// How many resets of streams that were not yet looked at the engine bears where there is no limit of ours.
 const PENDING_RESETS: usize = 10_000;
-/// How much of what a peer still sends is read after our last words, and for how long.
-const LINGER: (usize, Duration) = (256 * 1024, Duration::from_millis(500));
 
 /// What all connections of a worker's server have in common.
 pub(super) struct Shared<S> {
@@ -58,8 +56,9 @@ where
     let watch = FrameWatch::of_client(FrameLimits {
         control: config.max_control_rate,
         resets: config.max_reset_rate,
+        windows: config.max_window_update_rate,
     });
-    let (gather, driver) = pair(io, IoSizes::default(), Some(watch), Instant::now());
+    let (gather, driver) = pair(io, IoSizes::default(), watch, Instant::now());
     let Some(engine) = handshake(gather, &driver, config).await else {
         count(&shared.stats.handshakes_failed);
         return;
@@ -91,7 +90,7 @@ where
         End::Stalled => return count(&stats.connections_stalled),
         End::Fault => count(&stats.connections_faulty),
         End::SlowHeaders => count(&stats.connections_slow_headers),
-        End::Flood(Flood::Control) => count(&stats.connections_flooding),
+        End::Flood(Flood::Control | Flood::Windows) => count(&stats.connections_flooding),
         End::Flood(Flood::Resets) => count(&stats.connections_resetting),
     }
     // The peer is told why, if it still listens.
@@ -186,7 +185,7 @@ where
         }
         self.driver.turn();
         let mut over = self.serve(cx);
-        let flood = self.driver.watch(FrameWatch::flood).flatten();
+        let flood = self.driver.watch(FrameWatch::flood);
         if let (None, None | Some(End::Drained | End::Idle), Some(flood)) = (over, self.ending, flood) {
             self.end(End::Flood(flood));
             // Once more, for the GOAWAY.
@@ -320,7 +319,7 @@ where
                 return Poll::Ready(end);
             }
             (Some(_), _) => {}
-            (None, _) if slow == Some(true) => self.end(End::SlowHeaders),
+            (None, _) if slow => self.end(End::SlowHeaders),
             (None, _)
                 if now.saturating_duration_since(self.quiet_since) >= config.idle_timeout.duration() =>
             {
@@ -336,7 +335,7 @@ where
         let (read, wrote) = self.driver.bytes();
         add(&stats.bytes_in, read - counted.bytes_in.replace(read));
         add(&stats.bytes_out, wrote - counted.bytes_out.replace(wrote));
-        let opened = self.driver.watch(FrameWatch::opened).unwrap_or_default();
+        let opened = self.driver.watch(FrameWatch::opened);
         let not_taken = opened.saturating_sub(self.taken);
         let before = counted.not_taken.get();
         if not_taken > before {

@@ -55,7 +55,8 @@ stats! {
     connections_stalled,
     /// Connections closed because headers did not arrive in time.
     connections_slow_headers,
-    /// Connections closed for too many PING, SETTINGS, PRIORITY or unknown frames.
+    /// Connections closed for too many PING, SETTINGS, PRIORITY, GOAWAY, WINDOW_UPDATE or unknown frames, or
+    /// acknowledgements of what was never sent.
     connections_flooding,
     /// Connections closed because the peer reset too many streams.
     connections_resetting,

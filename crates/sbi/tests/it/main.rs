@@ -1,6 +1,7 @@
 //! The service-based interface over real sockets.
 
 mod basics;
+mod floods;
 mod foreign;
 mod limits;
 mod names;
