@@ -1,7 +1,12 @@
 //! Gentle background traffic for an NRF: a handful of simulated functions that register, send heart-beats and
 //! look for one another, so that a person who starts the core sees it live.
 //!
+//! What their profiles offer is there: each listens on a port of loopback and answers whatever it is asked, so that a
+//! request that finds one through discovery ends on this machine with an answer.
+//!
 //! It never gives up: when the NRF is not there, or restarts, it tries again.
+
+mod cast;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,8 +17,10 @@ use std::time::{Duration, Instant};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::{Client, Request};
-use crate::workload::nrf::{Function, population, profiles};
+use self::cast::Cast;
+use crate::engine::TlsFiles;
+use crate::sim::{Handle, ProducerSettings, RoleName, Server, Settings};
+use crate::workload::nrf::{Function, population};
 
 /// How much traffic there is.
 #[derive(Clone, Debug)]
@@ -24,6 +31,17 @@ pub struct Traffic {
     pub discoveries: f64,
     /// Between the heart-beats of each function.
     pub heartbeat: Duration,
+    /// Where all speak mutual TLS and show tokens.
+    pub secure: Option<Secure>,
+}
+
+/// What simulated functions prove who they are with.
+#[derive(Clone, Debug)]
+pub struct Secure {
+    /// Of each function of [`instances`], in that order: its certificate names its instance.
+    pub functions: Vec<TlsFiles>,
+    /// Of the places where they listen: one certificate for loopback.
+    pub listener: TlsFiles,
 }
 
 impl Traffic {
@@ -34,6 +52,7 @@ impl Traffic {
             nrf,
             discoveries: 10.0,
             heartbeat: Duration::from_secs(10),
+            secure: None,
         }
     }
 }
@@ -56,7 +75,8 @@ struct Counts {
 pub struct Running {
     stop: Arc<AtomicBool>,
     counts: Arc<Counts>,
-    thread: Option<JoinHandle<()>>,
+    producers: Handle,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Running {
@@ -69,6 +89,12 @@ impl Running {
         )
     }
 
+    /// Requests that the simulated functions have answered.
+    #[must_use]
+    pub fn served(&self) -> u64 {
+        self.producers.stats().answered
+    }
+
     /// Ends it: functions deregister.
     pub fn stop(mut self) {
         self.end();
@@ -76,9 +102,11 @@ impl Running {
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been told on standard error already.
+        for thread in self.threads.drain(..).rev() {
+            // A panic there is on standard error already.
             let _ = thread.join();
+            // Who is deregistered is asked no more.
+            self.producers.stop();
         }
     }
 }
@@ -115,33 +143,68 @@ const LOOKS: [(&str, &str); 8] = [
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Pause before another try when the NRF is not there.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Bytes of the answer of a simulated function.
+const ANSWER: u32 = 64;
 
-/// Starts background traffic on a thread of its own.
+/// NF type and NF instance id of the functions that are simulated.
+#[must_use]
+pub fn instances() -> Vec<(String, String)> {
+    functions().into_iter().map(|one| (one.kind, one.id)).collect()
+}
+
+/// Starts background traffic on threads of its own: one that asks, one that answers.
 ///
 /// # Errors
-/// When the system refuses the thread.
+/// When the system refuses a thread or a port of loopback, or a file of `secure` cannot be used.
 pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
     let traffic = traffic.into();
     let stop = Arc::new(AtomicBool::new(false));
     let counts = Arc::new(Counts::default());
-    let (flag, tally) = (stop.clone(), counts.clone());
-    let thread = std::thread::Builder::new()
-        .name("traffic".into())
+    let server = Server::bind(&Settings {
+        role: RoleName::Producer,
+        ports: u16::try_from(functions().len()).unwrap_or(u16::MAX),
+        producer: ProducerSettings {
+            body_bytes: ANSWER,
+            ..ProducerSettings::default()
+        },
+        tls: traffic.secure.as_ref().map(|secure| secure.listener.clone()),
+        ..Settings::default()
+    })?;
+    let mut cast = Cast::new(&traffic, server.addresses())?;
+    let producers = server.handle();
+    let serving = std::thread::Builder::new()
+        .name("producers".into())
         .spawn(move || {
-            let mut random = SmallRng::seed_from_u64(1);
-            while !flag.load(Ordering::Relaxed) {
-                // An error means that the NRF went away: begin anew, with registrations.
-                if live(&traffic, &flag, &tally, &mut random).is_err() {
-                    tally.wrong.fetch_add(1, Ordering::Relaxed);
-                    wait(PAUSE, &flag);
-                }
+            if let Err(error) = server.run() {
+                eprintln!("simulated functions answer no more: {error}");
             }
         })?;
-    Ok(Running {
+    let (flag, tally) = (stop.clone(), counts.clone());
+    // From here on dropping it ends what runs.
+    let mut running = Running {
         stop,
         counts,
-        thread: Some(thread),
-    })
+        producers,
+        threads: vec![serving],
+    };
+    let asking = std::thread::Builder::new().name("traffic".into()).spawn(move || {
+        let mut random = SmallRng::seed_from_u64(1);
+        while !flag.load(Ordering::Relaxed) {
+            // An error means that the NRF went away: begin again, with registrations.
+            if live(&traffic, &mut cast, &flag, &tally, &mut random).is_err() {
+                tally.wrong.fetch_add(1, Ordering::Relaxed);
+                wait(PAUSE, &flag);
+            }
+        }
+    });
+    match asking {
+        Ok(thread) => running.threads.push(thread),
+        Err(error) => {
+            running.producers.stop();
+            return Err(error);
+        }
+    }
+    Ok(running)
 }
 
 fn functions() -> Vec<Function> {
@@ -160,33 +223,25 @@ fn functions() -> Vec<Function> {
         .collect()
 }
 
-fn path_of(function: &Function) -> String {
-    format!("/nnrf-nfm/v1/nf-instances/{}", function.id)
-}
-
-fn live(traffic: &Traffic, stop: &AtomicBool, counts: &Counts, random: &mut SmallRng) -> std::io::Result<()> {
-    let mut client = Client::connect(traffic.nrf, PATIENCE)?;
-    let functions = functions();
-    let mut exchange = |requests: &[Request]| -> std::io::Result<bool> {
-        let answers = client.exchange(requests)?;
-        let right = answers
-            .iter()
-            .filter(|answer| (200..300).contains(&answer.status))
-            .count();
-        counts.right.fetch_add(right as u64, Ordering::Relaxed);
-        counts
-            .wrong
-            .fetch_add((answers.len() - right) as u64, Ordering::Relaxed);
-        Ok(right == answers.len())
+fn live(
+    traffic: &Traffic,
+    cast: &mut Cast,
+    stop: &AtomicBool,
+    counts: &Counts,
+    random: &mut SmallRng,
+) -> std::io::Result<()> {
+    cast.connect()?;
+    let all = 0..cast.len();
+    let right = |right: bool| {
+        let counter = if right { &counts.right } else { &counts.wrong };
+        counter.fetch_add(1, Ordering::Relaxed);
+        right
     };
-    let registrations: Vec<Request> = functions
-        .iter()
-        .map(|function| {
-            let profile = profiles::profile(function, traffic.heartbeat.as_secs() * 3, None);
-            Request::new("PUT", path_of(function)).with("application/json", profile)
-        })
-        .collect();
-    if !exchange(&registrations)? {
+    let mut registered = true;
+    for one in all.clone() {
+        registered &= right(cast.register(one)?);
+    }
+    if !registered {
         wait(PAUSE, stop);
     }
     let mut next_heartbeat = Instant::now() + traffic.heartbeat;
@@ -194,34 +249,22 @@ fn live(traffic: &Traffic, stop: &AtomicBool, counts: &Counts, random: &mut Smal
     while !stop.load(Ordering::Relaxed) {
         if Instant::now() >= next_heartbeat {
             next_heartbeat += traffic.heartbeat;
-            let beats: Vec<Request> = functions
-                .iter()
-                .map(|function| heartbeat(function, random))
-                .collect();
-            // A function that the NRF has forgotten must register again.
-            if !exchange(&beats)? {
-                return Ok(());
+            for one in all.clone() {
+                let load = random.random_range(5..60);
+                // A function that the NRF has forgotten must register again.
+                if !right(cast.beat(one, load)?) {
+                    return Ok(());
+                }
             }
         }
         let (requester, target) = LOOKS[random.random_range(0..LOOKS.len())];
-        let path =
-            format!("/nnrf-disc/v1/nf-instances?target-nf-type={target}&requester-nf-type={requester}");
-        exchange(&[Request::new("GET", path)])?;
+        right(cast.look(requester, target)?);
         wait(between, stop);
     }
-    let departures: Vec<Request> = functions
-        .iter()
-        .map(|f| Request::new("DELETE", path_of(f)))
-        .collect();
-    exchange(&departures).map(|_| ())
-}
-
-fn heartbeat(function: &Function, random: &mut SmallRng) -> Request {
-    let load = random.random_range(5..60);
-    let body = format!(
-        r#"[{{"op":"replace","path":"/nfStatus","value":"REGISTERED"}},{{"op":"replace","path":"/load","value":{load}}}]"#
-    );
-    Request::new("PATCH", path_of(function)).with("application/json-patch+json", body)
+    for one in all {
+        right(cast.leave(one)?);
+    }
+    Ok(())
 }
 
 /// Waits, but not for long once it is to end.

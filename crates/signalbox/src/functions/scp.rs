@@ -75,8 +75,9 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
     let hints = interfaces.first().map(|(_, uri)| {
         vec![
             format!(
-                "curl --http2-prior-knowledge -H '3gpp-Sbi-Target-apiRoot: http://127.0.0.1:8010' \
-                 '{uri}/nnrf-nfm/v1/nf-instances?limit=10'"
+                "curl --http2-prior-knowledge -H '3gpp-Sbi-Discovery-target-nf-type: UDM' \
+                 -H '3gpp-Sbi-Discovery-requester-nf-type: AMF' -H '3gpp-Sbi-Discovery-service-names: nudm-sdm' \
+                 '{uri}/nudm-sdm/v1/imsi-001010000000001/am-data'"
             ),
             "signalbox scp routes".to_owned(),
         ]

@@ -16,7 +16,32 @@ const PLMN: (&str, &str) = ("001", "01");
 /// least that the type needs is more). An SLF offers its service at `slf`.
 #[must_use]
 pub fn profile(function: &Function, heartbeat_s: u64, slf: Option<SocketAddr>) -> String {
-    let mut profile = base(function, heartbeat_s, slf);
+    filled(base(function, heartbeat_s, slf), function).to_string()
+}
+
+/// The profile of a function that listens at an address: nothing in it names another place.
+#[must_use]
+pub fn profile_at(function: &Function, heartbeat_s: u64, at: SocketAddr, scheme: &str) -> String {
+    let mut profile = base(function, heartbeat_s, None);
+    if let Some(members) = profile.as_object_mut() {
+        members.remove("fqdn");
+        members.remove("ipv4Addresses");
+    }
+    let (addresses, address) = match at {
+        SocketAddr::V4(_) => ("ipv4Addresses", "ipv4Address"),
+        SocketAddr::V6(_) => ("ipv6Addresses", "ipv6Address"),
+    };
+    profile[addresses] = json!([at.ip()]);
+    let services = profile.get_mut("nfServices").and_then(Value::as_array_mut);
+    for service in services.into_iter().flatten() {
+        service["scheme"] = json!(scheme);
+        service["ipEndPoints"] = json!([{ address: at.ip(), "port": at.port() }]);
+    }
+    filled(profile, function).to_string()
+}
+
+/// A profile with as many tracking areas and entries of `customInfo` as its size leaves room for.
+fn filled(mut profile: Value, function: &Function) -> Value {
     let aim = function.bytes as usize;
     if let Some(areas) = areas_of(&mut profile) {
         let room = aim.saturating_sub(size(areas) + 1200) / 60;
@@ -31,7 +56,7 @@ pub fn profile(function: &Function, heartbeat_s: u64, slf: Option<SocketAddr>) -
         }
     }
     pad(&mut profile, aim);
-    profile.to_string()
+    profile
 }
 
 /// An answer to a discovery (TS 29.510 §6.2.6.2.2) as another NRF would give it.
