@@ -3,13 +3,24 @@
 //! Not for production: the authority's key lives and dies with the value.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
 
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use time::OffsetDateTime;
+
 use super::{Material, Pem, TlsError, TlsFiles, unusable};
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// How long what is made here holds.
+const LIFE: Duration = Duration::from_secs(365 * 86_400);
 
 /// An authority that nobody but its lab trusts.
 #[derive(Debug)]
@@ -37,6 +48,7 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.distinguished_name.push(DnType::CommonName, name);
+        limited(&mut params);
         let key = KeyPair::generate().map_err(unusable)?;
         let pem = params.self_signed(&key).map_err(unusable)?.pem();
         Ok(Self {
@@ -74,6 +86,7 @@ impl Authority {
         if let Some(name) = names.first() {
             params.distinguished_name.push(DnType::CommonName, *name);
         }
+        limited(&mut params);
         let key = KeyPair::generate().map_err(unusable)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(unusable)?;
         Ok(Identity {
@@ -119,8 +132,83 @@ impl Authority {
     }
 }
 
+/// Whether an identity is of an authority, holds at this time since 1970, has its key, and is for all these names: DNS
+/// names, addresses, or URIs.
+#[must_use]
+pub fn holds(authority: &str, identity: &Identity, names: &[&str], now: Duration) -> bool {
+    let checked = || -> Option<bool> {
+        let authority = CertificateDer::from_pem_slice(authority.as_bytes()).ok()?;
+        let leaf = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).ok()?;
+        let anchor = webpki::anchor_from_trusted_cert(&authority).ok()?;
+        let parsed = webpki::EndEntityCert::try_from(&leaf).ok()?;
+        let algorithms = rustls::crypto::ring::default_provider()
+            .signature_verification_algorithms
+            .all;
+        let at = UnixTime::since_unix_epoch(now);
+        let usage = webpki::KeyUsage::client_auth();
+        parsed
+            .verify_for_usage(algorithms, &[anchor], &[], at, usage, None, None)
+            .ok()?;
+        let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).ok()?;
+        // It fails where the key is another's.
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .ok()?
+            .with_no_client_auth()
+            .with_single_cert(vec![leaf.clone()], key)
+            .ok()?;
+        Some(names.iter().all(|name| match ServerName::try_from(*name) {
+            Ok(name) => parsed.verify_is_valid_for_subject_name(&name).is_ok(),
+            Err(_) => parsed.valid_uri_names().any(|uri| uri == *name),
+        }))
+    };
+    checked().unwrap_or(false)
+}
+
+/// A time from yesterday, as clocks differ, to a year from now.
+fn limited(params: &mut CertificateParams) {
+    let now = OffsetDateTime::now_utc();
+    params.not_before = now - DAY;
+    params.not_after = now + LIFE;
+}
+
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Identity")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_and_what_does_not() {
+        let authority = Authority::new("a").unwrap();
+        let id = "urn:uuid:4947a69a-f61b-4bc1-b9da-47c9c5d14b64";
+        let names = ["127.0.0.1", "localhost", id];
+        let identity = authority.issue(&names).unwrap();
+        let now = crate::oauth::since_epoch();
+        let good = |identity: &Identity, names: &[&str], now| holds(authority.pem(), identity, names, now);
+        assert!(good(&identity, &names, now));
+        assert!(!good(&identity, &["127.0.0.2"], now), "another address");
+        assert!(!good(
+            &identity,
+            &["urn:uuid:4947a69a-f61b-4bc1-b9da-47c9c5d14b65"],
+            now
+        ));
+        assert!(!good(&identity, &names, now + LIFE + DAY), "its time is over");
+        let other = Authority::new("a").unwrap();
+        assert!(!holds(other.pem(), &identity, &names, now), "another authority");
+        let swapped = Identity {
+            key: authority.issue(&names).unwrap().key,
+            ..identity.clone()
+        };
+        assert!(!good(&swapped, &names, now), "another's key");
+        let broken = Identity {
+            certificate: "nothing".into(),
+            ..identity
+        };
+        assert!(!good(&broken, &names, now));
     }
 }
