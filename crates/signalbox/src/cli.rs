@@ -21,6 +21,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   signalbox up                                     everything on 127.0.0.1, with simulated traffic
+  signalbox up --secure                            the same, with mutual TLS and access tokens everywhere
   signalbox check signalbox.yaml                   every mistake, with line and column
   signalbox run nrf --config signalbox.yaml        for production; SIGHUP reads the file again
   signalbox nrf instances                          look inside a running NRF
@@ -68,6 +69,9 @@ struct UpArgs {
     /// Only the functions, without simulated traffic
     #[arg(long)]
     no_traffic: bool,
+    /// With mutual TLS and access tokens everywhere, by certificates that are made at the start
+    #[arg(long)]
+    secure: bool,
 }
 
 #[derive(Debug, Args)]
@@ -111,7 +115,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Err(error) => error.exit(),
     };
     match command {
-        Command::Up(args) => run::up(args.config, !args.no_traffic)?,
+        Command::Up(args) => run::up(args.config, !args.no_traffic, args.secure)?,
         Command::Run(args) => run::functions(&args.functions, args.config)?,
         Command::Check(args) => return check::run(&args),
         Command::Config(ConfigCommand::Reference) => {

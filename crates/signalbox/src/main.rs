@@ -3,6 +3,7 @@
 //! - [`cli`]: what can be typed; [`functions`]: the table of network functions, to which adding one is a line;
 //! - [`config`]: one YAML file, a section per function; [`check`]: every mistake in it;
 //! - [`run`]: from a configuration to running functions and back; [`reload`]: what changes in between;
+//! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
 //! - [`inspect`]: looking inside through the admin endpoints.
 //!
@@ -17,7 +18,9 @@ mod import;
 mod inspect;
 mod reload;
 mod run;
+mod secure;
 mod welcome;
+mod wiring;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ use telemetry::logging;
 
 use crate::config::Config;
 use crate::functions::Live;
+use crate::wiring::Core;
 
 /// The configuration in effect, and how to change it.
 pub(crate) struct Reloader {
@@ -19,14 +20,22 @@ pub(crate) struct Reloader {
     current: Mutex<Config>,
     /// What each running function can change.
     live: Vec<(&'static str, Live)>,
+    /// What is made of a configuration before it takes effect.
+    core: Arc<Core>,
 }
 
 impl Reloader {
-    pub(crate) fn new(file: Option<PathBuf>, current: Config, live: Vec<(&'static str, Live)>) -> Arc<Self> {
+    pub(crate) fn new(
+        file: Option<PathBuf>,
+        current: Config,
+        live: Vec<(&'static str, Live)>,
+        core: Arc<Core>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             file,
             current: Mutex::new(current),
             live,
+            core,
         })
     }
 
@@ -41,7 +50,8 @@ impl Reloader {
             .file
             .as_deref()
             .ok_or("started without a file: there is nothing to read again")?;
-        let wanted: Config = settings::from_file(file).map_err(|report| report.to_string())?;
+        let mut wanted: Config = settings::from_file(file).map_err(|report| report.to_string())?;
+        self.core.adapt(&mut wanted);
         // Two reloads at a time would undo one another.
         let mut current = self.current.lock();
         let to_json = |config: &Config| serde_json::to_value(config).map_err(|error| error.to_string());

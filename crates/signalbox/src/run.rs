@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use lab::traffic::Traffic;
 use telemetry::admin::{Serving, serve};
 use telemetry::{Admin, Registry, logging};
 use tokio::runtime::Runtime;
@@ -20,16 +21,26 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function, Mounted};
 use crate::reload::Reloader;
+use crate::secure::Secure;
+use crate::wiring::Core;
 use crate::{print, welcome};
 
 /// The whole core, and with it simulated traffic where wanted.
-pub(crate) fn up(file: Option<PathBuf>, traffic: bool) -> Result<(), Failure> {
+pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool) -> Result<(), Failure> {
     let all: Vec<&'static Function> = functions::ALL.iter().collect();
-    let mut running = Running::start(&all, file)?;
+    let kind = match secure {
+        true => Kind::SecureCore,
+        false => Kind::Core,
+    };
+    let mut running = Running::start(&all, file, kind)?;
     print(&welcome::page(&running, traffic))?;
     let nrf = running.interface("nrf", "SBI").filter(|_| traffic);
-    let traffic = nrf
-        .map(|address| lab::traffic::start(address).context("starting simulated traffic"))
+    let wanted = nrf.map(|nrf| Traffic {
+        secure: running.secure.as_ref().map(|secure| secure.traffic()),
+        ..Traffic::new(nrf)
+    });
+    let traffic = wanted
+        .map(|wanted| lab::traffic::start(wanted).context("starting simulated traffic"))
         .transpose()?;
     running.until_signal(traffic.as_ref())?;
     // Simulated functions deregister while the core still runs.
@@ -39,7 +50,7 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool) -> Result<(), Failure> {
 
 /// Some functions, for production.
 pub(crate) fn functions(wanted: &[&'static Function], file: Option<PathBuf>) -> Result<(), Failure> {
-    let mut running = Running::start(wanted, file)?;
+    let mut running = Running::start(wanted, file, Kind::Functions)?;
     let mut said = String::new();
     for function in &running.functions {
         for (interface, address) in &function.mounted.interfaces {
@@ -62,6 +73,19 @@ pub(crate) struct Running {
     runtime: Runtime,
     reloader: Arc<Reloader>,
     signals: Signals,
+    /// What makes it secure, where it is `up --secure`.
+    pub(crate) secure: Option<Arc<Secure>>,
+}
+
+/// What is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Functions as their configuration says.
+    Functions,
+    /// A core whose functions find each other.
+    Core,
+    /// The same, secure whatever the configuration says.
+    SecureCore,
 }
 
 /// A running function.
@@ -95,8 +119,14 @@ impl Signals {
 }
 
 impl Running {
-    fn start(wanted: &[&'static Function], file: Option<PathBuf>) -> Result<Self, Failure> {
-        let config = Config::load(file.as_deref())?;
+    fn start(wanted: &[&'static Function], file: Option<PathBuf>, kind: Kind) -> Result<Self, Failure> {
+        let mut config = Config::load(file.as_deref())?;
+        let secure = match kind {
+            Kind::SecureCore => Some(Arc::new(Secure::open(&config)?)),
+            Kind::Functions | Kind::Core => None,
+        };
+        let core = Arc::new(Core::new(kind != Kind::Functions, secure.clone()));
+        core.adapt(&mut config);
         logging::init(&config.log);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -111,14 +141,20 @@ impl Running {
         let mut mounted = Vec::new();
         for function in functions::ALL {
             if wanted.iter().any(|one| one.name == function.name) {
-                mounted.push((function, (function.start)(&config)?));
+                let started = (function.start)(&config)?;
+                if function.name == "nrf" {
+                    // Those that start after it ask it where it really is.
+                    core.found_nrf(started.interfaces.first().map(|(_, root)| root.as_str()));
+                    core.adapt(&mut config);
+                }
+                mounted.push((function, started));
             }
         }
         let live = mounted
             .iter_mut()
             .filter_map(|(function, mounted)| Some((function.name, mounted.live.take()?)))
             .collect();
-        let reloader = Reloader::new(file, config.clone(), live);
+        let reloader = Reloader::new(file, config.clone(), live, core);
         let mut running = Vec::new();
         for (function, mounted) in mounted {
             let address = (function.admin)(&config);
@@ -137,7 +173,15 @@ impl Running {
             runtime,
             reloader,
             signals,
+            secure,
         })
+    }
+
+    /// The root of the service-based interface of a function.
+    pub(crate) fn root(&self, function: &str) -> Option<String> {
+        let one = self.functions.iter().find(|one| one.name == function)?;
+        let (_, root) = one.mounted.interfaces.iter().find(|(name, _)| *name == "SBI")?;
+        Some(root.clone())
     }
 
     /// The first address of an interface.
@@ -201,6 +245,7 @@ impl Running {
             runtime,
             reloader,
             mut signals,
+            secure: _,
         } = self;
         for one in &functions {
             one.mounted.health.stop();

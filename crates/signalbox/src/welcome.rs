@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::run::Running;
+use crate::secure;
 
 /// The table of addresses, and what to try.
 pub(crate) fn page(running: &Running, traffic: bool) -> String {
@@ -21,9 +22,14 @@ pub(crate) fn page(running: &Running, traffic: bool) -> String {
             admin.clear();
         }
     }
-    page.push_str("\nTry:\n");
+    match &running.secure {
+        Some(secure) => page.push_str(&secure::page(secure, running)),
+        None => page.push_str("\nTry:\n"),
+    }
     for function in &running.functions {
-        for hint in &function.mounted.hints {
+        // Secure, the interfaces do not speak in the clear.
+        let hints = function.mounted.hints.iter();
+        for hint in hints.filter(|hint| running.secure.is_none() || hint.starts_with("signalbox ")) {
             let _ = writeln!(page, "  {hint}");
         }
         let _ = writeln!(page, "  curl http://{}/metrics", function.admin.address());

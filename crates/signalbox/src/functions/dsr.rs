@@ -80,10 +80,12 @@ pub(super) fn metrics() -> Vec<Declaration> {
 
 pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
     let running = Arc::new(dsr::start(config.dsr.clone()).context("starting the DSR")?);
+    let secure = config.dsr.local_nodes.iter().all(|node| node.tls.is_some());
+    let scheme = if secure { "aaas" } else { "aaa" };
     let interfaces = running
         .addresses()
         .iter()
-        .map(|address| ("Diameter", format!("aaa://{address}")))
+        .map(|address| ("Diameter", format!("{scheme}://{address}")))
         .collect();
     // Pages look through a weak handle: they must not keep the function from ending.
     let (seen, live) = (Arc::downgrade(&running), Arc::downgrade(&running));

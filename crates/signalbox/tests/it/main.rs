@@ -5,3 +5,5 @@ mod crash;
 mod life;
 mod process;
 mod router;
+mod secure;
+mod up;

@@ -1,0 +1,50 @@
+//! What `signalbox up` makes of a configuration: functions of one process find each other, and are secure where that is
+//! wanted.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::config::Config;
+use crate::secure::Secure;
+
+/// How a configuration is adapted, whenever it is read.
+pub(crate) struct Core {
+    /// Whether functions find each other; otherwise the configuration stays as it is.
+    joined: bool,
+    secure: Option<Arc<Secure>>,
+    nrf: OnceLock<String>,
+}
+
+impl Core {
+    pub(crate) fn new(joined: bool, secure: Option<Arc<Secure>>) -> Self {
+        Self {
+            joined,
+            secure,
+            nrf: OnceLock::new(),
+        }
+    }
+
+    /// The NRF of this process listens here.
+    pub(crate) fn found_nrf(&self, root: Option<&str>) {
+        let Some(root) = root.filter(|_| self.joined) else {
+            return;
+        };
+        // It listens at one place as long as the process runs.
+        let _ = self.nrf.set(root.to_owned());
+        if let Some(secure) = &self.secure {
+            secure.found_nrf(root);
+        }
+    }
+
+    /// Changes a configuration to what runs here.
+    pub(crate) fn adapt(&self, config: &mut Config) {
+        if let Some(secure) = &self.secure {
+            return secure.apply(config);
+        }
+        // An SCP that nobody has told of another NRF asks the one beside it, on whatever port that is.
+        if let Some(nrf) = self.nrf.get()
+            && config.scp.nrf.roots == scp::config::Nrf::default().roots
+        {
+            config.scp.nrf.roots = vec![nrf.clone()];
+        }
+    }
+}

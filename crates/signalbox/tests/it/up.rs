@@ -1,0 +1,151 @@
+//! `signalbox up`: a core whose functions find each other, and simulated functions that answer.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use lab::client::{Client, Request};
+use serde_json::Value;
+
+use crate::process::{ask, harmless, log, until};
+
+/// A running `signalbox up`, killed when the test is over.
+pub(crate) struct Up {
+    child: Child,
+    /// What it printed.
+    pub(crate) page: String,
+}
+
+impl Up {
+    /// Starts it with state and ports of its own, and waits until it has printed its page.
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
+        let config = harmless(None, folder);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_signalbox"))
+            .args(["up", "--config", config.to_str().unwrap()])
+            .args(args)
+            .env_remove("RUST_LOG")
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(folder.join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let mut page = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        while !page.contains("Simulated network functions") {
+            if out.read_line(&mut page).unwrap() == 0 {
+                let _ = child.wait();
+                panic!("{page}\n{}", log(folder));
+            }
+        }
+        Self { child, page }
+    }
+
+    /// The address of a function's interface.
+    pub(crate) fn address(&self, function: &str, scheme: &str) -> SocketAddr {
+        let lines = self.page.lines().map(str::split_whitespace);
+        let mut found = lines.filter_map(|mut words| {
+            let here = words.next()? == function && words.next()? == "SBI";
+            let root = words.next().filter(|_| here)?;
+            root.strip_prefix(&format!("{scheme}://"))?.parse().ok()
+        });
+        found
+            .next()
+            .unwrap_or_else(|| panic!("{function}: {}", self.page))
+    }
+
+    /// The address of a function's admin endpoint.
+    pub(crate) fn admin(&self, function: &str) -> SocketAddr {
+        let mut lines = self.page.lines().map(str::trim);
+        let line = lines.find(|line| line.starts_with(&format!("{function} ")));
+        let uri = line.and_then(|line| line.split_whitespace().last());
+        let address = uri.and_then(|uri| uri.strip_prefix("http://"));
+        address
+            .unwrap_or_else(|| panic!("{}", self.page))
+            .parse()
+            .unwrap()
+    }
+
+    /// Waits until the simulated functions are registered.
+    pub(crate) fn is_populated(&self) {
+        let admin = self.admin("nrf");
+        until("simulated functions to register", || {
+            let metrics = ask(admin, "GET", "/metrics").1;
+            ["{nf_type=\"AMF\"} 2", "{nf_type=\"NEF\"} 1"]
+                .iter()
+                .all(|part| metrics.contains(&format!("signalbox_nrf_profiles{part}")))
+        });
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Every address in a profile, and every name at which it could be reached. (`pgwFqdn` of an SMF is neither: it is what
+/// its PGW is called.)
+fn addresses(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                if matches!(name.as_str(), "fqdn" | "interPlmnFqdn") {
+                    found.push(format!("{name}: {value}"));
+                }
+                addresses(value, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| addresses(item, found)),
+        Value::String(text) if text.parse::<IpAddr>().is_ok() => found.push(text.clone()),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_simulated_functions_offer_is_on_this_machine_and_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &[]);
+    up.is_populated();
+    let listed: Value = serde_json::from_str(&ask(up.admin("nrf"), "GET", "/nrf/instances").1).unwrap();
+    let simulated: Vec<&Value> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["nfType"] != "SCP")
+        .collect();
+    assert_eq!(simulated.len(), 12, "{listed}");
+    for one in simulated {
+        let path = format!("/nrf/instances/{}", one["nfInstanceId"].as_str().unwrap());
+        let profile: Value = serde_json::from_str(&ask(up.admin("nrf"), "GET", &path).1).unwrap();
+        let mut found = Vec::new();
+        addresses(&profile, &mut found);
+        assert!(!found.is_empty());
+        for address in found {
+            let ip: Result<IpAddr, _> = address.parse();
+            assert!(ip.is_ok_and(|ip| ip.is_loopback()), "{address}: {profile}");
+        }
+    }
+    // The SCP asks the NRF beside it, and what is found answers.
+    let mut scp = Client::connect(up.address("scp", "http"), Duration::from_secs(10)).unwrap();
+    for (nf_type, service, path) in [
+        ("UDM", "nudm-sdm", "/nudm-sdm/v1/imsi-001010000000001/am-data"),
+        (
+            "PCF",
+            "npcf-smpolicycontrol",
+            "/npcf-smpolicycontrol/v1/sm-policies/1",
+        ),
+    ] {
+        let request = Request::new("GET", path)
+            .header("3gpp-sbi-discovery-target-nf-type", nf_type)
+            .header("3gpp-sbi-discovery-requester-nf-type", "AMF")
+            .header("3gpp-sbi-discovery-service-names", service);
+        let answer = scp.exchange(&[request]).unwrap().remove(0);
+        assert_eq!(answer.status, 200, "{nf_type}: {}", answer.text());
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert!(body.is_object(), "{body}");
+    }
+}
