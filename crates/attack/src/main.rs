@@ -35,12 +35,23 @@ fn main() -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     let chosen: Vec<_> = attacks::all()
         .into_iter()
-        .filter(|attack| args.only.is_empty() || args.only.iter().any(|only| attack.name.starts_with(&**only)))
+        .filter(|attack| {
+            args.only.is_empty() || args.only.iter().any(|only| attack.name.starts_with(&**only))
+        })
         .collect();
-    anyhow::ensure!(!chosen.is_empty(), "no attack has such a name; --list shows them all");
+    anyhow::ensure!(
+        !chosen.is_empty(),
+        "no attack has such a name; --list shows them all"
+    );
     if args.list {
         for attack in chosen {
-            writeln!(out, "{:<32} {:<4} {}", attack.name, attack.stage.function(), attack.about)?;
+            writeln!(
+                out,
+                "{:<32} {:<4} {}",
+                attack.name,
+                attack.stage.function(),
+                attack.about
+            )?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -48,7 +59,11 @@ fn main() -> anyhow::Result<ExitCode> {
         Some(binary) => binary.canonicalize().context("the program under attack")?,
         None => stage::binary()?,
     };
-    let (dose, name) = if args.quick { (Dose::Quick, "quick") } else { (Dose::Full, "full") };
+    let (dose, name) = if args.quick {
+        (Dose::Quick, "quick")
+    } else {
+        (Dose::Full, "full")
+    };
     writeln!(out, "{}", report::HEAD)?;
     let outcomes = run::run(&chosen, &binary, dose, |outcome| {
         // A pipe that was closed does not end the run.
@@ -63,5 +78,9 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     std::fs::write(&args.report, report::json(&outcomes, name))?;
     let missed = outcomes.iter().any(|outcome| !outcome.withstood());
-    Ok(if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if missed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }

@@ -26,21 +26,36 @@ const fn limit_mib(dose: Dose) -> u64 {
 /// Runs attacks one after the other, in the order given; those that can, share their stage in a quick run.
 #[must_use]
 pub fn run(attacks: &[Attack], binary: &Path, dose: Dose, mut each: impl FnMut(&Outcome)) -> Vec<Outcome> {
+    take_descriptors();
     let mut outcomes = Vec::new();
     let mut world: Option<World> = None;
     for attack in attacks {
         if attack.full_only && dose == Dose::Quick {
             continue;
         }
-        let usable = world.take().filter(|world| {
-            dose == Dose::Quick && attack.shares() && world.stage == attack.stage
-        });
+        let usable = world
+            .take()
+            .filter(|world| dose == Dose::Quick && attack.shares() && world.stage == attack.stage);
         let (outcome, kept) = one(*attack, usable, binary, dose);
         each(&outcome);
         world = kept.filter(|_| attack.shares());
         outcomes.push(outcome);
     }
     outcomes
+}
+
+/// Thousands of connections need as many descriptors: as many as this process may have, and its children with it.
+fn take_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where that fails, attacks with many connections say so.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
 }
 
 /// Runs one attack; the stage, if it stands after it.
@@ -111,7 +126,11 @@ async fn attacked(
     outcome.rss_peak_mib = watch.end().max(before) / 1_024;
     outcome.log_bytes = measure::file_bytes(&log).saturating_sub(log_before);
     let ended = world.borrow_mut().process.ended();
-    let beside_ended = world.borrow_mut().beside.iter_mut().find_map(|process| process.ended());
+    let beside_ended = world
+        .borrow_mut()
+        .beside
+        .iter_mut()
+        .find_map(|process| process.ended());
     if let Some(status) = ended.or(beside_ended) {
         field.miss(format!(
             "{}: {}",
@@ -127,7 +146,10 @@ async fn attacked(
     judge(&attack, &fared, dose, outcome);
     drop(field);
     let stands = ended.is_none() && outcome.missed.is_empty();
-    Ok(Rc::try_unwrap(world).ok().map(RefCell::into_inner).filter(|_| stands))
+    Ok(Rc::try_unwrap(world)
+        .ok()
+        .map(RefCell::into_inner)
+        .filter(|_| stands))
 }
 
 fn last_line(log: &str) -> String {
@@ -163,10 +185,16 @@ fn judge(attack: &Attack, fared: &Fared, dose: Dose, outcome: &mut Outcome) {
     }
     if dose == Dose::Full {
         if outcome.p99_ms > bars.p99_ms {
-            miss(format!("honest p99 {:.0} ms, at most {:.0}", outcome.p99_ms, bars.p99_ms));
+            miss(format!(
+                "honest p99 {:.0} ms, at most {:.0}",
+                outcome.p99_ms, bars.p99_ms
+            ));
         }
         if outcome.cpu_s > bars.cpu_s {
-            miss(format!("{:.1} s of CPU, at most {:.1}", outcome.cpu_s, bars.cpu_s));
+            miss(format!(
+                "{:.1} s of CPU, at most {:.1}",
+                outcome.cpu_s, bars.cpu_s
+            ));
         }
     }
 }

@@ -57,23 +57,38 @@ async fn raw(admin: SocketAddr, request: &[u8], time: Duration) -> anyhow::Resul
     timeout(time, work).await.context("no end of the connection")?
 }
 
+/// A page with its head.
+pub(super) async fn get_whole(admin: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {admin}\r\n\r\n");
+    raw(admin, request.as_bytes(), Duration::from_secs(10)).await
+}
+
 /// The body of a page.
 pub(super) async fn get(admin: SocketAddr, path: &str) -> anyhow::Result<String> {
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {admin}\r\n\r\n");
-    let answer = raw(admin, request.as_bytes(), Duration::from_secs(10)).await?;
+    let answer = get_whole(admin, path).await?;
     let (_, body) = answer.split_once("\r\n\r\n").context("no page")?;
     Ok(body.to_owned())
 }
 
 fn status(answer: &str) -> u16 {
-    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+    answer
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .unwrap_or(0)
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn rebinding(field: Rc<Field>) -> anyhow::Result<()> {
     let admin = field.world.borrow().admin;
-    for host in ["evil.example", &format!("evil.example:{}", admin.port()), "", "127.0.0.1.evil.example", "localhost@evil.example"] {
+    for host in [
+        "evil.example",
+        &format!("evil.example:{}", admin.port()),
+        "",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example",
+    ] {
         for path in ["/config", "/metrics", "/nrf/instances"] {
             let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
             let answer = raw(admin, request.as_bytes(), PATIENCE).await?;
@@ -84,14 +99,21 @@ async fn rebinding(field: Rc<Field>) -> anyhow::Result<()> {
         }
     }
     // Its own address is let in.
-    field.check(get(admin, "/metrics").await?.contains("signalbox"), "the metrics are not shown");
+    field.check(
+        get(admin, "/metrics").await?.contains("signalbox"),
+        "the metrics are not shown",
+    );
     Ok(())
 }
 
 async fn foreign(field: Rc<Field>) -> anyhow::Result<()> {
     let admin = field.world.borrow().admin;
     for (method, path) in [("POST", "/config/reload"), ("POST", "/log-level")] {
-        for header in ["Origin: http://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site"] {
+        for header in [
+            "Origin: http://evil.example",
+            "Origin: null",
+            "Sec-Fetch-Site: cross-site",
+        ] {
             let request = format!(
                 "{method} {path} HTTP/1.1\r\nHost: {admin}\r\n{header}\r\nContent-Length: 5\r\nConnection: close\r\n\r\ntrace"
             );
@@ -136,7 +158,9 @@ async fn bad(field: Rc<Field>) -> anyhow::Result<()> {
         format!("CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n"),
         format!("GET /{long} HTTP/1.0\r\n\r\n"),
         format!("GET / HTTP/1.0\r\nX: {long}\r\n\r\n"),
-        format!("POST /config/reload HTTP/1.0\r\nHost: {admin}\r\nOrigin: http://evil\r\nContent-Length: 99999999999\r\n\r\nx"),
+        format!(
+            "POST /config/reload HTTP/1.0\r\nHost: {admin}\r\nOrigin: http://evil\r\nContent-Length: 99999999999\r\n\r\nx"
+        ),
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
         "\0\0\0\0\r\n\r\n".to_owned(),
     ] {
@@ -146,7 +170,10 @@ async fn bad(field: Rc<Field>) -> anyhow::Result<()> {
             status(&answer) == 0 || status(&answer) >= 400,
             format_args!("{shown:?}: answered {}", status(&answer)),
         );
-        field.check(!answer.contains("root:"), format_args!("{shown:?}: a file is shown"));
+        field.check(
+            !answer.contains("root:"),
+            format_args!("{shown:?}: a file is shown"),
+        );
     }
     Ok(())
 }

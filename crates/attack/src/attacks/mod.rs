@@ -5,6 +5,7 @@ use crate::attack::Attack;
 mod admin;
 mod bsf;
 mod diameter;
+mod faults;
 mod http2;
 mod nrf;
 mod producer;
@@ -23,6 +24,7 @@ pub fn all() -> Vec<Attack> {
         diameter::all(),
         tokens::all(),
         admin::all(),
+        faults::all(),
     ]
     .concat()
 }

@@ -63,12 +63,9 @@ const ANSWERS: &[Attack] = &[
         Scp,
         |f| Box::pin(break_off(f)),
     ),
-    attack(
-        "producer.silence",
-        "requests that are never answered",
-        Scp,
-        |f| Box::pin(silence(f)),
-    ),
+    attack("producer.silence", "requests that are never answered", Scp, |f| {
+        Box::pin(silence(f))
+    }),
     attack(
         "producer.hpack-wide",
         "answers whose lists name one entry 1,800 times",
@@ -108,10 +105,7 @@ async fn poured(field: Rc<Field>, one: Vec<u8>) -> anyhow::Result<()> {
     let ask = to(&server.root(), "/nudr-dr/v2/flood").within(time + Duration::from_secs(3));
     for _ in 0..field.of(3, 1) {
         let got = field.ask(&ask).await;
-        field.check(
-            got.status != 200,
-            "a flood was taken for an answer",
-        );
+        field.check(got.status != 200, "a flood was taken for an answer");
     }
     field.note(format_args!(
         "{} KiB on {} connections, answered once it was over",
@@ -133,23 +127,37 @@ fn with(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
 }
 
 const BAD: &[Case] = &[
-    ("a line break in a value", |s| with(s, &[("x-a", "b\r\nset-cookie: c")])),
+    ("a line break in a value", |s| {
+        with(s, &[("x-a", "b\r\nset-cookie: c")])
+    }),
     ("a line break in a name", |s| with(s, &[("x-a\r\nx-b", "c")])),
     ("NUL in a value", |s| with(s, &[("x-a", "b\0c")])),
     ("a name in capitals", |s| with(s, &[("X-Capitals", "b")])),
-    ("a content-length too long", |s| with(s, &[("content-length", "5")])),
-    ("a content-length too short", |s| with(s, &[("content-length", "0")])),
+    ("a content-length too long", |s| {
+        with(s, &[("content-length", "5")])
+    }),
+    ("a content-length too short", |s| {
+        with(s, &[("content-length", "0")])
+    }),
     ("two content-lengths", |s| {
         with(s, &[("content-length", "1"), ("content-length", "2")])
     }),
-    ("a negative content-length", |s| with(s, &[("content-length", "-1")])),
-    ("no status", |s| answer(s, &[("content-type", "text/plain")], b"x")),
+    ("a negative content-length", |s| {
+        with(s, &[("content-length", "-1")])
+    }),
+    ("no status", |s| {
+        answer(s, &[("content-type", "text/plain")], b"x")
+    }),
     ("a status of letters", |s| answer(s, &[(":status", "abc")], b"x")),
     ("a status of one digit", |s| answer(s, &[(":status", "2")], b"x")),
-    ("a status of four digits", |s| answer(s, &[(":status", "2000")], b"x")),
+    ("a status of four digits", |s| {
+        answer(s, &[(":status", "2000")], b"x")
+    }),
     ("status 999", |s| answer(s, &[(":status", "999")], b"x")),
     ("status 101", |s| answer(s, &[(":status", "101")], b"x")),
-    ("transfer-encoding", |s| with(s, &[("transfer-encoding", "chunked")])),
+    ("transfer-encoding", |s| {
+        with(s, &[("transfer-encoding", "chunked")])
+    }),
     ("a push", |s| {
         let mut promised = 2u32.to_be_bytes().to_vec();
         promised.extend(frame::block(&frame::request_fields("GET", "/x")));
@@ -159,7 +167,9 @@ const BAD: &[Case] = &[
         [frame::data(s, b"x", false), with(s, &[])].concat()
     }),
     ("a stream that was never opened", |s| with(s + 1_000, &[])),
-    ("a broken header block", |s| frame::raw(kind::HEADERS, 5, s, &[0xff; 40])),
+    ("a broken header block", |s| {
+        frame::raw(kind::HEADERS, 5, s, &[0xff; 40])
+    }),
     ("an HTTP/1.1 answer", |_| {
         b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx".to_vec()
     }),
@@ -178,7 +188,9 @@ async fn bad_answers(field: Rc<Field>) -> anyhow::Result<()> {
     }
     // What does not belong there may be left out instead: the answer is then as it should have been.
     let cleaned: [Case; 2] = [
-        ("a method in an answer", |s| with(s, &[(":method", "GET"), ("x-a", "b")])),
+        ("a method in an answer", |s| {
+            with(s, &[(":method", "GET"), ("x-a", "b")])
+        }),
         ("trailers with a pseudo-header", |s| {
             let mut bytes = frame::status(s, 200, false);
             bytes.extend(frame::data(s, b"x", false));

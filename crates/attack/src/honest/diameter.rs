@@ -59,7 +59,10 @@ impl Mme {
 
     async fn next(&mut self) -> anyhow::Result<MessageMut> {
         loop {
-            if let Some(message) = next_frame(&mut self.buffer, LONGEST).ok().context("no Diameter came")? {
+            if let Some(message) = next_frame(&mut self.buffer, LONGEST)
+                .ok()
+                .context("no Diameter came")?
+            {
                 if !message.is_request() {
                     return Ok(message);
                 }
@@ -91,7 +94,13 @@ pub(crate) async fn served(target: SocketAddr) -> anyhow::Result<()> {
     let mut last = Ok(());
     for round in 0..100 {
         // A name of its own: the honest client itself may be connected.
-        last = async { Mme::connect(target, &format!("probe{round}.epc.example")).await?.once(1).await }.await;
+        last = async {
+            Mme::connect(target, &format!("probe{round}.epc.example"))
+                .await?
+                .once(1)
+                .await
+        }
+        .await;
         if last.is_ok() {
             break;
         }

@@ -94,23 +94,21 @@ impl Honest {
         let stop = Arc::new(AtomicBool::new(false));
         let (plan, its_stop, target) = (world.plan.clone(), stop.clone(), world.target);
         let origin = world.origin()?;
-        let thread = std::thread::Builder::new()
-            .name("honest".into())
-            .spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                let Ok(runtime) = runtime else {
-                    return Fared::default();
-                };
-                let mut fared = tokio::task::LocalSet::new().block_on(&runtime, async {
-                    match plan {
-                        Plan::None => Fared::default(),
-                        Plan::Http { .. } => http::ask(plan, origin, each_on_its_own, its_stop).await,
-                        Plan::Diameter { tick } => diameter::ask(target, tick, its_stop).await,
-                    }
-                });
-                fared.latencies.sort_by(f64::total_cmp);
-                fared
-            })?;
+        let thread = std::thread::Builder::new().name("honest".into()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else {
+                return Fared::default();
+            };
+            let mut fared = tokio::task::LocalSet::new().block_on(&runtime, async {
+                match plan {
+                    Plan::None => Fared::default(),
+                    Plan::Http { .. } => http::ask(plan, origin, each_on_its_own, its_stop).await,
+                    Plan::Diameter { tick } => diameter::ask(target, tick, its_stop).await,
+                }
+            });
+            fared.latencies.sort_by(f64::total_cmp);
+            fared
+        })?;
         Ok(Self { stop, thread })
     }
 

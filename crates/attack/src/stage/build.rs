@@ -130,7 +130,10 @@ fn lay(base: &mut Value, over: Value) {
 type PoisonedAnswer = Arc<Mutex<(u16, Vec<u8>)>>;
 
 fn poisoned() -> anyhow::Result<Poisoned> {
-    let answer: PoisonedAnswer = Arc::new(Mutex::new((200, br#"{"validityPeriod":1,"nfInstances":[]}"#.to_vec())));
+    let answer: PoisonedAnswer = Arc::new(Mutex::new((
+        200,
+        br#"{"validityPeriod":1,"nfInstances":[]}"#.to_vec(),
+    )));
     let its_answer = answer.clone();
     let server = Server::start(Arc::new(move |seen| {
         let (status, body) = match seen.path.starts_with("/nnrf-disc") || seen.method == Method::GET {
@@ -154,7 +157,11 @@ fn poisoned() -> anyhow::Result<Poisoned> {
 /// The honest producer: says what it was asked with, a megabyte if so asked, and that it was it.
 fn producer() -> anyhow::Result<Server> {
     Server::start(Arc::new(|seen| {
-        let pad = if seen.path.contains("/large") { 1_000_000 } else { 0 };
+        let pad = if seen.path.contains("/large") {
+            1_000_000
+        } else {
+            0
+        };
         let answer = json!({
             "asked": seen.path, "token": seen.header("authorization"), "pad": "x".repeat(pad), "by": "honest"
         });
@@ -162,9 +169,25 @@ fn producer() -> anyhow::Result<Server> {
     }))
 }
 
-async fn register(client: &Client, origin: &Origin, profile: &Value) -> anyhow::Result<()> {
+/// What a request to an NRF that requires tokens carries: the producer's own token.
+async fn token(client: &Client, origin: &Origin) -> anyhow::Result<String> {
+    let form = format!(
+        "grant_type=client_credentials&nfInstanceId={PRODUCER}&nfType=UDM&targetNfType=NRF&scope=nnrf-nfm%20nnrf-disc"
+    );
+    let ask = Ask::new(Method::POST, "/oauth2/token").with("application/x-www-form-urlencoded", form);
+    let got = send(client, origin, &ask).await;
+    let token = got.json()["access_token"]
+        .as_str()
+        .map(|token| format!("Bearer {token}"));
+    token.with_context(|| format!("the honest producer gets no token: {}", got.text()))
+}
+
+async fn register(client: &Client, origin: &Origin, profile: &Value, token: &str) -> anyhow::Result<()> {
     let id = profile["nfInstanceId"].as_str().unwrap_or_default();
-    let put = Ask::new(Method::PUT, format!("/nnrf-nfm/v1/nf-instances/{id}")).json(profile);
+    let mut put = Ask::new(Method::PUT, format!("/nnrf-nfm/v1/nf-instances/{id}")).json(profile);
+    if !token.is_empty() {
+        put = put.header("authorization", token);
+    }
     let got = send(client, origin, &put).await;
     ensure!(got.status == 201, "the honest profile is refused: {}", got.text());
     Ok(())
@@ -195,7 +218,8 @@ pub(super) async fn build(
 ) -> anyhow::Result<World> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().to_owned();
-    let (mut beside, mut server, mut hss, mut tls, mut poisoned_nrf, mut nrf) = (vec![], None, None, None, None, None);
+    let (mut beside, mut server, mut hss, mut tls, mut poisoned_nrf, mut nrf) =
+        (vec![], None, None, None, None, None);
     let function = stage.function();
     let section = match stage {
         Stage::Nrf | Stage::NrfHeartBeat => nrf_section(&path),
@@ -221,7 +245,13 @@ pub(super) async fn build(
             beside.push(process);
             let honest = producer()?;
             let origin: Origin = format!("http://{address}").parse()?;
-            register(&client("UDM"), &origin, &producer_profile(honest.address.port())).await?;
+            register(
+                &client("UDM"),
+                &origin,
+                &producer_profile(honest.address.port()),
+                "",
+            )
+            .await?;
             server = Some(honest);
             nrf = Some(address);
             scp_section(address)
@@ -292,18 +322,27 @@ async fn prepare(world: &mut World, tick: Duration) -> anyhow::Result<()> {
     let honest = client_over("UDM-honest", tls.clone());
     let ask: Ask = match world.stage {
         Stage::Nrf | Stage::NrfTls | Stage::NrfHeartBeat => {
-            register(&honest, &world.origin()?, &producer_profile(8_080)).await?;
+            let origin = world.origin()?;
+            let required = world.recipe.config["nrf"]["tokens"]["protectOwnServices"] == true;
+            let token = match required {
+                true => token(&honest, &origin).await?,
+                false => String::new(),
+            };
+            register(&honest, &origin, &producer_profile(8_080), &token).await?;
             match world.stage {
-                Stage::NrfHeartBeat => Ask::new(Method::PATCH, format!("/nnrf-nfm/v1/nf-instances/{PRODUCER}"))
-                    .with(
+                _ if required => Ask::get(disc()).header("authorization", token),
+                Stage::NrfHeartBeat => {
+                    Ask::new(Method::PATCH, format!("/nnrf-nfm/v1/nf-instances/{PRODUCER}")).with(
                         "application/json-patch+json",
                         json!([{"op": "replace", "path": "/nfStatus", "value": "REGISTERED"}]).to_string(),
-                    ),
+                    )
+                }
                 _ => Ask::get(disc()),
             }
         }
         Stage::Bsf | Stage::BsfPoisoned => {
-            let post = Ask::new(Method::POST, "/nbsf-management/v1/pcfBindings").json(&binding("10.0.0.1", 1));
+            let post =
+                Ask::new(Method::POST, "/nbsf-management/v1/pcfBindings").json(&binding("10.0.0.1", 1));
             let got = send(&honest, &world.origin()?, &post).await;
             ensure!(got.status == 201, "the honest binding is refused: {}", got.text());
             Ask::get("/nbsf-management/v1/pcfBindings?ipv4Addr=10.0.0.1")

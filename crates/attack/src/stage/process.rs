@@ -44,10 +44,7 @@ impl Process {
             folder.join(format!("{name}.log")),
         );
         std::fs::write(&file, settings::to_yaml(config))?;
-        let stderr = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&log)?;
+        let stderr = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
         let mut command = match limits {
             "" => Command::new(binary),
             limits => {

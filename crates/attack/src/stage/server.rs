@@ -141,10 +141,7 @@ fn serve(listener: std::net::TcpListener, serving: Serving, stop: Shutdown) {
         let served = server::serve(listener, Rc::new(serving), config, None, stats, stop);
         served.await.context("an honest server failed")
     };
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    else {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return;
     };
     // Its end is what is wanted; a failure shows as requests without answers.

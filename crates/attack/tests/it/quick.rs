@@ -11,7 +11,9 @@ fn withstood(part: usize) {
         .collect();
     // Those that share a stage follow one another.
     chosen.sort_by_key(|attack| (attack.stage, !attack.shares()));
-    let outcomes = run::run(&chosen, &binary, Dose::Quick, |outcome| eprintln!("{}", outcome.row()));
+    let outcomes = run::run(&chosen, &binary, Dose::Quick, |outcome| {
+        eprintln!("{}", outcome.row())
+    });
     assert!(
         outcomes.iter().all(report::Outcome::withstood),
         "{}",

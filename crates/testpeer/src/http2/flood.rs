@@ -169,7 +169,11 @@ pub fn made_you_reset(variant: usize, stream: u32, path: &str) -> Vec<u8> {
         6 => {
             let mut fields = frame::request_fields("POST", path);
             fields.push(("content-length", "9"));
-            [frame::headers(stream, &fields, false), frame::data(stream, b"x", true)].concat()
+            [
+                frame::headers(stream, &fields, false),
+                frame::data(stream, b"x", true),
+            ]
+            .concat()
         }
         _ => {
             let mut fields = frame::request_fields("GET", path);

@@ -50,6 +50,12 @@ impl Raw {
         self.stream.local_addr().ok().map(|address| address.ip())
     }
 
+    /// Ends the connection with a reset.
+    pub(super) fn break_off(self) {
+        // Lingering for no time is what makes the kernel send a reset.
+        let _ = self.stream.set_zero_linger();
+    }
+
     /// Whether the other side took it.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> bool {
         matches!(timeout(PATIENCE, self.stream.write_all(bytes)).await, Ok(Ok(())))

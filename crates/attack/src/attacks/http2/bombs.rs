@@ -16,12 +16,9 @@ use crate::stage::Stage::Nrf;
 use crate::stage::profile;
 
 pub(super) const ALL: &[Attack] = &[
-    attack(
-        "http2.header-list",
-        "a header list of 1 MB",
-        Nrf,
-        |f| Box::pin(header_list(f)),
-    ),
+    attack("http2.header-list", "a header list of 1 MB", Nrf, |f| {
+        Box::pin(header_list(f))
+    }),
     attack(
         "http2.hpack-long-entry",
         "an entry of 4,000 bytes named 15 times in each of 4,000 streams",
@@ -36,12 +33,9 @@ pub(super) const ALL: &[Attack] = &[
     )
     .alone()
     .with_bars(Bars::BUDGET),
-    attack(
-        "http2.hpack-wide-4",
-        "the same on four connections",
-        Nrf,
-        |f| Box::pin(hpack(f, 4, String::new(), 1_800)),
-    )
+    attack("http2.hpack-wide-4", "the same on four connections", Nrf, |f| {
+        Box::pin(hpack(f, 4, String::new(), 1_800))
+    })
     .alone()
     .with_bars(Bars::BUDGET),
     attack(

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testpeer::http2::frame::{self, kind};
 use testpeer::http2::Peer;
+use testpeer::http2::frame::{self, kind};
 
 use super::PATH;
 use crate::attack::{Attack, Bars, attack};
@@ -19,7 +19,10 @@ pub(super) const ALL: &[Attack] = &[
         Nrf,
         |f| Box::pin(idle(f)),
     )
-    .with_bars(Bars { cpu_s: 10.0, ..Bars::DEFAULT }),
+    .with_bars(Bars {
+        cpu_s: 10.0,
+        ..Bars::DEFAULT
+    }),
     attack(
         "http2.all-places",
         "idle connections take all places; newcomers want to be served",
@@ -73,7 +76,10 @@ async fn all_places(field: Rc<Field>) -> anyhow::Result<()> {
         }
     }
     tokio::time::sleep(field.of(Duration::from_secs(5), Duration::from_millis(800))).await;
-    field.note(format_args!("{} connections made for {PLACES} places", peers.len()));
+    field.note(format_args!(
+        "{} connections made for {PLACES} places",
+        peers.len()
+    ));
     Ok(())
 }
 
@@ -129,7 +135,8 @@ async fn not_http2(field: Rc<Field>) -> anyhow::Result<()> {
     for _ in 0..field.of(200, 10) {
         for case in cases {
             let mut peer = Peer::silent(field.target).await?;
-            peer.pour(case, case.len() as u64, Duration::from_millis(50)).await;
+            peer.pour(case, case.len() as u64, Duration::from_millis(50))
+                .await;
         }
     }
     Ok(())

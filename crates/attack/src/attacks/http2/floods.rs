@@ -39,7 +39,12 @@ floods! {
 
 /// HEADERS that go on.
 fn begun() -> Vec<u8> {
-    frame::raw(kind::HEADERS, 0, 1, &frame::block(&frame::request_fields("GET", PATH)))
+    frame::raw(
+        kind::HEADERS,
+        0,
+        1,
+        &frame::block(&frame::request_fields("GET", PATH)),
+    )
 }
 
 fn padded() -> Vec<u8> {

@@ -86,10 +86,7 @@ async fn rapid_reset_below(field: Rc<Field>) -> anyhow::Result<()> {
         first += 1_800;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    field.note(format_args!(
-        "{} streams",
-        900 * seconds as usize * peers.len()
-    ));
+    field.note(format_args!("{} streams", 900 * seconds as usize * peers.len()));
     Ok(())
 }
 
@@ -112,10 +109,7 @@ async fn half_open(field: Rc<Field>) -> anyhow::Result<()> {
         let poured = peer
             .pour(&buffer, buffer.len() as u64, Duration::from_secs(10))
             .await;
-        field.note(format_args!(
-            "{} refused, ended: {}",
-            poured.resets, poured.ended
-        ));
+        field.note(format_args!("{} refused, ended: {}", poured.resets, poured.ended));
         peers.push(peer);
     }
     Ok(())
@@ -132,7 +126,8 @@ async fn many_requests(field: Rc<Field>) -> anyhow::Result<()> {
         peer.send(&buffer).await?;
         let last = 1 + round * 2_000 + 1_998;
         for _ in 0..1_000 {
-            peer.wait_for("an answer", |f| f.kind == frame::kind::HEADERS).await?;
+            peer.wait_for("an answer", |f| f.kind == frame::kind::HEADERS)
+                .await?;
             answers += 1;
         }
         anyhow::ensure!(last > 0);
@@ -154,7 +149,12 @@ async fn random_frames(field: Rc<Field>) -> anyhow::Result<()> {
             let mut payload = vec![0; random.random_range(0..200)];
             random.fill(&mut payload[..]);
             let kind = random.random_range(0..12);
-            buffer.extend(frame::raw(kind, random.random(), random.random_range(0..64), &payload));
+            buffer.extend(frame::raw(
+                kind,
+                random.random(),
+                random.random_range(0..64),
+                &payload,
+            ));
         }
         sent += 20;
         peer.pour(&buffer, buffer.len() as u64, Duration::from_millis(200))

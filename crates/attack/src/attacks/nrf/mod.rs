@@ -13,7 +13,14 @@ use http::Method;
 use serde_json::Value;
 
 pub(super) fn all() -> Vec<Attack> {
-    [patches::ALL, patterns::ALL, bodies::ALL, queries::ALL, subscriptions::ALL].concat()
+    [
+        patches::ALL,
+        patterns::ALL,
+        bodies::ALL,
+        queries::ALL,
+        subscriptions::ALL,
+    ]
+    .concat()
 }
 
 /// The attacker's own instance with this number.
@@ -26,7 +33,9 @@ fn instance(number: u32) -> String {
 }
 
 async fn put(field: &Field, number: u32, profile: &Value) -> Got {
-    field.ask(&Ask::new(Method::PUT, instance(number)).json(profile)).await
+    field
+        .ask(&Ask::new(Method::PUT, instance(number)).json(profile))
+        .await
 }
 
 async fn remove(field: &Field, number: u32) {

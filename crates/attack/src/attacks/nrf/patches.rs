@@ -65,7 +65,13 @@ fn refused(field: &Field, what: &str, got: &Got) {
 }
 
 async fn bomb(field: Rc<Field>) -> anyhow::Result<()> {
-    let own = profile("00000000-0000-4000-8000-000000000b01", "AF", "naf-x", 9, &json!({}));
+    let own = profile(
+        "00000000-0000-4000-8000-000000000b01",
+        "AF",
+        "naf-x",
+        9,
+        &json!({}),
+    );
     put(&field, 0xb01, &own).await;
     let got = patch(&field, &instance(0xb01), doubling(60)).await;
     refused(&field, "a patch bomb in a profile", &got);
@@ -77,7 +83,9 @@ async fn bomb(field: Rc<Field>) -> anyhow::Result<()> {
         .ask(&Ask::new(Method::POST, "/nnrf-nfm/v1/subscriptions").json(&subscription))
         .await;
     let place = made.headers.get("location").and_then(|place| place.to_str().ok());
-    let id = place.and_then(|place| place.rsplit('/').next()).unwrap_or_default();
+    let id = place
+        .and_then(|place| place.rsplit('/').next())
+        .unwrap_or_default();
     let path = format!("/nnrf-nfm/v1/subscriptions/{id}");
     let got = patch(&field, &path, doubling(60)).await;
     refused(&field, "a patch bomb in a subscription", &got);
@@ -87,13 +95,22 @@ async fn bomb(field: Rc<Field>) -> anyhow::Result<()> {
 }
 
 async fn growth(field: Rc<Field>) -> anyhow::Result<()> {
-    let own = profile("00000000-0000-4000-8000-000000000b02", "AF", "naf-x", 9, &json!({}));
+    let own = profile(
+        "00000000-0000-4000-8000-000000000b02",
+        "AF",
+        "naf-x",
+        9,
+        &json!({}),
+    );
     put(&field, 0xb02, &own).await;
     // 100 bytes, doubled 15 times: 3.3 MB.
     let got = patch(&field, &instance(0xb02), doubling(15)).await;
     refused(&field, "a result of 3.3 MB", &got);
     let got = field.ask(&Ask::get(instance(0xb02))).await;
-    field.check(got.body.len() < 600_000, format_args!("{} bytes are kept", got.body.len()));
+    field.check(
+        got.body.len() < 600_000,
+        format_args!("{} bytes are kept", got.body.len()),
+    );
     remove(&field, 0xb02).await;
     Ok(())
 }
@@ -122,7 +139,13 @@ async fn many(field: Rc<Field>, op: &str) -> anyhow::Result<()> {
 }
 
 async fn edges(field: Rc<Field>) -> anyhow::Result<()> {
-    let own = profile("00000000-0000-4000-8000-000000000b04", "AF", "naf-x", 9, &json!({"l": [1]}));
+    let own = profile(
+        "00000000-0000-4000-8000-000000000b04",
+        "AF",
+        "naf-x",
+        9,
+        &json!({"l": [1]}),
+    );
     put(&field, 0xb04, &own).await;
     let deep = format!("{}1{}", "[".repeat(20_000), "]".repeat(20_000));
     let path = format!("/{}", "a/".repeat(50_000));
@@ -135,7 +158,8 @@ async fn edges(field: Rc<Field>) -> anyhow::Result<()> {
         json!([{"op": "move", "from": "/l", "path": "/l/0"}]).to_string(),
         json!([{"op": "replace", "path": "", "value": 1}]).to_string(),
         json!([{"op": "remove", "path": ""}]).to_string(),
-        json!([{"op": "add", "path": "/x", "value": 1}, {"op": "test", "path": "/x", "value": 2}]).to_string(),
+        json!([{"op": "add", "path": "/x", "value": 1}, {"op": "test", "path": "/x", "value": 2}])
+            .to_string(),
         json!([{"op": "evil", "path": "/x"}]).to_string(),
         json!({"op": "add"}).to_string(),
         "[".repeat(100_000),

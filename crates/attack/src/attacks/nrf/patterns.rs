@@ -39,7 +39,9 @@ async fn memory(field: Rc<Field>) -> anyhow::Result<()> {
         field.note(format_args!("{} patterns: {}", ranges.len(), got.status));
         field.check(got.status != 0, "a profile of patterns is not answered");
         let query = "/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF&service-names=nudm-ueau&supi=imsi-00101";
-        field.ask(&Ask::get(format!("{query}{number}")).within(Duration::from_secs(10))).await;
+        field
+            .ask(&Ask::get(format!("{query}{number}")).within(Duration::from_secs(10)))
+            .await;
     }
     for number in 0..field.of(4, 2) {
         remove(&field, 0xc00 + number).await;
@@ -48,7 +50,13 @@ async fn memory(field: Rc<Field>) -> anyhow::Result<()> {
 }
 
 async fn time(field: Rc<Field>) -> anyhow::Result<()> {
-    let evil = ["(a+)+$", "(a|aa)+$", "(.*a){25}$", "^(([a-z])+.)+[A-Z]([a-z])+$", "((a{1,100}){1,100}){1,100}"];
+    let evil = [
+        "(a+)+$",
+        "(a|aa)+$",
+        "(.*a){25}$",
+        "^(([a-z])+.)+[A-Z]([a-z])+$",
+        "((a{1,100}){1,100}){1,100}",
+    ];
     for (number, pattern) in (0u32..).zip(evil) {
         let more = json!({"udmInfo": {"supiRanges": [{"pattern": pattern}]}});
         let own = profile(&id(0xc10 + number), "UDM", "nudm-ueau", 9, &more);
@@ -56,7 +64,8 @@ async fn time(field: Rc<Field>) -> anyhow::Result<()> {
     }
     for n in 0..field.of(200, 20) {
         let supi = format!("imsi-{}{n}!", "a".repeat(2_000));
-        let query = format!("/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF&supi={supi}");
+        let query =
+            format!("/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF&supi={supi}");
         field.ask(&Ask::get(query)).await;
     }
     for number in 0..5 {
@@ -64,4 +73,3 @@ async fn time(field: Rc<Field>) -> anyhow::Result<()> {
     }
     Ok(())
 }
-

@@ -11,14 +11,19 @@ use crate::field::Field;
 use crate::stage::Stage::Nrf;
 
 pub(super) const ALL: &[Attack] = &[
-    attack("nrf.bad-queries", "queries that are none", Nrf, |f| Box::pin(bad(f))),
+    attack("nrf.bad-queries", "queries that are none", Nrf, |f| {
+        Box::pin(bad(f))
+    }),
     attack(
         "nrf.distinct-queries",
         "60,000 queries, each of its own",
         Nrf,
         |f| Box::pin(distinct(f)),
     )
-    .with_bars(Bars { cpu_s: 30.0, ..Bars::DEFAULT }),
+    .with_bars(Bars {
+        cpu_s: 30.0,
+        ..Bars::DEFAULT
+    }),
 ];
 
 const DISC: &str = "/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF";
@@ -60,7 +65,10 @@ async fn bad(field: Rc<Field>) -> anyhow::Result<()> {
         format!("{DISC}&{}", "x=y&".repeat(10_000)),
     ] {
         let got = field.ask(&Ask::get(query)).await;
-        field.check(got.status != 0 && got.status != 500, format_args!("a bad query: {}", got.text()));
+        field.check(
+            got.status != 0 && got.status != 500,
+            format_args!("a bad query: {}", got.text()),
+        );
     }
     Ok(())
 }

@@ -23,7 +23,10 @@ pub(super) const ALL: &[Attack] = &[
         |f| Box::pin(silent(f)),
     )
     .alone()
-    .with_bars(Bars { cpu_s: 20.0, ..Bars::DEFAULT }),
+    .with_bars(Bars {
+        cpu_s: 20.0,
+        ..Bars::DEFAULT
+    }),
     attack(
         "nrf.all-subscriptions",
         "one client subscribes as often as it can; another wants one place",
@@ -53,7 +56,13 @@ async fn silent(field: Rc<Field>) -> anyhow::Result<()> {
     let mut taken = 0;
     for number in 0..field.of(900u32, 80) {
         let uri = format!("{}/{number}", sink.root());
-        taken += u32::from(field.ask_as(&evil, &subscription(&uri, 0xe00 + number, "AF")).await.status == 201);
+        taken += u32::from(
+            field
+                .ask_as(&evil, &subscription(&uri, 0xe00 + number, "AF"))
+                .await
+                .status
+                == 201,
+        );
     }
     field.note(format_args!("{taken} subscriptions to silent sinks"));
     // An honest subscriber is told all the same.
@@ -63,9 +72,18 @@ async fn silent(field: Rc<Field>) -> anyhow::Result<()> {
         response
     }))?;
     let got = field.ask(&subscription(&honest.root(), 0xfff, "AMF")).await;
-    field.check(got.status == 201, format_args!("the honest subscriber: {}", got.text()));
+    field.check(
+        got.status == 201,
+        format_args!("the honest subscriber: {}", got.text()),
+    );
     for round in 0..field.of(60u32, 6) {
-        let large = profile(&id(0xe01), "UDR", "nudr-dr", 9, &json!({"pad": "x".repeat(400_000), "priority": round}));
+        let large = profile(
+            &id(0xe01),
+            "UDR",
+            "nudr-dr",
+            9,
+            &json!({"pad": "x".repeat(400_000), "priority": round}),
+        );
         put(&field, 0xe01, &large).await;
     }
     for _ in 0..100 {
@@ -84,14 +102,22 @@ async fn all_places(field: Rc<Field>) -> anyhow::Result<()> {
     let (mut taken, mut last) = (0, 0);
     for number in 0..field.of(3_000u32, 1_200) {
         let got = field
-            .ask_as(&evil, &subscription(&format!("http://127.0.0.1:9/{number}"), 0xe02, "AF"))
+            .ask_as(
+                &evil,
+                &subscription(&format!("http://127.0.0.1:9/{number}"), 0xe02, "AF"),
+            )
             .await;
         taken += u32::from(got.status == 201);
         last = got.status;
     }
     field.note(format_args!("{taken} places taken, the last answer {last}"));
-    let got = field.ask(&subscription("http://127.0.0.1:10/honest", 0xfff, "AMF")).await;
-    field.check(got.status == 201, format_args!("the honest subscriber: {}", got.text()));
+    let got = field
+        .ask(&subscription("http://127.0.0.1:10/honest", 0xfff, "AMF"))
+        .await;
+    field.check(
+        got.status == 201,
+        format_args!("the honest subscriber: {}", got.text()),
+    );
     Ok(())
 }
 
@@ -122,7 +148,10 @@ async fn targets(field: Rc<Field>) -> anyhow::Result<()> {
         format!("http://{admin}/config"),
     ] {
         let got = field.ask(&subscription(&uri, 0xe04, "AF")).await;
-        field.check(got.status != 0 && got.status < 500, format_args!("{uri:.60}: {}", got.text()));
+        field.check(
+            got.status != 0 && got.status < 500,
+            format_args!("{uri:.60}: {}", got.text()),
+        );
     }
     let own = profile(&id(0xe05), "UDR", "nudr-dr", 9, &json!({}));
     put(&field, 0xe05, &own).await;

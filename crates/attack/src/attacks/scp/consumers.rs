@@ -35,18 +35,12 @@ pub(super) const ALL: &[Attack] = &[
         |f| Box::pin(scanner(f)),
     )
     .with_settings(|| json!({"forwardToUnknown": false})),
-    attack(
-        "scp.loops",
-        "requests to the SCP through the SCP",
-        Scp,
-        |f| Box::pin(loops(f)),
-    ),
-    attack(
-        "scp.detours",
-        "ways around an access rule",
-        Scp,
-        |f| Box::pin(detours(f)),
-    )
+    attack("scp.loops", "requests to the SCP through the SCP", Scp, |f| {
+        Box::pin(loops(f))
+    }),
+    attack("scp.detours", "ways around an access rule", Scp, |f| {
+        Box::pin(detours(f))
+    })
     .with_settings(
         || json!({"security": {"access": [{"consumers": ["AF"], "services": ["nudm-sdm"], "deny": true}]}}),
     ),
@@ -56,7 +50,10 @@ pub(super) const ALL: &[Attack] = &[
         Scp,
         |f| Box::pin(invented_roots(f)),
     )
-    .with_bars(Bars { cpu_s: 12.0, ..Bars::DEFAULT }),
+    .with_bars(Bars {
+        cpu_s: 12.0,
+        ..Bars::DEFAULT
+    }),
     attack(
         "scp.recovery",
         "a flood of requests, and the minute after it",
@@ -65,7 +62,12 @@ pub(super) const ALL: &[Attack] = &[
     )
     .with_settings(|| json!({"protection": {"targetLoad": "95%"}}))
     // While the flood lasts, requests may be refused; what counts is what the script sees after it.
-    .with_bars(Bars { honest_errors_percent: 100.0, p99_ms: 5_000.0, cpu_s: 20.0, ..Bars::DEFAULT })
+    .with_bars(Bars {
+        honest_errors_percent: 100.0,
+        p99_ms: 5_000.0,
+        cpu_s: 20.0,
+        ..Bars::DEFAULT
+    })
     .full_only(),
     attack(
         "scp.untaken-answers",
@@ -81,7 +83,10 @@ pub(super) const ALL: &[Attack] = &[
         Scp,
         |f| Box::pin(crossed(f)),
     )
-    .with_bars(Bars { cpu_s: 30.0, ..Bars::DEFAULT }),
+    .with_bars(Bars {
+        cpu_s: 30.0,
+        ..Bars::DEFAULT
+    }),
     attack(
         "scp.smuggling",
         "requests that a second look reads otherwise",
@@ -139,8 +144,14 @@ async fn scanner(field: Rc<Field>) -> anyhow::Result<()> {
     let open = Server::start(Arc::new(|_| sbi::Response::default()))?;
     let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let mut answers: Vec<(u16, Value)> = Vec::new();
-    for root in [open.root(), format!("http://{closed}"), "http://127.0.0.1:9".to_owned()] {
-        let got = field.ask(&Ask::get("/x/v1/y").header("3gpp-sbi-target-apiroot", root)).await;
+    for root in [
+        open.root(),
+        format!("http://{closed}"),
+        "http://127.0.0.1:9".to_owned(),
+    ] {
+        let got = field
+            .ask(&Ask::get("/x/v1/y").header("3gpp-sbi-target-apiroot", root))
+            .await;
         answers.push((got.status, got.json()["cause"].clone()));
     }
     field.check(open.seen().is_empty(), "an unknown target was reached");
@@ -154,7 +165,12 @@ async fn scanner(field: Rc<Field>) -> anyhow::Result<()> {
 async fn loops(field: Rc<Field>) -> anyhow::Result<()> {
     let own = format!("http://{}", field.target);
     let port = field.target.port();
-    for root in [own, format!("http://localhost:{port}"), format!("http://127.1.1.1:{port}"), format!("http://scp1.test:{port}")] {
+    for root in [
+        own,
+        format!("http://localhost:{port}"),
+        format!("http://127.1.1.1:{port}"),
+        format!("http://scp1.test:{port}"),
+    ] {
         for hops in [None, Some("0"), Some("99"), Some("-1"), Some("x")] {
             let mut ask = Ask::get("/nudm-sdm/v2/loop").header("3gpp-sbi-target-apiroot", &*root);
             if let Some(hops) = hops {
@@ -166,7 +182,10 @@ async fn loops(field: Rc<Field>) -> anyhow::Result<()> {
                     via => ask.clone().header("via", via),
                 };
                 let got = field.ask(&ask).await;
-                field.check(got.status >= 400, format_args!("{root}: a loop was answered {}", got.status));
+                field.check(
+                    got.status >= 400,
+                    format_args!("{root}: a loop was answered {}", got.status),
+                );
             }
         }
     }
@@ -206,7 +225,12 @@ async fn invented_roots(field: Rc<Field>) -> anyhow::Result<()> {
     let mut open = tokio::task::JoinSet::new();
     for number in 0..field.of(30_000u32, 1_500) {
         // Addresses of the loopback network where nothing listens.
-        let root = format!("http://127.{}.{}.{}:9", 2 + (number >> 16), number >> 8 & 255, number & 255);
+        let root = format!(
+            "http://127.{}.{}.{}:9",
+            2 + (number >> 16),
+            number >> 8 & 255,
+            number & 255
+        );
         let ask = Ask::get("/x/v1/y").header("3gpp-sbi-target-apiroot", root);
         let (client, origin) = (client.clone(), origin.clone());
         open.spawn_local(async move { send(&client, &origin, &ask).await.status });
@@ -230,7 +254,8 @@ async fn recovery(field: Rc<Field>) -> anyhow::Result<()> {
         };
         let _ = peer.send(&frame::window(0, 1 << 30)).await;
         let buffer = flood::each_stream(1, 4_000, |stream| frame::headers(stream, &fields, true));
-        peer.pour(&buffer, buffer.len() as u64, Duration::from_millis(500)).await;
+        peer.pour(&buffer, buffer.len() as u64, Duration::from_millis(500))
+            .await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     let client = client("UDM-after");
@@ -239,14 +264,19 @@ async fn recovery(field: Rc<Field>) -> anyhow::Result<()> {
         refused += u32::from(field.ask_as(&client, &wish(Ask::get(PRODUCER_PATH))).await.status != 200);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    field.check(refused == 0, format_args!("{refused} of 100 requests refused after the flood"));
+    field.check(
+        refused == 0,
+        format_args!("{refused} of 100 requests refused after the flood"),
+    );
     Ok(())
 }
 
 async fn untaken(field: Rc<Field>) -> anyhow::Result<()> {
     // Not the honest producer: what is refused there is not the honest client's.
     let body = bytes::Bytes::from(vec![b'x'; 1_000_000]);
-    let large = Server::start(Arc::new(move |_| sbi::Response::new(sbi::Body::from(body.clone()))))?;
+    let large = Server::start(Arc::new(move |_| {
+        sbi::Response::new(sbi::Body::from(body.clone()))
+    }))?;
     let root = large.root();
     let mut fields = frame::request_fields("GET", "/nudm-sdm/v2/large");
     fields.push(("3gpp-sbi-target-apiroot", &root));
@@ -254,7 +284,8 @@ async fn untaken(field: Rc<Field>) -> anyhow::Result<()> {
     for _ in 0..field.of(20, 8) {
         let mut peer = Peer::client_with(field.target, &[(setting::INITIAL_WINDOW_SIZE, 0)]).await?;
         let buffer = flood::each_stream(1, 100, |stream| frame::headers(stream, &fields, true));
-        peer.pour(&buffer, buffer.len() as u64, Duration::from_secs(3)).await;
+        peer.pour(&buffer, buffer.len() as u64, Duration::from_secs(3))
+            .await;
         peers.push(peer);
     }
     tokio::time::sleep(field.of(Duration::from_secs(8), Duration::from_secs(5))).await;
@@ -264,7 +295,9 @@ async fn untaken(field: Rc<Field>) -> anyhow::Result<()> {
 async fn crossed(field: Rc<Field>) -> anyhow::Result<()> {
     let root = producer(&field);
     let breaking = Hostile::start(|mut peer| async move {
-        let _ = peer.wait_for("a request", |f| f.kind == frame::kind::HEADERS).await;
+        let _ = peer
+            .wait_for("a request", |f| f.kind == frame::kind::HEADERS)
+            .await;
     })
     .await?;
     let clients: Vec<_> = (0..8).map(|n| client(&format!("SMF-{n}"))).collect();
@@ -283,7 +316,11 @@ async fn crossed(field: Rc<Field>) -> anyhow::Result<()> {
     for number in 0..field.of(15_000usize, 600) {
         let token = format!("Bearer token-{number}");
         let client = clients[number % clients.len()].clone();
-        let target = if number % 10 == 0 { breaking.root() } else { root.clone() };
+        let target = if number % 10 == 0 {
+            breaking.root()
+        } else {
+            root.clone()
+        };
         let ask = Ask::get(format!("/nudm-sdm/v2/{number}"))
             .header("authorization", &*token)
             .header("3gpp-sbi-target-apiroot", target);
@@ -298,7 +335,10 @@ async fn crossed(field: Rc<Field>) -> anyhow::Result<()> {
     }
     field.note(format_args!("{answered} answers"));
     field.check(answered > 0, "none was answered");
-    field.check(crossed == 0, format_args!("{crossed} answers went to another consumer"));
+    field.check(
+        crossed == 0,
+        format_args!("{crossed} answers went to another consumer"),
+    );
     Ok(())
 }
 
@@ -317,11 +357,19 @@ async fn smuggling(field: Rc<Field>) -> anyhow::Result<()> {
         ("transfer-encoding", "POST", &[("transfer-encoding", "chunked")]),
         ("connection", "GET", &[("connection", "keep-alive")]),
         ("a wrong content-length", "POST", &[("content-length", "9")]),
-        ("two content-lengths", "POST", &[("content-length", "1"), ("content-length", "2")]),
+        (
+            "two content-lengths",
+            "POST",
+            &[("content-length", "1"), ("content-length", "2")],
+        ),
         ("a line break", "GET", &[("x-a", "b\r\nhost: evil")]),
         ("NUL", "GET", &[("x-a", "b\0c")]),
         ("another Host", "GET", &[("host", "evil.example")]),
-        ("two Hosts", "GET", &[("host", "test.example"), ("host", "evil.example")]),
+        (
+            "two Hosts",
+            "GET",
+            &[("host", "test.example"), ("host", "evil.example")],
+        ),
         ("TRACE", "TRACE", &[]),
         ("CONNECT", "CONNECT", &[]),
         ("a second path", "GET", &[(":path", "/x")]),
@@ -334,20 +382,27 @@ async fn smuggling(field: Rc<Field>) -> anyhow::Result<()> {
         if *method == "POST" {
             bytes.extend(frame::data(1, b"x", true));
         }
-        peer.pour(&bytes, bytes.len() as u64, Duration::from_millis(500)).await;
+        peer.pour(&bytes, bytes.len() as u64, Duration::from_millis(500))
+            .await;
         peer.settle(Duration::from_millis(field.of(300, 150))).await;
         let world = field.world.borrow();
         let Some(server) = &world.server else { continue };
         // Its own header for the host is the SCP's to write.
-        let through = server.seen().into_iter().filter(|seen| seen.path == path).any(|seen| {
-            let hosts = seen.headers.get_all("host").iter().count();
-            let foreign = seen.header("host").contains("evil");
-            hosts > 1 || foreign || !more.iter().any(|(name, _)| *name == "host")
-        });
+        let through = server
+            .seen()
+            .into_iter()
+            .filter(|seen| seen.path == path)
+            .any(|seen| {
+                let hosts = seen.headers.get_all("host").iter().count();
+                let foreign = seen.header("host").contains("evil");
+                hosts > 1 || foreign || !more.iter().any(|(name, _)| *name == "host")
+            });
         field.check(!through, format_args!("{what}: forwarded"));
         server.forget();
     }
-    let got = field.ask(&Ask::new(Method::GET, "/nudm-sdm/v2/x").header("3gpp-sbi-target-apiroot", root)).await;
+    let got = field
+        .ask(&Ask::new(Method::GET, "/nudm-sdm/v2/x").header("3gpp-sbi-target-apiroot", root))
+        .await;
     field.check(got.status == StatusCode::OK.as_u16(), got.text());
     Ok(())
 }

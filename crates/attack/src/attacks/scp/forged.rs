@@ -31,12 +31,9 @@ pub(super) const ALL: &[Attack] = &[
         Scp,
         |f| Box::pin(forged(f, Kind::Deregister)),
     ),
-    attack(
-        "scp.forged-many",
-        "thousands of invented producers",
-        Scp,
-        |f| Box::pin(many(f)),
-    ),
+    attack("scp.forged-many", "thousands of invented producers", Scp, |f| {
+        Box::pin(many(f))
+    }),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -125,6 +122,9 @@ async fn many(field: Rc<Field>) -> anyhow::Result<()> {
     while let Some(status) = open.join_next().await {
         kept += usize::from(matches!(status, Ok(200..300)));
     }
-    field.check(kept == 0, format_args!("{kept} of {count} invented profiles were taken"));
+    field.check(
+        kept == 0,
+        format_args!("{kept} of {count} invented profiles were taken"),
+    );
     Ok(())
 }

@@ -27,11 +27,19 @@ pub(super) const ALL: &[Attack] = &[
 ];
 
 fn instances(profiles: &serde_json::Value) -> Vec<u8> {
-    json!({"validityPeriod": 1, "nfInstances": profiles}).to_string().into_bytes()
+    json!({"validityPeriod": 1, "nfInstances": profiles})
+        .to_string()
+        .into_bytes()
 }
 
 fn one(more: &serde_json::Value) -> Vec<u8> {
-    instances(&json!([profile("00000000-0000-4000-8000-0000000000e2", "UDM", "nudm-sdm", 9, more)]))
+    instances(&json!([profile(
+        "00000000-0000-4000-8000-0000000000e2",
+        "UDM",
+        "nudm-sdm",
+        9,
+        more
+    )]))
 }
 
 fn bodies(large: usize) -> Vec<(&'static str, Vec<u8>)> {
@@ -48,7 +56,15 @@ fn bodies(large: usize) -> Vec<(&'static str, Vec<u8>)> {
     };
     let pattern = json!({"pattern": "^imsi-([0-9]{1,2000}x)+$"});
     let many: Vec<_> = (0..large / 400)
-        .map(|n| profile(&format!("00000000-0000-4000-8000-{n:012x}"), "UDM", "nudm-sdm", 9, &json!({})))
+        .map(|n| {
+            profile(
+                &format!("00000000-0000-4000-8000-{n:012x}"),
+                "UDM",
+                "nudm-sdm",
+                9,
+                &json!({}),
+            )
+        })
         .collect();
     vec![
         ("nothing", Vec::new()),
@@ -56,18 +72,48 @@ fn bodies(large: usize) -> Vec<(&'static str, Vec<u8>)> {
         ("bad UTF-8", b"{\"nfInstances\":[\"\xff\xfe\"]}".to_vec()),
         ("depth", "[".repeat(large / 10).into_bytes()),
         ("depth of members", r#"{"a":"#.repeat(large / 50).into_bytes()),
-        ("a number beyond doubles", br#"{"validityPeriod":1e400,"nfInstances":[]}"#.to_vec()),
-        ("a negative time", br#"{"validityPeriod":-1,"nfInstances":[]}"#.to_vec()),
-        ("a time of centuries", br#"{"validityPeriod":18446744073709551615,"nfInstances":[]}"#.to_vec()),
-        ("duplicate members", br#"{"nfInstances":[],"nfInstances":[{}]}"#.to_vec()),
-        ("instances that are none", br#"{"validityPeriod":1,"nfInstances":[1,null,"x",[],{}]}"#.to_vec()),
-        ("an object of instances", br#"{"validityPeriod":1,"nfInstances":{"x":{}}}"#.to_vec()),
+        (
+            "a number beyond doubles",
+            br#"{"validityPeriod":1e400,"nfInstances":[]}"#.to_vec(),
+        ),
+        (
+            "a negative time",
+            br#"{"validityPeriod":-1,"nfInstances":[]}"#.to_vec(),
+        ),
+        (
+            "a time of centuries",
+            br#"{"validityPeriod":18446744073709551615,"nfInstances":[]}"#.to_vec(),
+        ),
+        (
+            "duplicate members",
+            br#"{"nfInstances":[],"nfInstances":[{}]}"#.to_vec(),
+        ),
+        (
+            "instances that are none",
+            br#"{"validityPeriod":1,"nfInstances":[1,null,"x",[],{}]}"#.to_vec(),
+        ),
+        (
+            "an object of instances",
+            br#"{"validityPeriod":1,"nfInstances":{"x":{}}}"#.to_vec(),
+        ),
         ("many instances", instances(&json!(many))),
         ("more than is read", vec![b' '; large * 2]),
-        ("patterns", one(&json!({"udmInfo": {"supiRanges": vec![pattern; large / 400]}}))),
-        ("port 0", service(json!({"ipEndPoints": [{"ipv4Address": "127.0.0.1", "port": 0}]}))),
-        ("port 70000", service(json!({"ipEndPoints": [{"ipv4Address": "127.0.0.1", "port": 70_000}]}))),
-        ("a line break in a prefix", service(json!({"apiPrefix": "/a\r\nx: y"}))),
+        (
+            "patterns",
+            one(&json!({"udmInfo": {"supiRanges": vec![pattern; large / 400]}})),
+        ),
+        (
+            "port 0",
+            service(json!({"ipEndPoints": [{"ipv4Address": "127.0.0.1", "port": 0}]})),
+        ),
+        (
+            "port 70000",
+            service(json!({"ipEndPoints": [{"ipv4Address": "127.0.0.1", "port": 70_000}]})),
+        ),
+        (
+            "a line break in a prefix",
+            service(json!({"apiPrefix": "/a\r\nx: y"})),
+        ),
         ("a query in a prefix", service(json!({"apiPrefix": "a?b="}))),
         ("a line break in a name", service(json!({"fqdn": "a\r\nb"}))),
         ("a line break in an id", one(&json!({"nfInstanceId": "x\r\ny"}))),
@@ -90,7 +136,10 @@ async fn poisoned(field: Rc<Field>) -> anyhow::Result<()> {
         poison(&field, 200, body);
         for again in 0..field.of(8, 2) {
             let ask = wish(Ask::get("/nudm-sdm/v2/x"))
-                .header("3gpp-sbi-discovery-supi", format!("imsi-00101{number:05}{again:05}"))
+                .header(
+                    "3gpp-sbi-discovery-supi",
+                    format!("imsi-00101{number:05}{again:05}"),
+                )
                 .within(Duration::from_secs(8));
             let got = field.ask(&ask).await;
             // What an NRF makes of its answer must reach neither the honest producer nor a strange place.
@@ -103,8 +152,13 @@ async fn poisoned(field: Rc<Field>) -> anyhow::Result<()> {
     }
     for status in [100, 204, 307, 404, 429, 500, 503, 999] {
         poison(&field, status, b"x".to_vec());
-        let got = field.ask(&wish(Ask::get("/nudm-sdm/v2/x")).within(Duration::from_secs(8))).await;
-        field.check(got.status != 0 || status == 100, format_args!("status {status}: {}", got.text()));
+        let got = field
+            .ask(&wish(Ask::get("/nudm-sdm/v2/x")).within(Duration::from_secs(8)))
+            .await;
+        field.check(
+            got.status != 0 || status == 100,
+            format_args!("status {status}: {}", got.text()),
+        );
     }
     Ok(())
 }
