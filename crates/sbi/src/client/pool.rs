@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::Uri;
+use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
@@ -159,7 +160,8 @@ impl Pool {
         }
     }
 
-    /// The request with this origin's scheme and authority.
+    /// The request with this origin's scheme and authority. A Host that came with a request that is sent on
+    /// would name another server than `:authority` does (RFC 9113 §8.3.1).
     fn absolute(&self, request: http::Request<Body>) -> Result<http::Request<Body>, SendError> {
         let (mut head, body) = request.into_parts();
         let mut parts = std::mem::take(&mut head.uri).into_parts();
@@ -168,6 +170,7 @@ impl Pool {
         parts.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
         head.uri = Uri::from_parts(parts)
             .map_err(|error| SendError::not_sent(SendErrorKind::Unsendable(error.to_string())))?;
+        head.headers.remove(HOST);
         head.version = http::Version::HTTP_2;
         Ok(http::Request::from_parts(head, body))
     }

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue, Method};
 
 use super::activity::{InProgress, Outgoing};
 use super::connection::Shared;
+use super::host;
 use super::stats::count;
 use crate::body::Body;
 use crate::collect::{CollectFault, collect};
@@ -39,6 +40,11 @@ pub(super) async fn run<S: Service>(
         let limit = shared.config.max_header_list;
         let problem =
             Problem::new(Cause::HeadersTooLarge).detail(format!("the headers are larger than {limit}"));
+        return answer(respond, problem.into_response(), is_head, in_progress);
+    }
+    if let Err(detail) = host::check(&head) {
+        count(&shared.stats.requests_ambiguous);
+        let problem = Problem::new(Cause::InvalidMsgFormat).detail(detail);
         return answer(respond, problem.into_response(), is_head, in_progress);
     }
     let body = if stream.is_end_stream() {

@@ -16,6 +16,7 @@ mod activity;
 mod config;
 mod connection;
 mod exchange;
+mod host;
 mod interface;
 mod listen;
 mod rate;

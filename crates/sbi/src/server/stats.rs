@@ -72,6 +72,8 @@ stats! {
     requests_over_rate,
     /// Requests answered 431.
     headers_too_large,
+    /// Requests answered 400 because Host and :authority do not name the same.
+    requests_ambiguous,
     /// Requests refused because the peer does not take its answers.
     requests_refused_untaken,
     /// Answers given up because the peer did not take them.

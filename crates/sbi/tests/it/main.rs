@@ -3,6 +3,7 @@
 mod basics;
 mod floods;
 mod foreign;
+mod host;
 mod limits;
 mod names;
 mod pool;
