@@ -37,7 +37,7 @@ pub enum Shape {
     Bool,
     /// A whole number within bounds, both included.
     Integer(i64, i64),
-    /// Any text.
+    /// Any text without control characters.
     Text,
     /// A text that a rule accepts.
     Rule(TextRule),
@@ -151,11 +151,14 @@ impl Walk {
                     self.fault(bounds(*min, *max), false);
                 }
             }
-            Shape::Text => {
-                if !value.is_string() {
-                    self.fault("expected a string", false);
+            Shape::Text => match value.as_str() {
+                None => self.fault("expected a string", false),
+                // They go into logs, tables and terminals.
+                Some(text) if text.chars().any(char::is_control) => {
+                    self.fault("expected a string without control characters", false);
                 }
-            }
+                Some(_) => {}
+            },
             Shape::Rule(rule) => match value.as_str() {
                 None => self.fault("expected a string", false),
                 Some(text) => {
@@ -264,7 +267,7 @@ pub mod rules {
 
     use crate::area::hex;
     use crate::identity::{Digits, NfInstanceId};
-    use crate::pattern::Pattern;
+    use crate::pattern::{Pattern, PatternFault};
 
     type Verdict = Result<(), Cow<'static, str>>;
 
@@ -414,7 +417,41 @@ pub mod rules {
 
     /// A regular expression within bounds.
     pub fn pattern(text: &str) -> Verdict {
-        Pattern::new(text).map(drop).map_err(Cow::from)
+        Pattern::new(text)
+            .map(drop)
+            .map_err(|fault| fault.to_string().into())
+    }
+
+    /// As [`pattern`], of a text that stands for itself when it is no expression.
+    pub fn domain_pattern(text: &str) -> Verdict {
+        match Pattern::new(text) {
+            Err(fault @ PatternFault::Excess(..)) => Err(fault.to_string().into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// A value of an open enumeration (NF types, names of services, states), which goes into logs, labels and
+    /// tables: 1 to 64 printable ASCII characters. The longest value of TS 29.510 has 31.
+    pub fn token(text: &str) -> Verdict {
+        when(
+            (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()),
+            "expected 1 to 64 printable ASCII characters without spaces",
+        )
+    }
+
+    /// Path segments that become a part of URIs (TS 29.501 §4.4.1, RFC 3986 §3.3).
+    pub fn api_prefix(text: &str) -> Verdict {
+        let segments = text.strip_prefix('/').unwrap_or(text);
+        let segment = |segment: &str| {
+            !matches!(segment, "." | "..")
+                && segment
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&b))
+        };
+        when(
+            text.len() <= 1_024 && segments.split('/').all(segment),
+            "expected path segments as in RFC 3986, without query, fragment, `.` and `..`",
+        )
     }
 
     /// A time of RFC 3339.
@@ -471,7 +508,10 @@ pub mod rules {
 
     /// A text of at least one character.
     pub fn not_empty(text: &str) -> Verdict {
-        when(!text.is_empty(), "expected a string that is not empty")
+        when(
+            !text.is_empty() && !text.chars().any(char::is_control),
+            "expected a string that is not empty, without control characters",
+        )
     }
 }
 
@@ -550,6 +590,25 @@ mod tests {
         assert!(group_id("A1B2C3D4-240-01-AB12").is_ok() && group_id("A1B2C3D4-240-01-AB1").is_err());
         assert!(ipv6("2001:db8::1").is_ok() && ipv6("::ffff:1.2.3.4").is_err());
         assert!(date_time("2024-05-01T12:00:00.123Z").is_ok() && date_time("yesterday").is_err());
+        for good in ["/a/b", "a", "", "/", "/x-1.2_3~%20;v=1", "a/b/"] {
+            assert_eq!(api_prefix(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "/a\r\nHost: x",
+            "/a?b",
+            "/a#b",
+            "/a b",
+            "/../x",
+            "/a/.",
+            "/a\\b",
+            "é",
+        ] {
+            assert!(api_prefix(bad).is_err(), "{bad}");
+        }
+        assert!(token("CUSTOM_X-1.2").is_ok() && token(&"x".repeat(64)).is_ok());
+        for bad in ["", "A B", "A\nB", "\u{1b}[31m", "é", &"x".repeat(65)] {
+            assert!(token(bad).is_err(), "{bad}");
+        }
         assert!(amf_set("3ff").is_ok() && amf_set("400").is_err());
     }
 }

@@ -143,10 +143,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let domain = param.text()?;
             must(move |p| {
                 open_or(&p.scp_info, |b| {
-                    open_or(&b.address_domains, |known| {
-                        model::Pattern::new(known).is_ok_and(|known| known.matches(&domain))
-                            || *known == domain
-                    })
+                    open_or(&b.address_domains, |known| known.matches(&domain))
                 })
             })
         }

@@ -32,7 +32,7 @@ pub use identity::{
     AanfInfo, AusfInfo, BsfInfo, ChfInfo, GroupIdRange, HssInfo, IwmscInfo, MnpfInfo, NssaafInfo,
     PatternRange, PcfInfo, ProSeCapability, SuciInfo, TsctsfInfo, UdmInfo, UdrInfo, UdsfInfo, V2xCapability,
 };
-pub use routing::{ScpDomainInfo, ScpInfo, SeppInfo};
+pub use routing::{AddressDomain, ScpDomainInfo, ScpInfo, SeppInfo};
 pub use session::{
     AtsssCapability, DnnItem, EasdfInfo, EndpointInfo, MbSmfInfo, MbUpfInfo, MbsSession, MbsSessionId,
     NsacfCapability, NsacfInfo, SliceDnnItem, SmfInfo, Ssm, Tmgi, TmgiRange, UpfInfo, dnn_matches,
@@ -40,7 +40,7 @@ pub use session::{
 
 use crate::identity::NfInstanceId;
 use crate::names::{NfStatus, NfType, ServiceName};
-use crate::pattern::Pattern;
+use crate::pattern::{self, Pattern};
 use crate::plmn::{PlmnId, PlmnIdNid};
 use crate::slice::{ExtSnssai, PlmnSnssai};
 
@@ -49,7 +49,7 @@ pub type InfoList<T> = BTreeMap<String, T>;
 
 /// What is understood of an NF profile.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", remote = "Self")]
 #[allow(missing_docs)] // Member for member TS 29.510 table 6.1.6.2.2-1.
 pub struct NfProfile {
     pub nf_instance_id: NfInstanceId,
@@ -194,6 +194,14 @@ pub struct NfProfile {
     pub iwmsc_info: Option<IwmscInfo>,
     #[serde(default)]
     pub mnpf_info: Option<MnpfInfo>,
+}
+
+/// Expressions above the budget of a profile ([`pattern::Limits`]) match nothing.
+impl<'de> Deserialize<'de> for NfProfile {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The inherent function, which serde derives for `remote`.
+        pattern::within(pattern::Limits::default(), || Self::deserialize(deserializer)).0
+    }
 }
 
 /// Who may discover an NF or a service; empty lists allow everybody (TS 29.510 §6.1.6.2.2, §6.1.6.2.3).

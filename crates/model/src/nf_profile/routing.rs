@@ -8,7 +8,36 @@ use super::InfoList;
 use super::core::IpEndPoint;
 use super::identity::block;
 use crate::address::{Ipv4Range, Ipv6Prefix, Ipv6PrefixRange};
+use crate::pattern::Pattern;
 use crate::plmn::{PlmnId, PlmnIdNid};
+
+/// Domains of addresses that are reached through an SCP, as an expression (TS 29.510 §6.1.6.2.65); a name that is
+/// none, such as `*.example.org`, stands for itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressDomain {
+    text: String,
+    pattern: Option<Pattern>,
+}
+
+impl AddressDomain {
+    /// Whether a domain is one of these.
+    #[must_use]
+    pub fn matches(&self, domain: &str) -> bool {
+        self.text == domain
+            || self
+                .pattern
+                .as_ref()
+                .is_some_and(|pattern| pattern.matches(domain))
+    }
+}
+
+impl<'de> Deserialize<'de> for AddressDomain {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let pattern = Pattern::new(&text).ok();
+        Ok(Self { text, pattern })
+    }
+}
 
 block! {
     /// TS 29.510 §6.1.6.2.65.
@@ -16,7 +45,7 @@ block! {
         scp_domain_info_list: InfoList<ScpDomainInfo>,
         scp_prefix: Option<String>,
         scp_ports: InfoList<u16>,
-        address_domains: Vec<String>,
+        address_domains: Vec<AddressDomain>,
         ipv4_addresses: Vec<Ipv4Addr>,
         ipv6_prefixes: Vec<Ipv6Prefix>,
         ipv4_addr_ranges: Vec<Ipv4Range>,

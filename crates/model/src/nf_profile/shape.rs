@@ -19,12 +19,14 @@ macro_rules! object {
 }
 
 static TEXT: Shape = Text;
+static TOKEN: Shape = Rule(rules::token);
 static TEXTS: Shape = List(&TEXT);
 static FQDN: Shape = Rule(rules::fqdn);
 static IPV4: Shape = Rule(rules::ipv4);
 static IPV6: Shape = Rule(rules::ipv6);
 static IPV6_PREFIX: Shape = Rule(rules::ipv6_prefix);
 static PATTERN: Shape = Rule(rules::pattern);
+static DOMAIN: Shape = Rule(rules::domain_pattern);
 static TIME: Shape = Rule(rules::date_time);
 static ACCESS_TYPE: Shape = Rule(rules::access_type);
 static ROUTING: Shape = Rule(rules::routing_indicator);
@@ -125,23 +127,23 @@ object! {
     ];
     SERVICE_INFO = [opt("versions", List(&TEXT)), opt("supportedFeatures", Rule(rules::features))];
     PLMN_OAUTH = [opt("oauth2RequiredPlmnIdList", List(&PLMN)), opt("oauth2NotRequiredPlmnIdList", List(&PLMN))];
-    COLLOCATED = [req("nfInstanceId", Rule(rules::uuid)), req("nfType", Text)];
+    COLLOCATED = [req("nfInstanceId", Rule(rules::uuid)), req("nfType", Rule(rules::token))];
 
     /// A service (TS 29.510 §6.1.6.2.3).
     SERVICE = [
         req("serviceInstanceId", Rule(rules::not_empty)),
-        req("serviceName", Rule(rules::not_empty)),
+        req("serviceName", Rule(rules::token)),
         req("versions", List(&VERSION)),
         req("scheme", Text),
-        req("nfServiceStatus", Text),
+        req("nfServiceStatus", Rule(rules::token)),
         opt("fqdn", Rule(rules::fqdn)),
         opt("interPlmnFqdn", Rule(rules::fqdn)),
         opt("ipEndPoints", List(&IP_END_POINT)),
-        opt("apiPrefix", Text),
+        opt("apiPrefix", Rule(rules::api_prefix)),
         opt("defaultNotificationSubscriptions", List(&DEFAULT_NOTIFICATION)),
         opt("allowedPlmns", List(&PLMN)),
         opt("allowedSnpns", List(&PLMN)),
-        opt("allowedNfTypes", List(&TEXT)),
+        opt("allowedNfTypes", List(&TOKEN)),
         opt("allowedNfDomains", List(&PATTERN)),
         opt("allowedNssais", List(&EXT_SNSSAI)),
         opt("allowedOperationsPerNfType", MapOf(&TEXTS)),
@@ -317,7 +319,7 @@ object! {
         opt("nwdafCapability", Of(&NWDAF_CAPABILITY)),
         opt("analyticsDelay", Integer(0, u32::MAX as i64)),
         opt("servingNfSetIdList", List(&TEXT)),
-        opt("servingNfTypeList", List(&TEXT)),
+        opt("servingNfTypeList", List(&TOKEN)),
         opt("mlAnalyticsList", List(&ML_ANALYTICS)),
     ];
     pub(super) ML_ANALYTICS = [
@@ -375,14 +377,14 @@ object! {
     SCP_DOMAIN = [
         opt("scpFqdn", Rule(rules::fqdn)),
         opt("scpIpEndPoints", List(&IP_END_POINT)),
-        opt("scpPrefix", Text),
+        opt("scpPrefix", Rule(rules::api_prefix)),
         opt("scpPorts", MapOf(&PORT)),
     ];
     SCP = [
         opt("scpDomainInfoList", MapOf(&SCP_DOMAIN)),
-        opt("scpPrefix", Text),
+        opt("scpPrefix", Rule(rules::api_prefix)),
         opt("scpPorts", MapOf(&PORT)),
-        opt("addressDomains", List(&TEXT)),
+        opt("addressDomains", List(&DOMAIN)),
         opt("ipv4Addresses", List(&IPV4)),
         opt("ipv6Prefixes", List(&IPV6_PREFIX)),
         opt("ipv4AddrRanges", List(&IPV4_RANGE)),
@@ -394,14 +396,14 @@ object! {
         opt("scpCapabilities", MaybeEmpty(&TEXT)),
     ];
     SEPP = [
-        opt("seppPrefix", Text),
+        opt("seppPrefix", Rule(rules::api_prefix)),
         opt("seppPorts", MapOf(&PORT)),
         opt("remotePlmnList", List(&PLMN)),
         opt("remoteSnpnList", List(&PLMN)),
     ];
     AANF = [opt("routingIndicators", List(&ROUTING))];
     COLLECTOR = [
-        opt("servingNfTypeList", List(&TEXT)),
+        opt("servingNfTypeList", List(&TOKEN)),
         opt("servingNfSetIdList", List(&TEXT)),
         opt("taiList", List(&TAI)),
         opt("taiRangeList", List(&TAI_RANGE)),
@@ -474,8 +476,8 @@ object! {
     /// An NF profile as registered (TS 29.510 §6.1.6.2.2).
     pub PROFILE = [
         req("nfInstanceId", Rule(rules::uuid)),
-        req("nfType", Rule(rules::not_empty)),
-        req("nfStatus", Rule(rules::not_empty)),
+        req("nfType", Rule(rules::token)),
+        req("nfStatus", Rule(rules::token)),
         opt("nfInstanceName", Text),
         opt("collocatedNfInstances", List(&COLLOCATED)),
         opt("heartBeatTimer", Integer(1, u32::MAX as i64)),
@@ -490,7 +492,7 @@ object! {
         opt("ipv6Addresses", List(&IPV6)),
         opt("allowedPlmns", List(&PLMN)),
         opt("allowedSnpns", List(&SNPN)),
-        opt("allowedNfTypes", List(&TEXT)),
+        opt("allowedNfTypes", List(&TOKEN)),
         opt("allowedNfDomains", List(&PATTERN)),
         opt("allowedNssais", List(&EXT_SNSSAI)),
         opt("priority", U16),
