@@ -19,6 +19,14 @@ telemetry::events! {
     Expired = "expirations";
     /// A registration was refused by screening.
     ScreenedOut = "screened_out";
+    /// A body, or what a patch would make of it, was refused because it is too large or takes too much work.
+    TooLarge = "too_large";
+    /// A profile or subscription was refused because it has too many regular expressions.
+    TooManyPatterns = "too_many_patterns";
+    /// A subscription was refused because its subscriber or source has as many as it may.
+    ShareUsedUp = "subscription_shares_used_up";
+    /// A notification URI or `hnrf-uri` was refused because of where it leads.
+    TargetDenied = "targets_denied";
     /// A discovery was answered.
     Discovered = "discoveries";
     /// A discovery found nothing.

@@ -1,4 +1,8 @@
-//! JSON bodies: parsed once, with the place of every mistake; patched; compressed.
+//! JSON bodies: parsed once, with the place of every mistake; patched within bounds.
+
+pub mod patch;
+pub mod text;
+pub mod unique;
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -129,28 +133,55 @@ pub fn response_of(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
-/// Applies a JSON Patch (RFC 6902) to `document`; all of it or nothing.
+/// Applies a JSON Patch (RFC 6902) to `document`, within limits; all of it or nothing.
 ///
 /// # Errors
 /// `INVALID_MSG_FORMAT` when the body is no patch; `MANDATORY_IE_INCORRECT` with the operation that failed
-/// when it does not fit the document.
-pub fn apply_patch(document: &mut Value, body: &[u8]) -> Result<(), Problem> {
-    let patch: json_patch::Patch = parse_slice(body)?;
-    json_patch::patch(document, &patch.0).map_err(|error| {
-        Problem::new(Cause::MandatoryIeIncorrect)
-            .detail(format!("the patch does not fit the resource: {}", error.kind))
-            .invalid_param(format!("/{}", error.operation), error.to_string())
-    })
+/// when it does not fit the document; 413 when it asks for more than the limits allow.
+pub fn apply_patch(document: &mut Value, body: &[u8], limits: &patch::Limits) -> Result<(), Problem> {
+    let operations = patch::operations(body, limits.operations)?;
+    let patched = patch::apply(&document.to_string(), &operations, limits).map_err(|fault| {
+        Problem::new(fault.blame.cause())
+            .detail(format!("the patch does not fit the resource: {fault}"))
+            .invalid_param(format!("/{}", fault.index), fault.expected)
+    })?;
+    *document = parse_slice(patched.as_bytes())?;
+    Ok(())
 }
 
-/// Applies a JSON Merge Patch (RFC 7396) to `document`.
+/// Applies a JSON Merge Patch (RFC 7396) to `document`; the result has at most `size` bytes. A document that is
+/// larger already may be changed, but not grow.
 ///
 /// # Errors
-/// `INVALID_MSG_FORMAT` when the body is not JSON.
-pub fn apply_merge_patch(document: &mut Value, body: &[u8]) -> Result<(), Problem> {
-    let patch: Value = parse_slice(body)?;
-    json_patch::merge(document, &patch);
+/// 413 when the result would be larger; `document` is not to be used then.
+pub fn merge(document: &mut Value, patch: &Value, size: usize) -> Result<(), Problem> {
+    let before = length(document);
+    json_patch::merge(document, patch);
+    let after = length(document);
+    if after > size && after > before {
+        return Err(Problem::new(Cause::PayloadTooLarge)
+            .detail(format!("the patch makes the resource larger than {size} bytes")));
+    }
     Ok(())
+}
+
+/// Bytes of a document.
+#[must_use]
+pub fn length(document: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A value of JSON can be written, and counting cannot fail.
+    let _ = serde_json::to_writer(&mut count, document);
+    count.0
 }
 
 #[cfg(test)]
@@ -198,13 +229,22 @@ mod tests {
         let mut document = json!({"a": 1, "b": [1, 2]});
         let before = document.clone();
         let twice = br#"[{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/b/7"}]"#;
-        let problem = apply_patch(&mut document, twice).unwrap_err();
+        let limits = patch::Limits {
+            operations: 10,
+            size: 60,
+            work: 10_000,
+        };
+        let problem = apply_patch(&mut document, twice, &limits).unwrap_err();
         assert_eq!(problem.details().invalid_params[0].param, "/1");
         assert_eq!(document, before, "all or nothing");
-        apply_patch(&mut document, br#"[{"op":"add","path":"/b/-","value":3}]"#).unwrap();
-        apply_merge_patch(&mut document, br#"{"a":null,"c":{"d":1}}"#).unwrap();
+        let add = br#"[{"op":"add","path":"/b/-","value":3}]"#;
+        apply_patch(&mut document, add, &limits).unwrap();
+        merge(&mut document, &json!({"a": null, "c": {"d": 1}}), 60).unwrap();
         assert_eq!(document, json!({"b": [1, 2, 3], "c": {"d": 1}}));
-        assert!(apply_patch(&mut document, br#"{"op":"add"}"#).is_err());
+        assert!(apply_patch(&mut document, br#"{"op":"add"}"#, &limits).is_err());
+        assert_eq!(length(&document), document.to_string().len());
+        let refused = merge(&mut document, &json!({"e": "x".repeat(60)}), 60).unwrap_err();
+        assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
 
     #[test]
@@ -226,8 +266,6 @@ mod tests {
         #[test]
         fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             let _ = parse_slice::<Sample>(&bytes);
-            let mut document = json!({"a": [1]});
-            let _ = apply_patch(&mut document, &bytes);
         }
     }
 }

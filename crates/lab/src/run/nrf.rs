@@ -239,7 +239,11 @@ fn config(
         },
         "subscriptions": {
             "max": model.subscriptions.limit,
+            // One address stands for every subscriber of the model.
+            "maxPerSubscriber": model.subscriptions.limit,
+            "maxPerSource": model.subscriptions.limit,
             "maxValidity": model.subscriptions.validity,
+            "unregisteredValidity": model.subscriptions.validity,
             "loadThreshold": features.load_threshold.percent().round() as u64,
         },
         "tokens": { "validity": features.token_validity, "authRules": authorization },

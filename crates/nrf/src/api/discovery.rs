@@ -207,6 +207,9 @@ async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault>
     let (text, supi, gpsi) = cut_subscriber(raw)?;
     // Complex queries name subscribers inside; all others are the same for every subscriber.
     let plan = worker.plans().of(&text)?;
+    worker
+        .check_home_nrf(plan.query.home_nrf.as_deref())
+        .map_err(|expected| ParamFault::new("hnrf-uri", expected))?;
     let destination = forwards_to(worker, &plan, request);
     if let Some(destination) = destination.as_ref().filter(|one| !one.only_when_empty) {
         return Ok(worker.forwarder().ask(destination, request).await);

@@ -67,26 +67,13 @@ fn write_of(worker: &Worker, request: Request, id: NfInstanceId) -> Result<Optio
     let what = match request.head.method {
         Method::PUT => {
             sbi::json::expect_type(headers, "application/json")?;
-            let body = sbi::coding::decode(headers, request.body, worker.max_profile())?;
-            if body.len() > worker.max_profile() {
-                let limit = worker.max_profile();
-                return Err(Problem::new(Cause::PayloadTooLarge)
-                    .detail(format!("a profile of more than {limit} bytes (maxProfileSize)")));
-            }
-            What::Put {
-                id,
-                body: body.into_bytes(),
-                if_match,
-            }
+            let body = super::body_of(worker, headers, request.body, worker.max_profile())?;
+            What::Put { id, body, if_match }
         }
         Method::PATCH => {
             sbi::json::expect_type(headers, sbi::json::JSON_PATCH)?;
-            let body = sbi::coding::decode(headers, request.body, worker.max_profile())?;
-            What::Patch {
-                id,
-                body: body.into_bytes(),
-                if_match,
-            }
+            let body = super::body_of(worker, headers, request.body, worker.max_profile())?;
+            What::Patch { id, body, if_match }
         }
         Method::DELETE => What::Delete { id },
         _ => return Ok(None),

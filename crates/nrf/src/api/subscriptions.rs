@@ -6,7 +6,7 @@ use http::header::LOCATION;
 use http::{HeaderValue, Method, StatusCode};
 use model::{NfType, PlmnId, ServiceName};
 use sbi::identity::Actor;
-use sbi::problem::Problem;
+use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 use serde::Deserialize;
 
@@ -15,9 +15,6 @@ use crate::forwarding::{Destination, Question};
 use crate::registry::registrar::{Done, What};
 use crate::service::Worker;
 
-/// Largest subscription.
-const MAX_SIZE: usize = 256 * 1024;
-
 /// `/subscriptions`.
 pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) -> Response {
     if *request.method() != Method::POST {
@@ -25,17 +22,20 @@ pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) 
     }
     let headers = request.headers();
     let body = sbi::json::expect_type(headers, "application/json")
-        .and_then(|()| sbi::coding::decode(headers, request.body.clone(), MAX_SIZE));
+        .and_then(|()| super::body_of(&worker, headers, request.body.clone(), worker.max_subscription()));
     let body = match body {
-        Ok(body) => body.into_bytes(),
+        Ok(body) => body,
         Err(problem) => return problem.into_response(),
     };
-    if let Some(destination) = forwards_to(&worker, &body, &request) {
-        return worker.forwarder().ask(&destination, &request).await;
+    match forwards_to(&worker, &body, &request) {
+        Ok(Some(destination)) => return worker.forwarder().ask(&destination, &request).await,
+        Ok(None) => {}
+        Err(problem) => return problem.into_response(),
     }
     // A hyphen would set off a PLMN (TS 29.510 §6.1.6.2.16, subscriptionId).
     let id = uuid::Uuid::new_v4().simple().to_string();
-    let outcome = worker.write(What::Subscribe { id, body, by }).await;
+    let source = request.peer.addr.ip();
+    let outcome = worker.write(What::Subscribe { id, body, source, by }).await;
     answer(&worker, outcome)
 }
 
@@ -59,9 +59,18 @@ struct SubjectCondition {
 /// Another NRF, when the subscription is to be there: the network's that `plmnId` and `hnrfUri` name
 /// (TS 29.510 §5.2.2.5.3), or that of a rule (§5.2.2.5.4). Its answer names its own resource, which the
 /// consumer changes and ends there.
-fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Option<Destination> {
+fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Result<Option<Destination>, Problem> {
     // One that cannot be read is refused by whoever it is meant for, with a better word.
-    let subject: Subject = serde_json::from_slice(body).ok()?;
+    let Ok(subject) = serde_json::from_slice::<Subject>(body) else {
+        return Ok(None);
+    };
+    worker
+        .check_home_nrf(subject.hnrf_uri.as_deref())
+        .map_err(|expected| {
+            Problem::new(Cause::OptionalIeIncorrect)
+                .detail("the home NRF is not asked there")
+                .invalid_param("/hnrfUri", expected)
+        })?;
     let mut services = subject.subscr_cond.service_name_list;
     services.extend(subject.subscr_cond.service_name);
     let question = Question {
@@ -71,12 +80,14 @@ fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Option<Destin
         home_nrf: subject.hnrf_uri.as_deref(),
         target_plmns: subject.plmn_id.as_slice(),
     };
-    let destination = worker.forwarder().destination(&question, request.headers())?;
+    let Some(destination) = worker.forwarder().destination(&question, request.headers()) else {
+        return Ok(None);
+    };
     let known_here = subject.subscr_cond.nf_type.is_some_and(|nf_type| {
         let snapshot = worker.snapshot();
         snapshot.of_type(&nf_type).is_some_and(|table| !table.is_empty())
     });
-    (!destination.only_when_empty || !known_here).then_some(destination)
+    Ok((!destination.only_when_empty || !known_here).then_some(destination))
 }
 
 /// `/subscriptions/{subscriptionID}`.
@@ -85,12 +96,8 @@ pub(crate) async fn subscription(worker: Rc<Worker>, request: Request, by: Actor
     let what = match request.head.method {
         Method::DELETE => Ok(What::Unsubscribe { id, by }),
         Method::PATCH => sbi::json::expect_type(headers, sbi::json::JSON_PATCH)
-            .and_then(|()| sbi::coding::decode(headers, request.body, MAX_SIZE))
-            .map(|body| What::PatchSubscription {
-                id,
-                body: body.into_bytes(),
-                by,
-            }),
+            .and_then(|()| super::body_of(&worker, headers, request.body, worker.max_subscription()))
+            .map(|body| What::PatchSubscription { id, body, by }),
         ref other => return super::method_not_allowed(other, "PATCH, DELETE"),
     };
     let outcome = match what {

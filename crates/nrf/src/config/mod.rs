@@ -1,5 +1,6 @@
 //! Every setting of an NRF; a file per topic.
 
+mod bounds;
 mod discovery;
 mod forwarding;
 mod growth;
@@ -10,6 +11,7 @@ mod slf;
 mod subscriptions;
 mod tokens;
 
+pub use bounds::{Outgoing, Patches, Patterns};
 pub use discovery::Discovery;
 pub use forwarding::{ForwardedOperation, Forwarding, ForwardingRule};
 pub use growth::{Growth, GrowthSet};
@@ -63,6 +65,12 @@ pub struct Config {
     pub max_profiles: usize,
     /// Writes that may wait for the control thread; beyond it they are answered 503.
     pub max_waiting_writes: usize,
+    /// JSON Patches.
+    pub patches: Patches,
+    /// Regular expressions.
+    pub patterns: Patterns,
+    /// Where the NRF sends to because somebody asks.
+    pub outgoing: Outgoing,
     /// Heart-beats and what happens without them.
     pub heart_beat: HeartBeat,
     /// Discovery.
@@ -107,6 +115,9 @@ impl Default for Config {
             max_profile_size: ByteSize::kib(512),
             max_profiles: 100_000,
             max_waiting_writes: 10_000,
+            patches: Patches::default(),
+            patterns: Patterns::default(),
+            outgoing: Outgoing::default(),
             heart_beat: HeartBeat::default(),
             discovery: Discovery::default(),
             overload: Overload::default(),

@@ -7,8 +7,9 @@ use model::{ExtSnssai, PlmnSnssai, Snssai};
 use serde_json::Value;
 
 use super::select::Extent;
-use crate::registry::{Entry, Visible, fingerprint, text};
+use crate::registry::{Entry, Visible, fingerprint};
 use ::discovery::Query;
+use sbi::json::text;
 
 /// Feature `Service-Map` (TS 29.510 §6.2.9): services as a map in `nfServiceList`.
 const SERVICE_MAP: usize = 6;

@@ -212,7 +212,7 @@ impl Rule {
     }
 }
 
-fn root_of(uri: &str) -> Option<TargetApiRoot> {
+pub(crate) fn root_of(uri: &str) -> Option<TargetApiRoot> {
     // `hnrf-uri` may name an API (`…/nnrf-disc/v1`); its root is what comes before.
     let root = uri.split("/nnrf-disc").next().unwrap_or(uri);
     TargetApiRoot::parse(root).ok()

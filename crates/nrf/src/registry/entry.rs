@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use model::shape::Fault;
-use model::{NfInstanceId, NfProfile, NfService, NfStatus, NfType};
+use model::{NfInstanceId, NfProfile, NfService, NfStatus, NfType, pattern};
 
-use super::text;
+use sbi::json::{text, unique};
 
 /// Most services a profile may have: discovery keeps the chosen ones in a mask of this many bits.
 pub const MAX_SERVICES: usize = 128;
@@ -80,9 +80,18 @@ pub enum ProfileFault {
     /// JSON, but not a profile.
     #[error("{} faults, the first at {}: {}", .0.len(), .0[0].pointer, .0[0].expected)]
     Shape(Vec<Fault>),
+    /// A profile with more regular expressions than allowed; the faults say where.
+    #[error("{} faults, the first at {}: {}", .0.len(), .0[0].pointer, .0[0].expected)]
+    Patterns(Vec<Fault>),
 }
 
 impl ProfileFault {
+    /// Whether it has more regular expressions than allowed.
+    #[must_use]
+    pub fn exceeds_patterns(&self) -> bool {
+        matches!(self, Self::Patterns(_))
+    }
+
     fn at(pointer: &str, expected: impl Into<std::borrow::Cow<'static, str>>) -> Self {
         Self::Shape(vec![Fault {
             pointer: pointer.to_owned(),
@@ -129,12 +138,35 @@ impl Entry {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(body: &[u8], timer: impl FnOnce(&NfProfile) -> u32) -> Result<Self, ProfileFault> {
-        let value: serde_json::Value =
-            serde_json::from_slice(body).map_err(|error| ProfileFault::Syntax {
+        Self::parse_within(body, pattern::Limits::default(), timer)
+    }
+
+    /// As [`Entry::parse`], with limits for the regular expressions of the profile.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse_within(
+        body: &[u8],
+        limits: pattern::Limits,
+        timer: impl FnOnce(&NfProfile) -> u32,
+    ) -> Result<Self, ProfileFault> {
+        // What is compiled to be checked is used by the profile.
+        let (read, exceeded) = pattern::within(limits, || Self::read(body, timer));
+        match read {
+            Err(ProfileFault::Shape(faults)) if exceeded => Err(ProfileFault::Patterns(faults)),
+            other => other,
+        }
+    }
+
+    fn read(body: &[u8], timer: impl FnOnce(&NfProfile) -> u32) -> Result<Self, ProfileFault> {
+        let value = unique::parse(body).map_err(|fault| match fault {
+            unique::Fault::Syntax(error) => ProfileFault::Syntax {
                 line: error.line(),
                 column: error.column(),
                 reason: error.to_string(),
-            })?;
+            },
+            unique::Fault::Twice(place) => ProfileFault::at(&place, "expected each member once"),
+        })?;
         let faults = model::nf_profile::shape::PROFILE.check(&value);
         if !faults.is_empty() {
             return Err(ProfileFault::Shape(faults));
@@ -149,7 +181,7 @@ impl Entry {
         }
         // A JSON text is UTF-8, as the parser has found.
         let body = std::str::from_utf8(body).map_err(|error| ProfileFault::at("", error.to_string()))?;
-        let still = Still::new(body, &profile)?;
+        let still = Still::new(body, &profile);
         let timer = timer(&profile);
         Ok(Self::assemble(
             profile.nf_status.clone(),
@@ -258,6 +290,12 @@ impl Entry {
         Arc::ptr_eq(&self.still, &other.still)
     }
 
+    /// Bytes of its text, about.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.moving.len() + self.still.rest.len()
+    }
+
     /// The whole profile as registered, with current status and load: JSON text, unknown members included.
     #[must_use]
     pub fn document(&self) -> Bytes {
@@ -325,9 +363,9 @@ fn join<'a>(out: &mut Vec<u8>, pieces: impl Iterator<Item = &'a Bytes>) {
 }
 
 impl Still {
-    fn new(body: &str, profile: &NfProfile) -> Result<Self, ProfileFault> {
+    /// Of a text in which each member comes once.
+    fn new(body: &str, profile: &NfProfile) -> Self {
         let whole = text::root(body);
-        let mut seen = std::collections::BTreeSet::new();
         let (mut rest, mut visible) = (
             String::with_capacity(body.len()),
             String::with_capacity(body.len()),
@@ -335,13 +373,8 @@ impl Still {
         let (mut snssais, mut per_plmn) = (None, None);
         let (mut id, mut nf_type) = ("", "");
         for item in text::items(body, whole.clone()) {
-            let key = &body[item.key.clone()];
-            if !seen.insert(key) {
-                return Err(ProfileFault::at(
-                    &format!("/{}", model::shape::escape(key)),
-                    "expected each member once",
-                ));
-            }
+            let key = text::unescaped(&body[item.key.clone()]);
+            let key = key.as_ref();
             match key {
                 "nfInstanceId" => id = &body[item.value.clone()],
                 "nfType" => nf_type = &body[item.value.clone()],
@@ -365,7 +398,7 @@ impl Still {
         let head = format!("\"nfInstanceId\":{id},\"nfType\":{nf_type}");
         let services = Self::services(body, whole, profile);
         let hash = fingerprint(&[rest.as_bytes()]);
-        Ok(Self {
+        Self {
             head,
             rest: rest.into(),
             visible: Visible {
@@ -375,7 +408,7 @@ impl Still {
             },
             services,
             hash,
-        })
+        }
     }
 
     /// The texts of the services, in the order of [`NfProfile::services`].
@@ -414,7 +447,8 @@ impl Visible {
         let (mut snssais, mut per_plmn) = (None, None);
         out.push('{');
         for item in text::items(text, text::root(text)) {
-            let key = &text[item.key.clone()];
+            let key = text::unescaped(&text[item.key.clone()]);
+            let key = key.as_ref();
             if HIDDEN.contains(&key) {
                 continue;
             }
@@ -473,6 +507,26 @@ mod tests {
         assert!(text.contains("4947A69A-"), "the identity as it was written");
     }
 
+    /// Names written with escapes mean what they mean without.
+    #[test]
+    fn escaped_names_are_names() {
+        let plain = entry(TEXT);
+        let text = TEXT
+            .replace("\"nfInstanceId\"", r#""nfInstanc\u0065Id""#)
+            .replace("\"load\"", r#""l\u006fad""#)
+            .replace("\"allowedNfTypes\"", r#""allowedNfTyp\u0065s""#)
+            .replace("\"serviceInstanceId\"", r#""service\u0049nstanceId""#)
+            .replace("\"nfServices\"", r#""nf\u0053ervices""#);
+        let escaped = entry(&text);
+        assert_eq!(json(&escaped.document()), json(&plain.document()));
+        assert_eq!(json(&escaped.public_document()), json(&plain.public_document()));
+        assert!(
+            !String::from_utf8(escaped.public_document().to_vec())
+                .unwrap()
+                .contains("allowedNfTyp")
+        );
+    }
+
     #[test]
     fn discoverers_do_not_see_who_is_allowed() {
         let entry = entry(TEXT);
@@ -511,6 +565,11 @@ mod tests {
         };
         assert_eq!(faults[0].pointer, "/load");
         assert!(Entry::parse(b"[]", |_| 30).is_err());
+        let escaped = TEXT.replacen("\"fqdn\"", r#""nf\u0054ype":"AMF", "fqdn""#, 1);
+        let Err(ProfileFault::Shape(faults)) = Entry::parse(escaped.as_bytes(), |_| 30) else {
+            panic!()
+        };
+        assert_eq!(faults[0].pointer, "/nfType");
         assert!(Entry::parse(b"\xff", |_| 30).is_err());
     }
 }

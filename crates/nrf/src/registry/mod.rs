@@ -10,11 +10,10 @@ mod entry;
 mod record;
 pub(crate) mod registrar;
 mod snapshot;
-pub(crate) mod text;
 
 pub use change::{ChangeKind, ProfileChange};
 pub use entry::{Entry, MAX_SERVICES, ProfileFault};
 pub(crate) use entry::{Visible, fingerprint};
 pub(crate) use record::{ProfileRecord, SubscriptionRecord};
+pub use sbi::json::patch::PatchFault;
 pub use snapshot::{Reader, Snapshot, TypeTable};
-pub use text::PatchFault;

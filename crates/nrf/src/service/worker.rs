@@ -173,6 +173,19 @@ impl Worker {
         self.config.max_profile_size.as_usize()
     }
 
+    pub(crate) fn max_subscription(&self) -> usize {
+        self.config.subscriptions.max_size.as_usize()
+    }
+
+    /// Whether questions may go to the home NRF that a consumer names; if not, what was expected.
+    pub(crate) fn check_home_nrf(&self, uri: Option<&str>) -> Result<(), &'static str> {
+        let Some(root) = uri.and_then(crate::forwarding::root_of) else {
+            return Ok(());
+        };
+        let checked = self.config.outgoing.check(&root.origin, self.config.admin);
+        checked.inspect_err(|_| self.counters.count(Event::TargetDenied))
+    }
+
     pub(crate) fn protects_itself(&self) -> bool {
         self.gate.wants_tokens()
     }

@@ -51,11 +51,9 @@ impl Book {
         self.by_id.insert(subscription.id.clone(), subscription);
     }
 
-    /// Removes a subscription; answers whether there was one.
-    pub fn remove(&mut self, id: &str) -> bool {
-        let Some(before) = self.by_id.remove(id) else {
-            return false;
-        };
+    /// Removes a subscription; answers it, if there was one.
+    pub fn remove(&mut self, id: &str) -> Option<Arc<Subscription>> {
+        let before = self.by_id.remove(id)?;
         for key in before.condition.file_keys() {
             if let Some(ids) = self.filed.get_mut(&key) {
                 ids.remove(id);
@@ -64,7 +62,7 @@ impl Book {
                 }
             }
         }
-        true
+        Some(before)
     }
 
     /// A subscription.

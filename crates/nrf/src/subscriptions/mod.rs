@@ -2,8 +2,10 @@
 
 mod book;
 mod condition;
+mod shares;
 mod subscription;
 
 pub use book::{Book, Notification, Telling};
 pub use condition::{Condition, FileKey};
+pub use shares::{Owner, Shares};
 pub use subscription::{Subscription, Target};

@@ -1,6 +1,7 @@
 //! One subscription: `SubscriptionData` (TS 29.510 §6.1.6.2.16), kept as it came.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use model::{ExtSnssai, NfInstanceId, NfProfile, NfType, PlmnId};
 use sbi::client::Origin;
@@ -10,6 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::condition::Condition;
+use super::shares::{Owner, network_of};
 use crate::discovery::Requester;
 
 /// A subscription, ready to be matched.
@@ -33,6 +35,8 @@ pub struct Subscription {
     pub requester: Requester,
     /// `plmnId`: NFs of this network.
     pub plmn: Option<PlmnId>,
+    /// Where the request came from that made it; `None` when that is not known.
+    pub source: Option<IpAddr>,
     /// As it was sent and accepted.
     pub document: Map<String, Value>,
 }
@@ -103,10 +107,20 @@ impl Subscription {
             target,
             requester,
             plmn,
+            source: None,
             document,
         };
         subscription.extend(valid_until);
         Ok(subscription)
+    }
+
+    /// Whose it is, for the share of a subscriber.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        Owner {
+            instance: self.requester.instance,
+            source: self.source.map(network_of),
+        }
     }
 
     /// Sets until when it lasts.

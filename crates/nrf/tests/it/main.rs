@@ -3,6 +3,7 @@
 mod bad_input;
 mod discovery;
 mod growth;
+mod hollow;
 mod identity;
 mod judge;
 mod live;

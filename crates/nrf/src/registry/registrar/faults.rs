@@ -29,7 +29,7 @@ pub(super) fn problem_of(fault: ProfileFault) -> Problem {
         ProfileFault::Syntax { .. } => Problem::new(Cause::InvalidMsgFormat)
             .detail(format!("the body is not JSON: {fault}"))
             .invalid_param("", fault.to_string()),
-        ProfileFault::Shape(faults) => {
+        ProfileFault::Shape(faults) | ProfileFault::Patterns(faults) => {
             let missing = faults.iter().any(|fault| fault.missing);
             let cause = if missing {
                 Cause::MandatoryIeMissing
@@ -44,6 +44,11 @@ pub(super) fn problem_of(fault: ProfileFault) -> Problem {
             })
         }
     }
+}
+
+/// Whether something is refused because it is too large.
+pub(super) fn is_excess(problem: &Problem) -> bool {
+    problem.status() == Cause::PayloadTooLarge.status()
 }
 
 pub(crate) fn not_found(id: NfInstanceId) -> Problem {

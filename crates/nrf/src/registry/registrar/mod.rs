@@ -1,6 +1,6 @@
 //! The writer: one task that changes the registry and the subscriptions.
 //!
-//! The order of a change, and what a crash leaves at each moment: it is checked; made durable (a crash before
+//! The order of a change, and what a crash leaves at each moment: it is read and checked, away from the writer; made durable (a crash before
 //! leaves nothing, a crash after leaves the change); published to readers; told to subscribers; acknowledged.
 //! So an acknowledged change is kept, and a reader never sees one that a crash could take back. Heart-beats
 //! that bring only load and time are not made durable: the next one comes in seconds.
@@ -9,10 +9,12 @@
 //! store can make many durable at once and a slow disk delays everybody by one write, not by as many as wait.
 
 mod faults;
+mod prepare;
 mod profiles;
 mod subscriptions;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -32,6 +34,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::faults::not_found;
 use self::faults::store_failed;
+use self::prepare::{Prepared, Preparing, Refused, Rules, Work};
 use self::profiles::ProfileEffect;
 use self::subscriptions::{SubscriptionEffect, parse_stored};
 use super::record::{ProfileRecord, SubscriptionRecord};
@@ -41,7 +44,13 @@ use crate::events::Counters;
 use crate::growth::Retrieved;
 use crate::live::Live;
 use crate::screening::Screening;
-use crate::subscriptions::{Book, Notification, Subscription};
+use crate::subscriptions::{Book, Notification, Shares, Subscription};
+
+/// What a stored profile may have of regular expressions.
+const AMPLE: model::pattern::Limits = model::pattern::Limits {
+    patterns: usize::MAX,
+    bytes: usize::MAX,
+};
 
 /// A change that somebody wants.
 #[derive(Debug)]
@@ -68,7 +77,13 @@ pub(crate) enum What {
     /// Deregister.
     Delete { id: NfInstanceId },
     /// Subscribe; the identity is new.
-    Subscribe { id: String, body: Bytes, by: Actor },
+    Subscribe {
+        id: String,
+        body: Bytes,
+        /// Where the request came from.
+        source: IpAddr,
+        by: Actor,
+    },
     /// Change a subscription.
     PatchSubscription { id: String, body: Bytes, by: Actor },
     /// Unsubscribe.
@@ -98,6 +113,8 @@ enum Key {
 enum Step {
     /// It is done, or refused.
     Done(Result<Done, Problem>),
+    /// Work on another thread, then it goes on.
+    Prepare { bytes: usize, work: Work },
     /// It waits for the disk; then it takes effect.
     Commit(Receipt, Effect),
 }
@@ -151,10 +168,13 @@ pub(crate) struct Registrar {
     busy: AHashMap<Key, VecDeque<Write>>,
     /// How many wait behind others.
     behind: usize,
+    preparing: Preparing,
     commits: FuturesUnordered<InFlight>,
     /// Instances and subscriptions that the disk is making new.
     registering: usize,
     subscribing: usize,
+    /// Who has how many subscriptions, those that the disk makes included.
+    shares: Shares,
 }
 
 impl Registrar {
@@ -185,9 +205,11 @@ impl Registrar {
             root,
             busy: AHashMap::new(),
             behind: 0,
+            preparing: Preparing::default(),
             commits: FuturesUnordered::new(),
             registering: 0,
             subscribing: 0,
+            shares: Shares::default(),
         };
         registrar.recover().await?;
         Ok(registrar)
@@ -201,7 +223,8 @@ impl Registrar {
             let page = self.profiles.scan(&scan).await?;
             for record in &page.records {
                 let timer = |profile: &NfProfile| self.config.heart_beat.assign(profile.heart_beat_timer);
-                match Entry::parse(&record.document, timer) {
+                // What was accepted is kept, also if fewer expressions are accepted now.
+                match Entry::parse_within(&record.document, AMPLE, timer) {
                     Ok(entry) => {
                         self.last_heard.insert(entry.id, now);
                         snapshot = snapshot.with(Arc::new(entry));
@@ -218,7 +241,10 @@ impl Registrar {
             let page = self.subscriptions.scan(&scan).await?;
             for record in &page.records {
                 match parse_stored(&record.id, &record.document) {
-                    Some(subscription) => self.book.put(Arc::new(subscription)),
+                    Some(subscription) => {
+                        self.shares.add(&subscription.owner());
+                        self.book.put(Arc::new(subscription));
+                    }
                     None => tracing::error!(id = record.id, "a stored subscription cannot be read"),
                 }
             }
@@ -239,10 +265,11 @@ impl Registrar {
         audit.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let most = self.config.max_waiting_writes.max(1);
         let mut open = true;
-        while open || !self.commits.is_empty() {
-            let room = self.commits.len() + self.behind < most;
+        while open || !self.commits.is_empty() || self.preparing.len() > 0 {
+            let room = self.commits.len() + self.preparing.len() + self.behind < most;
             tokio::select! {
                 Some((outcome, Some(commit))) = self.commits.next() => self.committed(outcome, commit),
+                Some(prepared) = self.preparing.next() => self.prepared(prepared),
                 write = writes.recv(), if open && room => match write {
                     Some(write) => {
                         self.follow(live.load());
@@ -268,6 +295,22 @@ impl Registrar {
         }
     }
 
+    /// Settings for work on another thread.
+    fn rules(&self) -> Rules {
+        Rules {
+            config: self.config.clone(),
+            screening: self.screening.clone(),
+        }
+    }
+
+    /// Counts a refusal.
+    fn refuse(&self, refused: Refused) -> Problem {
+        if let Some(event) = refused.event {
+            self.counters.count(event);
+        }
+        refused.problem
+    }
+
     fn begin(&mut self, write: Write) {
         let key = match &write.what {
             What::Put { id, .. } | What::Patch { id, .. } | What::Delete { id } => Key::Nf(*id),
@@ -288,11 +331,11 @@ impl Registrar {
     /// The first step of a change; whether it waits for the disk now.
     fn go(&mut self, key: &Key, write: Write) -> bool {
         let step = match write.what {
-            What::Put { id, body, if_match } => self.put(id, &body, if_match.as_deref()),
-            What::Patch { id, body, if_match } => self.patch(id, &body, if_match.as_deref()),
+            What::Put { id, body, if_match } => self.put(id, body, if_match),
+            What::Patch { id, body, if_match } => self.patch(id, body, if_match),
             What::Delete { id } => self.remove(id, ChangeKind::Deregistered),
-            What::Subscribe { id, body, by } => self.subscribe(&id, &body, &by),
-            What::PatchSubscription { id, body, by } => self.patch_subscription(&id, &body, &by),
+            What::Subscribe { id, body, source, by } => self.subscribe(id, body, source, by),
+            What::PatchSubscription { id, body, by } => self.patch_subscription(&id, body, &by),
             What::Unsubscribe { id, by } => self.unsubscribe(id, Some(&by)),
         };
         self.advance(key.clone(), step, Some(write.reply))
@@ -319,6 +362,10 @@ impl Registrar {
                 answer(reply, outcome);
                 false
             }
+            Step::Prepare { bytes, work } => {
+                self.preparing.push(key, reply, bytes, work);
+                true
+            }
             Step::Commit(receipt, effect) => {
                 let commit = Commit { key, effect, reply };
                 self.commits.push(InFlight {
@@ -330,7 +377,7 @@ impl Registrar {
         }
     }
 
-    /// A change is durable, or cannot be; whoever waits behind it goes on.
+    /// A change is durable, or cannot be.
     fn committed(&mut self, outcome: Result<(), store::Error>, commit: Commit) {
         let Commit { key, effect, reply } = commit;
         let outcome = match (outcome, effect) {
@@ -346,6 +393,20 @@ impl Registrar {
             }
         };
         answer(reply, outcome);
+        self.next_of(key);
+    }
+
+    /// The work for a change is done; it goes on.
+    fn prepared(&mut self, prepared: Prepared) {
+        let (key, reply, next) = prepared.take();
+        let step = Prepared::step(next, self);
+        if !self.advance(key.clone(), step, reply) {
+            self.next_of(key);
+        }
+    }
+
+    /// A change has come to its end; who waits behind it goes on.
+    fn next_of(&mut self, key: Key) {
         let mut line = self.busy.remove(&key).unwrap_or_default();
         while let Some(write) = line.pop_front() {
             self.behind -= 1;

@@ -3,18 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{NfInstanceId, NfProfile, NfStatus};
+use bytes::Bytes;
+use model::shape::rules;
+use model::{NfInstanceId, NfStatus};
+use sbi::json::patch;
 use sbi::problem::{Cause, Problem};
 use store::{Batch, Condition, Receipt};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::faults::{check_match, not_found, problem_of};
+use super::faults::{check_match, not_found};
 use super::{Done, Effect, Key, Registrar, Step};
 use crate::events::Event;
 use crate::growth::Retrieved;
-use crate::registry::{ChangeKind, Entry, ProfileChange, ProfileRecord, text};
+use crate::registry::{ChangeKind, Entry, ProfileChange, ProfileRecord};
 use crate::subscriptions::Telling;
+
+/// Longest patch that is looked at as a heart-beat, on the writer itself.
+const HEART_BEAT_BYTES: usize = 4_096;
+/// Most operations of a heart-beat.
+const HEART_BEAT_OPERATIONS: usize = 16;
 
 /// A change of a profile that is on its way to the disk.
 #[derive(Debug)]
@@ -29,9 +37,25 @@ impl Registrar {
     pub(super) fn put(
         &mut self,
         id: NfInstanceId,
-        body: &[u8],
-        if_match: Option<&str>,
+        body: Bytes,
+        if_match: Option<String>,
     ) -> Result<Step, Problem> {
+        self.may_put(id, if_match.as_deref())?;
+        let rules = self.rules();
+        Ok(Step::prepare(
+            body.len(),
+            move || rules.profile(&body),
+            move |registrar, entry| {
+                let entry = entry.map_err(|refused| registrar.refuse(refused))?;
+                // Others may have registered meanwhile.
+                let before = registrar.may_put(id, if_match.as_deref())?;
+                registrar.put_entry(id, before, entry)
+            },
+        ))
+    }
+
+    /// Whether an instance may register; answers what is registered of it.
+    fn may_put(&self, id: NfInstanceId, if_match: Option<&str>) -> Result<Option<Arc<Entry>>, Problem> {
         // One that was registered with another set registers anew.
         let known = self.published.load().get(&id).cloned();
         let before = known.filter(|entry| entry.is_ours());
@@ -40,7 +64,15 @@ impl Registrar {
             return Err(Problem::new(Cause::InsufficientResources)
                 .detail("as many NFs are registered as this NRF takes (maxProfiles)"));
         }
-        let entry = self.parse(body)?;
+        Ok(before)
+    }
+
+    fn put_entry(
+        &mut self,
+        id: NfInstanceId,
+        before: Option<Arc<Entry>>,
+        entry: Entry,
+    ) -> Result<Step, Problem> {
         if entry.id != id {
             return Err(Problem::new(Cause::MandatoryIeIncorrect)
                 .detail("the profile is of another instance than the URI")
@@ -57,44 +89,31 @@ impl Registrar {
     pub(super) fn patch(
         &mut self,
         id: NfInstanceId,
-        body: &[u8],
-        if_match: Option<&str>,
+        body: Bytes,
+        if_match: Option<String>,
     ) -> Result<Step, Problem> {
         let known = self.published.load().get(&id).cloned();
         let before = known
             .filter(|entry| entry.is_ours())
             .ok_or_else(|| not_found(id))?;
-        check_match(Some(&before), if_match)?;
-        let operations: Vec<text::Operation<'_>> = serde_json::from_slice(body).map_err(|error| {
-            Problem::new(Cause::InvalidMsgFormat)
-                .detail(format!("expected a JSON Patch: {error}"))
-                .invalid_param("", error.to_string())
-        })?;
-        if operations.is_empty() {
-            return Err(Problem::new(Cause::InvalidMsgFormat).detail("expected at least one operation"));
-        }
-        if let Some(after) = heart_beat(&before, &operations) {
+        check_match(Some(&before), if_match.as_deref())?;
+        if body.len() <= HEART_BEAT_BYTES
+            && let Ok(operations) = patch::operations(&body, HEART_BEAT_OPERATIONS)
+            && let Some(after) = heart_beat(&before, &operations)
+        {
             return Ok(self.beat(before, after));
         }
-        // The text is UTF-8: it was parsed as JSON.
-        let document = String::from_utf8_lossy(&before.document()).into_owned();
-        let patched = text::apply(&document, &operations).map_err(|fault| {
-            let cause = if fault.conflict {
-                Cause::MandatoryIeIncorrect
-            } else {
-                Cause::InvalidMsgFormat
-            };
-            let place = format!("/{}/{}", fault.index, fault.member);
-            Problem::new(cause)
-                .detail(fault.to_string())
-                .invalid_param(place, fault.expected)
-        })?;
-        let entry = self.parse(patched.as_bytes())?;
-        if entry.id != id || entry.nf_type() != before.nf_type() {
-            return Err(Problem::new(Cause::ModificationNotAllowed)
-                .detail("nfInstanceId and nfType of a registered NF cannot be changed"));
-        }
-        Ok(self.keep(ChangeKind::Updated, Event::Updated, Some(before), entry))
+        let rules = self.rules();
+        let seen = before.clone();
+        Ok(Step::prepare(
+            body.len() + before.size(),
+            move || rules.patched(&seen, &body),
+            move |registrar, entry| {
+                let entry = entry.map_err(|refused| registrar.refuse(refused))?;
+                // No other change of this instance has been made meanwhile: they wait behind this one.
+                Ok(registrar.keep(ChangeKind::Updated, Event::Updated, Some(before), entry))
+            },
+        ))
     }
 
     /// A heart-beat: only a changed status is worth the disk, a load need not survive a restart.
@@ -133,19 +152,6 @@ impl Registrar {
             event,
         };
         Ok(Step::Commit(self.store.commit(batch), Effect::Profile(effect)))
-    }
-
-    fn parse(&self, body: &[u8]) -> Result<Entry, Problem> {
-        let timer = |profile: &NfProfile| self.config.heart_beat.assign(profile.heart_beat_timer);
-        let entry = Entry::parse(body, timer).map_err(problem_of)?;
-        if let Err((place, reason)) = self.screening.check(&entry.profile) {
-            self.counters.count(Event::ScreenedOut);
-            let problem = Problem::new(Cause::Forbidden);
-            return Err(problem
-                .detail(format!("screened out: {reason}"))
-                .invalid_param(place, reason));
-        }
-        Ok(entry)
     }
 
     fn keep(&self, kind: ChangeKind, event: Event, before: Option<Arc<Entry>>, after: Entry) -> Step {
@@ -194,6 +200,7 @@ impl Registrar {
             (None, Some(entry)) => {
                 self.last_heard.remove(&entry.id);
                 self.suspended.remove(&entry.id);
+                self.end_subscriptions_of(entry.id);
             }
             (None, None) => {}
         }
@@ -302,8 +309,9 @@ impl Registrar {
     }
 }
 
-/// A patch of nothing but status, load and time stamp: a heart-beat (TS 29.510 §5.2.2.3.2).
-fn heart_beat(before: &Entry, operations: &[text::Operation<'_>]) -> Option<Entry> {
+/// A patch of nothing but status, load and time stamp: a heart-beat (TS 29.510 §5.2.2.3.2). A value that cannot be
+/// used makes it another patch, which is refused with a reason.
+fn heart_beat(before: &Entry, operations: &[patch::Operation<'_>]) -> Option<Entry> {
     let mut status = before.status.clone();
     if status == NfStatus::Suspended {
         // A heart-beat brings a suspended NF back even when it says no status.
@@ -318,6 +326,7 @@ fn heart_beat(before: &Entry, operations: &[text::Operation<'_>]) -> Option<Entr
         match operation.path.as_ref() {
             "/nfStatus" => {
                 let text: String = serde_json::from_str(value).ok()?;
+                rules::token(&text).ok()?;
                 status = NfStatus::from(text);
             }
             "/load" => {
@@ -329,6 +338,7 @@ fn heart_beat(before: &Entry, operations: &[text::Operation<'_>]) -> Option<Entr
             }
             "/loadTimeStamp" => {
                 let text: String = serde_json::from_str(value).ok()?;
+                rules::date_time(&text).ok()?;
                 stamp = Some(text.into());
             }
             _ => return None,

@@ -100,7 +100,7 @@ fn conditions_choose_who_is_told() {
         body["nfProfile"]["nfSetIdList"][0],
         "set1.udmset.5gc.mnc001.mcc001"
     );
-    assert!(book.remove("all") && !book.remove("all"));
+    assert!(book.remove("all").is_some() && book.remove("all").is_none());
     assert_eq!(
         who(&tell(
             &mut book,
