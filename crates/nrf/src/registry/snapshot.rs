@@ -182,9 +182,38 @@ impl Snapshot {
             let table = Arc::make_mut(table);
             table.generation = self.version;
             table.remove(&entry.id);
+            // Types are strangers' words: those of which nothing is left must not pile up.
+            if table.is_empty() {
+                self.types.remove(entry.nf_type());
+            }
         }
     }
 }
 
 /// A worker's view of the current snapshot: one atomic load to see whether it is still current.
 pub type Reader = arc_swap::Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_go_with_their_last_profile() {
+        let entry = |nf_type: &str| {
+            let text = format!(
+                r#"{{"nfInstanceId":"4947a69a-f61b-4bc1-b9da-47c9c5d14b64","nfType":"{nf_type}","nfStatus":"REGISTERED","fqdn":"a.example.com"}}"#
+            );
+            Arc::new(Entry::parse(text.as_bytes(), |_| 30).unwrap())
+        };
+        let mut snapshot = Snapshot::default();
+        for number in 0..100 {
+            let entry = entry(&format!("X{number}"));
+            snapshot = snapshot.with(entry.clone());
+            assert_eq!((snapshot.len(), snapshot.types().count()), (1, 1));
+            let of_type = snapshot.of_type(entry.nf_type()).map(|table| table.len());
+            assert_eq!(of_type, Some(1));
+        }
+        let snapshot = snapshot.without(&entry("X99").id);
+        assert_eq!((snapshot.len(), snapshot.types().count()), (0, 0));
+    }
+}
