@@ -38,8 +38,12 @@ pub(crate) struct Plans {
     queries_max: usize,
     answers_max: usize,
     bytes_max: usize,
+    text_max: usize,
     policy: Policy,
 }
+
+/// Target types whose classes are kept: far more than TS 29.510 names.
+const TYPES_MAX: usize = 256;
 
 /// Plans in two generations: when the young one is full it becomes the old one, and the old one goes. What
 /// is asked for now and then stays, what is never asked for again goes, and nothing is ever walked through.
@@ -102,12 +106,16 @@ impl Plans {
             queries_max: settings.cached_queries.max(2),
             answers_max: settings.cached_answers_per_query.max(1),
             bytes_max: settings.cached_bytes.as_usize(),
+            text_max: settings.cached_query_size.as_usize(),
             policy: settings.policy(),
         }
     }
 
     /// The plan of a query string without its subscriber.
     fn of(&self, text: &str) -> Result<Rc<Plan>, ParamFault> {
+        if text.len() > self.text_max {
+            return Ok(Rc::new(Plan::parse(text)?));
+        }
         let mut known = self.known.borrow_mut();
         if let Some(plan) = known.young.get(text) {
             return Ok(plan.clone());
@@ -137,6 +145,9 @@ impl Plans {
             Some((generation, classes)) if *generation == table.generation() => classes.clone(),
             _ => {
                 let classes = Rc::new(Classes::of(table));
+                if known.len() >= TYPES_MAX {
+                    known.clear();
+                }
                 known.insert(target.clone(), (table.generation(), classes.clone()));
                 classes
             }
@@ -396,5 +407,21 @@ mod tests {
         );
         assert!(cut_subscriber("supi=a&supi=b").is_err() && cut_subscriber("supi=").is_err());
         assert_eq!(cut_subscriber("a=b").unwrap().0, "a=b");
+    }
+
+    #[test]
+    fn long_queries_are_not_kept() {
+        let settings = crate::config::Discovery {
+            cached_query_size: settings::ByteSize::kib(1),
+            ..crate::config::Discovery::default()
+        };
+        let plans = Plans::new(&settings);
+        let query = |length: usize| {
+            let more = "y".repeat(length);
+            format!("target-nf-type=UDM&requester-nf-type=AMF&x={more}")
+        };
+        let same = |text: &str| Rc::ptr_eq(&plans.of(text).unwrap(), &plans.of(text).unwrap());
+        assert!(same(&query(900)) && !same(&query(1_000)));
+        assert_eq!(plans.known.borrow().young.len(), 1);
     }
 }

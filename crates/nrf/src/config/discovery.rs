@@ -26,6 +26,8 @@ pub struct Discovery {
     pub localities: Localities,
     /// Distinct queries whose parsed form and answers a worker keeps.
     pub cached_queries: usize,
+    /// Longest query whose parsed form and answers are kept; a longer one is worked on each time.
+    pub cached_query_size: ByteSize,
     /// Answers (one per group and class of subscribers) kept for a query.
     pub cached_answers_per_query: usize,
     /// Bytes of answers that a worker keeps.
@@ -42,6 +44,7 @@ impl Default for Discovery {
             suspended_for: Vec::new(),
             localities: Localities::default(),
             cached_queries: 4_096,
+            cached_query_size: ByteSize::kib(4),
             cached_answers_per_query: 256,
             cached_bytes: ByteSize::mib(64),
         }
