@@ -60,6 +60,11 @@ pub(super) struct Chosen {
     pub(super) services: u128,
 }
 
+/// Leaves out profiles that are larger than a whole answer of so many bytes: they must not hide the others.
+pub(super) fn leave_out_oversized(chosen: &mut Vec<Chosen>, bytes: usize) {
+    chosen.retain(|one| FRAME + one.size() < bytes);
+}
+
 /// How many of the first profiles an answer of so many bytes has room for.
 pub(super) fn how_many_fit(chosen: &[Chosen], bytes: usize) -> usize {
     let mut size = FRAME;

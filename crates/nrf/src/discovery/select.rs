@@ -81,6 +81,7 @@ pub fn select(
     let mut chosen: Vec<Chosen> = ranked.into_iter().map(|(_, chosen)| chosen).collect();
     let total = chosen.len();
     if !matches!(extent, Extent::Complete) {
+        answer::leave_out_oversized(&mut chosen, query.max_payload);
         chosen.truncate(query.limit.unwrap_or(usize::MAX).min(policy.max_profiles));
         chosen.truncate(answer::how_many_fit(&chosen, query.max_payload));
     }

@@ -605,5 +605,10 @@ fn what_has_ended_others_is_answered() {
             nrf.ask(Method::PATCH, &path, PATCH, patch).await.status,
             StatusCode::BAD_REQUEST
         );
+        // A profile that is larger than an answer may be does not hide the others.
+        let query = "target-nf-type=UDM&requester-nf-type=AMF";
+        assert_eq!(nrf.found(query).await, [UDM]);
+        let more = format!("{query}&max-payload-size=1000");
+        assert_eq!(nrf.found(&more).await.len(), 2);
     });
 }
