@@ -212,13 +212,20 @@ fn query_of(request: &Request) -> Result<(Query, Option<SupportedFeatures>), Pro
 
 async fn update(worker: &Worker, request: Request, id: &str) -> Result<Response, Problem> {
     let id_text = id;
+    let size = worker.max_body();
     let patch = body_of(worker, request, sbi::json::MERGE_PATCH)?;
     let id = id_of(id)?;
     let repository = worker.repository();
     let changed = repository
         .change_session(id, |document| {
             let mut value = document.value().clone();
-            shape::merge(&mut value, &patch, shape::SESSION_PATCH, &shape::PCF_BINDING)?;
+            shape::merge(
+                &mut value,
+                &patch,
+                shape::SESSION_PATCH,
+                &shape::PCF_BINDING,
+                size,
+            )?;
             Ok(repository.document(id, value))
         })
         .await?

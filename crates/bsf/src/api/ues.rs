@@ -90,13 +90,14 @@ async fn discover(worker: &Worker, request: &Request) -> Result<Response, Proble
 }
 
 async fn update(worker: &Worker, request: Request, id_text: &str) -> Result<Response, Problem> {
+    let size = worker.max_body();
     let patch = body_of(worker, request, sbi::json::MERGE_PATCH)?;
     let id = id_of(id_text)?;
     let repository = worker.repository();
     let changed = repository
         .change(&repository.ues, id, |binding| {
             let mut value = binding.0.value().clone();
-            shape::merge(&mut value, &patch, shape::UE_PATCH, &shape::UE_BINDING)?;
+            shape::merge(&mut value, &patch, shape::UE_PATCH, &shape::UE_BINDING, size)?;
             Ok(UeBinding(repository.document(id, value)))
         })
         .await?

@@ -270,7 +270,13 @@ fn problem_of(faults: Vec<Fault>) -> Option<Problem> {
 ///
 /// # Errors
 /// 400 with what is wrong where; the value is not to be used then.
-pub fn merge(value: &mut Value, patch: &Value, allowed: &[&str], shape: &Shape) -> Result<(), Problem> {
+pub fn merge(
+    value: &mut Value,
+    patch: &Value,
+    allowed: &[&str],
+    shape: &Shape,
+    size: usize,
+) -> Result<(), Problem> {
     let Some(members) = patch.as_object() else {
         return Err(Problem::new(Cause::InvalidMsgFormat)
             .detail("a merge patch is an object")
@@ -292,6 +298,7 @@ pub fn merge(value: &mut Value, patch: &Value, allowed: &[&str], shape: &Shape) 
                 .invalid_param(pointer(), "expected a value, not null"));
         }
     }
-    json_patch::merge(value, patch);
+    // Members that are not known are kept, so that patches could add to them for ever.
+    sbi::json::merge(value, patch, size)?;
     check(shape, value)
 }

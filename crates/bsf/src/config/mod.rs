@@ -56,7 +56,7 @@ pub struct Config {
     pub dns: sbi::dns::DnsConfig,
     /// Where bindings are kept.
     pub store: store::Config,
-    /// Largest body of a request.
+    /// Largest body of a request; a patch does not make a binding larger than this either.
     pub max_body_size: ByteSize,
     /// Bindings of one address or subscriber that a discovery looks at, the latest first.
     pub max_candidates: usize,

@@ -154,6 +154,33 @@ fn faults_are_told_by_pointer() {
     });
 }
 
+/// Members that nobody knows are kept, so each patch could add one.
+#[test]
+fn patches_do_not_make_a_binding_grow_for_ever() {
+    local(async {
+        let bsf = start(|config| config.max_body_size = settings::ByteSize::kib(4));
+        let path = bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        let merge = "application/merge-patch+json";
+        let mut refused = None;
+        for number in 0..20 {
+            let patch = json!({format!("later{number}"): "x".repeat(500)});
+            let got = bsf.ask(Method::PATCH, &path, merge, patch.to_string()).await;
+            if got.status != StatusCode::OK {
+                refused = Some((number, got.status));
+                break;
+            }
+        }
+        let (number, status) = refused.expect("20 times 500 bytes are more than 4 KiB");
+        assert!(number >= 2, "{number}");
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+        let smaller = json!({"later0": null}).to_string();
+        assert_eq!(
+            bsf.ask(Method::PATCH, &path, merge, smaller).await.status,
+            StatusCode::OK
+        );
+    });
+}
+
 /// Ten thousand random mutations of valid requests.
 #[test]
 fn mutations_of_valid_requests_are_answered() {
