@@ -35,7 +35,12 @@ impl Origin {
     pub fn new(scheme: Scheme, authority: &str) -> Result<Self, OriginError> {
         let fault = || OriginError(format!("{}://{authority}", scheme.as_str()));
         let parsed: Authority = authority.parse().map_err(|_| fault())?;
-        if parsed.host().is_empty() || authority.contains('@') {
+        // A port that is none must not become the scheme's.
+        let after_host = authority.rsplit_once(']').map_or(authority, |(_, rest)| rest);
+        let port_fits = after_host
+            .rsplit_once(':')
+            .is_none_or(|(_, port)| port.is_empty() || port.parse::<u16>().is_ok());
+        if parsed.host().is_empty() || authority.contains('@') || !port_fits {
             return Err(fault());
         }
         // A port that is none (0, 99999) would be taken for that of the scheme.
@@ -170,6 +175,8 @@ mod tests {
             "http://",
             "http://u@h",
             "a:80",
+            "http://a:99999",
+            "http://[::1]:65536",
             "http://a b",
             "http://a:0",
             "http://a:99999",
