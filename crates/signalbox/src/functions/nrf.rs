@@ -1,5 +1,6 @@
 //! How an NRF is started and looked at.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
@@ -18,7 +19,7 @@ use super::{Config, Live, Mounted, Page, listening, sbi, store};
 telemetry::declare! {
     /// What is told of the registry.
     REGISTRY;
-    gauge PROFILES = "signalbox_nrf_profiles" ["nf_type"]: "Profiles that are registered, suspended ones included.";
+    gauge PROFILES = "signalbox_nrf_profiles" ["nf_type"]: "Profiles that are registered, suspended ones included; types that TS 29.510 does not name as other.";
 }
 
 pub(super) const PAGES: &[Page] = &[
@@ -128,9 +129,13 @@ fn observe(registry: &Registry, seen: &Weak<Running>) {
     });
     let nrf = seen.clone();
     registry.observe_all(&PROFILES, move || {
-        types(&nrf)
+        let mut labels: BTreeMap<String, f64> = BTreeMap::new();
+        for (nf_type, count) in types(&nrf) {
+            *labels.entry(label(&nf_type).to_owned()).or_default() += count as f64;
+        }
+        labels
             .into_iter()
-            .map(|(nf_type, count)| (vec![nf_type], count as f64))
+            .map(|(nf_type, count)| (vec![nf_type], count))
             .collect()
     });
     let nrf = seen.clone();
@@ -141,6 +146,15 @@ fn observe(registry: &Registry, seen: &Weak<Running>) {
             .map(|nrf| nrf.servers().collect())
             .unwrap_or_default()
     });
+}
+
+/// A type as a label: those of the standard by name, whatever strangers register as `other`.
+fn label(nf_type: &str) -> &str {
+    if model::NfType::from(nf_type).is_known() {
+        nf_type
+    } else {
+        "other"
+    }
 }
 
 fn types(nrf: &Weak<Running>) -> Vec<(String, usize)> {
@@ -207,5 +221,16 @@ fn instance(nrf: &Weak<Running>, id: &str) -> Response {
             format!("no NF instance {id} is registered\n"),
         )
             .into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+
+    #[test]
+    fn labels_are_bounded() {
+        assert_eq!((label("UDM"), label("5G_EIR")), ("UDM", "5G_EIR"));
+        assert_eq!((label("CUSTOM_1"), label("udm")), ("other", "other"));
     }
 }
