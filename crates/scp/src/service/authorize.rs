@@ -7,7 +7,6 @@ use std::time::Instant;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
-use sbi::Request;
 use sbi::client::Client;
 use sbi::headers::{NrfUri, names};
 use sbi::oauth::{AssertionClaims, Assertions, since_epoch};

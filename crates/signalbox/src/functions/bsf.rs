@@ -98,7 +98,11 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
         .iter()
         .map(|address| ("SBI", format!("{scheme}://{address}")))
         .collect();
-    let scheme = if config.bsf.rx.tls.is_some() { "aaas" } else { "aaa" };
+    let scheme = if config.bsf.rx.tls.is_some() {
+        "aaas"
+    } else {
+        "aaa"
+    };
     let diameter = running.diameter_addresses().iter();
     interfaces.extend(diameter.map(|address| ("Diameter", format!("{scheme}://{address}"))));
     let hints = interfaces.first().map(|(_, uri)| hints(uri)).unwrap_or_default();

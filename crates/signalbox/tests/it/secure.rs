@@ -122,7 +122,11 @@ fn certificate_token_and_identity_are_all_needed_and_enough() {
         .split_whitespace()
         .filter_map(|word| word.strip_prefix("aaas://")?.parse().ok())
         .collect();
-    assert!(diameter.len() >= 2 && !core.up.page.contains("aaa://"), "{}", core.up.page);
+    assert!(
+        diameter.len() >= 2 && !core.up.page.contains("aaa://"),
+        "{}",
+        core.up.page
+    );
     for address in diameter {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
