@@ -45,7 +45,7 @@ pub enum EngineKind {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, PartialEq)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct EmbeddedConfig {
-    /// Directory of the data; created when absent. One process at a time.
+    /// Directory of the data; created when absent, for its owner alone (0700, files 0600). One process at a time.
     pub directory: PathBuf,
     /// What "durable" means.
     pub durability: Durability,

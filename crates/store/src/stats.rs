@@ -13,6 +13,8 @@ pub struct Stats {
     pub overflows: u64,
     /// Batches that failed for any other reason.
     pub failures: u64,
+    /// Whether writes cannot be made durable now: 1 while all of them are refused.
+    pub troubled: bool,
     /// Operations committed.
     pub operations: u64,
     /// Groups: commits of the engine, each with one or more batches.

@@ -27,7 +27,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::Shared;
 use super::entry::{Entry, Kind, NONE_OLDER};
 use super::hash_index::Location;
-use super::recover::Output;
+use super::output::Output;
 use super::segment::{FILE_HEAD, Name, Segment, SegmentList, Step, Walk, sync_directory};
 use super::writer::Message;
 use crate::config::EmbeddedConfig;
@@ -62,6 +62,8 @@ enum Stop {
 impl Compactor {
     /// Runs until the store closes.
     pub(super) fn run(self, wake: &Receiver<()>) {
+        // Told once, not every five seconds while a disk is full.
+        let mut failing = false;
         while !self.stopping.load(Relaxed) {
             let run = choose(&self.shared.segments.list(), &self.config);
             if run.is_empty() {
@@ -70,10 +72,15 @@ impl Compactor {
                 continue;
             }
             match self.compact(&run) {
-                Ok(()) => {}
+                Ok(()) => failing = false,
                 Err(Stop::Closing) => return,
                 Err(Stop::Failed(reason)) => {
-                    tracing::error!(reason, "compaction failed; it will be tried again");
+                    match std::mem::replace(&mut failing, true) {
+                        true => tracing::debug!(reason, "compaction failed again"),
+                        false => tracing::error!(reason, "compaction failed; it will be tried again"),
+                    }
+                    // On a full disk the room is the writer's.
+                    let _ = std::fs::remove_file(self.directory.join(TEMPORARY));
                     let _ = wake.recv_timeout(LOOK);
                 }
             }

@@ -22,6 +22,7 @@ mod inspect;
 mod judge;
 mod mark;
 mod open;
+mod output;
 mod private;
 mod probe;
 mod recover;
@@ -29,6 +30,7 @@ mod salvage;
 mod scan;
 mod segment;
 mod space;
+mod tail;
 mod writer;
 
 use std::sync::Arc;
@@ -182,6 +184,7 @@ impl Engine for Embedded {
             conflicts: counters.conflicts.load(Relaxed),
             overflows: counters.overflows.load(Relaxed),
             failures: counters.failures.load(Relaxed),
+            troubled: self.shared.trouble.is_there(),
             operations: counters.operations.load(Relaxed),
             groups: counters.groups.load(Relaxed),
             commit_time: Duration::from_micros(counters.commit_micros.load(Relaxed)),

@@ -17,8 +17,8 @@ use super::head::{FILE_HEAD, Format};
 use super::inspect::{self, Verified, next_entry};
 use super::mark::{self, MARK, Mark, MarkFile};
 use super::open::lock;
+use super::output::Output;
 use super::private;
-use super::recover::Output;
 use super::segment::{Fault, Name, Segment, Step, Unopened, Walk, sync_directory};
 use crate::error::Error;
 

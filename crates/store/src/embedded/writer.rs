@@ -13,22 +13,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ahash::{AHashMap, AHashSet};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Sender};
 use smallvec::SmallVec;
 
 use super::Shared;
 use super::entry::{Entry, Kind, NONE_OLDER, NOTE, Note};
 use super::hash_index::{Change as IndexChange, HashIndex, Location};
 use super::judge::Progress;
-use super::mark::{Mark, MarkFile};
-use super::probe;
-use super::segment::{Name, Segment};
+use super::mark::MarkFile;
+use super::segment::Segment;
 use super::space::{Move, Old, Space};
 use crate::batch::{Batch, Change, Condition};
-use crate::config::{Durability, EmbeddedConfig};
+use crate::config::EmbeddedConfig;
 use crate::error::{Conflict, Error, hex};
 use crate::record::{IndexKeyIter, Key};
 use crate::reply::Acknowledge;
@@ -77,9 +76,9 @@ pub(super) struct Writer {
 /// What is staged and not yet in the log.
 #[derive(Default)]
 pub(super) struct Group {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Offset in `bytes` of each entry, its size, and what it makes void.
-    entries: Vec<(usize, usize, Option<Old>)>,
+    pub(super) entries: Vec<(usize, usize, Option<Old>)>,
     /// Records and unique keys that the group changes. A later batch that touches one of them waits for the next
     /// group, because its conditions must be judged by what this group leaves.
     rows: AHashSet<(u16, Key)>,
@@ -145,86 +144,6 @@ impl Writer {
             self.finish();
         }
         self.close();
-    }
-
-    /// The next message, or nothing after a quiet moment in which the mark was flushed, or after a look whether
-    /// writes succeed again.
-    fn next(&mut self, messages: &Receiver<Message>) -> Result<Option<Message>, RecvTimeoutError> {
-        let troubled = self.shared.trouble.is_there();
-        if !troubled && !self.mark.is_dirty() {
-            return messages
-                .recv()
-                .map(Some)
-                .map_err(|_| RecvTimeoutError::Disconnected);
-        }
-        match messages.recv_timeout(QUIET) {
-            Ok(message) if troubled => {
-                // Callers who keep asking must not keep it from looking.
-                self.recover_when_due();
-                Ok(Some(message))
-            }
-            Ok(message) => Ok(Some(message)),
-            Err(RecvTimeoutError::Timeout) => {
-                match troubled {
-                    true => self.recover_when_due(),
-                    false => self.settle(),
-                }
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Flushes the mark.
-    fn settle(&mut self) {
-        if let Err(error) = self.mark.settle(self.mark.mark()) {
-            self.shared
-                .trouble
-                .begin(&format!("the mark of the log: {error}"));
-        }
-    }
-
-    /// Tries, once a [`QUIET`] time, whether writes succeed again.
-    fn recover_when_due(&mut self) {
-        if self.tried.elapsed() < QUIET || self.failed.is_some() {
-            return;
-        }
-        let recovered = self.repair().and_then(|()| probe::write(&self.directory));
-        match recovered {
-            Ok(()) => self.shared.trouble.end(),
-            Err(error) => {
-                let reason = format!("{}: {error}", self.directory.display());
-                self.shared.trouble.begin(&reason);
-            }
-        }
-        self.tried = Instant::now();
-    }
-
-    /// Cuts off what a failed write has left.
-    fn repair(&mut self) -> std::io::Result<()> {
-        if let Some(at) = self.cut {
-            self.active.truncate(at)?;
-            self.cut = None;
-        }
-        Ok(())
-    }
-
-    /// All that was written is on the disk, and the mark says so.
-    fn close(&mut self) {
-        if self.failed.is_some() || self.cut.is_some() {
-            return;
-        }
-        let end = Mark {
-            segment: self.active.name.last,
-            offset: self.active.length(),
-        };
-        if self.mark.mark() == end && !self.mark.is_dirty() {
-            return;
-        }
-        let synced = self.active.sync().and_then(|()| self.mark.settle(end));
-        if let Err(error) = synced {
-            tracing::error!(%error, "the end of the log may not be on the disk");
-        }
     }
 
     /// Stages a batch, or answers it.
@@ -464,58 +383,6 @@ impl Writer {
         self.group.holders.clear();
     }
 
-    fn append(&mut self) -> Result<(), Error> {
-        if self.cut.is_some() {
-            let reason = self.shared.trouble.reason().unwrap_or_default();
-            return Err(Error::Engine(reason));
-        }
-        let (at, number) = (self.active.length(), self.active.name.last);
-        let end = at + self.group.bytes.len() as u64;
-        self.active
-            .write(&self.group.bytes, at)
-            .map_err(|error| self.refused(at, &error))?;
-        if self.config.durability == Durability::Fsync {
-            if let Err(error) = self.active.sync() {
-                // After a failed flush the kernel may have dropped the pages: what is on disk is not known.
-                let reason = format!(
-                    "{}: flush: {error}; no write is accepted until a restart",
-                    self.active.path().display()
-                );
-                self.shared.trouble.begin(&reason);
-                let told = Error::Engine(reason);
-                self.failed = Some(told.clone());
-                return Err(told);
-            }
-            let mark = Mark {
-                segment: number,
-                offset: end,
-            };
-            // Without it the end of the log could not be judged.
-            self.mark.set(mark).map_err(|error| self.refused(at, &error))?;
-            self.durable = end;
-        }
-        let head = self.group.bytes.get(..NOTE).unwrap_or_default();
-        self.progress.add(false, head);
-        for (offset, size, _) in &self.group.entries {
-            self.progress
-                .add(true, &self.group.bytes[*offset..*offset + *size]);
-        }
-        self.active.publish(end);
-        Ok(())
-    }
-
-    /// A write of the active segment has failed: what of it is there beyond `at` goes. A full disk may have room
-    /// again later.
-    fn refused(&mut self, at: u64, error: &std::io::Error) -> Error {
-        let reason = format!("{}: {error}", self.active.path().display());
-        self.shared.trouble.begin(&reason);
-        self.cut = Some(at);
-        if let Err(cut) = self.repair() {
-            tracing::error!(error = %cut, "the log cannot be repaired; it will be tried again");
-        }
-        Error::Engine(reason)
-    }
-
     /// Lets the indexes show the group that has just been written.
     fn apply(&self) {
         let base = self.active.length() - self.group.bytes.len() as u64;
@@ -534,68 +401,6 @@ impl Writer {
         }
     }
 
-    /// Starts a new segment when `bytes` do not fit the active one.
-    fn make_room(&mut self, bytes: usize) -> Result<(), Error> {
-        let fits = self.active.length() + (NOTE + bytes) as u64 <= self.config.segment.bytes();
-        if fits && !self.sealed {
-            return Ok(());
-        }
-        if self.cut.is_some() {
-            let reason = self.shared.trouble.reason().unwrap_or_default();
-            return Err(Error::Engine(reason));
-        }
-        self.seal()?;
-        let name = Name::fresh(self.active.name.last + 1);
-        let slot = self.shared.segments.take_slot()?;
-        let created = Segment::create(name.path(&self.directory), name, slot, 0).and_then(|segment| {
-            // Before anything is written to it: from now on the file cannot be missing.
-            self.mark.settle(Mark {
-                segment: name.last,
-                offset: segment.length(),
-            })?;
-            Ok(segment)
-        });
-        let segment = created.map_err(|error| {
-            self.shared.segments.free_slot(slot);
-            let reason = format!("{}: {error}", name.path(&self.directory).display());
-            self.shared.trouble.begin(&reason);
-            self.shared.trouble.refused(1);
-            Error::Engine(reason)
-        })?;
-        self.durable = segment.length();
-        self.active = Arc::new(segment);
-        self.sealed = false;
-        self.progress = Progress::default();
-        self.shared.segments.add(&self.active);
-        // A full channel means that it is awake already.
-        let _ = self.wake.try_send(());
-        Ok(())
-    }
-
-    /// Ends the active segment, so that entries that are missing from it are noticed.
-    fn seal(&mut self) -> Result<(), Error> {
-        if self.sealed {
-            return Ok(());
-        }
-        let at = self.active.length();
-        let end = Note {
-            number: self.active.name.last,
-            at,
-            figure: self.progress.records,
-            chain: self.progress.chain,
-        };
-        let mut bytes = Vec::with_capacity(NOTE);
-        end.encode(Kind::End, &mut bytes);
-        let written = self.active.write(&bytes, at).and_then(|()| self.active.sync());
-        written.map_err(|error| {
-            self.shared.trouble.refused(1);
-            self.refused(at, &error)
-        })?;
-        self.active.publish(at + bytes.len() as u64);
-        self.sealed = true;
-        Ok(())
-    }
-
     fn apply_moves(&self, moves: &[Move]) {
         let list = self.shared.segments.list();
         for moved in moves {
@@ -610,8 +415,6 @@ impl Writer {
     }
 }
 
-/// After so long without a write the mark is flushed; as often it is tried whether writes succeed again.
-const QUIET: Duration = Duration::from_secs(1);
 /// A group of so many bytes is written without waiting for more.
 const LARGE_GROUP: usize = 8 << 20;
 /// A group buffer larger than this is given back.

@@ -288,6 +288,7 @@ impl Engine for Mariadb {
             conflicts: counters.conflicts.load(Relaxed),
             overflows: counters.overflows.load(Relaxed),
             failures: counters.failures.load(Relaxed),
+            troubled: counters.trouble.is_there(),
             operations: counters.operations.load(Relaxed),
             groups: counters.groups.load(Relaxed),
             commit_time: Duration::from_micros(counters.commit_micros.load(Relaxed)),

@@ -8,7 +8,7 @@ use store::{Batch, Condition, Config, Error, Store, Table, TableDef};
 use crate::session::{Later, Session, embedded_config, id};
 
 /// Files of a few records each.
-fn config(directory: &Path) -> Config {
+pub(crate) fn config(directory: &Path) -> Config {
     let mut config = Config {
         max_batch_bytes: ByteSize::kib(4),
         ..embedded_config(directory)
@@ -18,13 +18,13 @@ fn config(directory: &Path) -> Config {
     config
 }
 
-async fn open(config: &Config) -> (Store, Table<Session>) {
+pub(crate) async fn open(config: &Config) -> (Store, Table<Session>) {
     let store = Store::open(config, &[TableDef::of::<Session>()]).await.unwrap();
     let sessions = store.table::<Session>().unwrap();
     (store, sessions)
 }
 
-async fn put(store: &Store, sessions: &Table<Session>, number: u64) {
+pub(crate) async fn put(store: &Store, sessions: &Table<Session>, number: u64) {
     let mut batch = Batch::default();
     let session = Session::new(number, "imsi-1").note(&"x".repeat(400));
     batch.put(sessions, &session, Condition::Always);
@@ -32,7 +32,7 @@ async fn put(store: &Store, sessions: &Table<Session>, number: u64) {
 }
 
 /// A closed store of `count` records in files of about 16 each, all acknowledged.
-async fn filled(directory: &Path, count: u64) -> Vec<PathBuf> {
+pub(crate) async fn filled(directory: &Path, count: u64) -> Vec<PathBuf> {
     let (store, sessions) = open(&config(directory)).await;
     for number in 0..count {
         put(&store, &sessions, number).await;
@@ -52,14 +52,14 @@ pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn flip(file: &Path, at: usize) {
+pub(crate) fn flip(file: &Path, at: usize) {
     let mut bytes = std::fs::read(file).unwrap();
     bytes[at] ^= 1;
     std::fs::write(file, bytes).unwrap();
 }
 
 /// The store does not open; what it says names `file` and a byte. Nothing has been changed by trying.
-async fn refuses(directory: &Path, file: &Path) -> String {
+pub(crate) async fn refuses(directory: &Path, file: &Path) -> String {
     let before: Vec<_> = files(directory)
         .iter()
         .map(|file| std::fs::read(file).unwrap())

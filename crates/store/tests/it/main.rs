@@ -8,6 +8,7 @@ mod embedded;
 mod log;
 mod mapped;
 mod mariadb;
+mod older;
 mod session;
 mod tables;
 mod trials;
