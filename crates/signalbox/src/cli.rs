@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
-use crate::{check, import, inspect, print, run};
+use crate::{check, import, inspect, print, run, store_files};
 
 /// An open signalling core for 4G and 5G networks, and the laboratory that proves what it carries.
 #[derive(Debug, Parser)]
@@ -49,6 +49,9 @@ enum Command {
     /// For bsf: bindings of PDU sessions, one PcfBinding (TS 29.521) as JSON on each line, with a member bindingId
     /// where it is to keep an identity.
     Import(import::ImportArgs),
+    /// Look for damage in the files of a store whose function does not run, or keep what can be kept
+    #[command(subcommand)]
+    Store(store_files::StoreCommand),
     /// Print the reference page of every metric, as Markdown
     Metrics,
     /// Measure a function with an operator's call model
@@ -125,6 +128,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
             print(&Config::load(config.as_deref())?.show(json)?)?;
         }
         Command::Import(args) => import::run(&args)?,
+        Command::Store(command) => return store_files::run(&command),
         Command::Metrics => print(&functions::metrics_page())?,
         Command::Lab(args) => return Ok(args.run()),
         Command::LabSim { args } => return Ok(lab::sim::main(&args)),

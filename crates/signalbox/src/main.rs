@@ -5,6 +5,7 @@
 //! - [`run`]: from a configuration to running functions and back; [`reload`]: what changes in between;
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
+//! - [`store_files`]: damage to the files of a store;
 //! - [`inspect`]: looking inside through the admin endpoints.
 //!
 //! Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.
@@ -19,6 +20,7 @@ mod inspect;
 mod reload;
 mod run;
 mod secure;
+mod store_files;
 mod welcome;
 mod wiring;
 
