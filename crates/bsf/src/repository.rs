@@ -353,7 +353,8 @@ pub fn problem(error: Error) -> Problem {
     match error {
         Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many writes wait; try later"),
         Error::Unavailable { maybe_applied, .. } => {
-            tracing::warn!(%error, "a request failed");
+            // The store says once that it is not available, not for each request.
+            tracing::debug!(%error, "a request failed");
             let detail = match maybe_applied {
                 true => "the database failed in the middle; the request may have been carried out",
                 false => "the database is not available; nothing was done, try later",
@@ -362,7 +363,10 @@ pub fn problem(error: Error) -> Problem {
         }
         Error::Invalid(reason) => Problem::new(Cause::PayloadTooLarge).detail(reason),
         error => {
-            tracing::error!(%error, "a request failed");
+            match error {
+                Error::Engine(_) | Error::Closed => tracing::debug!(%error, "a request failed"),
+                _ => tracing::error!(%error, "a request failed"),
+            }
             Problem::new(Cause::SystemFailure)
         }
     }

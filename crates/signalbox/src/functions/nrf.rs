@@ -86,11 +86,13 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
     let (changed, files) = (seen.clone(), seen.clone());
     let registry = Registry::new();
     observe(&registry, &seen);
+    let (health, alarms) = (Health::new(), Alarms::new(&registry));
+    store::watch(running.store(), &health, &alarms);
     Ok(Mounted {
         interfaces,
-        alarms: Alarms::new(&registry),
+        alarms,
         registry,
-        health: Health::new(),
+        health,
         routes: routes(&seen),
         hints,
         live: Some(Live {

@@ -1,7 +1,27 @@
-//! What a function's store counts, as metrics.
+//! What is told of a function's store: metrics, readiness, an alarm.
 
-use ::store::Stats;
-use telemetry::{Declaration, Registry};
+use ::store::{Stats, Store};
+use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, Severity};
+
+/// The store refuses all writes. The number is ours.
+const CANNOT_WRITE: AlarmKind = AlarmKind {
+    number: 10520,
+    name: "Store Cannot Write",
+    severity: Severity::Critical,
+    text: "Nothing can be made durable, so all changes are refused. Make room on the disk, or see what the reason says.",
+};
+
+/// Lets readiness and the alarm follow whether the store, which is open, can write.
+pub(super) fn watch(store: &Store, health: &Health, alarms: &Alarms) {
+    let (component, alarms) = (health.component("store"), alarms.clone());
+    store.watch(move |trouble| {
+        match trouble {
+            Some(reason) => component.not_ready(reason),
+            None => component.ready(),
+        }
+        alarms.set(&CANNOT_WRITE, "store", trouble.map(str::to_owned));
+    });
+}
 
 telemetry::declare! {
     /// Every metric of a store.
@@ -13,6 +33,7 @@ telemetry::declare! {
     counter OPERATIONS = "signalbox_store_operations_total" []: "Operations that were committed.";
     counter GROUPS = "signalbox_store_groups_total" []: "Commits of the engine, each of one batch or more.";
     counter COMMIT_SECONDS = "signalbox_store_commit_seconds_total" []: "Time spent in commits of the engine.";
+    gauge TROUBLED = "signalbox_store_troubled" []: "1 while nothing can be made durable and all writes are refused, otherwise 0.";
     gauge WAITING = "signalbox_store_waiting" []: "Batches that wait now (queueLength).";
     gauge WAITING_BYTES = "signalbox_store_waiting_bytes" []: "Bytes of batches that wait now (queueBytes).";
     gauge DISK = "signalbox_store_disk_bytes" []: "Bytes of the log on disk (embedded engine).";
@@ -32,7 +53,7 @@ pub(super) fn observe(
     stats: impl Fn() -> Option<Stats> + Clone + Send + Sync + 'static,
 ) {
     type Read = fn(&Stats) -> f64;
-    let figures: [(&'static Declaration, Read); 17] = [
+    let figures: [(&'static Declaration, Read); 18] = [
         (&BATCHES, |stats| stats.batches as f64),
         (&CONFLICTS, |stats| stats.conflicts as f64),
         (&OVERFLOWS, |stats| stats.overflows as f64),
@@ -40,6 +61,7 @@ pub(super) fn observe(
         (&OPERATIONS, |stats| stats.operations as f64),
         (&GROUPS, |stats| stats.groups as f64),
         (&COMMIT_SECONDS, |stats| stats.commit_time.as_secs_f64()),
+        (&TROUBLED, |stats| f64::from(u8::from(stats.troubled))),
         (&WAITING, |stats| stats.waiting as f64),
         (&WAITING_BYTES, |stats| stats.waiting_bytes as f64),
         (&DISK, |stats| stats.disk_bytes as f64),

@@ -7,3 +7,4 @@ mod process;
 mod router;
 mod secure;
 mod up;
+mod store;

@@ -60,7 +60,8 @@ pub(super) fn no_subscription(id: &str) -> Problem {
 }
 
 pub(super) fn store_failed(error: store::Error) -> Problem {
-    tracing::error!(%error, "a change could not be made durable");
+    // The store says once that it cannot write and once that it can again, not for each change.
+    tracing::debug!(%error, "a change could not be made durable");
     match error {
         store::Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many changes wait"),
         _ => Problem::new(Cause::InsufficientResources).detail("the change could not be made durable"),
