@@ -4,9 +4,10 @@
 //! for.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -45,10 +46,25 @@ struct Files {
     left: u64,
 }
 
+/// Creates a file that only its owner may read, or empties the one that is there.
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    // The mode counts only for a file that was created.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
 impl Files {
     fn open(directory: &Path, name: &str, messages: u64) -> io::Result<Self> {
-        std::fs::create_dir_all(directory)?;
-        let file = |ending: &str| File::create(directory.join(format!("{name}.{ending}")));
+        // Messages name subscribers.
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let file = |ending: &str| create_private(&directory.join(format!("{name}.{ending}")));
         Ok(Self {
             capture: Capture::new(BufWriter::new(file("pcapng")?))?,
             log: BufWriter::new(file("log")?),
@@ -120,5 +136,27 @@ impl Writer {
             }
             trace.points.iter().any(|point| point.name == *name)
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_owner_may_read_traces() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("a/trace");
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        for _ in 0..2 {
+            Files::open(&directory, "point", 1).unwrap();
+            assert_eq!(mode(&directory), 0o700);
+            for ending in ["pcapng", "log"] {
+                let file = directory.join(format!("point.{ending}"));
+                assert_eq!(mode(&file), 0o600);
+                // As an earlier release left it.
+                std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+            }
+        }
     }
 }

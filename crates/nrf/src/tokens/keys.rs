@@ -48,7 +48,7 @@ pub(super) fn own(directory: &Path, rotate_every: Duration, now: SystemTime) -> 
         Some(der) => der,
         None => {
             let (_, der) = SigningKey::generate("new").map_err(|error| error.to_string())?;
-            fs::create_dir_all(directory).map_err(fault(directory))?;
+            create_private(directory).map_err(fault(directory))?;
             write_private(&current, &der).map_err(fault(&current))?;
             der
         }
@@ -87,6 +87,15 @@ fn key_id(key: &[u8]) -> String {
     format!("{:016x}", crate::registry::fingerprint(&[key]))
 }
 
+/// Creates a directory into which only its owner may look.
+fn create_private(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
 /// Writes a file that only its owner may read.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
@@ -103,6 +112,16 @@ fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_owner_may_read_the_key() {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("a/b");
+        own(&directory, Duration::ZERO, SystemTime::now()).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&directory), mode(&directory.join(CURRENT))), (0o700, 0o600));
+    }
 
     #[test]
     fn an_old_key_is_followed_and_still_verifies() {
