@@ -16,6 +16,9 @@
 //! HTTP/2 engine; what all streams of a connection write while it is polled leaves in one system call, large
 //! segments of bodies without a copy.
 //!
+//! What the connections of a worker hold, of its server and of its client, is counted in `memory` and has one
+//! limit; the connection that holds most gives way first.
+//!
 //! The HTTP/2 engine is the `h2` crate behind a gathering IO layer (`io`): no type of it is public, so that
 //! a faster one can take its place.
 
@@ -29,6 +32,7 @@ pub mod headers;
 pub mod identity;
 mod io;
 pub mod json;
+mod memory;
 mod message;
 pub mod oauth;
 pub mod problem;

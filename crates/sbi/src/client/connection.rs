@@ -23,7 +23,9 @@ use super::pool::Pool;
 use crate::body::Body;
 use crate::collect::{CollectFault, collect};
 use crate::io::{Driver, FRAME_SIZE, Flood, FrameLimits, FrameWatch, Gather, IoSizes, LINGER, pair, window};
+use crate::memory::{self, Account, Charge, Memory};
 use crate::message::Response;
+use crate::server::{ServerStats, count};
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response, SendError>>>>;
 
@@ -41,6 +43,8 @@ pub(super) struct Connection {
     /// Answers that nobody waits for any more.
     abandoned: RefCell<FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>>,
     driver_waker: RefCell<Option<Waker>>,
+    /// What is held for it.
+    account: Rc<Account>,
     /// Nobody drives the connection any more.
     ended: Cell<bool>,
     pool: Weak<Pool>,
@@ -58,6 +62,15 @@ pub(super) enum NotBegun {
     Gone(Box<http::Request<Body>>),
     /// The request cannot be sent.
     Failed(SendError),
+}
+
+/// Why we ended a connection, where that was the peer's doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blamed {
+    /// It sent too many frames.
+    Flood(Flood),
+    /// Its answers held most where all connections of the worker together held too much.
+    Greedy,
 }
 
 /// Counts a request as being in progress.
@@ -122,14 +135,17 @@ impl Connection {
         }
         self.in_progress.set(self.in_progress.get() + 1);
         let (in_progress, body_max) = (InProgress(self.clone()), self.body_max);
+        let mut charge = Charge::new(self.account.clone());
         let answer: Answer = Box::pin(async move {
             let _in_progress = in_progress;
             let response = response.await.map_err(|error| SendError::of_stream(&error))?;
             let (head, mut stream) = response.into_parts();
+            let list = memory::header_list(&head.headers);
+            charge.add(memory::headers(list, head.headers.len()));
             let body = if stream.is_end_stream() {
                 Body::empty()
             } else {
-                collect(&mut stream, body_max)
+                collect(&mut stream, body_max, |bytes| charge.add(bytes))
                     .await
                     .map_err(|fault| match fault {
                         CollectFault::TooLarge => SendError::unknown(SendErrorKind::TooLarge),
@@ -291,21 +307,25 @@ where
         last_used: Cell::new(Instant::now()),
         abandoned: RefCell::default(),
         driver_waker: RefCell::default(),
+        account: Memory::of_worker().open(),
         ended: Cell::new(false),
         pool: Rc::downgrade(pool),
     });
     let (driven, config) = (connection.clone(), pool.config.clone());
     tokio::task::spawn_local(async move {
-        let flood = drive(engine, &driver, &driven, &config).await;
+        let blamed = drive(engine, &driver, &driven, &config).await;
         driven.ended.set(true);
         // The abandoned hold the connection that holds them.
         drop(driven.abandoned.take());
-        if let (Some(flood), Some(pool)) = (flood, driven.pool.upgrade()) {
-            pool.flooded(flood);
+        if let Some(blamed) = blamed {
+            driven.account.memory().stats(|stats| blamed.count(stats));
+            if let Some(pool) = driven.pool.upgrade() {
+                pool.blamed(blamed);
+            }
         }
         driven.retire();
-        if flood.is_some() {
-            // The peer is told why, if it still listens.
+        if blamed.is_some() {
+            // The GOAWAY says why, if the peer still listens.
             driver.say_goodbye(h2::Reason::ENHANCE_YOUR_CALM.into());
             let _ = tokio::time::timeout(LINGER.1, driver.linger(LINGER.0)).await;
         }
@@ -313,14 +333,31 @@ where
     Ok(connection)
 }
 
-/// Moves the bytes of a connection until it ends, is idle for too long, or answers no probe; what the peer sent
-/// too much of, if that is why. With the engine gone, the requests that are left fail.
+impl Blamed {
+    /// In words, for those who had requests on the connection.
+    pub(super) fn what(self) -> &'static str {
+        match self {
+            Self::Flood(flood) => flood.what(),
+            Self::Greedy => "more than there is memory for",
+        }
+    }
+
+    fn count(self, stats: &ServerStats) {
+        match self {
+            Self::Flood(_) => count(&stats.peers_flooding),
+            Self::Greedy => count(&stats.peers_greedy),
+        }
+    }
+}
+
+/// Moves the bytes of a connection until it ends, is idle for too long, or answers no probe; what the peer did
+/// wrong, if that is why. With the engine gone, the requests that are left fail.
 async fn drive<T>(
     mut engine: h2::client::Connection<Gather<T>, Outgoing>,
     driver: &Driver<T>,
     connection: &Rc<Connection>,
     config: &ClientConfig,
-) -> Option<Flood>
+) -> Option<Blamed>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -329,14 +366,21 @@ where
     let mut heard: (u64, Instant) = (0, Instant::now());
     let period = check_period(config);
     let mut check = pin!(tokio::time::sleep(period));
+    let mut buffers = Charge::new(connection.account.clone());
+    let block_limit = config.max_header_list.as_usize();
     poll_fn(|cx| {
         driver.turn();
         let ended = Pin::new(&mut engine).poll(cx).is_ready();
         let broken = matches!(driver.flush(cx), Poll::Ready(Err(_)));
-        let flood = driver.watch(FrameWatch::flood);
-        if ended || broken || flood.is_some() {
-            return Poll::Ready(flood);
+        buffers.set(driver.held(block_limit));
+        let blamed = match connection.account.told() {
+            Some(_) => Some(Blamed::Greedy),
+            None => driver.watch(FrameWatch::flood).map(Blamed::Flood),
+        };
+        if ended || broken || blamed.is_some() {
+            return Poll::Ready(blamed);
         }
+        connection.account.listen(cx);
         discard(connection, cx);
         // The peer may have raised its limit of streams.
         if let Some(pool) = connection.pool.upgrade() {

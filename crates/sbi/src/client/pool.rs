@@ -14,16 +14,15 @@ use tokio::time::timeout_at;
 
 use super::SendOptions;
 use super::config::ClientConfig;
-use super::connection::{self, Connection, NotBegun};
+use super::connection::{self, Blamed, Connection, NotBegun};
 use super::error::{SendError, SendErrorKind};
 use super::origin::{Origin, Scheme};
 use crate::body::Body;
 use crate::dns::Dns;
-use crate::io::Flood;
 use crate::message::Response;
 use crate::tls::ClientTls;
 
-/// A peer that has not flooded for so many times the longest pause begins with the shortest again.
+/// A peer that has not flooded for this multiple of the longest pause begins with the shortest again.
 const FORGIVEN_AFTER: u32 = 10;
 
 /// What is known of a peer.
@@ -45,7 +44,7 @@ pub struct PeerStats {
     pub connected: u64,
     /// Connections that could not be made.
     pub connect_failures: u64,
-    /// Connections closed because the peer sent too many frames.
+    /// Connections closed because the peer sent too many frames, or more than there was memory for.
     pub flooded: u64,
     /// Why the last connection could not be made or kept.
     pub last_failure: Option<String>,
@@ -235,9 +234,9 @@ impl Pool {
         self.give_up_hopeless();
     }
 
-    /// A connection was closed because the peer sent too many frames: the next one is not made at once, so that
-    /// a peer that only floods costs little.
-    pub(super) fn flooded(&self, flood: Flood) {
+    /// A connection was closed for what the peer sent: the next one is not made at once, so that a peer that
+    /// only floods costs little.
+    pub(super) fn blamed(&self, blamed: Blamed) {
         let now = Instant::now();
         let calm = self.config.backoff_max.duration().saturating_mul(FORGIVEN_AFTER);
         let before = self.last_flood.replace(Some(now));
@@ -247,15 +246,15 @@ impl Pool {
         let floods = self.floods_in_a_row.get();
         self.floods_in_a_row.set(floods.saturating_add(1));
         if floods == 0 {
-            tracing::warn!(origin = %self.origin, why = flood.what(), "closed a connection to a peer that floods");
+            tracing::warn!(origin = %self.origin, why = blamed.what(), "closed a connection to a peer that sends too much");
         }
         self.pause(floods);
         let mut stats = self.stats.borrow_mut();
         stats.flooded += 1;
-        stats.last_failure = Some(format!("the peer sent {}", flood.what()));
+        stats.last_failure = Some(format!("the peer sent {}", blamed.what()));
     }
 
-    /// No connection for a while after so many failures.
+    /// No connection for a while; `failures` came before.
     fn pause(&self, failures: u32) {
         let min = self.config.backoff_min.duration();
         let pause = min

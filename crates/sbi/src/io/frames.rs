@@ -65,6 +65,8 @@ pub(super) enum Seen {
 pub(super) struct Follower {
     /// Bytes that are not looked at: the rest of the preface or of a payload.
     skip: usize,
+    /// Length of the present payload.
+    len: usize,
     head: [u8; HEAD],
     filled: usize,
 }
@@ -74,6 +76,7 @@ impl Follower {
     pub(super) fn new(before: usize) -> Self {
         Self {
             skip: before,
+            len: before,
             head: [0; HEAD],
             filled: 0,
         }
@@ -99,8 +102,13 @@ impl Follower {
         }
         self.filled = 0;
         let head = Head::of(&self.head);
-        self.skip = head.len;
+        (self.skip, self.len) = (head.len, head.len);
         Some(Seen::Head(head))
+    }
+
+    /// Bytes that passed of a payload that is not whole yet.
+    pub(super) fn unfinished(&self) -> usize {
+        if self.skip == 0 { 0 } else { self.len - self.skip }
     }
 
     /// Whether the last frame was whole and no other has begun.

@@ -13,6 +13,7 @@ use super::input::Input;
 use super::offer;
 use super::output::Output;
 use super::watch::FrameWatch;
+use crate::memory;
 
 /// Sizes of the buffers of a connection, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +95,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     /// Bytes that wait for the peer.
     pub(crate) fn waiting(&self) -> usize {
         self.0.borrow().output.len()
+    }
+
+    /// Bytes that are held in both directions, and at most by a header block that is not whole yet, of which
+    /// the engine keeps `block_limit` as RFC 9113 §6.5.2 counts it.
+    pub(crate) fn held(&self, block_limit: usize) -> usize {
+        let state = self.0.borrow();
+        let block = memory::header_block(state.watch.unfinished_block(), block_limit);
+        let input = state.input.held().max(state.watch.unfinished_frame());
+        input + state.output.len() + block
     }
 
     /// When the peer last took bytes.

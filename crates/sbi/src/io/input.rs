@@ -45,7 +45,7 @@ impl Input {
         }
     }
 
-    /// So many PINGs more were sent: their answers are awaited.
+    /// `more` PINGs were sent: their answers are awaited.
     pub(super) fn expect_pongs(&mut self, more: u64) {
         self.pongs += more;
     }
@@ -53,6 +53,11 @@ impl Input {
     /// Frames handed over so far.
     pub(super) fn frames(&self) -> u64 {
         self.frames
+    }
+
+    /// Bytes that are kept.
+    pub(super) fn held(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Reads once, at most `size` bytes, and shows what came to `look`.

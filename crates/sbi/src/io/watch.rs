@@ -17,7 +17,7 @@ const BLOCKS_PER_REQUEST: u64 = 8;
 /// Updates of windows that a peer may send for each stream, and for each DATA frame we send: one of the
 /// stream's window, one of the connection's.
 const UPDATES_EACH: u64 = 2;
-/// One more update is earned by so many bytes of DATA, for peers that read in small pieces.
+/// This number of bytes of DATA earns one more update, for peers that read in small pieces.
 const BYTES_PER_UPDATE: usize = 1_024;
 
 /// How much of what a peer may send in a second; 0 is not limited.
@@ -40,7 +40,7 @@ pub(crate) enum Flood {
 }
 
 impl Flood {
-    /// In words, for whoever had requests on the connection.
+    /// In words, for those who had requests on the connection.
     pub(crate) fn what(self) -> &'static str {
         match self {
             Self::Control => "too many control frames",
@@ -69,8 +69,9 @@ pub(crate) struct FrameWatch {
     ends_block: bool,
     /// When the present frame began, if it is not whole yet and not DATA.
     frame_since: Option<Instant>,
-    /// When the present header block began, if it is not whole yet.
+    /// When the present header block began, and how long it is so far, if it is not whole yet.
     block_since: Option<Instant>,
+    block_len: usize,
     /// Highest stream so far, and how many were opened by a whole header block.
     last_stream: u32,
     opened: u64,
@@ -115,6 +116,7 @@ impl FrameWatch {
             ends_block: false,
             frame_since: None,
             block_since: None,
+            block_len: 0,
             last_stream: 0,
             opened: 0,
             second: None,
@@ -146,6 +148,16 @@ impl FrameWatch {
     /// Streams whose header block came whole.
     pub(crate) fn opened(&self) -> u64 {
         self.opened
+    }
+
+    /// Bytes of a header block that goes on in other frames.
+    pub(super) fn unfinished_block(&self) -> usize {
+        self.block_len
+    }
+
+    /// Bytes that came of a frame that is not whole yet: the engine keeps them.
+    pub(super) fn unfinished_frame(&self) -> usize {
+        self.incoming.unfinished()
     }
 
     /// Whether headers (or another frame that is not DATA) have been on their way for longer than `limit`.
@@ -214,6 +226,7 @@ impl FrameWatch {
                 self.ends_block = head.flags & END_HEADERS != 0;
                 if !self.ends_block {
                     self.block_since = Some(now);
+                    self.block_len = head.len;
                 }
                 match self.side {
                     Side::Client if self.opens => self.updates += UPDATES_EACH,
@@ -222,7 +235,12 @@ impl FrameWatch {
                     Side::Server => self.control(),
                 }
             }
-            CONTINUATION => self.ends_block = head.flags & END_HEADERS != 0,
+            CONTINUATION => {
+                self.ends_block = head.flags & END_HEADERS != 0;
+                if !self.ends_block {
+                    self.block_len = self.block_len.saturating_add(head.len);
+                }
+            }
             RST_STREAM if self.side == Side::Client => {
                 self.resets += 1;
                 if self.limits.resets > 0 && self.resets > self.limits.resets {
@@ -257,6 +275,7 @@ impl FrameWatch {
         self.frame_since = None;
         if self.ends_block {
             self.block_since = None;
+            self.block_len = 0;
             self.opened += u64::from(self.opens);
             (self.ends_block, self.opens) = (false, false);
         }
@@ -365,8 +384,10 @@ mod tests {
         watch.feed(&frame(HEADERS, 0, 1, 5), start);
         watch.feed(&frame(CONTINUATION, 0, 1, 5), start + limit / 2);
         assert!(watch.is_slow(late, limit), "a block counts from its beginning");
+        assert_eq!(watch.unfinished_block(), 10);
         watch.feed(&frame(CONTINUATION, END_HEADERS, 1, 5), late);
         assert!(!watch.is_slow(late + limit, limit));
+        assert_eq!(watch.unfinished_block(), 0);
         watch.feed(&frame(HEADERS, END_HEADERS, 3, 5)[..4], late);
         assert!(watch.is_slow(late + limit, limit), "so does the head of a frame");
         watch.feed(&frame(HEADERS, END_HEADERS, 3, 5)[4..], late);
@@ -375,6 +396,7 @@ mod tests {
             !watch.is_slow(late + limit, limit),
             "bodies have a limit of their own"
         );
+        assert_eq!(watch.unfinished_frame(), 20 - HEAD);
         assert_eq!(watch.opened(), 2);
         // Trailers open nothing.
         watch.feed(&[0; 30], late);

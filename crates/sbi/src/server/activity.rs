@@ -1,19 +1,28 @@
-//! What the requests of a connection tell its driver: how many there are, and whose answers nobody takes.
+//! What the requests of a connection tell its driver: how many there are, what they hold, and whose answers
+//! nobody takes.
 
 use std::cell::{Cell, RefCell};
 use std::io::IoSlice;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Buf;
 use h2::{Reason, SendStream};
 use slab::Slab;
+use tokio::task::AbortHandle;
 
 use crate::body::Body;
+use crate::memory::{Account, LetGo, Memory, REQUEST, Shares};
 
 /// The requests of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Activity {
+    /// What is held for it.
+    account: Rc<Account>,
+    /// Requests whose answers are not made yet, with the tasks that make them, where they became tasks.
+    tasks: RefCell<Slab<Option<AbortHandle>>>,
+    /// Requests whose bodies have not arrived whole.
+    unfinished: Cell<u32>,
     /// Requests in progress, answers still being sent included.
     open: Cell<u32>,
     /// Whether a request began or ended since this was last asked.
@@ -30,7 +39,17 @@ pub(super) struct Activity {
 
 /// A request in progress; ends when its answer has left, or was given up.
 #[derive(Debug)]
-pub(super) struct InProgress(Rc<Activity>);
+pub(super) struct InProgress {
+    activity: Rc<Activity>,
+    /// Its place among the tasks.
+    task: usize,
+    /// Bytes it holds.
+    held: Cell<usize>,
+}
+
+/// A request whose body has not arrived whole.
+#[derive(Debug)]
+pub(super) struct Unfinished<'a>(&'a Activity);
 
 /// An answer on its way.
 #[derive(Debug)]
@@ -47,14 +66,50 @@ pub(super) struct Outgoing {
     body: Body,
     len: usize,
     ticket: usize,
+    /// What it holds that other answers may hold as well.
+    shares: Shares,
     in_progress: InProgress,
 }
 
 impl Activity {
+    pub(super) fn new(memory: &Rc<Memory>) -> Rc<Self> {
+        let activity = Rc::new(Self {
+            account: memory.open(),
+            tasks: RefCell::default(),
+            unfinished: Cell::new(0),
+            open: Cell::new(0),
+            moved: Cell::new(false),
+            answers: RefCell::default(),
+            taken: RefCell::default(),
+            untaken: Cell::new(0),
+            closed: Cell::new(false),
+        });
+        let holder: Weak<dyn LetGo> = Rc::<Self>::downgrade(&activity);
+        activity.account.held_by(holder);
+        activity
+    }
+
+    pub(super) fn account(&self) -> &Rc<Account> {
+        &self.account
+    }
+
     pub(super) fn begin(self: &Rc<Self>) -> InProgress {
         self.open.set(self.open.get() + 1);
         self.moved.set(true);
-        InProgress(self.clone())
+        self.account.charge(REQUEST);
+        InProgress {
+            task: self.tasks.borrow_mut().insert(None),
+            held: Cell::new(REQUEST),
+            activity: self.clone(),
+        }
+    }
+
+    /// The request with this place has become a task.
+    pub(super) fn became(&self, place: usize, task: AbortHandle) {
+        // Without an entry its answer has been made already.
+        if let Some(entry) = self.tasks.borrow_mut().get_mut(place) {
+            *entry = Some(task);
+        }
     }
 
     /// Requests in progress.
@@ -108,10 +163,43 @@ impl Activity {
     }
 }
 
+impl LetGo for Activity {
+    /// Ends the tasks of requests whose answers are not made yet.
+    fn let_go(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.borrow_mut());
+        for (_, task) in tasks {
+            if let Some(task) = task {
+                task.abort();
+            }
+        }
+    }
+}
+
 impl InProgress {
+    /// Its place among the tasks.
+    pub(super) fn place(&self) -> usize {
+        self.task
+    }
+
+    /// It holds `bytes` more.
+    pub(super) fn charge(&self, bytes: usize) {
+        self.held.set(self.held.get() + bytes);
+        self.activity.account.charge(bytes);
+    }
+
+    /// It waits for its body; `None` if too many of its connection do.
+    pub(super) fn unfinished(&self, limit: u32) -> Option<Unfinished<'_>> {
+        let unfinished = &self.activity.unfinished;
+        if unfinished.get() >= limit {
+            return None;
+        }
+        unfinished.set(unfinished.get() + 1);
+        Some(Unfinished(&self.activity))
+    }
+
     /// Sends the body of an answer as the last of `stream`.
     pub(super) fn send(self, body: Body, mut stream: SendStream<Outgoing>) {
-        let activity = self.0.clone();
+        let activity = self.activity.clone();
         if activity.closed.get() {
             return;
         }
@@ -121,10 +209,16 @@ impl InProgress {
         });
         let len = body.len();
         activity.untaken.set(activity.untaken.get() + len);
+        // The request is not held any longer, its answer is.
+        activity.tasks.borrow_mut().try_remove(self.task);
+        let (own, shares) = activity.account.hold(&body);
+        let before = self.held.replace(REQUEST + own);
+        activity.account.release(before.saturating_sub(REQUEST));
         let outgoing = Outgoing {
             body,
             len,
             ticket,
+            shares,
             in_progress: self,
         };
         // An error means that the peer has given up the request: nobody waits for the answer any more.
@@ -138,16 +232,26 @@ impl InProgress {
 
 impl Drop for InProgress {
     fn drop(&mut self) {
-        self.0.open.set(self.0.open.get() - 1);
-        self.0.moved.set(true);
+        let activity = &self.activity;
+        activity.open.set(activity.open.get() - 1);
+        activity.moved.set(true);
+        activity.tasks.borrow_mut().try_remove(self.task);
+        activity.account.release(self.held.get());
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.unfinished.set(self.0.unfinished.get() - 1);
     }
 }
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        let activity = &self.in_progress.0;
+        let activity = &self.in_progress.activity;
         activity.untaken.set(activity.untaken.get() - self.len);
         activity.taken.borrow_mut().push(self.ticket);
+        activity.account.let_go(0, &self.shares);
     }
 }
 

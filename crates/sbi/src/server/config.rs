@@ -9,12 +9,30 @@ use settings::{ByteSize, Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ServerConfig {
-    /// Connections a worker accepts at most; more are closed at once.
+    /// Connections a worker accepts at most. A newcomer beyond takes the place of the connection that has been
+    /// without a request for longest, which is closed with GOAWAY (NO_ERROR); if none is idle, the newcomer is
+    /// closed at once.
     pub max_connections: u32,
+    /// Connections a worker accepts from one address (of IPv6: from one /64); more are closed at once. Proxies
+    /// and SCPs that speak for many need one or a few each. 0: not limited.
+    pub max_connections_per_address: u32,
+    /// Connections of a worker that have not finished TLS and the HTTP/2 preface; a newcomer beyond takes the
+    /// place of the oldest of them. 0: not limited.
+    pub max_half_open: u32,
+    /// Bytes that a worker holds for all its connections, those of its clients included: heads and bodies of
+    /// requests in progress, answers being collected, answers not taken, buffers of sockets. A connection that
+    /// holds more than is still free gets no new requests (REFUSED_STREAM); above the limit the connection
+    /// that holds most is closed with ENHANCE_YOUR_CALM. On top come about 35 KiB for each connection and
+    /// 13 MiB for the one being read. 0: not limited.
+    pub max_memory: ByteSize,
     /// Requests in progress at once; more are refused with REFUSED_STREAM.
     pub max_concurrent_streams: u32,
     /// Size of all headers of a request together, as RFC 9113 §6.5.2 counts it; more is answered 431.
     pub max_header_list: ByteSize,
+    /// Header fields of a request; more are answered 431. Each takes about 100 bytes however short it is.
+    pub max_header_fields: u32,
+    /// Requests in progress whose bodies have not arrived whole; more are refused with REFUSED_STREAM.
+    pub max_unfinished: u32,
     /// Size of the body of a request; more is answered 413.
     pub max_body: ByteSize,
     /// Bytes of request bodies that are still arriving, all together; a peer has to wait when they are used
@@ -55,8 +73,13 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             max_connections: 10_000,
+            max_connections_per_address: 5_000,
+            max_half_open: 1_000,
+            max_memory: ByteSize::mib(256),
             max_concurrent_streams: 4_096,
             max_header_list: ByteSize::kib(64),
+            max_header_fields: 256,
+            max_unfinished: 1_024,
             max_body: ByteSize::mib(1),
             max_arriving: ByteSize::mib(16),
             max_untaken: ByteSize::mib(64),
@@ -87,6 +110,13 @@ impl Validate for ServerConfig {
         if self.max_header_list > ByteSize::mib(16) {
             faults.at("maxHeaderList").say("too large", "at most 16MiB");
         }
+        let least = ByteSize(self.max_body.bytes() * 2 + self.max_header_list.bytes() * 2);
+        if self.max_memory.bytes() > 0 && self.max_memory < least {
+            faults.at("maxMemory").say(
+                "leaves no room for a single request",
+                format!("at least {least}: twice maxBody and maxHeaderList"),
+            );
+        }
         for (name, period) in [
             ("handshakeTimeout", self.handshake_timeout),
             ("headerTimeout", self.header_timeout),
@@ -104,6 +134,8 @@ impl Validate for ServerConfig {
         for (name, number) in [
             ("maxConnections", self.max_connections),
             ("maxConcurrentStreams", self.max_concurrent_streams),
+            ("maxHeaderFields", self.max_header_fields),
+            ("maxUnfinished", self.max_unfinished),
         ] {
             if number == 0 {
                 faults.at(name).say("lets nobody in", "1 or more");

@@ -16,9 +16,11 @@ use worker::Shutdown;
 use super::activity::{Activity, Outgoing};
 use super::config::ServerConfig;
 use super::exchange;
+use super::places::Seat;
 use super::rate::RateWindow;
-use super::stats::{ServerStats, add, count};
+use super::stats::{ServerStats, add, count, set};
 use crate::io::{Driver, FRAME_SIZE, Flood, FrameLimits, FrameWatch, Gather, IoSizes, LINGER, pair, window};
+use crate::memory::{Charge, Told};
 use crate::message::{Peer, Service};
 
 /// How many resets of streams that were not yet looked at the engine bears where there is no limit of ours.
@@ -43,11 +45,15 @@ enum End {
     Stalled,
     SlowHeaders,
     Flood(Flood),
+    /// It held most where all together held too much.
+    Greedy,
+    /// Another one needed its place.
+    Displaced,
     Drained,
 }
 
 /// Serves a connection to its end.
-pub(super) async fn drive<S, T>(io: T, peer: Rc<Peer>, shared: &Rc<Shared<S>>)
+pub(super) async fn drive<S, T>(io: T, peer: Rc<Peer>, shared: &Rc<Shared<S>>, seat: Seat)
 where
     S: Service,
     T: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -59,11 +65,16 @@ where
         windows: config.max_window_update_rate,
     });
     let (gather, driver) = pair(io, IoSizes::default(), watch, Instant::now());
-    let Some(engine) = handshake(gather, &driver, config).await else {
+    let activity = seat.activity().clone();
+    let engine = tokio::select! {
+        engine = handshake(gather, &driver, config) => engine,
+        () = activity.account().has_to_do_something() => return,
+    };
+    let Some(engine) = engine else {
         count(&shared.stats.handshakes_failed);
         return;
     };
-    let activity = Rc::new(Activity::default());
+    seat.opened(Instant::now());
     let _closes = CloseAtEnd(activity.clone());
     let end = {
         let mut running = Running {
@@ -72,22 +83,31 @@ where
             peer,
             shared,
             activity: activity.clone(),
+            seat: &seat,
             window: RateWindow::default(),
             ending: None,
             ended_at: None,
             quiet_since: Instant::now(),
             taken: 0,
             counted: Counted::default(),
+            buffers: Charge::new(activity.account().clone()),
         };
         let mut shutdown = pin!(shared.shutdown.fired());
         let mut check = pin!(tokio::time::sleep(running.check_period()));
         poll_fn(|cx| running.poll(cx, shutdown.as_mut(), check.as_mut())).await
     };
     let stats = &shared.stats;
+    set(&stats.memory_held, activity.account().memory().held() as u64);
     match end {
         End::Peer | End::Drained => return,
         End::Idle => return count(&stats.connections_idle),
         End::Stalled => return count(&stats.connections_stalled),
+        End::Displaced => {}
+        End::Greedy => {
+            count(&stats.connections_greedy);
+            // The answers that are still being made go nowhere.
+            activity.close();
+        }
         End::Fault => count(&stats.connections_faulty),
         End::SlowHeaders => count(&stats.connections_slow_headers),
         End::Flood(Flood::Control | Flood::Windows) => count(&stats.connections_flooding),
@@ -158,6 +178,7 @@ struct Running<'a, S, T> {
     peer: Rc<Peer>,
     shared: &'a Rc<Shared<S>>,
     activity: Rc<Activity>,
+    seat: &'a Seat,
     window: RateWindow,
     /// Why the connection is being ended, once that is decided, and when it was.
     ending: Option<End>,
@@ -167,6 +188,8 @@ struct Running<'a, S, T> {
     /// Requests the engine gave us.
     taken: u64,
     counted: Counted,
+    /// What the buffers of the socket hold.
+    buffers: Charge,
 }
 
 impl<S, T> Running<'_, S, T>
@@ -183,6 +206,16 @@ where
         if self.ending.is_none() && shutdown.poll(cx).is_ready() {
             self.end(End::Drained);
         }
+        self.activity.account().listen(cx);
+        match (self.activity.account().told(), self.ending) {
+            (Some(Told::LetGo), _) => return Poll::Ready(self.end_at_once(End::Greedy, cx)),
+            (Some(Told::MakePlace), None) if self.activity.open() == 0 => {
+                return Poll::Ready(self.end_at_once(End::Displaced, cx));
+            }
+            // A request came meanwhile: it is answered first.
+            (Some(Told::MakePlace), None) => self.end(End::Idle),
+            _ => {}
+        }
         self.driver.turn();
         let mut over = self.serve(cx);
         let flood = self.driver.watch(FrameWatch::flood);
@@ -193,6 +226,8 @@ where
         }
         let flushed = self.driver.flush(cx);
         self.activity.sweep();
+        let block_limit = self.shared.config.max_header_list.as_usize().saturating_mul(2);
+        self.buffers.set(self.driver.held(block_limit));
         self.count();
         if let Some(end) = over {
             return Poll::Ready(end);
@@ -211,6 +246,16 @@ where
             cx.waker().wake_by_ref();
         }
         Poll::Pending
+    }
+
+    /// Ends the connection without waiting for anything: GOAWAY, as far as the socket takes it.
+    fn end_at_once(&mut self, end: End, cx: &mut Context<'_>) -> End {
+        self.end(end);
+        // The GOAWAY names the last request that was looked at; what the peer sent after it is safe to repeat.
+        let _ = self.engine.poll_closed(cx);
+        let _ = self.driver.flush(cx);
+        self.count();
+        end
     }
 
     /// Lets the engine read and write, and begins the requests that came; `Some` when the connection is over.
@@ -252,7 +297,14 @@ where
             respond.send_reset(Reason::REFUSED_STREAM);
             return;
         }
+        if self.activity.account().is_greedy() {
+            count(&stats.requests_refused_memory);
+            respond.send_reset(Reason::REFUSED_STREAM);
+            return;
+        }
+        self.seat.used(now);
         let in_progress = self.activity.begin();
+        let place = in_progress.place();
         if !self.window.admits(config.max_request_rate, now) {
             count(&stats.requests_over_rate);
             exchange::refuse_over_rate(respond, in_progress);
@@ -268,7 +320,8 @@ where
         ));
         // Most are answered right here, from memory; only those that wait for something become tasks.
         if exchange.as_mut().poll(cx).is_pending() {
-            tokio::task::spawn_local(exchange);
+            let task = tokio::task::spawn_local(exchange);
+            self.activity.became(place, task.abort_handle());
         }
     }
 
@@ -276,7 +329,10 @@ where
     fn end(&mut self, end: End) {
         match end {
             End::Drained | End::Idle => self.engine.graceful_shutdown(),
-            End::Flood(_) | End::SlowHeaders => self.engine.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM),
+            End::Displaced => self.engine.abrupt_shutdown(Reason::NO_ERROR),
+            End::Flood(_) | End::SlowHeaders | End::Greedy => {
+                self.engine.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            }
             End::Peer | End::Fault | End::Stalled => {}
         }
         self.ending = Some(end);
@@ -333,6 +389,7 @@ where
     fn count(&self) {
         let (stats, counted) = (&self.shared.stats, &self.counted);
         let (read, wrote) = self.driver.bytes();
+        set(&stats.memory_held, self.activity.account().memory().held() as u64);
         add(&stats.bytes_in, read - counted.bytes_in.replace(read));
         add(&stats.bytes_out, wrote - counted.bytes_out.replace(wrote));
         let opened = self.driver.watch(FrameWatch::opened);

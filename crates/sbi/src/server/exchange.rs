@@ -6,7 +6,7 @@ use std::time::Instant;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::header::{CONTENT_LENGTH, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderValue, Method};
 
 use super::activity::{InProgress, Outgoing};
 use super::connection::Shared;
@@ -14,11 +14,14 @@ use super::host;
 use super::stats::count;
 use crate::body::Body;
 use crate::collect::{CollectFault, collect};
+use crate::memory;
 use crate::message::{Peer, Request, Response, Service};
 use crate::problem::{Cause, Problem};
 
 /// Why a body did not arrive.
 enum BodyFault {
+    /// Too many others of the connection have not arrived either.
+    Crowded,
     TooLarge,
     TooSlow,
     Abandoned,
@@ -27,7 +30,7 @@ enum BodyFault {
 /// Checks the headers, receives the body, calls the service and answers.
 pub(super) async fn run<S: Service>(
     request: http::Request<RecvStream>,
-    respond: SendResponse<Outgoing>,
+    mut respond: SendResponse<Outgoing>,
     shared: Rc<Shared<S>>,
     peer: Rc<Peer>,
     received: Instant,
@@ -35,30 +38,29 @@ pub(super) async fn run<S: Service>(
 ) {
     let (head, mut stream) = request.into_parts();
     let is_head = head.method == Method::HEAD;
-    if header_list_size(&head.headers) > shared.config.max_header_list.as_usize() {
-        count(&shared.stats.headers_too_large);
-        let limit = shared.config.max_header_list;
-        let problem =
-            Problem::new(Cause::HeadersTooLarge).detail(format!("the headers are larger than {limit}"));
+    let list = memory::header_list(&head.headers);
+    if let Some(problem) = head_fault(&head, list, &shared) {
+        // What was refused is not kept while the answer waits for the peer.
+        drop((head, stream));
         return answer(respond, problem.into_response(), is_head, in_progress);
     }
-    if let Err(detail) = host::check(&head) {
-        count(&shared.stats.requests_ambiguous);
-        let problem = Problem::new(Cause::InvalidMsgFormat).detail(detail);
-        return answer(respond, problem.into_response(), is_head, in_progress);
-    }
+    in_progress.charge(memory::headers(list, head.headers.len()));
     let body = if stream.is_end_stream() {
         Ok(Body::empty())
     } else {
         let timeout = shared.config.body_timeout.duration();
         let limit = shared.config.max_body.as_usize();
         // The usual body is here already: no timer for it.
-        let mut receive = Box::pin(receive(&mut stream, head.headers.get(CONTENT_LENGTH), limit));
+        let announced = head.headers.get(CONTENT_LENGTH);
+        let mut receive = Box::pin(receive(&mut stream, announced, limit, &in_progress));
         match futures_util::poll!(receive.as_mut()) {
             std::task::Poll::Ready(body) => body,
-            std::task::Poll::Pending => tokio::time::timeout(timeout, receive)
-                .await
-                .unwrap_or(Err(BodyFault::TooSlow)),
+            std::task::Poll::Pending => match in_progress.unfinished(shared.config.max_unfinished) {
+                None => Err(BodyFault::Crowded),
+                Some(_unfinished) => tokio::time::timeout(timeout, receive)
+                    .await
+                    .unwrap_or(Err(BodyFault::TooSlow)),
+            },
         }
     };
     let response = match body {
@@ -89,12 +91,39 @@ pub(super) async fn run<S: Service>(
                 .detail("the body did not arrive in time")
                 .into_response()
         }
+        Err(BodyFault::Crowded) => {
+            count(&shared.stats.requests_refused_unfinished);
+            respond.send_reset(Reason::REFUSED_STREAM);
+            return;
+        }
         Err(BodyFault::Abandoned) => {
             count(&shared.stats.requests_abandoned);
             return;
         }
     };
     answer(respond, response, is_head, in_progress);
+}
+
+/// What is wrong with a head whose header list has this size, if anything is.
+fn head_fault<S>(head: &http::request::Parts, list: usize, shared: &Shared<S>) -> Option<Problem> {
+    let (config, stats) = (&shared.config, &shared.stats);
+    let (fields, limit) = (head.headers.len(), config.max_header_fields);
+    if fields > limit as usize {
+        count(&stats.headers_too_large);
+        let detail = format!("{fields} header fields are more than {limit}");
+        return Some(Problem::new(Cause::HeadersTooLarge).detail(detail));
+    }
+    if list > config.max_header_list.as_usize() {
+        count(&stats.headers_too_large);
+        let limit = config.max_header_list;
+        let detail = format!("the headers are larger than {limit}");
+        return Some(Problem::new(Cause::HeadersTooLarge).detail(detail));
+    }
+    if let Err(detail) = host::check(head) {
+        count(&stats.requests_ambiguous);
+        return Some(Problem::new(Cause::InvalidMsgFormat).detail(detail));
+    }
+    None
 }
 
 /// Answers 429 (TS 29.500 §6.4.2.3) without looking at the request.
@@ -124,17 +153,11 @@ fn answer(mut respond: SendResponse<Outgoing>, response: Response, is_head: bool
     }
 }
 
-/// Size of a header list (RFC 9113 §6.5.2), the pseudo-headers left out.
-fn header_list_size(headers: &HeaderMap) -> usize {
-    let each = headers.iter();
-    each.map(|(name, value)| name.as_str().len() + value.len() + 32)
-        .sum()
-}
-
 async fn receive(
     stream: &mut RecvStream,
     announced: Option<&HeaderValue>,
     limit: usize,
+    in_progress: &InProgress,
 ) -> Result<Body, BodyFault> {
     let announced: Option<usize> = announced
         .and_then(|v| v.to_str().ok())
@@ -142,7 +165,8 @@ async fn receive(
     if announced.is_some_and(|len| len > limit) {
         return Err(BodyFault::TooLarge);
     }
-    collect(stream, limit).await.map_err(|fault| match fault {
+    let collected = collect(stream, limit, |bytes| in_progress.charge(bytes)).await;
+    collected.map_err(|fault| match fault {
         CollectFault::TooLarge => BodyFault::TooLarge,
         CollectFault::Broken(_) => BodyFault::Abandoned,
     })

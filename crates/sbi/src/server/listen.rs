@@ -2,7 +2,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -11,7 +11,9 @@ use worker::Shutdown;
 
 use super::config::ServerConfig;
 use super::connection::{self, Shared};
+use super::places::{Displaced, Places, Refused, Seat};
 use super::stats::{ServerStats, count, uncount};
+use crate::memory::Memory;
 use crate::message::{Peer, Service};
 use crate::tls::{self, ServerTls};
 
@@ -30,6 +32,9 @@ pub async fn serve<S: Service>(
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let drain = config.drain_timeout.duration();
+    let memory = Memory::of_worker();
+    memory.attend(config.max_memory.as_usize(), &stats);
+    let places = Rc::new(Places::default());
     let shared = Rc::new(Shared {
         service,
         config,
@@ -52,17 +57,32 @@ pub async fn serve<S: Service>(
             Some(_) = connections.join_next() => continue,
             () = shutdown.fired() => break,
         };
-        if connections.len() >= shared.config.max_connections as usize {
-            count(&shared.stats.connections_refused);
-            continue;
-        }
+        let stats = &shared.stats;
+        let seat = match places.admit(addr.ip(), &shared.config, &memory, Instant::now()) {
+            Ok((seat, displaced)) => {
+                match displaced {
+                    Some(Displaced::Idle) => count(&stats.connections_displaced),
+                    Some(Displaced::HalfOpen) => count(&stats.handshakes_displaced),
+                    None => {}
+                }
+                seat
+            }
+            Err(Refused::Full) => {
+                count(&stats.connections_refused);
+                continue;
+            }
+            Err(Refused::Address) => {
+                count(&stats.connections_refused_address);
+                continue;
+            }
+        };
         number += 1;
         count(&shared.stats.connections_accepted);
         let shared = shared.clone();
         let acceptor = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load()));
         connections.spawn_local(async move {
             let _open = Open::count(&shared.stats);
-            accepted(stream, addr, number, &shared, acceptor).await;
+            accepted(stream, addr, number, &shared, acceptor, seat).await;
         });
     }
     drop(listener);
@@ -96,6 +116,7 @@ async fn accepted<S: Service>(
     connection: u64,
     shared: &Rc<Shared<S>>,
     acceptor: Option<TlsAcceptor>,
+    seat: Seat,
 ) {
     // Small frames must not wait for one another (Nagle); a socket that refuses the option still works.
     let _ = stream.set_nodelay(true);
@@ -107,18 +128,22 @@ async fn accepted<S: Service>(
         connection,
     };
     let timeout = shared.config.handshake_timeout.duration();
-    match acceptor {
-        None => connection::drive(stream, Rc::new(peer), shared).await,
-        Some(acceptor) => match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => {
-                peer.tls = Some(tls::peer_of(stream.get_ref().1));
-                connection::drive(stream, Rc::new(peer), shared).await;
-            }
-            Ok(Err(error)) => {
-                count(&shared.stats.handshakes_failed);
-                tracing::debug!(%addr, %error, "TLS handshake failed");
-            }
-            Err(_) => count(&shared.stats.handshakes_failed),
-        },
+    let Some(acceptor) = acceptor else {
+        return connection::drive(stream, Rc::new(peer), shared, seat).await;
+    };
+    let made = tokio::select! {
+        made = tokio::time::timeout(timeout, acceptor.accept(stream)) => made,
+        () = seat.activity().account().has_to_do_something() => return,
+    };
+    match made {
+        Ok(Ok(stream)) => {
+            peer.tls = Some(tls::peer_of(stream.get_ref().1));
+            connection::drive(stream, Rc::new(peer), shared, seat).await;
+        }
+        Ok(Err(error)) => {
+            count(&shared.stats.handshakes_failed);
+            tracing::debug!(%addr, %error, "TLS handshake failed");
+        }
+        Err(_) => count(&shared.stats.handshakes_failed),
     }
 }

@@ -9,6 +9,9 @@
 //!                          └─ … many at once, answered in any order; all that is ready leaves in one write
 //! ```
 //!
+//! A newcomer beyond the limit of connections takes the place of the one that is idle for longest (`places`),
+//! and what all connections of the worker hold together is bounded (`crate::memory`).
+//!
 //! Every limit is a setting of [`ServerConfig`] and a count in [`ServerStats`]. The engine bounds what it
 //! keeps; what a peer may *do* per second is watched on the bytes before they reach the engine.
 
@@ -19,11 +22,13 @@ mod exchange;
 mod host;
 mod interface;
 mod listen;
+mod places;
 mod rate;
 mod stats;
 
 pub use config::ServerConfig;
 pub use interface::{Interface, InterfaceError};
 pub use listen::serve;
+pub(crate) use stats::count;
 pub use stats::{ServerStats, StatsSnapshot};
 pub use worker::bind;

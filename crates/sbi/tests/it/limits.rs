@@ -9,7 +9,7 @@ use settings::{ByteSize, Period};
 use testpeer::http2::frame::{self, flag, kind, setting};
 use testpeer::http2::{Frame, Peer};
 
-use crate::support::{Running, local, start};
+use crate::support::{Bystander, Running, local, start};
 
 const ENHANCE_YOUR_CALM: u32 = 11;
 const REFUSED_STREAM: u32 = 7;
@@ -23,26 +23,6 @@ async fn echo(request: Request) -> Response {
         _ => {}
     }
     Response::new(request.body)
-}
-
-/// Somebody else's connection, which must be served whatever the hostile one does.
-struct Bystander(Peer, u32);
-
-impl Bystander {
-    async fn of(addr: SocketAddr) -> Self {
-        Self(Peer::client(addr).await.unwrap(), 1)
-    }
-
-    async fn is_served(&mut self) {
-        self.0.send(&frame::post(self.1, "/")).await.unwrap();
-        self.0.send(&frame::data(self.1, b"hello", true)).await.unwrap();
-        assert_eq!(
-            self.0.answer(self.1).await.unwrap(),
-            (200, b"hello".to_vec()),
-            "a bystander"
-        );
-        self.1 += 2;
-    }
 }
 
 /// Runs a hostile peer against a server with this configuration, a bystander beside it.
@@ -63,20 +43,6 @@ where
 fn detail(body: &[u8]) -> String {
     let problem: serde_json::Value = serde_json::from_slice(body).unwrap();
     problem["detail"].as_str().unwrap_or_default().to_owned()
-}
-
-#[test]
-fn more_connections_than_allowed_are_closed_at_once() {
-    let config = ServerConfig {
-        max_connections: 2,
-        ..ServerConfig::default()
-    };
-    let stats = hostile(config, async |addr| {
-        let _second = Peer::client(addr).await.unwrap();
-        let mut third = Peer::silent(addr).await.unwrap();
-        assert_eq!(third.goodbye().await, None);
-    });
-    assert_eq!(stats.connections_refused, 1);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use sbi::client::{Client, ClientConfig, Origin};
 use sbi::server::{self, ServerConfig, ServerStats};
 use sbi::tls::ServerTls;
 use sbi::{Request, Response, Service};
+use testpeer::http2::{Peer, frame};
 use worker::Shutdown;
 
 /// A service made of a function.
@@ -77,6 +78,26 @@ where
         stats,
         shutdown,
         done: tokio::task::spawn_local(serving),
+    }
+}
+
+/// Somebody else's connection, which must be served whatever the hostile one does.
+pub struct Bystander(Peer, u32);
+
+impl Bystander {
+    pub async fn of(addr: SocketAddr) -> Self {
+        Self(Peer::client(addr).await.unwrap(), 1)
+    }
+
+    pub async fn is_served(&mut self) {
+        self.0.send(&frame::post(self.1, "/")).await.unwrap();
+        self.0.send(&frame::data(self.1, b"hello", true)).await.unwrap();
+        assert_eq!(
+            self.0.answer(self.1).await.unwrap(),
+            (200, b"hello".to_vec()),
+            "a bystander"
+        );
+        self.1 += 2;
     }
 }
 

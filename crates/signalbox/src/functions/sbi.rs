@@ -8,6 +8,7 @@ telemetry::declare! {
     /// What goes up and down.
     GAUGES;
     gauge OPEN = "signalbox_sbi_server_connections" []: "Connections of the service-based interface that are open now.";
+    gauge HELD = "signalbox_sbi_memory_bytes" []: "Bytes held for the connections of the service-based interface, those of its clients included; each worker's are bounded by server.maxMemory.";
 }
 
 /// The counter of one statistic.
@@ -38,6 +39,10 @@ pub(super) fn observe(
     let each = servers.clone();
     registry.observe(&OPEN, move || {
         each().iter().map(|stats| stats.connections_open).sum::<u64>() as f64
+    });
+    let each = servers.clone();
+    registry.observe(&HELD, move || {
+        each().iter().map(|stats| stats.memory_held).sum::<u64>() as f64
     });
     for (index, (name, help, _)) in StatsSnapshot::default().counters().into_iter().enumerate() {
         let each = servers.clone();

@@ -1,0 +1,403 @@
+//! What the connections of a worker hold, all together, and which of them has to give way.
+//!
+//! A limit for each connection does not bound a process that takes thousands of them. So every connection of
+//! a worker, of its server and of its client, has an [`Account`] of the bytes held for it, and all accounts
+//! of a worker share a limit:
+//!
+//! * A connection that holds more than is still free gets no new requests (REFUSED_STREAM): one may hold half
+//!   of the memory, two a third each, and so on, and there is room for those who hold little.
+//! * Above the limit, which what belongs to requests that were let in may pass, the connection that holds most
+//!   is ended, and what it held is let go.
+//!
+//! Counted are the heads of requests in progress by what they take in memory, not on the wire ([`cost`]),
+//! bodies that arrive or wait for their service, answers of other functions that are being collected, answers
+//! that the peer has not taken, and the buffers of sockets. A segment that several answers share is held
+//! once, however many wait for it; it counts once for each of them when the greediest is looked for.
+//!
+//! Not counted, and therefore on top of the limit, in the worst case for each connection: about 35 KiB for
+//! the engine's buffers and tables (two of 8 and 16 KiB, 4 KiB of HPACK in each direction), and while it is
+//! being read one turn of 128 KiB, whose header blocks may become a hundred times as much (a byte may name a
+//! field of the HPACK table, which takes 104 bytes) before they are looked at and refused. Connections are
+//! read one after the other, so that this is 13 MiB for the worker, not for each.
+
+mod cost;
+mod shared;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use slab::Slab;
+
+use crate::body::Body;
+use crate::server::ServerStats;
+pub(crate) use cost::{REQUEST, header_block, header_list, headers, piece};
+use shared::Segments;
+pub(crate) use shared::Shares;
+
+/// A connection that holds less than this part of the limit is not refused anything: it is not what memory is
+/// short of.
+const MODEST: usize = 256;
+
+thread_local! {
+    static OF_WORKER: Rc<Memory> = Rc::new(Memory::default());
+}
+
+/// What all connections of a worker hold.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// 0: not limited.
+    limit: Cell<usize>,
+    /// Bytes held, each once.
+    held: Cell<usize>,
+    /// Of these, what several accounts may hold together.
+    shared: Cell<usize>,
+    /// Of these, what accounts hold alone that were told to go.
+    leaving: Cell<usize>,
+    accounts: RefCell<Slab<Weak<Account>>>,
+    segments: RefCell<Segments>,
+    stats: RefCell<Option<Arc<ServerStats>>>,
+}
+
+/// What a connection has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// End, if it has nothing to do: another one needs its place.
+    MakePlace,
+    /// End at once: it holds most where all together hold too much.
+    LetGo,
+}
+
+/// What lets go of things when their connection has to, at once and without its driver, which may have ended:
+/// requests outlive the connection they came on.
+pub(crate) trait LetGo {
+    fn let_go(&self);
+}
+
+/// What is held for one connection.
+pub(crate) struct Account {
+    memory: Rc<Memory>,
+    key: usize,
+    /// Bytes held for this connection alone.
+    own: Cell<usize>,
+    /// Bytes of segments that others may hold as well.
+    shared: Cell<usize>,
+    told: Cell<Option<Told>>,
+    driver: RefCell<Option<Waker>>,
+    holder: RefCell<Option<Weak<dyn LetGo>>>,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account")
+            .field("own", &self.own)
+            .field("shared", &self.shared)
+            .field("told", &self.told)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    /// Of this thread.
+    pub(crate) fn of_worker() -> Rc<Self> {
+        OF_WORKER.with(Rc::clone)
+    }
+
+    /// From now on with this limit (0: none), and counted here.
+    pub(crate) fn attend(&self, limit: usize, stats: &Arc<ServerStats>) {
+        self.limit.set(limit);
+        self.stats.replace(Some(stats.clone()));
+    }
+
+    /// Bytes held.
+    pub(crate) fn held(&self) -> usize {
+        self.held.get()
+    }
+
+    /// Shows the worker's statistics, if it has a server, to `count`.
+    pub(crate) fn stats(&self, count: impl FnOnce(&ServerStats)) {
+        if let Some(stats) = &*self.stats.borrow() {
+            count(stats);
+        }
+    }
+
+    /// Opens an account.
+    pub(crate) fn open(self: &Rc<Self>) -> Rc<Account> {
+        let mut accounts = self.accounts.borrow_mut();
+        let entry = accounts.vacant_entry();
+        let account = Rc::new(Account {
+            memory: self.clone(),
+            key: entry.key(),
+            own: Cell::new(0),
+            shared: Cell::new(0),
+            told: Cell::new(None),
+            driver: RefCell::default(),
+            holder: RefCell::default(),
+        });
+        entry.insert(Rc::downgrade(&account));
+        account
+    }
+
+    fn is_exceeded(&self) -> bool {
+        let limit = self.limit.get();
+        limit > 0 && self.held.get().saturating_sub(self.leaving.get()) > limit
+    }
+
+    /// Ends the connections that hold most until those that stay hold less than the limit.
+    #[cold]
+    fn relieve(&self) {
+        while self.is_exceeded() {
+            let greediest = {
+                let accounts = self.accounts.borrow();
+                let staying = accounts.iter().filter_map(|(_, account)| account.upgrade());
+                staying
+                    .filter(|account| account.told.get() != Some(Told::LetGo))
+                    .max_by_key(|account| account.weight())
+            };
+            match greediest {
+                Some(account) if account.weight() > 0 => account.tell(Told::LetGo),
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Account {
+    /// `bytes` more are held.
+    pub(crate) fn charge(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let memory = &self.memory;
+        self.own.set(self.own.get() + bytes);
+        memory.held.set(memory.held.get() + bytes);
+        if self.told.get() == Some(Told::LetGo) {
+            memory.leaving.set(memory.leaving.get() + bytes);
+        }
+        if memory.is_exceeded() {
+            memory.relieve();
+        }
+    }
+
+    /// `bytes` less are held.
+    pub(crate) fn release(&self, bytes: usize) {
+        let bytes = bytes.min(self.own.get());
+        if bytes == 0 {
+            return;
+        }
+        let memory = &self.memory;
+        self.own.set(self.own.get() - bytes);
+        memory.held.set(memory.held.get().saturating_sub(bytes));
+        if self.told.get() == Some(Told::LetGo) {
+            memory.leaving.set(memory.leaving.get().saturating_sub(bytes));
+        }
+    }
+
+    /// A body waits for the peer: what of it is this connection's own, and its part in what is shared.
+    pub(crate) fn hold(&self, body: &Body) -> (usize, Shares) {
+        let memory = &self.memory;
+        let (own, shares, more) = memory.segments.borrow_mut().hold(body);
+        self.charge(own);
+        if !shares.is_empty() {
+            self.shared.set(self.shared.get() + shares.bytes());
+            memory.shared.set(memory.shared.get() + more);
+            memory.held.set(memory.held.get() + more);
+            if memory.is_exceeded() {
+                memory.relieve();
+            }
+        }
+        (own, shares)
+    }
+
+    /// The counterpart of [`Account::hold`].
+    pub(crate) fn let_go(&self, own: usize, shares: &Shares) {
+        self.release(own);
+        if shares.is_empty() {
+            return;
+        }
+        let memory = &self.memory;
+        self.shared.set(self.shared.get().saturating_sub(shares.bytes()));
+        let less = memory.segments.borrow_mut().let_go(shares);
+        memory.shared.set(memory.shared.get().saturating_sub(less));
+        memory.held.set(memory.held.get().saturating_sub(less));
+    }
+
+    /// Whether this connection holds more than is still free.
+    pub(crate) fn is_greedy(&self) -> bool {
+        let (limit, held) = (self.memory.limit.get(), self.memory.held.get());
+        limit > 0 && self.weight() > limit.saturating_sub(held).max(limit / MODEST)
+    }
+
+    /// Whether this connection has to do something.
+    pub(crate) fn told(&self) -> Option<Told> {
+        self.told.get()
+    }
+
+    /// Tells the connection, which is woken.
+    pub(crate) fn tell(&self, told: Told) {
+        if self.told.get() == Some(Told::LetGo) {
+            return;
+        }
+        if told == Told::LetGo {
+            let memory = &self.memory;
+            memory.leaving.set(memory.leaving.get() + self.own.get());
+        }
+        self.told.set(Some(told));
+        if told == Told::LetGo {
+            let holder = self.holder.borrow().as_ref().and_then(Weak::upgrade);
+            if let Some(holder) = holder {
+                holder.let_go();
+            }
+        }
+        if let Some(driver) = self.driver.borrow_mut().take() {
+            driver.wake();
+        }
+    }
+
+    /// What lets go when the connection has to.
+    pub(crate) fn held_by(&self, holder: Weak<dyn LetGo>) {
+        self.holder.replace(Some(holder));
+    }
+
+    /// The task that is woken when the connection has to do something.
+    pub(crate) fn listen(&self, cx: &Context<'_>) {
+        let mut driver = self.driver.borrow_mut();
+        match &*driver {
+            Some(waker) if waker.will_wake(cx.waker()) => {}
+            _ => *driver = Some(cx.waker().clone()),
+        }
+    }
+
+    /// Waits until the connection has to do something.
+    pub(crate) async fn has_to_do_something(&self) {
+        poll_fn(|cx| match self.told.get() {
+            Some(_) => Poll::Ready(()),
+            None => {
+                self.listen(cx);
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    pub(crate) fn memory(&self) -> &Rc<Memory> {
+        &self.memory
+    }
+
+    /// What would be free without this connection, at most.
+    fn weight(&self) -> usize {
+        self.own.get() + self.shared.get().min(self.memory.shared.get())
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.release(self.own.get());
+        self.memory.accounts.borrow_mut().try_remove(self.key);
+    }
+}
+
+/// Bytes that are held as long as this is.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    account: Rc<Account>,
+    bytes: usize,
+}
+
+impl Charge {
+    pub(crate) fn new(account: Rc<Account>) -> Self {
+        Self { account, bytes: 0 }
+    }
+
+    /// `bytes` more.
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.set(self.bytes + bytes);
+    }
+
+    /// `bytes` now.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        self.account.charge(bytes.saturating_sub(before));
+        self.account.release(before.saturating_sub(bytes));
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.account.release(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn memory(limit: usize) -> Rc<Memory> {
+        let memory = Rc::new(Memory::default());
+        memory.limit.set(limit);
+        memory
+    }
+
+    #[test]
+    fn the_greedy_are_refused_first_and_then_end() {
+        let memory = memory(100_000);
+        let (greedy, other, modest) = (memory.open(), memory.open(), memory.open());
+        greedy.charge(50_000);
+        modest.charge(100);
+        other.charge(10_000);
+        let refused = [&greedy, &other, &modest].map(|account| account.is_greedy());
+        assert_eq!(refused, [true, false, false]);
+        greedy.release(20_000);
+        assert!(!greedy.is_greedy(), "there is as much left");
+        greedy.charge(40_000);
+        other.charge(20_000);
+        assert_eq!(greedy.told(), Some(Told::LetGo));
+        assert_eq!((other.told(), modest.told()), (None, None));
+        // What has been told to go counts as gone, once.
+        other.charge(50_000);
+        assert_eq!((other.told(), modest.told()), (None, None));
+        drop(greedy);
+        assert_eq!(memory.held(), 80_100);
+        other.charge(30_000);
+        assert_eq!((other.told(), modest.told()), (Some(Told::LetGo), None));
+        drop((other, modest));
+        assert_eq!((memory.held(), memory.leaving.get()), (0, 0));
+        assert!(memory.accounts.borrow().is_empty());
+    }
+
+    #[test]
+    fn what_is_shared_is_held_once_and_weighs_for_each() {
+        let memory = memory(100_000);
+        let body = Body::from(Bytes::from(vec![1; 60_000]));
+        let accounts: Vec<_> = (0..5).map(|_| memory.open()).collect();
+        let answers = vec![body; accounts.len()];
+        let each = accounts.iter().zip(&answers);
+        let held: Vec<_> = each.map(|(account, body)| account.hold(body)).collect();
+        assert_eq!(memory.held(), 60_000);
+        assert!(accounts.iter().all(|account| account.weight() == 60_000));
+        assert!(accounts.iter().all(|account| account.told().is_none()));
+        let own = accounts[0].hold(&Body::from(vec![2; 30_000]));
+        assert_eq!((own.0, memory.held()), (30_000, 90_000));
+        assert!(
+            accounts[0].is_greedy(),
+            "it waits for more than there is room for"
+        );
+        accounts[0].let_go(own.0, &own.1);
+        for (account, (own, shares)) in accounts.iter().zip(&held) {
+            account.let_go(*own, shares);
+        }
+        assert_eq!(memory.held(), 0);
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_refused() {
+        let account = memory(0).open();
+        account.charge(usize::MAX / 2);
+        assert!(!account.is_greedy());
+        assert_eq!(account.told(), None);
+    }
+}

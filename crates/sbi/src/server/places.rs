@@ -1,0 +1,362 @@
+//! The places of a listener: which connections have them, and who makes place for a newcomer.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv6Addr};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use ahash::AHashMap;
+use slab::Slab;
+
+use super::activity::Activity;
+use super::config::ServerConfig;
+use crate::memory::{Memory, Told};
+
+/// How many idle connections one search finds: a search looks at all.
+const FOUND: usize = 64;
+/// After a search that found nothing there is none for so long.
+const REST: Duration = Duration::from_millis(100);
+
+/// The connections of a listener.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    taken: RefCell<Slab<Rc<Place>>>,
+    sources: RefCell<AHashMap<IpAddr, u32>>,
+    half_open: Cell<u32>,
+    /// The half-open connections in the order they came, and others that have become open since.
+    newest: RefCell<VecDeque<(Instant, usize)>>,
+    /// Connections that were told to make place and have not ended.
+    leaving: Cell<u32>,
+    /// Idle connections that were found, the one to close first at the end.
+    idle: RefCell<Vec<(Instant, usize)>>,
+    searched: Cell<Option<Instant>>,
+}
+
+/// What a connection is to the listener.
+#[derive(Debug)]
+struct Place {
+    activity: Rc<Activity>,
+    source: IpAddr,
+    stage: Cell<Stage>,
+    /// When it came, or when its last request began.
+    since: Cell<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// TLS and preface are not finished.
+    HalfOpen,
+    Open,
+    Leaving,
+}
+
+/// The place of a connection; free when it is dropped.
+#[derive(Debug)]
+pub(super) struct Seat {
+    places: Rc<Places>,
+    place: Rc<Place>,
+    key: usize,
+}
+
+/// Why a newcomer has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// All are taken by connections with something to do.
+    Full,
+    /// Its address has as many as it may have.
+    Address,
+}
+
+/// Somebody who has to go for a newcomer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Displaced {
+    HalfOpen,
+    Idle,
+}
+
+impl Places {
+    /// A place for a connection from `address`; and who has to go for it.
+    pub(super) fn admit(
+        self: &Rc<Self>,
+        address: IpAddr,
+        config: &ServerConfig,
+        memory: &Rc<Memory>,
+        now: Instant,
+    ) -> Result<(Seat, Option<Displaced>), Refused> {
+        let source = source_of(address);
+        let of_source = self.sources.borrow().get(&source).copied().unwrap_or(0);
+        let limit = config.max_connections_per_address;
+        if limit > 0 && of_source >= limit {
+            return Err(Refused::Address);
+        }
+        let mut displaced = None;
+        let limit = config.max_half_open;
+        if limit > 0 && self.half_open.get() >= limit && self.displace_half_open() {
+            displaced = Some(Displaced::HalfOpen);
+        }
+        let staying = self.taken.borrow().len() - self.leaving.get() as usize;
+        if staying >= config.max_connections as usize {
+            // Those who leave say so first, which takes a moment: not too many at once.
+            let may_leave = config.max_connections / 16 + 16;
+            if self.leaving.get() >= may_leave || !self.displace_idle(now) {
+                return Err(Refused::Full);
+            }
+            displaced = Some(Displaced::Idle);
+        }
+        let place = Rc::new(Place {
+            activity: Activity::new(memory),
+            source,
+            stage: Cell::new(Stage::HalfOpen),
+            since: Cell::new(now),
+        });
+        *self.sources.borrow_mut().entry(source).or_default() += 1;
+        self.half_open.set(self.half_open.get() + 1);
+        let key = self.taken.borrow_mut().insert(place.clone());
+        self.remember_half_open(now, key);
+        let places = self.clone();
+        Ok((Seat { places, place, key }, displaced))
+    }
+
+    /// The oldest half-open connection goes: an honest one is open soon.
+    fn displace_half_open(&self) -> bool {
+        while let Some((since, key)) = self.newest.borrow_mut().pop_front() {
+            let found = self.taken.borrow().get(key).cloned();
+            if let Some(place) = found.filter(|place| place.is_half_open_since(since)) {
+                self.leave(&place);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Remembers a connection that is not open yet.
+    fn remember_half_open(&self, since: Instant, key: usize) {
+        let mut newest = self.newest.borrow_mut();
+        newest.push_back((since, key));
+        if newest.len() > 2 * self.half_open.get() as usize + FOUND {
+            let taken = self.taken.borrow();
+            newest.retain(|(since, key)| {
+                taken
+                    .get(*key)
+                    .is_some_and(|place| place.is_half_open_since(*since))
+            });
+        }
+    }
+
+    /// The connection that has been idle for longest goes.
+    fn displace_idle(&self, now: Instant) -> bool {
+        loop {
+            if self.idle.borrow().is_empty() && !self.search(now) {
+                return false;
+            }
+            let Some((since, key)) = self.idle.borrow_mut().pop() else {
+                return false;
+            };
+            let found = self.taken.borrow().get(key).cloned();
+            // It may have had a request since it was found, or be another one.
+            if let Some(place) = found.filter(|place| place.is_idle() && place.since.get() == since) {
+                self.leave(&place);
+                return true;
+            }
+        }
+    }
+
+    /// Finds the connections that have been idle for longest; whether there are any.
+    fn search(&self, now: Instant) -> bool {
+        let rests = |at: Instant| now.saturating_duration_since(at) < REST;
+        if self.searched.get().is_some_and(rests) {
+            return false;
+        }
+        let mut idle = self.idle.borrow_mut();
+        idle.clear();
+        let taken = self.taken.borrow();
+        let each = taken.iter().filter(|(_, place)| place.is_idle());
+        idle.extend(each.map(|(key, place)| (place.since.get(), key)));
+        if idle.len() > FOUND {
+            idle.select_nth_unstable(FOUND);
+            idle.truncate(FOUND);
+        }
+        idle.sort_unstable_by(|a, b| b.cmp(a));
+        self.searched.set(idle.is_empty().then_some(now));
+        !idle.is_empty()
+    }
+
+    fn leave(&self, place: &Place) {
+        self.moves_on(place, Stage::Leaving);
+        self.leaving.set(self.leaving.get() + 1);
+        self.forget_source(place.source);
+        place.activity.account().tell(Told::MakePlace);
+    }
+
+    fn moves_on(&self, place: &Place, stage: Stage) {
+        if place.stage.replace(stage) == Stage::HalfOpen {
+            self.half_open.set(self.half_open.get() - 1);
+        }
+    }
+
+    fn forget_source(&self, source: IpAddr) {
+        let mut sources = self.sources.borrow_mut();
+        if let Some(count) = sources.get_mut(&source) {
+            *count -= 1;
+            if *count == 0 {
+                sources.remove(&source);
+            }
+        }
+    }
+}
+
+impl Place {
+    fn is_half_open_since(&self, since: Instant) -> bool {
+        self.stage.get() == Stage::HalfOpen && self.since.get() == since
+    }
+
+    fn is_idle(&self) -> bool {
+        self.stage.get() == Stage::Open && self.activity.open() == 0
+    }
+}
+
+impl Seat {
+    pub(super) fn activity(&self) -> &Rc<Activity> {
+        &self.place.activity
+    }
+
+    /// TLS and preface are finished.
+    pub(super) fn opened(&self, now: Instant) {
+        if self.place.stage.get() == Stage::HalfOpen {
+            self.places.moves_on(&self.place, Stage::Open);
+            self.place.since.set(now);
+        }
+    }
+
+    /// A request has begun.
+    pub(super) fn used(&self, now: Instant) {
+        self.place.since.set(now);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let places = &self.places;
+        match self.place.stage.get() {
+            Stage::Leaving => places.leaving.set(places.leaving.get() - 1),
+            Stage::HalfOpen | Stage::Open => {
+                places.moves_on(&self.place, Stage::Open);
+                places.forget_source(self.place.source);
+            }
+        }
+        places.taken.borrow_mut().try_remove(self.key);
+    }
+}
+
+/// Whose connections are counted together: an address, of IPv6 the /64 that a host has to itself (RFC 4291 §2.5.1).
+fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let bits = u128::from(v6) >> 64 << 64;
+            IpAddr::V6(Ipv6Addr::from(bits))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(connections: u32, per_address: u32, half_open: u32) -> ServerConfig {
+        ServerConfig {
+            max_connections: connections,
+            max_connections_per_address: per_address,
+            max_half_open: half_open,
+            ..ServerConfig::default()
+        }
+    }
+
+    struct Listener(Rc<Places>, Rc<Memory>, ServerConfig, Instant);
+
+    impl Listener {
+        fn new(config: ServerConfig) -> Self {
+            Self(Rc::default(), Rc::default(), config, Instant::now())
+        }
+
+        fn admit(&self, address: &str, second: u64) -> Result<(Seat, Option<Displaced>), Refused> {
+            let now = self.3 + Duration::from_secs(second);
+            self.0.admit(address.parse().unwrap(), &self.2, &self.1, now)
+        }
+
+        fn open(&self, address: &str, second: u64) -> Seat {
+            let (seat, _) = self.admit(address, second).unwrap();
+            seat.opened(self.3 + Duration::from_secs(second));
+            seat
+        }
+    }
+
+    fn told(seat: &Seat) -> Option<Told> {
+        seat.activity().account().told()
+    }
+
+    #[test]
+    fn the_one_idle_for_longest_makes_place() {
+        let listener = Listener::new(config(3, 0, 0));
+        let seats: Vec<_> = (0..3).map(|i| listener.open("10.0.0.1", i)).collect();
+        let busy = seats[0].activity().begin();
+        seats[1].used(listener.3 + Duration::from_secs(5));
+        let (newcomer, displaced) = listener.admit("10.0.0.1", 6).unwrap();
+        assert_eq!(displaced, Some(Displaced::Idle));
+        assert_eq!(
+            seats.iter().map(told).collect::<Vec<_>>(),
+            [None, None, Some(Told::MakePlace)]
+        );
+        newcomer.opened(listener.3);
+        let busy_too = [seats[1].activity().begin(), newcomer.activity().begin()];
+        assert_eq!(listener.admit("10.0.0.1", 7).unwrap_err(), Refused::Full);
+        // Those who leave are not counted twice, and all is free at the end.
+        drop(seats);
+        drop((busy, busy_too, newcomer));
+        let places = &listener.0;
+        assert_eq!(
+            (
+                places.taken.borrow().len(),
+                places.leaving.get(),
+                places.half_open.get()
+            ),
+            (0, 0, 0)
+        );
+        assert!(places.sources.borrow().is_empty());
+    }
+
+    #[test]
+    fn an_address_has_so_many() {
+        let listener = Listener::new(config(100, 2, 0));
+        let seats = ["10.0.0.1", "10.0.0.1", "2001:db8::1", "2001:db8::2"].map(|a| listener.open(a, 0));
+        for refused in ["10.0.0.1", "::ffff:10.0.0.1", "2001:db8::3"] {
+            assert_eq!(listener.admit(refused, 1).unwrap_err(), Refused::Address);
+        }
+        assert!(listener.admit("10.0.0.2", 1).is_ok());
+        assert!(listener.admit("2001:db8:0:1::1", 1).is_ok());
+        drop(seats);
+        assert!(listener.admit("10.0.0.1", 1).is_ok());
+    }
+
+    #[test]
+    fn the_oldest_half_open_makes_place() {
+        let listener = Listener::new(config(100, 0, 2));
+        let open = listener.open("10.0.0.1", 0);
+        let seats: Vec<_> = (1..3).map(|i| listener.admit("10.0.0.1", i).unwrap().0).collect();
+        let (_newcomer, displaced) = listener.admit("10.0.0.2", 3).unwrap();
+        assert_eq!(displaced, Some(Displaced::HalfOpen));
+        assert_eq!(told(&open), None);
+        assert_eq!(
+            seats.iter().map(told).collect::<Vec<_>>(),
+            [Some(Told::MakePlace), None]
+        );
+        for i in 4..1_000 {
+            drop(listener.open("10.0.0.1", i));
+        }
+        assert!(
+            listener.0.newest.borrow().len() < 100,
+            "those that have become open are forgotten"
+        );
+    }
+}
