@@ -137,7 +137,7 @@ async fn attacked(
             how_it_ended(status),
             last_line(&world.borrow().process.last_words())
         ));
-    } else if let Err(why) = once(&world.borrow()).await {
+    } else if let Err(why) = served(&world).await {
         field.miss(format!("the honest client is not served after it: {why}"));
     }
     let (notes, misses) = field.found();
@@ -150,6 +150,15 @@ async fn attacked(
         .ok()
         .map(RefCell::into_inner)
         .filter(|_| stands))
+}
+
+/// Whether the honest client is served; an attack may have changed where.
+async fn served(world: &RefCell<World>) -> Result<(), String> {
+    let (plan, origin, target) = {
+        let world = world.borrow();
+        (world.plan.clone(), world.origin(), world.target)
+    };
+    once(&plan, origin.map_err(|error| error.to_string())?, target).await
 }
 
 fn last_line(log: &str) -> String {

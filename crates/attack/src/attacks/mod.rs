@@ -28,3 +28,16 @@ pub fn all() -> Vec<Attack> {
     ]
     .concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_attack_has_a_name_of_its_own() {
+        let all = super::all();
+        let names: BTreeSet<_> = all.iter().map(|attack| attack.name).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(names.iter().all(|name| name.contains('.') && name.len() <= 32));
+    }
+}

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use sbi::client::Origin;
+
 use crate::answer::{Ask, Got};
 use crate::stage::World;
 
@@ -120,20 +122,41 @@ impl Honest {
     }
 }
 
-/// Whether the stage serves an honest client; what went wrong otherwise.
-pub async fn once(world: &World) -> Result<(), String> {
-    match &world.plan {
+/// Whether an honest client is served; what went wrong otherwise.
+///
+/// # Errors
+/// When it is not.
+pub async fn once(plan: &Plan, origin: Origin, target: SocketAddr) -> Result<(), String> {
+    match plan {
         Plan::None => Ok(()),
         Plan::Http { ask, expect, tls, .. } => {
             let client = crate::answer::client_over("UDM-honest", tls.clone());
-            let origin = world.origin().map_err(|error| error.to_string())?;
             let got = crate::answer::send(&client, &origin, ask).await;
             if expect(&got) { Ok(()) } else { Err(got.text()) }
         }
-        Plan::Diameter { .. } => served(world.target).await,
+        Plan::Diameter { .. } => served(target).await,
     }
 }
 
 async fn served(target: SocketAddr) -> Result<(), String> {
     diameter::served(target).await.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_ranks() {
+        let mut fared = Fared::default();
+        assert!(fared.percentile(0.99).abs() < f64::EPSILON);
+        for n in 1..=100 {
+            fared.answer(Duration::from_millis(n));
+        }
+        fared.error("x".repeat(1_000));
+        assert!((fared.percentile(0.99) - 99.0).abs() < 0.001);
+        assert!((fared.percentile(1.0) - 100.0).abs() < 0.001);
+        assert!((fared.error_percent() - 0.990).abs() < 0.01);
+        assert_eq!(fared.why[0].len(), 100);
+    }
 }

@@ -342,6 +342,13 @@ async fn crossed(field: Rc<Field>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What it is, the method, and fields beside the usual ones.
+type Smuggled = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
 async fn smuggling(field: Rc<Field>) -> anyhow::Result<()> {
     let root = producer(&field);
     if let Some(server) = &field.world.borrow().server {
@@ -353,7 +360,7 @@ async fn smuggling(field: Rc<Field>) -> anyhow::Result<()> {
         fields.push(("3gpp-sbi-target-apiroot", &*root));
         fields
     };
-    let cases: &[(&str, &str, &[(&str, &str)])] = &[
+    let cases: &[Smuggled] = &[
         ("transfer-encoding", "POST", &[("transfer-encoding", "chunked")]),
         ("connection", "GET", &[("connection", "keep-alive")]),
         ("a wrong content-length", "POST", &[("content-length", "9")]),
