@@ -215,6 +215,9 @@ pub struct Protection {
     /// Processor time of a worker, in percent of its core, above which requests are discarded until it is
     /// there again, the least important first. Absent: only `overload` discards.
     pub target_load: Option<Percent>,
+    /// Processor time of a worker, in percent of its core, that requests may take in any case, by what they were
+    /// measured to cost: where something else fills the core, no more of them are discarded for `targetLoad`.
+    pub kept_load: Percent,
     /// Loads at which a fixed share is discarded; rising.
     pub overload: Vec<OverloadStep>,
     /// Requests that may be under way, per worker; 0: any number. The last quarter is for those of higher
@@ -251,6 +254,7 @@ impl Default for Protection {
             convey_own_oci: false,
             own_oci_validity: Period::from_secs(15),
             target_load: Some(Percent::new(95.0)),
+            kept_load: Percent::new(50.0),
             overload: Vec::new(),
             max_in_flight: 20_000,
             spare_priority: 0,

@@ -1,8 +1,10 @@
 //! The load of a worker and what it discards because of it.
 //!
 //! Load is the processor time of the worker's own thread. Above the load that is aimed at, a growing share of
-//! the requests is discarded, the least important first, until the load is there; configured steps discard
-//! fixed shares instead or besides. Beside that the requests under way are bounded: whoever waits for slow
+//! the requests is discarded, the least important first, until the load is there; below it requests are let in
+//! again by as much as there is room. Load that requests do not cause, such as a peer that floods a connection,
+//! is not made less by discarding them: what they were measured to cost is theirs in any case, up to a part of the
+//! core. Configured steps discard fixed shares instead or besides. Beside that the requests under way are bounded: whoever waits for slow
 //! producers holds memory and no processor. Of their last quarter the more important ones get more.
 
 use std::cell::{Cell, RefCell};
@@ -22,6 +24,8 @@ pub(crate) struct Load {
     /// Share that is discarded now.
     share: Cell<f64>,
     percent: Cell<u8>,
+    /// Requests since the load was looked at.
+    offered: Cell<u32>,
     in_flight: Cell<u32>,
     most_in_flight: u32,
 }
@@ -43,18 +47,63 @@ struct Aim {
     target: f64,
     average: RunningAverage,
     admitted: f64,
+    cost: Cost,
+    /// Load that requests may cause in any case.
+    kept: f64,
+}
+
+/// What a request costs: load in percent for one in an interval.
+struct Cost {
+    of_one: f64,
+    offered: RunningAverage,
+}
+
+impl Cost {
+    /// Until it is measured: a millisecond, more than any request takes. Too much means more discards.
+    const UNKNOWN: f64 = 1.0;
+    /// Requests in an interval of which a cost can be told.
+    const ENOUGH: f64 = 20.0;
+
+    /// An interval has passed in which so many were offered; `calm`: all were let in, and there was time left.
+    fn feed(&mut self, load: f64, offered: f64, calm: bool, now: Instant) {
+        self.offered.feed(offered, now);
+        if !calm || offered < Self::ENOUGH {
+            return;
+        }
+        // What else the worker does is in it as well: the least of what was measured is nearest to the truth. It
+        // fades, as requests may come to cost more.
+        let measured = load / offered;
+        let part = if measured < self.of_one { 0.5 } else { 0.02 };
+        self.of_one += part * (measured - self.of_one);
+    }
+
+    /// The share of the requests that causes this load.
+    fn share(&self, load: f64) -> f64 {
+        let all = self.of_one * self.offered.value();
+        match load > 0.0 {
+            true => (load / all.max(load)).min(1.0),
+            false => 0.0,
+        }
+    }
 }
 
 impl Aim {
-    fn feed(&mut self, load: f64, now: Instant) -> f64 {
+    fn feed(&mut self, load: f64, offered: u32, now: Instant) -> f64 {
+        let calm = self.admitted >= 1.0 && load < self.target;
+        self.cost.feed(load, f64::from(offered), calm, now);
         let load = self.average.feed(load, now);
         if load > self.target {
             // A full processor does not say by how much too much there is: a firm step each time.
             let step = if load >= 99.0 { 0.9 } else { 1.0 };
             self.admitted = (self.admitted * step * self.target / load).max(0.02);
         } else if self.admitted < 1.0 {
-            let growth = (self.target / load.max(1.0)).min(1.05);
+            // By as much as there is room: an idle worker lets in twice as many each time.
+            let room = (self.target - load) / self.target;
+            let growth = (self.target / load.max(1.0)).min(1.0 + room.max(0.05));
             self.admitted = (self.admitted * growth + 0.002).min(1.0);
+        }
+        if self.admitted < 1.0 {
+            self.admitted = self.admitted.max(self.cost.share(self.kept));
         }
         1.0 - self.admitted
     }
@@ -67,6 +116,11 @@ impl Load {
             target: target.percent().max(1.0),
             average: RunningAverage::new(Duration::from_millis(150)),
             admitted: 1.0,
+            cost: Cost {
+                of_one: Cost::UNKNOWN,
+                offered: RunningAverage::new(Duration::from_millis(500)),
+            },
+            kept: settings.kept_load.percent().min(target.percent()),
         });
         Self {
             state: RefCell::new(State {
@@ -84,6 +138,7 @@ impl Load {
             }),
             share: Cell::new(0.0),
             percent: Cell::new(0),
+            offered: Cell::new(0),
             in_flight: Cell::new(0),
             most_in_flight: match settings.max_in_flight {
                 0 => u32::MAX,
@@ -105,7 +160,8 @@ impl Load {
         let mut state = self.state.borrow_mut();
         let smooth = state.average.feed(load, now);
         self.percent.set(smooth.clamp(0.0, 100.0) as u8);
-        let aimed = state.aim.as_mut().map_or(0.0, |aim| aim.feed(load, now));
+        let offered = self.offered.take();
+        let aimed = state.aim.as_mut().map_or(0.0, |aim| aim.feed(load, offered, now));
         state.levels.update(smooth, now);
         let step = state.levels.current();
         let stepped = step.checked_sub(1).and_then(|at| state.shares.get(at).copied());
@@ -120,6 +176,7 @@ impl Load {
     /// Whether a request of this priority is discarded.
     pub(crate) fn discards(&self, priority: u8) -> bool {
         let share = self.share.get();
+        self.offered.set(self.offered.get().saturating_add(1));
         // Without overload a request costs this comparison; the mix of priorities is learned under load.
         share > 0.0 && self.state.borrow_mut().discard.next(priority, share)
     }
@@ -261,6 +318,74 @@ mod tests {
         let under = simulate(0.9);
         assert!(under.goodput > 0.899, "{}", under.goodput);
         assert_eq!(under.discarded, [0.0, 0.0]);
+    }
+
+    /// A worker that other things than requests load, for so many intervals each time: how many of the requests
+    /// were discarded in each of these phases. A request takes a thousandth of the time.
+    fn flooded(phases: &[(u32, f64)], offered: u32) -> Vec<[f64; 2]> {
+        let load = Load::new(&Protection::default());
+        let mut now = Instant::now();
+        let mut number = 0_u32;
+        let phase = |(intervals, other): &(u32, f64)| {
+            let (mut all, mut gone) = ([0.0; 2], [0.0; 2]);
+            for _ in 0..*intervals {
+                now += INTERVAL;
+                let mut spent = 0.0;
+                for _ in 0..offered {
+                    number += 1;
+                    let important = number.is_multiple_of(4);
+                    let class = usize::from(!important);
+                    all[class] += 1.0;
+                    match load.discards(if important { 5 } else { 24 }) {
+                        true => gone[class] += 1.0,
+                        false => spent += 0.1,
+                    }
+                }
+                load.feed((other + spent).min(100.0), now);
+            }
+            [gone[0] / all[0], gone[1] / all[1]]
+        };
+        phases.iter().map(phase).collect()
+    }
+
+    #[test]
+    fn load_that_requests_do_not_cause_costs_them_nothing() {
+        // A flood that fills the core: at 30 % of it, requests take less than what is theirs.
+        let phases = flooded(&[(50, 0.0), (300, 100.0), (50, 0.0)], 300);
+        assert_eq!(phases, [[0.0, 0.0]; 3]);
+        // Few requests, of which no cost was ever measured.
+        assert_eq!(flooded(&[(300, 100.0)], 1), [[0.0, 0.0]]);
+    }
+
+    #[test]
+    fn beside_a_flood_requests_keep_their_part_and_after_it_all() {
+        let phases = flooded(&[(50, 0.0), (300, 100.0), (10, 0.0), (50, 0.0)], 900);
+        assert_eq!(phases[0], [0.0, 0.0]);
+        // 50 % of the core for 90 %: four in nine go, none of the important quarter.
+        let [important, rest] = phases[1];
+        assert!(important < 0.02 && (0.5..=0.65).contains(&rest), "{phases:?}");
+        // A second is enough to let all in again.
+        assert!(phases[2][1] < 0.3 && phases[3] == [0.0, 0.0], "{phases:?}");
+    }
+
+    #[test]
+    fn an_idle_worker_lets_all_in_within_a_second() {
+        let load = Load::new(&Protection {
+            kept_load: Percent::new(0.0),
+            ..Protection::default()
+        });
+        let mut now = Instant::now();
+        let mut feed = |percent, times| {
+            for _ in 0..times {
+                now += INTERVAL;
+                load.feed(percent, now);
+            }
+            load.share.get()
+        };
+        assert!(feed(100.0, 300) >= 0.97);
+        // What was measured before fades first.
+        assert!(feed(0.5, 10) < 0.02);
+        assert_eq!(feed(0.5, 5), 0.0);
     }
 
     #[test]
