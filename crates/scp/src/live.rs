@@ -12,6 +12,7 @@ use crate::mediation::Engine;
 use crate::protection::Rates;
 use crate::routing::{Distances, PolicyTable};
 use crate::security::{Access, TokenStore};
+use crate::target::Bounds;
 
 /// Settings in effect, and what is made of them. Immutable: a change makes another.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Live {
     pub(crate) next_hops: AHashMap<String, Arc<[TargetApiRoot]>>,
     pub(crate) rates: Arc<Rates>,
     pub(crate) access: Access,
+    /// Where requests may go.
+    pub(crate) bounds: Bounds,
     /// API names that settings name.
     pub(crate) services: AHashSet<String>,
     pub(crate) authorities: Arc<AssertionAuthorities>,
@@ -36,6 +39,7 @@ pub(crate) struct Live {
 
 /// The keys of [`Config`] that take effect while running, each with all below it.
 pub const KEYS: &[&str] = &[
+    "allowedNetworks",
     "clientTls",
     "discovery",
     "feed",
@@ -91,6 +95,7 @@ impl Live {
             rates: Arc::new(Rates::new(config.workers)),
             access: Access::new(&config.security.access),
             services: services(&config),
+            bounds: Bounds::new(&config),
             authorities: Arc::new(
                 AssertionAuthorities::read(&config.security.assertions)
                     .map_err(|fault| format!("security.{fault}"))?,

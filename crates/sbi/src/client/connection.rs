@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -12,7 +12,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use h2::client::SendRequest;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 use super::config::ClientConfig;
@@ -246,18 +246,27 @@ pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
 async fn open(pool: &Pool) -> Result<TcpStream, String> {
     let (host, port) = (pool.origin.host(), pool.origin.port());
     let names = pool.names.as_ref().filter(|_| host.parse::<IpAddr>().is_err());
-    let Some(names) = names else {
-        return TcpStream::connect((host, port)).await.map_err(|e| e.to_string());
+    let mut addresses: Vec<SocketAddr> = match names {
+        Some(names) => {
+            let found = names.addresses(host).await.map_err(|e| e.to_string())?;
+            found.iter().map(|ip| SocketAddr::new(*ip, port)).collect()
+        }
+        None => {
+            let found = lookup_host((host, port)).await.map_err(|e| e.to_string())?;
+            found.collect()
+        }
     };
-    let addresses = names.addresses(host).await.map_err(|e| e.to_string())?;
+    if let Some(guard) = &pool.guard {
+        addresses = guard.screen(addresses)?;
+    }
     let mut why = String::new();
     // An address that stays silent leaves the others their part of the time.
     let limit = pool.config.connect_timeout.duration() / u32::try_from(addresses.len().max(1)).unwrap_or(1);
-    for address in addresses.iter() {
-        match tokio::time::timeout(limit, TcpStream::connect((*address, port))).await {
+    for address in addresses {
+        match tokio::time::timeout(limit, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => why = format!("{address}: {error}"),
-            Err(_) => why = format!("{address}: no connection within {limit:?}"),
+            Ok(Err(error)) => why = format!("{}: {error}", address.ip()),
+            Err(_) => why = format!("{}: no connection within {limit:?}", address.ip()),
         }
     }
     Err(why)

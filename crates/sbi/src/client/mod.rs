@@ -13,6 +13,7 @@
 mod config;
 mod connection;
 mod error;
+mod guard;
 mod origin;
 mod outgoing;
 mod pace;
@@ -29,6 +30,7 @@ use http::header::USER_AGENT;
 
 pub use config::ClientConfig;
 pub use error::{Processed, SendError, SendErrorKind};
+pub use guard::Guard;
 pub use origin::{Origin, OriginError, Scheme};
 pub use pool::PeerStats;
 
@@ -47,6 +49,7 @@ struct Inner {
     tls: Option<ClientTls>,
     names: Option<Dns>,
     user_agent: Option<HeaderValue>,
+    guard: Option<Guard>,
     pools: RefCell<AHashMap<Origin, Rc<Pool>>>,
 }
 
@@ -78,6 +81,17 @@ impl Client {
     /// As [`Client::new`], with TLS that may change; `names` resolves the names of origins.
     #[must_use]
     pub fn with_names(config: Arc<ClientConfig>, tls: Option<ClientTls>, names: Option<Dns>) -> Self {
+        Self::guarded(config, tls, names, None)
+    }
+
+    /// As [`Client::with_names`]; connections are made only to addresses that `guard` lets pass.
+    #[must_use]
+    pub fn guarded(
+        config: Arc<ClientConfig>,
+        tls: Option<ClientTls>,
+        names: Option<Dns>,
+        guard: Option<Guard>,
+    ) -> Self {
         let user_agent = HeaderValue::from_str(&config.user_agent)
             .ok()
             .filter(|value| !value.is_empty());
@@ -86,6 +100,7 @@ impl Client {
             tls,
             names,
             user_agent,
+            guard,
             pools: RefCell::default(),
         }))
     }
@@ -142,7 +157,8 @@ impl Client {
                 None => return Err(SendError::not_sent(SendErrorKind::NoTls)),
             },
         };
-        let pool = Pool::new(origin.clone(), self.0.config.clone(), tls, self.0.names.clone());
+        let (names, guard) = (self.0.names.clone(), self.0.guard.clone());
+        let pool = Pool::new(origin.clone(), self.0.config.clone(), tls, names, guard);
         pools.insert(origin.clone(), pool.clone());
         Ok(pool)
     }

@@ -16,6 +16,7 @@ use super::SendOptions;
 use super::config::ClientConfig;
 use super::connection::{self, Blamed, Connection, NotBegun};
 use super::error::{SendError, SendErrorKind};
+use super::guard::Guard;
 use super::origin::{Origin, Scheme};
 use crate::body::Body;
 use crate::dns::Dns;
@@ -60,6 +61,7 @@ pub(super) struct Pool {
     pub(super) tls: Option<ClientTls>,
     /// Resolves the name of the origin; without it the system does.
     pub(super) names: Option<Dns>,
+    pub(super) guard: Option<Guard>,
     /// Parsed once; every request line is made of these.
     scheme: http::uri::Scheme,
     authority: Authority,
@@ -84,6 +86,7 @@ impl Pool {
         config: Arc<ClientConfig>,
         tls: Option<ClientTls>,
         names: Option<Dns>,
+        guard: Option<Guard>,
     ) -> Rc<Self> {
         let scheme = match origin.scheme() {
             Scheme::Http => http::uri::Scheme::HTTP,
@@ -99,6 +102,7 @@ impl Pool {
             config,
             tls,
             names,
+            guard,
             scheme,
             authority,
             connections: RefCell::default(),

@@ -19,6 +19,7 @@ pub use security::{AccessRule, Security, TokenLevel, TokenUse, Tokens};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,8 +76,19 @@ pub struct Config {
     /// API roots of the SCPs through which producers of other regions are reached, by the region's name in
     /// `places.regions`, in order of preference.
     pub next_hops: BTreeMap<String, Vec<String>>,
-    /// Whether requests to authorities that no known profile has are forwarded; otherwise they are refused.
+    /// Whether requests are forwarded to any place that they name. Otherwise they go to what is known: the endpoints
+    /// of profiles that are learned, configured or named in an NRF's answer, NRFs and other SCPs of these settings,
+    /// `allowedNetworks`, and callbacks (with `3gpp-Sbi-Callback`) to the hosts of known profiles. All else is
+    /// refused. Link-local, multicast and unspecified addresses and the admin endpoints of this process are never
+    /// sent to.
     pub forward_to_unknown: bool,
+    /// Networks (`10.0.0.0/8`) to whose addresses requests are forwarded also where no profile is known; for example
+    /// those of consumers that are registered nowhere and await callbacks. Names that nobody knows are in none.
+    pub allowed_networks: Vec<IpNet>,
+    /// Admin endpoints of other functions in this process.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub other_admins: Vec<SocketAddr>,
     /// Whether a 307 or 308 of a producer is followed here; otherwise the consumer gets it.
     pub follow_redirects: bool,
     /// SCPs that a request may still pass when it has no `3gpp-Sbi-Max-Forward-Hops` of its own; 1 to 99.
@@ -139,7 +151,9 @@ impl Default for Config {
             nrf: Nrf::default(),
             discovery: Discovery::default(),
             next_hops: BTreeMap::new(),
-            forward_to_unknown: true,
+            forward_to_unknown: false,
+            allowed_networks: Vec::new(),
+            other_admins: Vec::new(),
             follow_redirects: false,
             max_forward_hops: 10,
             late_requests: LateRequests::default(),

@@ -13,8 +13,10 @@ use super::query::DiscoveryQuery;
 use crate::network::ServiceRef;
 
 /// What a discovery found. Shared by every request that asked the same.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Found {
+    /// When it was asked for.
+    pub asked: Instant,
     /// Service instances that can serve, in the order of the NRF's answer.
     pub candidates: Vec<ServiceRef>,
 }
@@ -187,6 +189,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn nothing() -> Rc<Found> {
+        Rc::new(Found {
+            asked: Instant::now(),
+            candidates: Vec::new(),
+        })
+    }
+
     fn query(n: u32) -> DiscoveryQuery {
         DiscoveryQuery::new([("supi", n.to_string())])
     }
@@ -196,7 +205,7 @@ mod tests {
         let (mut cache, now) = (Cache::new(10), Instant::now());
         assert!(matches!(cache.look_up(&query(1), now), Lookup::Miss));
         assert!(matches!(cache.look_up(&query(1), now), Lookup::Asking));
-        cache.learn(&query(1), Rc::default(), Duration::from_secs(4), now);
+        cache.learn(&query(1), nothing(), Duration::from_secs(4), now);
         assert!(matches!(
             cache.look_up(&query(1), now + Duration::from_secs(3)),
             Lookup::Hit(_)
@@ -222,14 +231,14 @@ mod tests {
         cache.look_up(&query(1), now);
         cache.forget(&query(1));
         assert!(matches!(cache.look_up(&query(1), now), Lookup::Miss));
-        cache.learn(&query(1), Rc::default(), Duration::ZERO, now);
+        cache.learn(&query(1), nothing(), Duration::ZERO, now);
         assert!(cache.is_empty());
     }
 
     #[test]
     fn a_changed_network_empties_it_but_for_what_is_asked() {
         let (mut cache, now) = (Cache::new(10), Instant::now());
-        cache.learn(&query(1), Rc::default(), Duration::from_secs(60), now);
+        cache.learn(&query(1), nothing(), Duration::from_secs(60), now);
         cache.look_up(&query(2), now);
         cache.invalidate();
         assert_eq!(cache.len(), 1);
@@ -241,7 +250,7 @@ mod tests {
         let (mut cache, now) = (Cache::new(100), Instant::now());
         for n in 0..10_000 {
             if matches!(cache.look_up(&query(n), now), Lookup::Miss) {
-                cache.learn(&query(n), Rc::default(), Duration::from_secs(60), now);
+                cache.learn(&query(n), nothing(), Duration::from_secs(60), now);
             }
             if n > 0 {
                 assert!(
@@ -261,7 +270,7 @@ mod tests {
                 now += Duration::from_secs(wait);
                 match step {
                     0 => { if matches!(cache.look_up(&query(n), now), Lookup::Miss) { cache.forget(&query(n)); } }
-                    1 => cache.learn(&query(n), Rc::default(), Duration::from_secs(7), now),
+                    1 => cache.learn(&query(n), nothing(), Duration::from_secs(7), now),
                     _ => cache.invalidate(),
                 }
                 prop_assert!(cache.len() <= 8);

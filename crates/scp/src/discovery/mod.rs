@@ -4,8 +4,10 @@
 mod cache;
 mod local;
 mod query;
+mod vouched;
 
 pub use cache::{Cache, CacheStats, Found, Lookup};
 pub(crate) use local::judge;
 pub use local::local;
 pub use query::{DiscoveryQuery, QueryFault};
+pub(crate) use vouched::Vouched;

@@ -24,6 +24,8 @@ pub struct Producer {
     pub locality: Option<Arc<str>>,
     /// `fqdn`, lower case.
     pub fqdn: Option<Arc<str>>,
+    /// `fqdn`, `ipv4Addresses` and `ipv6Addresses`, in lower case: where it may be called back.
+    pub hosts: Vec<Arc<str>>,
     /// `nfSetIdList`.
     pub sets: Vec<Arc<str>>,
     /// `load`, 0 to 100; 0 where the profile has none.
@@ -124,6 +126,15 @@ impl Scheme {
             Self::Http => 80,
             Self::Https => 443,
         }
+    }
+}
+
+impl Endpoint {
+    /// The host, IPv6 without brackets.
+    pub(super) fn host(&self) -> Option<&str> {
+        let (host, _) = self.authority.rsplit_once(':')?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        Some(bare.unwrap_or(host))
     }
 }
 
@@ -263,7 +274,12 @@ impl RawProfile {
                 service.restricted |= super::admission::restricts(view, service);
             }
         }
+        let addresses = self.ipv4_addresses.iter().chain(&self.ipv6_addresses);
+        let hosts = addresses
+            .chain(&self.fqdn)
+            .map(|host| host.to_ascii_lowercase().into());
         Producer {
+            hosts: hosts.collect(),
             id: self.nf_instance_id.to_ascii_lowercase().into(),
             nf_type: self.nf_type,
             status: self.nf_status,

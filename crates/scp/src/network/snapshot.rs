@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use sbi::client::Origin;
 
 use super::profile::{Endpoint, Producer, ProducerService, Scheme};
@@ -101,7 +102,14 @@ pub struct Network {
     by_service: AHashMap<Arc<str>, Vec<ServiceRef>>,
     /// Whether any endpoint has a prefix.
     has_prefixes: bool,
+    /// Names and addresses of producers and their services.
+    hosts: AHashSet<Arc<str>>,
+    /// When producers have left, of those that left last.
+    left: BTreeMap<Arc<str>, Instant>,
 }
+
+/// Producers of which it is remembered that they have left.
+const MOST_LEFT: usize = 4_096;
 
 impl Network {
     /// The network of these producers; of two with the same id the later one counts.
@@ -115,6 +123,7 @@ impl Network {
             ..Self::default()
         };
         for producer in network.producers.values() {
+            network.hosts.extend(producer.hosts.iter().cloned());
             for position in 0..producer.services.len() {
                 let service = ServiceRef {
                     producer: producer.clone(),
@@ -140,6 +149,8 @@ impl Network {
                     .map(|endpoint| &endpoint.authority);
                 push_all(&mut network.by_authority, authorities, &service);
                 let mut endpoints = service.service().endpoints.iter();
+                let named = endpoints.clone().filter_map(Endpoint::host);
+                network.hosts.extend(named.map(Arc::from));
                 network.has_prefixes |= endpoints.any(|endpoint| !endpoint.prefix.is_empty());
             }
         }
@@ -151,14 +162,36 @@ impl Network {
     /// Costs a pass over the whole network, so whoever hears of many changes at once applies them at once.
     #[must_use]
     pub fn after(&self, changes: impl IntoIterator<Item = (Arc<str>, Option<Arc<Producer>>)>) -> Self {
-        let mut producers = self.producers.clone();
+        let (mut producers, mut left) = (self.producers.clone(), self.left.clone());
+        let now = Instant::now();
         for (id, change) in changes {
             match change {
-                Some(producer) => producers.insert(id, producer),
-                None => producers.remove(&id),
-            };
+                Some(producer) => {
+                    left.remove(&id);
+                    producers.insert(id, producer);
+                }
+                None => {
+                    producers.remove(&id);
+                    left.insert(id, now);
+                }
+            }
         }
-        Self::new(producers.into_values())
+        if left.len() > MOST_LEFT {
+            let mut times: Vec<Instant> = left.values().copied().collect();
+            times.sort_unstable();
+            let oldest = times.get(times.len() - MOST_LEFT / 2).copied().unwrap_or(now);
+            left.retain(|_, at| *at >= oldest);
+        }
+        Self {
+            left,
+            ..Self::new(producers.into_values())
+        }
+    }
+
+    /// When a producer has left that was known before.
+    #[must_use]
+    pub fn left_at(&self, id: &str) -> Option<Instant> {
+        self.left.get(id).copied()
     }
 
     /// The producer of this id (lower case).
@@ -216,6 +249,12 @@ impl Network {
                 .flatten()
         });
         here.into_iter().flatten()
+    }
+
+    /// Whether a known function is at this name or address.
+    #[must_use]
+    pub fn has_host(&self, host: &str) -> bool {
+        self.hosts.contains(host)
     }
 
     /// Whether any endpoint has a prefix (`apiPrefix`).

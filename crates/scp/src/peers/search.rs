@@ -187,7 +187,8 @@ impl Searcher {
             return Some(found.clone());
         }
         let candidates = local(query, network);
-        let found = (!candidates.is_empty()).then(|| Rc::new(Found { candidates }))?;
+        let asked = Instant::now();
+        let found = (!candidates.is_empty()).then(|| Rc::new(Found { asked, candidates }))?;
         known.1.insert(query.clone(), found.clone());
         Some(found)
     }
@@ -363,6 +364,7 @@ impl Searcher {
             request = request.header(AUTHORIZATION, token);
         }
         let request = request.body(Body::empty()).map_err(|_| Failure::Failed)?;
+        let asked = Instant::now();
         let options = SendOptions {
             deadline: self.settings.timeout.duration(),
             priority: 8,
@@ -396,7 +398,7 @@ impl Searcher {
             true => self.settings.empty_validity.duration(),
             false => Duration::from_secs(result.validity_period).min(self.settings.max_validity.duration()),
         };
-        Ok((Rc::new(Found { candidates }), validity))
+        Ok((Rc::new(Found { asked, candidates }), validity))
     }
 }
 

@@ -84,5 +84,5 @@ fn target(record: &Srv, scheme: Scheme, sought: &Target, worker: &Worker) -> Opt
         origin,
         prefix: sought.root.prefix.clone(),
     };
-    Some(Rc::new(worker.redirected_to(root, service)))
+    Some(Rc::new(worker.redirected_to(root, service, sought.unknown)))
 }

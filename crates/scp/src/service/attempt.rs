@@ -24,7 +24,7 @@ use crate::events::ServiceMetrics;
 use crate::network::ServiceRef;
 use crate::protection::{Ended, Held, Sent, Way};
 use crate::routing::{Attempt, Budget, Failure, ServicePolicy, StagePolicy, Verdict};
-use crate::target::{self, Has};
+use crate::target::{self, Has, Place};
 
 impl Worker {
     /// Relays a request that was let in.
@@ -245,7 +245,11 @@ impl Relay<'_> {
                 if let Some(copies) = self.copies {
                     copies.sent(&request, target, self.tried.len() - 1);
                 }
-                let sent = worker.client.send(&origin, request, options).await;
+                let client = match target.unknown && target.hops.is_none() {
+                    true => &worker.unknown_client,
+                    false => &worker.client,
+                };
+                let sent = client.send(&origin, request, options).await;
                 sent.and_then(|response| well_formed(&self.outgoing.method, response))
             }
             Err(response) => return Next::Done(*response),
@@ -392,12 +396,14 @@ impl Relay<'_> {
             None => (root, path, false),
         };
         let service = network.at(&root.origin, target::service_of(path.path())).cloned();
-        if service.is_none() && !self.worker.live.config.forward_to_unknown {
-            return None;
-        }
+        let place = match service {
+            Some(_) => Place::Known,
+            None => self.worker.place_of(&root.origin, false, &network)?,
+        };
         self.outgoing.path = path;
         self.outgoing.unsure = unsure;
-        Some(Rc::new(self.worker.redirected_to(root, service)))
+        let unknown = place == Place::Unknown;
+        Some(Rc::new(self.worker.redirected_to(root, service, unknown)))
     }
 
     /// Nobody is left: the last answer of a producer is the answer, else what stood in the way.
@@ -466,10 +472,15 @@ impl Worker {
             SendErrorKind::Unsendable(_) => ("unsendable", Cause::InvalidMsgFormat),
             _ => ("unreachable", Cause::TargetNfNotReachable),
         };
-        self.refuse(
-            reason,
-            Problem::new(cause).detail(format!("{}: {error}", target.root)),
-        )
+        // What is at a place that nobody knows is nothing to tell of: whether a port is open, how TLS failed.
+        let detail = match target.unknown && cause == Cause::TargetNfNotReachable {
+            true => {
+                tracing::debug!(target = %target.root, %error, "no answer");
+                format!("{}: no answer", target.root)
+            }
+            false => format!("{}: {error}", target.root),
+        };
+        self.refuse(reason, Problem::new(cause).detail(detail))
     }
 }
 

@@ -108,7 +108,9 @@ pub(super) fn explain(
             None if live.config.forward_to_unknown => {
                 why.push(format!("no profile has {authority}: it is sent there as it is"));
             }
-            None => why.push(format!("no profile has {authority}: refused (forwardToUnknown)")),
+            None => why.push(format!(
+                "no profile has {authority}: refused unless it is known otherwise (forwardToUnknown)"
+            )),
         }
     }
     if let Some(set) = hint("nfset") {

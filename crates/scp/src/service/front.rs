@@ -1,24 +1,27 @@
 //! What a server calls: the worker of the settings there are now.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use sbi::client::Client;
+use sbi::client::{Client, Guard};
 use sbi::dns::Dns;
 use sbi::{Request, Response, Service};
 use tokio::sync::mpsc;
 
 use super::worker::Worker;
+use crate::discovery::Vouched;
 use crate::events::Metrics;
 use crate::feed::{Running as Feed, Tap};
 use crate::live::Live;
 use crate::network::Network;
 use crate::peers::{Callbacks, Heard};
 use crate::protection::Federation;
+use crate::target::Bounds;
 
 /// What every worker is made of.
 #[derive(Clone)]
@@ -35,13 +38,23 @@ pub(super) struct Parts {
     pub(super) registry: telemetry::Registry,
     pub(super) board: Arc<crate::protection::Board>,
     pub(super) federation: Arc<Federation>,
+    pub(super) vouched: Arc<Vouched>,
+}
+
+/// The connections of a worker.
+#[derive(Clone)]
+pub(super) struct Clients {
+    /// To what is known.
+    pub(super) client: Client,
+    /// To what is not.
+    pub(super) unknown_client: Client,
 }
 
 /// A worker's SCP as its server sees it: made anew when the settings have changed.
 pub(super) struct Front {
     parts: Parts,
     index: usize,
-    client: Client,
+    clients: Clients,
     live: RefCell<arc_swap::Cache<Arc<ArcSwap<Live>>, Arc<Live>>>,
     current: RefCell<Rc<Worker>>,
     /// This worker's part of the feed, and of which.
@@ -52,16 +65,25 @@ impl Front {
     pub(super) fn new(parts: Parts, index: usize) -> Self {
         let live = parts.live.load_full();
         let (settings, names) = (Arc::new(live.config.client.clone()), parts.names.clone());
-        let client = Client::with_names(settings, parts.client_tls.clone(), names);
+        let guarded = |lets_pass: fn(&Bounds, SocketAddr) -> bool| {
+            let live = parts.live.clone();
+            let guard = Guard::new(move |address| lets_pass(&live.load().bounds, address));
+            let (settings, names) = (settings.clone(), names.clone());
+            Client::guarded(settings, parts.client_tls.clone(), names, Some(guard))
+        };
+        let clients = Clients {
+            client: guarded(Bounds::lets_pass),
+            unknown_client: guarded(Bounds::lets_pass_unknown),
+        };
         let mut tap = None;
         let mine = tap_of(&mut tap, &live, index);
-        let worker = Worker::new(live, &parts, index, client.clone(), mine);
+        let worker = Worker::new(live, &parts, index, clients.clone(), mine);
         Self {
             live: RefCell::new(arc_swap::Cache::new(parts.live.clone())),
             current: RefCell::new(Rc::new(worker)),
             parts,
             index,
-            client,
+            clients,
             tap: RefCell::new(tap),
         }
     }
@@ -71,9 +93,9 @@ impl Front {
         let wanted = live.load();
         let mut current = self.current.borrow_mut();
         if !Arc::ptr_eq(&current.live, wanted) {
-            let client = self.client.clone();
+            let clients = self.clients.clone();
             let tap = tap_of(&mut self.tap.borrow_mut(), wanted, self.index);
-            *current = Rc::new(Worker::new(wanted.clone(), &self.parts, self.index, client, tap));
+            *current = Rc::new(Worker::new(wanted.clone(), &self.parts, self.index, clients, tap));
         }
         current.clone()
     }

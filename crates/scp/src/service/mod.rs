@@ -34,6 +34,7 @@ use tokio::sync::{mpsc, watch};
 
 use self::front::{Front, Parts};
 use crate::config::Config;
+use crate::discovery::Vouched;
 use crate::error::StartError;
 use crate::events::{DNS_ASKED, DNS_FAILED, DNS_NAMES, Metrics, PRODUCERS};
 use crate::live::Live;
@@ -101,6 +102,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         network: network.clone(),
         changes: sender,
         callbacks,
+        vouched: Arc::new(Vouched::new(config.nrf.max_producers)),
         client_tls: tls.client(),
         names,
         metrics,

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use sbi::client::Origin;
 use sbi::headers::{ProducerId, RoutingBinding, SbiHeader, TargetApiRoot, names};
 use sbi::problem::{Cause, Problem};
+use smallvec::SmallVec;
 
 use super::admission::Admitted;
 use super::authorize::Caller;
@@ -19,7 +20,7 @@ use crate::network::{Network, ServiceRef};
 use crate::protection::{Peer, Way};
 use crate::routing::{Phase, Places, Route, ServicePolicy, StagePolicy, Takes};
 use crate::selection::{Standing, choose};
-use crate::target::{self, Has, Wish};
+use crate::target::{self, Has, Place, Wish};
 
 /// Targets that a worker has resolved, as of one snapshot of the network.
 #[derive(Default)]
@@ -27,12 +28,17 @@ pub(super) struct Known {
     network: Option<Arc<Network>>,
     /// By the bytes of `3gpp-Sbi-Target-apiRoot`; per service, as several may listen at one place.
     roots: AHashMap<Box<[u8]>, ByService>,
+    /// As `roots`, of callbacks: they may go where other requests may not.
+    callbacks: AHashMap<Box<[u8]>, ByService>,
     /// The places of chosen service instances, by producer and position of the service. A producer is told by
     /// where it is in memory, which the target keeps from being used again.
     places: AHashMap<(usize, usize), Rc<Target>>,
     /// Answers to discoveries as this snapshot knows those whom they name, by where the answer is in memory.
-    current: AHashMap<usize, (Rc<Found>, Rc<Vec<ServiceRef>>)>,
+    current: AHashMap<usize, (Rc<Found>, OfServices)>,
 }
+
+/// The candidates of an answer, by the service that a request is for: one question may be about several.
+type OfServices = SmallVec<[(Box<str>, Rc<Vec<ServiceRef>>); 1]>;
 
 impl Known {
     /// Makes it that of this snapshot.
@@ -41,7 +47,13 @@ impl Known {
             .network
             .as_ref()
             .is_some_and(|known| Arc::ptr_eq(known, network));
-        let is_full = self.roots.len().max(self.places.len()).max(self.current.len()) >= MOST_KNOWN;
+        let sizes = [
+            self.roots.len(),
+            self.callbacks.len(),
+            self.places.len(),
+            self.current.len(),
+        ];
+        let is_full = sizes.into_iter().any(|size| size >= MOST_KNOWN);
         if is_current && !is_full {
             return;
         }
@@ -49,6 +61,15 @@ impl Known {
             network: Some(network.clone()),
             ..Self::default()
         };
+    }
+}
+
+impl Known {
+    fn of(&self, callback: bool) -> &AHashMap<Box<[u8]>, ByService> {
+        match callback {
+            true => &self.callbacks,
+            false => &self.roots,
+        }
     }
 }
 
@@ -67,6 +88,8 @@ pub(super) struct Target {
     /// The service instance there, if its profile is known.
     pub(super) service: Option<ServiceRef>,
     pub(super) peer: Rc<Peer>,
+    /// Whether nobody that is known is there, and settings let the request through all the same.
+    pub(super) unknown: bool,
     /// SCPs of its region, when it is reached through them.
     pub(super) hops: Option<Arc<[TargetApiRoot]>>,
     /// How consumers are told of it, made when one is.
@@ -153,7 +176,8 @@ impl Worker {
             true => target::header::<RoutingBinding>(headers)?,
             false => None,
         };
-        let quick = root.and_then(|key| self.remembered(key, service));
+        let callback = has.has(Has::CALLBACK);
+        let quick = root.and_then(|key| self.remembered(key, service, callback));
         let wish = match &quick {
             Some(_) => None,
             None => Some(target::wish(request, has, &self.own, &self.queries)?),
@@ -172,7 +196,7 @@ impl Worker {
         };
         match wish {
             None => {}
-            Some(Wish::Root(named)) => plan.first = Some(self.resolve(root, named, service)?),
+            Some(Wish::Root(named)) => plan.first = Some(self.resolve(root, named, service, callback)?),
             Some(Wish::Discover(query)) => {
                 plan.discovered = true;
                 plan.complete = true;
@@ -247,48 +271,84 @@ impl Worker {
             .find(query, &network)
             .await
             .map_err(crate::peers::Failure::problem)?;
+        // As it is now: it may have changed while the NRF was asked.
+        let network = self.network();
+        let pick = || {
+            let of_service = found
+                .candidates
+                .iter()
+                .filter(|one| &*one.service().name == service);
+            Rc::new(
+                of_service
+                    .filter_map(|one| current(one, &found, &network))
+                    .collect(),
+            )
+        };
+        if self.live.config.discovery.enforce_req_specific_svc_discovery {
+            // An answer for one request alone.
+            self.vouched.add(&found);
+            return Ok(pick());
+        }
         let key = Rc::as_ptr(&found) as usize;
         let mut known = self.known.borrow_mut();
         known.follow(&network);
-        if let Some((_, candidates)) = known.current.get(&key)
-            && candidates.iter().all(|one| &*one.service().name == service)
-        {
+        let (_, of_services) = known.current.entry(key).or_insert_with(|| {
+            self.vouched.add(&found);
+            (found.clone(), SmallVec::new())
+        });
+        if let Some((_, candidates)) = of_services.iter().find(|(name, _)| **name == *service) {
             return Ok(candidates.clone());
         }
-        let of_service = found
-            .candidates
-            .iter()
-            .filter(|one| &*one.service().name == service);
-        let candidates: Rc<Vec<ServiceRef>> =
-            Rc::new(of_service.filter_map(|one| current(one, &network)).collect());
-        known.current.insert(key, (found, candidates.clone()));
+        let candidates: Rc<Vec<ServiceRef>> = pick();
+        // Paths come from consumers: a service that is not there is not remembered, so any number of them is nothing.
+        if !candidates.is_empty() {
+            of_services.push((service.into(), candidates.clone()));
+        }
         Ok(candidates)
     }
 
-    fn remembered(&self, key: &[u8], service: &str) -> Option<Rc<Target>> {
+    fn remembered(&self, key: &[u8], service: &str, callback: bool) -> Option<Rc<Target>> {
         let known = self.known.borrow();
         let network = known.network.as_ref()?;
         if !self.is_current(network) {
             return None;
         }
-        let targets = known.roots.get(key)?;
+        let targets = known.of(callback).get(key)?;
         let found = targets.iter().find(|(name, _)| **name == *service);
         found.map(|(_, target)| target.clone())
     }
 
     /// The target at an API root. `key` is what the request calls it, if it may be remembered by that.
-    fn resolve(&self, key: Option<&[u8]>, root: TargetApiRoot, service: &str) -> Result<Rc<Target>, Problem> {
+    fn resolve(
+        &self,
+        key: Option<&[u8]>,
+        root: TargetApiRoot,
+        service: &str,
+        callback: bool,
+    ) -> Result<Rc<Target>, Problem> {
         let network = self.network();
         let found = network.at(&root.origin, service).cloned();
-        if found.is_none() && !self.live.config.forward_to_unknown {
+        let place = match found {
+            Some(_) => Some(Place::Known),
+            None => self.place_of(&root.origin, callback, &network),
+        };
+        let Some(place) = place else {
+            // The same whatever is there: a stranger does not learn more from it.
             let problem = Problem::new(Cause::TargetNfNotReachable);
             return Err(problem.detail(format!("no registered producer is at {root}")));
-        }
+        };
         let mut known = self.known.borrow_mut();
         known.follow(&network);
-        let target = Rc::new(self.target(root, found));
+        let target = Rc::new(Target {
+            unknown: place == Place::Unknown,
+            ..self.target(root, found)
+        });
         let Some(key) = key else { return Ok(target) };
-        let targets = known.roots.entry(key.into()).or_default();
+        let targets = match callback {
+            true => &mut known.callbacks,
+            false => &mut known.roots,
+        };
+        let targets = targets.entry(key.into()).or_default();
         if targets.len() < 64 {
             targets.push((service.into(), target.clone()));
         }
@@ -319,9 +379,26 @@ impl Worker {
         Some(target)
     }
 
-    /// The target of a redirection.
-    pub(super) fn redirected_to(&self, root: TargetApiRoot, service: Option<ServiceRef>) -> Target {
-        self.target(root, service)
+    /// What is known of a place where no producer is known to be; `None` where nothing is sent.
+    pub(super) fn place_of(&self, origin: &Origin, callback: bool, network: &Network) -> Option<Place> {
+        let place = self.live.bounds.place(origin, callback, network);
+        match self.vouched.has(origin) {
+            true => Some(Place::Known),
+            false => place,
+        }
+    }
+
+    /// A target beside those that requests name.
+    pub(super) fn redirected_to(
+        &self,
+        root: TargetApiRoot,
+        service: Option<ServiceRef>,
+        unknown: bool,
+    ) -> Target {
+        Target {
+            unknown,
+            ..self.target(root, service)
+        }
     }
 
     fn target(&self, root: TargetApiRoot, service: Option<ServiceRef>) -> Target {
@@ -335,6 +412,7 @@ impl Worker {
             peer: self.peers.at(&root.origin, instance, Instant::now()),
             root,
             service,
+            unknown: false,
             hops,
             told: OnceCell::new(),
         }
@@ -380,10 +458,12 @@ impl Worker {
     }
 }
 
-/// A candidate that an NRF has named, as it is known now: changed, suspended, or gone since.
-fn current(candidate: &ServiceRef, network: &Network) -> Option<ServiceRef> {
-    let Some(known) = network.producer(&candidate.producer.id) else {
-        return Some(candidate.clone());
+/// A candidate that an NRF has named, as it is known now: changed, suspended, or gone since it was named.
+fn current(candidate: &ServiceRef, found: &Found, network: &Network) -> Option<ServiceRef> {
+    let id = &candidate.producer.id;
+    let Some(known) = network.producer(id) else {
+        let left = network.left_at(id).is_some_and(|left| left >= found.asked);
+        return (!left).then(|| candidate.clone());
     };
     let instance = &candidate.service().instance;
     let position = known.services.iter().position(|one| one.instance == *instance)?;

@@ -87,6 +87,7 @@ impl Running {
         let mut config = (*now.config).clone();
         config.discovery = wanted.discovery.clone();
         config.follow_redirects = wanted.follow_redirects;
+        config.allowed_networks.clone_from(&wanted.allowed_networks);
         config.forward_to_unknown = wanted.forward_to_unknown;
         config.late_requests = wanted.late_requests.clone();
         config.max_forward_hops = wanted.max_forward_hops;

@@ -17,10 +17,11 @@ use tokio::sync::mpsc;
 
 use super::admission::Admitted;
 use super::authorize::Identity;
-use super::front::Parts;
+use super::front::{Clients, Parts};
 use super::reverse;
 use super::route::Known;
 use crate::config::AcceptNrfs;
+use crate::discovery::Vouched;
 use crate::events::{Metrics, ServiceMetrics};
 use crate::feed::Tap;
 use crate::live::Live;
@@ -37,6 +38,9 @@ pub(super) struct Worker {
     pub(super) live: Arc<Live>,
     network: RefCell<arc_swap::Cache<Arc<ArcSwap<Network>>, Arc<Network>>>,
     pub(super) client: Client,
+    /// For places that nobody knows: it connects to fewer addresses, and their number costs the others nothing.
+    pub(super) unknown_client: Client,
+    pub(super) vouched: Arc<Vouched>,
     pub(super) searcher: Searcher,
     pub(super) peers: Peers,
     pub(super) consumers: Consumers,
@@ -72,9 +76,13 @@ impl Worker {
         live: Arc<Live>,
         parts: &Parts,
         index: usize,
-        client: Client,
+        clients: Clients,
         tap: Option<Rc<Tap>>,
     ) -> Self {
+        let Clients {
+            client,
+            unknown_client,
+        } = clients;
         let config = &live.config;
         let (protection, metrics) = (&config.protection, &parts.metrics);
         let name = format!("SCP-{}", config.fqdn);
@@ -117,6 +125,8 @@ impl Worker {
             tap,
             identity,
             client,
+            unknown_client,
+            vouched: parts.vouched.clone(),
             live,
         }
     }

@@ -28,6 +28,8 @@ impl Has {
     pub const MESSAGE_PRIORITY: Self = Self(1 << 7);
     /// `3gpp-Sbi-Nrf-Uri`.
     pub const NRF_URI: Self = Self(1 << 8);
+    /// `3gpp-Sbi-Callback`.
+    pub const CALLBACK: Self = Self(1 << 9);
 
     /// Those among these headers.
     #[must_use]
@@ -44,6 +46,7 @@ impl Has {
                     Some("max-rsp-time") => Self::MAX_RSP_TIME,
                     Some("message-priority") => Self::MESSAGE_PRIORITY,
                     Some("nrf-uri") => Self::NRF_URI,
+                    Some("callback") => Self::CALLBACK,
                     Some(rest) if rest.starts_with("discovery-") => Self::DISCOVERY,
                     Some(_) => Self::default(),
                 },
@@ -79,6 +82,7 @@ mod tests {
             (names::MAX_RSP_TIME, Has::MAX_RSP_TIME),
             (names::MESSAGE_PRIORITY, Has::MESSAGE_PRIORITY),
             (names::NRF_URI, Has::NRF_URI),
+            (names::CALLBACK, Has::CALLBACK),
         ];
         let mut all = HeaderMap::new();
         assert_eq!(Has::among(&all), Has::default());
@@ -90,6 +94,6 @@ mod tests {
         }
         assert!(discovery::set(&mut all, "target-nf-type", "UDM"));
         all.insert("3gpp-sbi-lci", HeaderValue::from_static("x"));
-        assert_eq!(Has::among(&all), Has((1 << 9) - 1));
+        assert_eq!(Has::among(&all), Has((1 << 10) - 1));
     }
 }

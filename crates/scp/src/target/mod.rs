@@ -5,9 +5,11 @@
 //! (`3gpp-Sbi-Routing-Binding`); a binding may come with either of the others and then says where to look
 //! when the first choice fails.
 
+mod bounds;
 mod has;
 mod path;
 
+pub(crate) use bounds::{Bounds, Place};
 pub use has::Has;
 pub use path::{Placed, check_name, normal, placed};
 

@@ -18,3 +18,4 @@ mod security;
 mod stub_nrf;
 mod support;
 mod tools;
+mod unknown;

@@ -46,6 +46,11 @@ impl State {
                 false => sbi::json::response(StatusCode::OK, &json!({})),
             };
         }
+        if seen.path.starts_with("/nnrf-disc/") {
+            let profiles: Vec<Value> = self.profiles.borrow().values().cloned().collect();
+            let found = json!({"validityPeriod": 3_600, "nfInstances": profiles});
+            return sbi::json::response(StatusCode::OK, &found);
+        }
         let Some(rest) = seen.path.strip_prefix(INSTANCES) else {
             return of_status(StatusCode::BAD_REQUEST);
         };

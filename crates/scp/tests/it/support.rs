@@ -173,6 +173,8 @@ pub fn config() -> Config {
         ..Config::default()
     };
     config.nrf.roots.clear();
+    // Most tests name producers that have no profile.
+    config.forward_to_unknown = true;
     config.nrf.retry_interval = settings::Period::from_millis(50);
     config.protection.target_load = None;
     config

@@ -1,0 +1,86 @@
+//! Producers that an NRF has named in an answer, and that are not learned: consumers go on with them (Model C), on
+//! any worker.
+
+use ahash::RandomState;
+use indexmap::IndexSet;
+use parking_lot::RwLock;
+use sbi::client::Origin;
+
+use super::Found;
+use crate::network::Scheme;
+
+/// Where they are; a bounded number, of which any gives way.
+#[derive(Debug)]
+pub(crate) struct Vouched {
+    origins: RwLock<IndexSet<Origin, RandomState>>,
+    most: usize,
+}
+
+impl Vouched {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            origins: RwLock::default(),
+            most: most.max(1),
+        }
+    }
+
+    /// An NRF has named these.
+    pub(crate) fn add(&self, found: &Found) {
+        let endpoints = found.candidates.iter().flat_map(|one| &one.service().endpoints);
+        let origins = endpoints.filter_map(|one| {
+            let scheme = match one.scheme {
+                Scheme::Http => sbi::client::Scheme::Http,
+                Scheme::Https => sbi::client::Scheme::Https,
+            };
+            Origin::new(scheme, &one.authority).ok()
+        });
+        for origin in origins {
+            if self.has(&origin) {
+                continue;
+            }
+            let mut known = self.origins.write();
+            if known.len() >= self.most {
+                let at = rand::random_range(0..known.len());
+                known.swap_remove_index(at);
+            }
+            known.insert(origin);
+        }
+    }
+
+    /// Whether an NRF has named a producer at this origin.
+    pub(crate) fn has(&self, origin: &Origin) -> bool {
+        self.origins.read().contains(origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{Producer, ServiceRef};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[test]
+    fn as_many_as_allowed_are_remembered() {
+        let vouched = Vouched::new(3);
+        let at = |port: u16| {
+            let profile = json!({
+                "nfInstanceId": "a", "nfType": "UDM", "nfStatus": "REGISTERED", "ipv4Addresses": ["10.0.0.1"],
+                "nfServices": [{"serviceInstanceId": "s", "serviceName": "nudm-sdm", "scheme": "http",
+                    "nfServiceStatus": "REGISTERED", "versions": [], "ipEndPoints": [{"port": port}]}]
+            });
+            let producer = Arc::new(Producer::from_value(&profile).unwrap());
+            Found {
+                asked: std::time::Instant::now(),
+                candidates: vec![ServiceRef::new(producer, 0).unwrap()],
+            }
+        };
+        let has = |port: u16| vouched.has(&format!("http://10.0.0.1:{port}").parse().unwrap());
+        for port in 1..=10 {
+            vouched.add(&at(port));
+            assert!(has(port));
+        }
+        assert_eq!((1..=10).filter(|port| has(*port)).count(), 3);
+        assert!(!vouched.has(&"https://10.0.0.1:10".parse().unwrap()));
+    }
+}
