@@ -18,6 +18,8 @@ pub mod binding;
 pub mod config;
 pub mod error;
 pub mod events;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod import;
 pub mod repository;
 

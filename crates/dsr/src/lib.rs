@@ -25,6 +25,8 @@ pub mod congestion;
 pub mod edit;
 pub mod error;
 pub mod events;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gate;
 pub mod hiding;
 mod keys;

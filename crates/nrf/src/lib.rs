@@ -18,6 +18,8 @@ pub mod discovery;
 pub mod error;
 pub mod events;
 pub mod forwarding;
+#[doc(hidden)]
+pub mod fuzzing;
 mod growth;
 mod live;
 pub mod notify;

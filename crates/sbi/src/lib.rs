@@ -28,6 +28,8 @@ pub mod coding;
 mod collect;
 pub mod dns;
 pub mod etag;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod headers;
 pub mod identity;
 mod io;

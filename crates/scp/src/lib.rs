@@ -19,6 +19,8 @@ pub mod discovery;
 pub mod error;
 pub mod events;
 mod feed;
+#[doc(hidden)]
+pub mod fuzzing;
 mod live;
 pub mod mediation;
 pub mod network;

@@ -115,7 +115,7 @@ fn existing(worker: &Worker, holder: &PcfBinding) -> Problem {
 }
 
 async fn discover(worker: &Worker, request: &Request) -> Result<Response, Problem> {
-    let (query, features) = query_of(request)?;
+    let (query, features) = query_of(request.uri())?;
     let matching = worker.repository().matching(&query).await.map_err(problem)?;
     match select(&matching, &query) {
         Selection::None => {
@@ -156,10 +156,10 @@ fn answer(binding: &PcfBinding, features: Option<SupportedFeatures>) -> Response
 }
 
 /// The question of a query string (TS 29.521 table 5.3.2.3.2-1).
-fn query_of(request: &Request) -> Result<(Query, Option<SupportedFeatures>), Problem> {
+pub(crate) fn query_of(uri: &http::Uri) -> Result<(Query, Option<SupportedFeatures>), Problem> {
     let mut query = Query::default();
     let mut features = None;
-    for (name, value) in &pairs(request.uri())? {
+    for (name, value) in &pairs(uri)? {
         let text = || match value.is_empty() {
             true => Err(bad_query(name, "expected some text")),
             false => Ok(Some((**value).to_owned())),

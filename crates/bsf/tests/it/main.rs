@@ -6,6 +6,7 @@ mod churn;
 mod crash;
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
+mod fuzz;
 mod galera;
 mod hostile;
 mod import;

@@ -153,3 +153,23 @@ pub(crate) fn peer(seed: u64, events: usize, choose: &mut dyn FnMut(usize) -> us
         }
     }
 }
+
+/// Bytes as a CER or CEA: what is read is written and read again as the same, and is bounded.
+pub(crate) fn capabilities(bytes: &[u8]) {
+    let Ok(message) = Message::parse(bytes) else {
+        return;
+    };
+    match Capabilities::read(&message) {
+        Ok(read) => {
+            assert!(read.origin.host.len() <= 255 && read.origin.realm.len() <= 255);
+            let mut written = MessageBuilder::request(257, 0);
+            read.write(&mut written);
+            let written = written.finish().unwrap();
+            assert_eq!(Capabilities::read(&written).unwrap(), read);
+        }
+        Err(fault) => {
+            let answer = MessageBuilder::error_answer(&message, &Origin::new("b", "r"), &fault);
+            assert!(answer.check_frames().is_ok());
+        }
+    }
+}

@@ -100,3 +100,9 @@ fn events_in_any_order() {
         exercise::peer(round, 60, &mut |bound| random.below(bound));
     }
 }
+
+#[test]
+fn corpora() {
+    fuzz_support::run("diameter_message", 20_000, |bytes| exercise::message(bytes, true));
+    fuzz_support::run("diameter_capabilities", 50_000, exercise::capabilities);
+}

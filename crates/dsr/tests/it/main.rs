@@ -3,6 +3,7 @@
 mod applications;
 mod cluster;
 mod freediameter;
+mod fuzz;
 mod hiding;
 mod hostile;
 mod live;

@@ -357,6 +357,19 @@ pub(super) fn respond(worker: &Worker, request: &Request, answer: &Answer) -> Re
     response
 }
 
+/// A query from wherever, judged on a profile: for the fuzz target.
+pub(crate) fn try_query(raw: &str, profile: Option<&model::NfProfile>) {
+    let Ok((rest, ..)) = cut_subscriber(raw) else {
+        return;
+    };
+    assert!(rest.len() <= raw.len());
+    let Ok(plan) = Plan::parse(&rest) else { return };
+    let Some(profile) = profile else { return };
+    for test in &plan.query.tests {
+        let _ = test.holds(profile);
+    }
+}
+
 /// What [`cut_subscriber`] finds.
 type Cut<'a> = (Cow<'a, str>, Option<Cow<'a, str>>, Option<Cow<'a, str>>);
 

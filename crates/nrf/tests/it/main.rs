@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod discovery;
+mod fuzz;
 mod growth;
 mod hollow;
 mod identity;

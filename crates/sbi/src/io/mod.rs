@@ -27,3 +27,23 @@ pub(crate) const LINGER: (usize, Duration) = (256 * 1024, Duration::from_millis(
 pub(crate) fn window(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).min((1 << 31) - 1)
 }
+
+/// What a [`watch::FrameWatch`] has seen, for the fuzz target.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FrameSample {
+    opened: u64,
+    flood: Option<String>,
+}
+
+impl FrameSample {
+    pub(crate) fn of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, now: std::time::Instant) -> Self {
+        let mut watch = watch::FrameWatch::of_client(watch::FrameLimits::default());
+        for piece in pieces {
+            watch.feed(piece, now);
+        }
+        Self {
+            opened: watch.opened(),
+            flood: watch.flood().map(|flood| format!("{flood:?}")),
+        }
+    }
+}

@@ -4,6 +4,7 @@ mod basics;
 mod floods;
 mod foreign;
 mod host;
+mod fuzz;
 mod limits;
 mod memory;
 mod names;

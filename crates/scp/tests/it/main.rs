@@ -7,6 +7,7 @@ mod discovered;
 mod federation;
 mod feed;
 mod forged;
+mod fuzz;
 mod garbage;
 mod late;
 mod learning;

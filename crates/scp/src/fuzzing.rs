@@ -1,0 +1,52 @@
+//! Bodies of the fuzz targets of this crate: what may be done with bytes from a stranger, and what must hold then. No
+//! part of its interface. The suite runs them for a moment, the targets in `fuzz/` for hours.
+
+use http::{HeaderMap, HeaderValue, Method, header};
+
+use crate::mediation::{Document, Engine, Mediated, TriggerPoint};
+use crate::network::{Network, Producer};
+
+/// Bytes as a profile that an NRF has told: what is learned of it leads to endpoints that can be connected to.
+pub fn producer(bytes: &[u8]) {
+    let _ = Producer::parse(bytes);
+    let Ok(producer) = Producer::learned(bytes) else {
+        return;
+    };
+    let producer = std::sync::Arc::new(producer);
+    let network = Network::new([producer.clone()]);
+    assert_eq!(network.len(), 1);
+    for service in &producer.services {
+        let _ = network.of_service(&service.name);
+        let _ = network.of_producer(&producer.id, &service.name).count();
+    }
+}
+
+/// The first line as an operator's rules, the rest as the body of a message that meets them.
+pub fn mediation(bytes: &[u8]) {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+        return;
+    };
+    let (rules, body) = bytes.split_at(end);
+    let Ok(rules) = serde_json::from_slice(rules) else {
+        return;
+    };
+    let Ok(engine) = Engine::compile(&rules) else {
+        return;
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("x", HeaderValue::from_static("aaa"));
+    let mut document = Document::new(body.to_vec().into());
+    let mut message = Mediated {
+        method: &Method::POST,
+        path: "/nudm-sdm/v2/imsi-1",
+        query: None,
+        status: None,
+        headers: &mut headers,
+        document: &mut document,
+    };
+    let outcome = engine.run(TriggerPoint::RequestIngress, "nudm-sdm", &mut message);
+    if !outcome.body_changed {
+        assert_eq!(document.into_bytes(), body);
+    }
+}
