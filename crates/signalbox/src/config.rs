@@ -34,7 +34,8 @@ impl Config {
     pub(crate) fn of(&self, function: &str) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Value::Object(sections) = &mut value {
-            sections.retain(|name, _| name == function || name == "log" || name == "traces");
+            sections
+                .retain(|name, _| name == function || ["log", "admin", "traces"].contains(&name.as_str()));
         }
         value
     }

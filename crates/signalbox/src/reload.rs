@@ -14,6 +14,9 @@ use crate::config::Config;
 use crate::functions::Live;
 use crate::wiring::Core;
 
+/// How much is logged: changed at once, like the filter.
+const LOG_BOUNDS: [&str; 2] = ["log.maxPerSecond", "log.maxValueLength"];
+
 /// The configuration in effect, and how to change it.
 pub(crate) struct Reloader {
     file: Option<PathBuf>,
@@ -64,6 +67,12 @@ impl Reloader {
         if changes.iter().any(|path| path == "log.filter") {
             logging::set_filter(&wanted.log.filter)?;
             applied.push("log.filter".to_owned());
+        }
+        let bounds = changes.iter().filter(|path| LOG_BOUNDS.contains(&path.as_str()));
+        let bounds: Vec<String> = bounds.cloned().collect();
+        if !bounds.is_empty() {
+            logging::set_bounds(&wanted.log);
+            applied.extend(bounds);
         }
         for (name, live) in &self.live {
             let mine: Vec<String> = changes

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use lab::traffic::Traffic;
-use telemetry::admin::{Serving, serve};
+use telemetry::admin::{Limits, Serving, serve_within};
 use telemetry::{Admin, Registry, logging};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -137,6 +137,8 @@ impl Running {
         let signals = runtime.block_on(async { Signals::new() })?;
         let process = Registry::new();
         telemetry::process::register(&process);
+        logging::register(&process);
+        telemetry::admin::register(&process);
         telemetry::trace::init(&config.traces, &process)?;
         let mut mounted = Vec::new();
         for function in functions::ALL {
@@ -158,10 +160,17 @@ impl Running {
         let mut running = Vec::new();
         for (function, mounted) in mounted {
             let address = (function.admin)(&config);
-            let admin = runtime.block_on(serve(
-                address,
-                admin_pages(function.name, &mounted, &process, &reloader),
-            ))?;
+            if !address.ip().is_loopback() {
+                tracing::warn!(
+                    function = function.name,
+                    %address,
+                    "the admin endpoint asks for no credentials and other machines may reach it: \
+                     let a firewall decide which"
+                );
+            }
+            let pages = admin_pages(function.name, &mounted, &process, &reloader).hosts(&config.admin.hosts);
+            let limits = Limits::from(&config.admin);
+            let admin = runtime.block_on(serve_within(address, pages.router(), limits))?;
             running.push(One {
                 name: function.name,
                 mounted,
@@ -225,7 +234,10 @@ impl Running {
                         // What has changed is in the log.
                         let read = tokio::task::spawn_blocking(move || reloader.reload()).await;
                         if let Ok(Err(report)) = read {
-                            tracing::error!("configuration not read again, nothing changed:\n{report}");
+                            tracing::error!("configuration not read again, nothing changed");
+                            for line in report.lines().filter(|line| !line.is_empty()) {
+                                tracing::error!("{line}");
+                            }
                         }
                     }
                     (right, wrong) = tell => eprint!("\r  simulated traffic: {right} answered, {wrong} failed "),
@@ -276,12 +288,7 @@ impl Running {
     }
 }
 
-fn admin_pages(
-    name: &'static str,
-    mounted: &Mounted,
-    process: &Registry,
-    reloader: &Arc<Reloader>,
-) -> axum::Router {
+fn admin_pages(name: &'static str, mounted: &Mounted, process: &Registry, reloader: &Arc<Reloader>) -> Admin {
     let (shown, again) = (reloader.clone(), reloader.clone());
     Admin::new(name, mounted.registry.clone())
         .also(process.clone())
@@ -290,5 +297,4 @@ fn admin_pages(
         .config(move || shown.current(name))
         .reload(Arc::new(move || again.reload()))
         .routes(mounted.routes.clone())
-        .router()
 }

@@ -15,7 +15,7 @@ use axum::Router;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
-use telemetry::{Alarms, Declaration, Health, Registry, logging, trace};
+use telemetry::{Alarms, Declaration, Health, Registry, admin, logging, trace};
 
 /// A network function as the command line knows it.
 #[derive(Debug)]
@@ -95,6 +95,8 @@ macro_rules! table {
         pub(crate) struct Config {
             /// Logs.
             pub(crate) log: logging::Config,
+            /// Who may ask the admin endpoints.
+            pub(crate) admin: admin::Config,
             /// Traces of requests, for a collector.
             pub(crate) traces: trace::Config,
             $($(#[doc = $about])+ pub(crate) $name: $config,)+
@@ -103,6 +105,7 @@ macro_rules! table {
         impl Validate for Config {
             fn validate(&self, faults: &mut Faults) {
                 faults.within("log", &self.log);
+                faults.within("admin", &self.admin);
                 faults.within("traces", &self.traces);
                 $(faults.within(stringify!($name), &self.$name);)+
                 self.validate_addresses(faults);
@@ -167,6 +170,8 @@ fn common_metrics() -> Vec<Declaration> {
     [
         telemetry::process::METRICS,
         telemetry::alarms::METRICS,
+        logging::METRICS,
+        admin::METRICS,
         trace::METRICS,
     ]
     .concat()

@@ -111,7 +111,7 @@ pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
 /// Status and body of an admin page.
 pub(crate) fn ask(admin: SocketAddr, method: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(admin).unwrap();
-    write!(stream, "{method} {path} HTTP/1.0\r\nHost: x\r\n\r\n").unwrap();
+    write!(stream, "{method} {path} HTTP/1.0\r\nHost: {admin}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -63,7 +63,7 @@ fn delays(admin: SocketAddr) -> std::io::Result<Vec<f64>> {
     let mut stream = TcpStream::connect_timeout(&admin, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: lab\r\n\r\n")?;
+    write!(stream, "GET /metrics HTTP/1.0\r\nHost: {admin}\r\n\r\n")?;
     let mut page = String::new();
     stream.read_to_string(&mut page)?;
     let lines = page.lines().filter(|line| line.starts_with(METRIC));
