@@ -212,16 +212,21 @@ impl Condition {
             Self::Instances(ids) => ids.contains(&p.nf_instance_id),
             Self::Type(nf_type) => p.nf_type == *nf_type,
             Self::Services(names) => names.iter().any(|name| p.has_service(name)),
-            Self::Amf(set, region) => p.amf_infos().any(|info| {
-                set.as_ref()
-                    .is_none_or(|set| info.amf_set_id.eq_ignore_ascii_case(set))
-                    && region
-                        .as_ref()
-                        .is_none_or(|region| info.amf_region_id.eq_ignore_ascii_case(region))
-            }),
-            Self::Guamis(guamis) => p
-                .amf_infos()
-                .any(|info| info.guami_list.iter().any(|guami| guamis.contains(guami))),
+            Self::Amf(set, region) => {
+                p.nf_type == NfType::Amf
+                    && p.amf_infos().any(|info| {
+                        set.as_ref()
+                            .is_none_or(|set| info.amf_set_id.eq_ignore_ascii_case(set))
+                            && region
+                                .as_ref()
+                                .is_none_or(|region| info.amf_region_id.eq_ignore_ascii_case(region))
+                    })
+            }
+            Self::Guamis(guamis) => {
+                p.nf_type == NfType::Amf
+                    && p.amf_infos()
+                        .any(|info| info.guami_list.iter().any(|guami| guamis.contains(guami)))
+            }
             Self::Slices(slices, nsis) => {
                 let known = p
                     .snssais
