@@ -38,7 +38,15 @@ pub fn binding(bytes: &[u8]) {
     kept(&PcfBinding(Document::new(id, body.clone(), true)));
     if let Ok(patch) = serde_json::from_str(patch) {
         let mut value = body;
-        if shape::merge(&mut value, &patch, shape::SESSION_PATCH, &shape::PCF_BINDING).is_ok() {
+        if shape::merge(
+            &mut value,
+            &patch,
+            shape::SESSION_PATCH,
+            &shape::PCF_BINDING,
+            64 * 1024,
+        )
+        .is_ok()
+        {
             kept(&PcfBinding(Document::new(id, value, false)));
         }
     }

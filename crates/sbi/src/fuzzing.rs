@@ -73,10 +73,13 @@ pub fn uris(bytes: &[u8]) {
     }
 }
 
-/// The first line as a document, the rest as a patch of it: all of the patch or nothing.
+/// The first line as a document, the rest as a patch of it: all of the patch or nothing, and within its limits.
 pub fn patch(bytes: &[u8]) {
-    // Each operation may double a document.
-    const MOST_OPERATIONS: usize = 8;
+    const LIMITS: crate::json::patch::Limits = crate::json::patch::Limits {
+        operations: 16,
+        size: 4 * 1024,
+        work: 256 * 1024,
+    };
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return;
     };
@@ -84,18 +87,17 @@ pub fn patch(bytes: &[u8]) {
     let Ok(before) = crate::json::parse_slice::<serde_json::Value>(document) else {
         return;
     };
-    let mut merged = before.clone();
-    if crate::json::apply_merge_patch(&mut merged, patch).is_ok() {
-        // A merge patch adds what it holds, and nothing else.
-        assert!(merged.to_string().len() <= 6 * bytes.len() + 64);
-    }
-    if crate::json::parse_slice::<Vec<serde_json::Value>>(patch).is_ok_and(|all| all.len() > MOST_OPERATIONS)
-    {
-        return;
+    let bound = LIMITS.size.max(crate::json::length(&before));
+    if let Ok(patch) = crate::json::parse_slice::<serde_json::Value>(patch) {
+        let mut merged = before.clone();
+        if crate::json::merge(&mut merged, &patch, LIMITS.size).is_ok() {
+            assert!(crate::json::length(&merged) <= bound);
+        }
     }
     let mut patched = before.clone();
-    if crate::json::apply_patch(&mut patched, patch).is_err() {
-        assert_eq!(patched, before, "all or nothing");
+    match crate::json::apply_patch(&mut patched, patch, &LIMITS) {
+        Ok(()) => assert!(crate::json::length(&patched) <= bound),
+        Err(_) => assert_eq!(patched, before, "all or nothing"),
     }
 }
 

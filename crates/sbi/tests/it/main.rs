@@ -3,8 +3,8 @@
 mod basics;
 mod floods;
 mod foreign;
-mod host;
 mod fuzz;
+mod host;
 mod limits;
 mod memory;
 mod names;
