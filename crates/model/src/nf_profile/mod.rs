@@ -334,4 +334,31 @@ mod tests {
         assert!(profile.nf_service_list["a"].allowed.is_open());
         assert!(profile.has_service(&ServiceName::NudmUeau));
     }
+
+    /// Who learns profiles cannot refuse one; it has what the budget gives, and the rest matches nothing.
+    #[test]
+    fn expressions_above_the_budget_match_nothing() {
+        let ranges: Vec<String> = (0..300)
+            .map(|n| format!(r#"{{"pattern":"^imsi-{n:03}[0-9]+$"}}"#))
+            .collect();
+        let text = format!(
+            r#"{{"nfInstanceId":"4947a69a-f61b-4bc1-b9da-47c9c5d14b64","nfType":"UDM","nfStatus":"REGISTERED",
+                "allowedNfDomains":["^a$"],"udmInfo":{{"supiRanges":[{}]}}}}"#,
+            ranges.join(",")
+        );
+        let profile: NfProfile = serde_json::from_str(&text).unwrap();
+        let ranges = &profile.udm_info.as_ref().unwrap().supi_ranges;
+        let fits = |n: usize| {
+            ranges
+                .iter()
+                .any(|range| range.contains(&format!("imsi-{n:03}1")))
+        };
+        assert!(fits(0) && fits(254) && !fits(256) && !fits(299));
+        assert_eq!(ranges.len(), 300);
+        let again: NfProfile = serde_json::from_str(&text).unwrap();
+        assert!(
+            again.udm_info.unwrap().supi_ranges[0].contains("imsi-0001"),
+            "each profile has a budget"
+        );
+    }
 }
