@@ -67,6 +67,6 @@ telemetry::events! {
     TokenRefused = "tokens_refused";
     /// A request was refused because its sender is not the NF instance that it concerns, or proves different ones.
     IdentityRefused = "identities_refused";
-    /// A write was refused because the control thread was too busy.
+    /// A write was refused because too many writes, or bytes of them, waited.
     WriteOverflow = "write_overflows";
 }

@@ -31,6 +31,7 @@ pub const KEYS: &[&str] = &[
     "identity",
     "maxProfileSize",
     "maxProfiles",
+    "maxWaitingBytes",
     "outgoing",
     "overload",
     "patches",

@@ -65,6 +65,8 @@ pub struct Config {
     pub max_profiles: usize,
     /// Writes that may wait for the control thread; beyond it they are answered 503.
     pub max_waiting_writes: usize,
+    /// Bytes of all writes that wait; beyond it they are answered 503.
+    pub max_waiting_bytes: ByteSize,
     /// JSON Patches.
     pub patches: Patches,
     /// Regular expressions.
@@ -115,6 +117,7 @@ impl Default for Config {
             max_profile_size: ByteSize::kib(512),
             max_profiles: 100_000,
             max_waiting_writes: 10_000,
+            max_waiting_bytes: ByteSize::mib(64),
             patches: Patches::default(),
             patterns: Patterns::default(),
             outgoing: Outgoing::default(),
@@ -164,6 +167,12 @@ impl Validate for Config {
             faults
                 .at("apiRoot")
                 .say("is not an API root", "http://host:port or https://host:port");
+        }
+        if self.max_waiting_bytes < self.max_profile_size {
+            faults.at("maxWaitingBytes").say(
+                "is less than maxProfileSize, so that the largest profiles cannot register",
+                "at least maxProfileSize",
+            );
         }
         faults.within("store", &self.store);
         faults.within("heartBeat", &self.heart_beat);

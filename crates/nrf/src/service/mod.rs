@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::error::StartError;
 use crate::events::Counters;
 use crate::live::Live;
-use crate::registry::registrar::{Registrar, Write};
+use crate::registry::registrar::{Registrar, Waiting, Write};
 use crate::registry::{ProfileRecord, Snapshot, SubscriptionRecord};
 
 pub use running::Running;
@@ -60,6 +60,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
         live: live.clone(),
         published: published.clone(),
         writes,
+        waiting: Waiting::default(),
         client_tls: tls.client(),
     };
     let interface = Arc::new(interface);

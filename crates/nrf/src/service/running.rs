@@ -73,6 +73,7 @@ impl Running {
         config.max_profile_size = wanted.max_profile_size;
         config.max_profiles = wanted.max_profiles;
         config.identity = wanted.identity.clone();
+        config.max_waiting_bytes = wanted.max_waiting_bytes;
         config.outgoing = wanted.outgoing.clone();
         config.patches = wanted.patches.clone();
         config.patterns = wanted.patterns.clone();

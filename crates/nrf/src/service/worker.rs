@@ -17,7 +17,7 @@ use crate::events::{Counters, Event};
 use crate::forwarding::Forwarder;
 use crate::live::Live;
 use crate::overload::Shedder;
-use crate::registry::registrar::{Done, What, Write};
+use crate::registry::registrar::{Done, Waiting, What, Write};
 use crate::registry::{Reader, Snapshot};
 use crate::service::gate::{Gate, Refused};
 use crate::slf::Slf;
@@ -29,6 +29,7 @@ pub(super) struct Parts {
     pub(super) live: Arc<ArcSwap<Live>>,
     pub(super) published: Arc<ArcSwap<Snapshot>>,
     pub(super) writes: mpsc::Sender<Write>,
+    pub(super) waiting: Waiting,
     pub(super) client_tls: Option<sbi::tls::ClientTls>,
 }
 
@@ -116,6 +117,7 @@ pub(crate) struct Worker {
     root: String,
     reader: RefCell<Reader>,
     writes: mpsc::Sender<Write>,
+    waiting: Waiting,
     plans: Plans,
     slf: Slf,
     forwarder: Forwarder,
@@ -132,6 +134,7 @@ impl Worker {
             root: config.root(),
             reader: RefCell::new(Reader::new(parts.published.clone())),
             writes: parts.writes.clone(),
+            waiting: parts.waiting.clone(),
             plans: Plans::new(&config.discovery),
             slf: Slf::new(
                 config.slf.clone(),
@@ -213,7 +216,12 @@ impl Worker {
     /// Hands a change to the registrar and waits until it is kept.
     pub(crate) async fn write(&self, what: What) -> Result<Done, Problem> {
         let (reply, done) = oneshot::channel();
-        if self.writes.try_send(Write { what, reply }).is_err() {
+        let most = self.config.max_waiting_bytes.as_usize();
+        let sent = self
+            .waiting
+            .hold(what.bytes(), most)
+            .and_then(|held| self.writes.try_send(Write { what, reply, held }).ok());
+        if sent.is_none() {
             self.counters.count(Event::WriteOverflow);
             return Err(Problem::new(Cause::NfCongestion).detail("too many changes wait; try later"));
         }

@@ -16,7 +16,7 @@ fn bomb() -> Value {
     json!(operations)
 }
 
-fn named<'a>(got: &'a Got) -> Vec<&'a str> {
+fn named(got: &Got) -> Vec<&str> {
     let list = got.json["invalidParams"]
         .as_array()
         .map(Vec::as_slice)
@@ -143,6 +143,27 @@ fn what_takes_long_does_not_hold_up_others() {
             }
         }
         panic!("the heart-beat waited for the profile of another");
+    });
+}
+
+/// What waits for the writer has a bound in bytes, and gives them back.
+#[test]
+fn waiting_writes_hold_so_many_bytes() {
+    local(async {
+        let nrf = start(|config| config.max_waiting_bytes = settings::ByteSize::kib(2));
+        let large = json!({"customInfo": {"c": "x".repeat(3_000)}});
+        let refused = nrf.put(&profile(UDM, "UDM", "nudm-sdm", &large)).await;
+        assert_eq!(
+            (refused.status, refused.cause()),
+            (StatusCode::SERVICE_UNAVAILABLE, "NF_CONGESTION")
+        );
+        let small = profile(UDM, "UDM", "nudm-sdm", &json!({}));
+        for _ in 0..20 {
+            assert!(nrf.put(&small).await.status.is_success());
+            let bad = nrf.put(&profile(UDM, "", "nudm-sdm", &json!({}))).await;
+            assert_eq!(bad.status, StatusCode::BAD_REQUEST);
+        }
+        assert_eq!(nrf.running.as_ref().unwrap().count(Event::WriteOverflow), 1);
     });
 }
 

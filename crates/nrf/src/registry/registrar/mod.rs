@@ -12,6 +12,7 @@ mod faults;
 mod prepare;
 mod profiles;
 mod subscriptions;
+mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -26,7 +27,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use model::{NfInstanceId, NfProfile};
 use sbi::identity::Actor;
-use sbi::problem::Problem;
+use sbi::problem::{Cause, Problem};
 use store::{Receipt, Scan, Store, Table};
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, oneshot};
@@ -37,6 +38,7 @@ use self::faults::store_failed;
 use self::prepare::{Prepared, Preparing, Refused, Rules, Work};
 use self::profiles::ProfileEffect;
 use self::subscriptions::{SubscriptionEffect, parse_stored};
+pub(crate) use self::waiting::{Held, Waiting};
 use super::record::{ProfileRecord, SubscriptionRecord};
 use super::{ChangeKind, Entry, Snapshot};
 use crate::config::Config;
@@ -57,6 +59,8 @@ const AMPLE: model::pattern::Limits = model::pattern::Limits {
 pub(crate) struct Write {
     pub(crate) what: What,
     pub(crate) reply: oneshot::Sender<Result<Done, Problem>>,
+    /// Its bytes among those that wait.
+    pub(crate) held: Held,
 }
 
 /// What is to change.
@@ -88,6 +92,19 @@ pub(crate) enum What {
     PatchSubscription { id: String, body: Bytes, by: Actor },
     /// Unsubscribe.
     Unsubscribe { id: String, by: Actor },
+}
+
+impl What {
+    /// Bytes that it holds while it waits, about.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Put { body, .. }
+            | Self::Patch { body, .. }
+            | Self::Subscribe { body, .. }
+            | Self::PatchSubscription { body, .. } => body.len(),
+            Self::Delete { .. } | Self::Unsubscribe { .. } => 0,
+        }
+    }
 }
 
 /// What has changed.
@@ -126,7 +143,8 @@ enum Effect {
     Subscription(SubscriptionEffect),
 }
 
-type Reply = Option<oneshot::Sender<Result<Done, Problem>>>;
+/// Who waits for the outcome, and the bytes that wait with it.
+type Reply = Option<(oneshot::Sender<Result<Done, Problem>>, Held)>;
 
 /// A change on its way to the disk.
 struct Commit {
@@ -338,7 +356,7 @@ impl Registrar {
             What::PatchSubscription { id, body, by } => self.patch_subscription(&id, body, &by),
             What::Unsubscribe { id, by } => self.unsubscribe(id, Some(&by)),
         };
-        self.advance(key.clone(), step, Some(write.reply))
+        self.advance(key.clone(), step, Some((write.reply, write.held)))
     }
 
     /// A change that nobody asked for and nobody waits for; not made while another is under way.
@@ -398,8 +416,11 @@ impl Registrar {
 
     /// The work for a change is done; it goes on.
     fn prepared(&mut self, prepared: Prepared) {
-        let (key, reply, next) = prepared.take();
-        let step = Prepared::step(next, self);
+        let Prepared { key, reply, next } = prepared;
+        let step = match next {
+            Some(next) => next(self),
+            None => Err(Problem::new(Cause::SystemFailure).detail("the change could not be prepared")),
+        };
         if !self.advance(key.clone(), step, reply) {
             self.next_of(key);
         }
@@ -419,7 +440,7 @@ impl Registrar {
 }
 
 fn answer(reply: Reply, outcome: Result<Done, Problem>) {
-    if let Some(reply) = reply {
+    if let Some((reply, _held)) = reply {
         // Who asked may have gone; what was done is done.
         let _ = reply.send(outcome);
     }

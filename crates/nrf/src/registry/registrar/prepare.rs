@@ -27,7 +27,7 @@ use crate::screening::Screening;
 use crate::subscriptions::Subscription;
 
 /// How a change goes on, on the writer, when the work is done.
-type Next = Box<dyn FnOnce(&mut Registrar) -> Result<Step, Problem> + Send>;
+pub(super) type Next = Box<dyn FnOnce(&mut Registrar) -> Result<Step, Problem> + Send>;
 /// The work.
 pub(super) type Work = Box<dyn FnOnce() -> Next + Send>;
 
@@ -50,21 +50,8 @@ impl Step {
 pub(super) struct Prepared {
     pub(super) key: Key,
     pub(super) reply: Reply,
-    next: Option<Next>,
-}
-
-impl Prepared {
-    /// The next step, on the writer.
-    pub(super) fn step(next: Option<Next>, registrar: &mut Registrar) -> Result<Step, Problem> {
-        match next {
-            Some(next) => next(registrar),
-            None => Err(Problem::new(Cause::SystemFailure).detail("the change could not be prepared")),
-        }
-    }
-
-    pub(super) fn take(self) -> (Key, Reply, Option<Next>) {
-        (self.key, self.reply, self.next)
-    }
+    /// How it goes on; `None` when the work has failed.
+    pub(super) next: Option<Next>,
 }
 
 /// Changes that are being prepared, in the order in which they came.
