@@ -65,7 +65,15 @@ pub(super) fn metrics() -> Vec<Declaration> {
 
 pub(super) fn start(config: &Config) -> anyhow::Result<Mounted> {
     let registry = Registry::new();
-    let running = Arc::new(scp::start(config.scp.clone(), &registry).context("starting the SCP")?);
+    let mut settings = config.scp.clone();
+    // What a request names is never one of these.
+    settings.other_admins = vec![
+        super::nrf::admin(config),
+        super::bsf::admin(config),
+        super::dsr::admin(config),
+        super::ipfe::admin(config),
+    ];
+    let running = Arc::new(scp::start(settings, &registry).context("starting the SCP")?);
     let scheme = if config.scp.tls.is_some() { "https" } else { "http" };
     let interfaces: Vec<(&str, String)> = running
         .addresses()

@@ -102,6 +102,7 @@ pub(super) fn next(listen: &[SocketAddr], admin: SocketAddr, tls: Option<&TlsFil
         "admin": admin,
         "workers": 1,
         "nrf": {"roots": []},
+        "forwardToUnknown": true,
         // Who is left alone is the business of the SCP that is measured.
         "protection": {
             "outliers": {"consecutiveFailures": 0}, "breaker": {"failures": 1_000_000}, "targetLoad": null,
