@@ -4,7 +4,7 @@ use http::HeaderMap;
 
 /// A request in progress, its header fields and body left out: the engine's stream, the task, and the parts of
 /// the head.
-pub(crate) const REQUEST: usize = 2 * 1_024;
+pub(crate) const REQUEST: usize = 4 * 1_024;
 /// A field of a `HeaderMap` without its bytes: a bucket of 104 bytes and its place in the index.
 const FIELD: usize = 112;
 
