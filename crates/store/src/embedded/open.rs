@@ -34,7 +34,11 @@ pub(super) const LOCK: &str = "store.lock";
 
 /// Whether a file belongs to a store; the key with which an NRF signs tokens lies beside its store.
 fn is_ours(name: &str) -> bool {
-    name.starts_with("store.") || name.contains(".log") || name == TEMPORARY || name.starts_with("token-key")
+    let of_the_log = name
+        .split(".cut-")
+        .next()
+        .is_some_and(|log| Name::parse(log).is_some());
+    of_the_log || name.starts_with("store.") || name == TEMPORARY || name.starts_with("token-key")
 }
 
 pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error> {

@@ -28,8 +28,11 @@ pub(super) fn open_or_create(path: &Path) -> io::Result<File> {
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.read(true).write(true).mode(FILE).open(path)?;
     // The mode counts only for a file that was created, and less the umask.
-    if file.metadata()?.mode() & 0o777 != FILE {
-        file.set_permissions(Permissions::from_mode(FILE))?;
+    if file.metadata()?.mode() & 0o777 != FILE
+        && let Err(error) = file.set_permissions(Permissions::from_mode(FILE))
+    {
+        // Somebody else's file, which we may write all the same.
+        tracing::warn!(path = %path.display(), %error, "others than the owner may read this");
     }
     Ok(file)
 }

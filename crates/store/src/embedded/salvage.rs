@@ -192,7 +192,7 @@ impl Work<'_> {
         let wrong = |error: std::io::Error| failed(&temporary, error);
         let output = Segment::create(temporary.clone(), next, 0, segment.compacted_at).map_err(wrong)?;
         let mut sift = Sift {
-            segment: segment.clone(),
+            segment,
             known: self.known,
             version,
             output: Output::new(output),

@@ -41,6 +41,7 @@ async fn keeps_the_contract_on_one_server() {
     late.insert(&store.table::<Session>().unwrap(), &Session::new(1, "late"));
     assert_eq!(store.commit(late).await, Err(Error::Closed));
     a_server_is_killed(&servers, &config).await;
+    a_lost_database_is_told(&servers, &config).await;
 }
 
 /// Two stores on one database: conditions hold between them.
@@ -290,6 +291,30 @@ async fn a_server_is_killed(servers: &Servers, config: &store::Config) {
     load.goes_on().await;
     assert!(load.verify(&sessions).await > 10);
     assert!(store.stats().retries > 0);
+    drop(sessions);
+    store.close().await;
+}
+
+/// A write that was given up is told until the database takes writes again, also where nobody writes any more.
+async fn a_lost_database_is_told(servers: &Servers, config: &store::Config) {
+    let mut config = config.clone();
+    config.mariadb.retry_for = settings::Period::from_millis(500);
+    let (store, sessions) = open(&config).await;
+    assert_eq!(store.trouble(), None);
+    assert!(servers.run("kill", Some(1)));
+    let mut batch = Batch::default();
+    batch.insert(&sessions, &Session::new(1 << 40, "nobody"));
+    let refused = store.commit(batch).await;
+    assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+    assert!(store.trouble().is_some() && store.stats().troubled);
+    assert!(servers.run("restart", Some(1)));
+    for _ in 0..600 {
+        if store.trouble().is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(store.trouble(), None);
     drop(sessions);
     store.close().await;
 }
