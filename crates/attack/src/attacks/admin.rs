@@ -34,7 +34,7 @@ const ALL: &[Attack] = &[
     ),
     attack(
         "admin.bad-requests",
-        "paths out of the tree, methods, long heads, what is no HTTP",
+        "paths out of the tree, methods, long heads, bytes that are not HTTP",
         Nrf,
         |f| Box::pin(bad(f)),
     ),

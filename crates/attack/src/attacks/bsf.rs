@@ -13,13 +13,10 @@ use crate::stage::Stage::Bsf;
 use crate::stage::binding;
 
 const ALL: &[Attack] = &[
-    attack(
-        "bsf.bad-bindings",
-        "bindings and changes that are none",
-        Bsf,
-        |f| Box::pin(bad(f)),
-    ),
-    attack("bsf.bad-queries", "queries that are none", Bsf, |f| {
+    attack("bsf.bad-bindings", "invalid bindings and changes", Bsf, |f| {
+        Box::pin(bad(f))
+    }),
+    attack("bsf.bad-queries", "invalid queries", Bsf, |f| {
         Box::pin(queries(f))
     }),
     attack(
@@ -42,7 +39,7 @@ const ALL: &[Attack] = &[
     ),
     attack(
         "bsf.rx-malformed",
-        "what is no Diameter, before and after the exchange of capabilities",
+        "bytes that are not Diameter, before and after the exchange of capabilities",
         Bsf,
         |f| Box::pin(diameter::malformed(f)),
     ),
@@ -80,7 +77,7 @@ async fn bad(field: Rc<Field>) -> anyhow::Result<()> {
         ("depth", "[".repeat(50_000)),
         ("an empty address", with(json!({"ipv4Addr": ""}))),
         ("an address of numbers", with(json!({"ipv4Addr": 7}))),
-        ("an address that is none", with(json!({"ipv4Addr": "999.0.0.1"}))),
+        ("an invalid address", with(json!({"ipv4Addr": "999.0.0.1"}))),
         (
             "a prefix without a length",
             with(json!({"ipv6Prefix": "2001:db8::"})),
@@ -88,7 +85,7 @@ async fn bad(field: Rc<Field>) -> anyhow::Result<()> {
         ("a prefix of 129", with(json!({"ipv6Prefix": "2001:db8::/129"}))),
         ("no prefixes", with(json!({"addIpv6Prefixes": []}))),
         ("a slice beyond", with(json!({"snssai": {"sst": 256}}))),
-        ("features that are none", with(json!({"suppFeat": "xyz"}))),
+        ("invalid features", with(json!({"suppFeat": "xyz"}))),
         (
             "a port beyond",
             with(json!({"pcfIpEndPoints": [{"port": 70_000}]})),
@@ -185,7 +182,7 @@ async fn forged(field: Rc<Field>) -> anyhow::Result<()> {
             });
             let path = "/signalbox-bsf/v1/nf-status-notify";
             let got = field.ask(&Ask::new(Method::POST, path).json(&told)).await;
-            // More than wait are told to come again.
+            // Beyond the queue the answer is 503.
             let bounded = got.status == 503 || (200..500).contains(&got.status);
             field.check(bounded, format_args!("answered {}", got.text()));
         }

@@ -104,7 +104,7 @@ async fn forgeries(field: Rc<Field>) -> anyhow::Result<()> {
         ("HS256 with the key set", tokens::hs256(&with(&header, json!({"alg": "HS256"})), &claims, &jwks.body)),
         ("HS256 with the public key", tokens::hs256(&with(&header, json!({"alg": "HS256"})), &claims, real.public_pem().as_bytes())),
         ("a kid that is a path", evil.sign(&with(&header, json!({"kid": "../../../dev/null"})), &claims)),
-        ("a kid of nobody", evil.sign(&with(&header, json!({"kid": "x"})), &claims)),
+        ("an unknown kid", evil.sign(&with(&header, json!({"kid": "x"})), &claims)),
         ("a key in the header", evil.sign(&with(&header, json!({"jwk": evil.jwk()})), &claims)),
         ("a link to a key", evil.sign(&with(&header, json!({"jku": "http://127.0.0.1:9/jwks"})), &claims)),
         ("a certificate in the header", evil.sign(&with(&header, json!({"x5c": ["AAAA"]})), &claims)),
@@ -118,7 +118,7 @@ async fn forgeries(field: Rc<Field>) -> anyhow::Result<()> {
         ("not yet", json!({"nbf": now() + 36_000})),
         ("for another service", json!({"scope": "nudm-sdm"})),
         ("for another audience", json!({"aud": "UDM"})),
-        ("for nobody", json!({"aud": []})),
+        ("without an audience", json!({"aud": []})),
     ] {
         forged.push((what, real.sign(&header, &with(&claims, more))));
     }
@@ -291,7 +291,7 @@ async fn assertions(field: Rc<Field>) -> anyhow::Result<()> {
             keys.a.sign(&header("a"), &claims(json!({"sub": null}))),
         ),
         (
-            "a subject that is no instance of the key",
+            "a subject that the key is not bound to",
             keys.a.sign(&header("a"), &claims(json!({"sub": PRODUCER}))),
         ),
         (

@@ -35,7 +35,7 @@ impl Hostile {
         let task = tokio::task::spawn_local(async move {
             // As many as any attack needs; a client that reconnects without end is its own finding.
             while count.get() < 100_000 {
-                // Silence of clients is no failure of a server.
+                // A client that says nothing does not end the server.
                 if let Ok(peer) = listener.accept(&[]).await {
                     count.set(count.get() + 1);
                     tokio::task::spawn_local(script(peer));

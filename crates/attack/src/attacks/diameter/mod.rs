@@ -20,7 +20,7 @@ use crate::stage::{HSS, MME, ulr};
 const ALL: &[Attack] = &[
     attack(
         "diameter.malformed",
-        "what is no Diameter, before and after the exchange of capabilities",
+        "bytes that are not Diameter, before and after the exchange of capabilities",
         Dsr,
         |f| Box::pin(malformed(f)),
     ),

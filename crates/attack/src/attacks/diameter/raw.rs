@@ -66,7 +66,7 @@ impl Raw {
         self.read_until(usize::MAX, time).await
     }
 
-    /// The same, until so many messages came.
+    /// The same, until `count` messages came.
     pub(super) async fn read_until(&mut self, count: usize, time: Duration) -> (Vec<MessageMut>, bool) {
         let (end, mut messages) = (Instant::now() + time, Vec::new());
         loop {

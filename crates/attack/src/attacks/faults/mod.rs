@@ -25,7 +25,7 @@ const ALL: &[Attack] = &[
     .unaccompanied(),
     attack(
         "faults.full",
-        "files that take no more; what was acknowledged is there, and the state is told",
+        "files that take no more; what was acknowledged is there, and readiness and alarms say so",
         Nrf,
         |f| Box::pin(store::full(f)),
     )

@@ -15,7 +15,7 @@ use crate::attacks::admin;
 use crate::field::Field;
 use crate::measure;
 
-/// Registers until the time is over or so many are there; those that were acknowledged.
+/// Registers until the time is over or `count` requests were sent; those that were acknowledged.
 async fn storm(field: &Field, from: u32, count: u32, time: Duration) -> anyhow::Result<BTreeSet<u32>> {
     let (client, origin) = (client("AMF-storm"), field.origin()?);
     let mut open = tokio::task::JoinSet::new();

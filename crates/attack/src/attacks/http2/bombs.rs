@@ -101,7 +101,7 @@ async fn hpack(field: Rc<Field>, connections: usize, value: String, times: usize
             flood::headers_of(stream, &others, false)
         }));
         let poured = peer
-            .pour(&buffer, buffer.len() as u64, Duration::from_secs(10))
+            .pour(&buffer, buffer.len() as u64, Duration::from_secs(15))
             .await;
         sent += poured.sent;
         peers.push(peer);

@@ -1,6 +1,7 @@
 //! The same frame over and over.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use testpeer::http2::frame::{self, kind};
 use testpeer::http2::{Peer, flood};
@@ -37,6 +38,9 @@ floods! {
     "http2.continuations-large", "CONTINUATION of 16 KB each, without an end", begun(), frame::raw(kind::CONTINUATION, 0, 1, &frame::block(&[("a", &"b".repeat(16_000))])), true;
 }
 
+/// How long the end of a connection is awaited that is flooded no more.
+const LATE: Duration = Duration::from_secs(8);
+
 /// HEADERS that go on.
 fn begun() -> Vec<u8> {
     frame::raw(
@@ -58,7 +62,12 @@ async fn poured(field: Rc<Field>, before: Vec<u8>, one: Vec<u8>, ends: bool) -> 
     let buffer = flood::repeated(&one);
     let mut peer = Peer::client(field.target).await?;
     peer.send(&before).await?;
-    let poured = peer.pour(&buffer, u64::MAX, field.flood_time()).await;
+    let mut poured = peer.pour(&buffer, u64::MAX, field.flood_time()).await;
+    if ends && !poured.ended {
+        // A busy machine may not have read yet what was sent.
+        let end = peer.pour_to_the_end(&[], LATE).await;
+        (poured.ended, poured.goaway) = (end.ended, end.goaway);
+    }
     field.note(format_args!(
         "{} KiB taken, GOAWAY {:?}, ended: {}",
         poured.sent / 1_024,

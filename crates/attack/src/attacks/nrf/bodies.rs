@@ -1,4 +1,4 @@
-//! Bodies and texts: what is no profile, what unpacks to too much, what reaches logs and metrics.
+//! Bodies and texts: invalid profiles, what unpacks to too much, what reaches logs and metrics.
 
 use std::io::Write as _;
 use std::rc::Rc;
@@ -17,9 +17,7 @@ use crate::stage::Stage::Nrf;
 use crate::stage::profile;
 
 pub(super) const ALL: &[Attack] = &[
-    attack("nrf.bad-profiles", "profiles that are none", Nrf, |f| {
-        Box::pin(bad(f))
-    }),
+    attack("nrf.bad-profiles", "invalid profiles", Nrf, |f| Box::pin(bad(f))),
     attack(
         "nrf.gzip-bombs",
         "bodies that unpack to 10 and to 400 MiB",
@@ -68,10 +66,10 @@ fn bad_profiles() -> Vec<(&'static str, Vec<u8>)> {
                 .into_bytes(),
         ),
         ("another id", with(json!({"nfInstanceId": id(0xdff)}))),
-        ("an id that is none", with(json!({"nfInstanceId": "../../x"}))),
+        ("an invalid id", with(json!({"nfInstanceId": "../../x"}))),
         ("a status of numbers", with(json!({"nfStatus": 7}))),
         (
-            "an address that is none",
+            "an invalid address",
             with(json!({"ipv4Addresses": ["999.0.0.1"]})),
         ),
         ("an empty address", with(json!({"ipv4Addresses": [""]}))),
@@ -105,7 +103,7 @@ fn bad_profiles() -> Vec<(&'static str, Vec<u8>)> {
                 .into_bytes(),
         ),
         (
-            "a pattern that is none",
+            "an invalid pattern",
             with(json!({"udmInfo": {"supiRanges": [{"pattern": "("}]}})),
         ),
         (

@@ -40,7 +40,7 @@ pub(super) const ALL: &[Attack] = &[
     ),
     attack(
         "nrf.patch-edges",
-        "depth, indexes that are none, moves into themselves, tests that fail at the end",
+        "depth, invalid indexes, moves into themselves, tests that fail at the end",
         NrfHeartBeat,
         |f| Box::pin(edges(f)),
     ),

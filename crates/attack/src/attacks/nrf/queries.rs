@@ -11,9 +11,7 @@ use crate::field::Field;
 use crate::stage::Stage::Nrf;
 
 pub(super) const ALL: &[Attack] = &[
-    attack("nrf.bad-queries", "queries that are none", Nrf, |f| {
-        Box::pin(bad(f))
-    }),
+    attack("nrf.bad-queries", "invalid queries", Nrf, |f| Box::pin(bad(f))),
     attack(
         "nrf.distinct-queries",
         "60,000 queries, each of its own",

@@ -36,7 +36,7 @@ pub(super) const ALL: &[Attack] = &[
     .alone(),
     attack(
         "nrf.notification-targets",
-        "subscriptions to addresses that are no subscribers",
+        "subscriptions that notify invalid or forbidden addresses",
         Nrf,
         |f| Box::pin(targets(f)),
     )
@@ -65,7 +65,7 @@ async fn silent(field: Rc<Field>) -> anyhow::Result<()> {
         );
     }
     field.note(format_args!("{taken} subscriptions to silent sinks"));
-    // An honest subscriber is told all the same.
+    // An honest subscriber is notified all the same.
     let honest = Server::start(Arc::new(|_| {
         let mut response = sbi::Response::default();
         *response.status_mut() = http::StatusCode::NO_CONTENT;

@@ -14,7 +14,7 @@ use crate::stage::{profile, wish};
 pub(super) const ALL: &[Attack] = &[
     attack(
         "scp.poisoned-nrf",
-        "answers of an NRF: depth, sizes, patterns, addresses, what is no JSON",
+        "answers of an NRF: depth, sizes, patterns, addresses, bodies that are not JSON",
         ScpPoisoned,
         |f| Box::pin(poisoned(f)),
     ),
@@ -89,7 +89,7 @@ fn bodies(large: usize) -> Vec<(&'static str, Vec<u8>)> {
             br#"{"nfInstances":[],"nfInstances":[{}]}"#.to_vec(),
         ),
         (
-            "instances that are none",
+            "instances of the wrong type",
             br#"{"validityPeriod":1,"nfInstances":[1,null,"x",[],{}]}"#.to_vec(),
         ),
         (
@@ -166,7 +166,7 @@ async fn poisoned(field: Rc<Field>) -> anyhow::Result<()> {
 async fn poisoned_bsf(field: Rc<Field>) -> anyhow::Result<()> {
     for (_, body) in bodies(field.of(3_000_000, 200_000)) {
         poison(&field, 200, body);
-        // What is told is a hint: the BSF asks, gets the poison, and keeps its bindings.
+        // The notification is a hint: the BSF asks, gets the poison, and keeps its bindings.
         for event in ["NF_DEREGISTERED", "NF_PROFILE_CHANGED"] {
             let told = json!({
                 "event": event,
