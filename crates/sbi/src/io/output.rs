@@ -40,6 +40,10 @@ impl Output {
 
     /// Adds bytes at the end; shares them if they were offered, copies them otherwise.
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            // An empty piece at the end would never be written, and so never go.
+            return;
+        }
         self.len += bytes.len();
         if let Some(shared) = offer::offered(bytes) {
             self.pieces.push_back(Piece::Shared(shared));
@@ -160,6 +164,17 @@ mod tests {
         fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(Ok(()))
         }
+    }
+
+    #[test]
+    fn empty_pieces_leave_nothing_behind() {
+        let (mut output, mut sink) = (Output::default(), Sip(10_000, Vec::new()));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        output.push(b"x");
+        offer::offer(&[Bytes::new()]);
+        output.push(b"");
+        let _ = output.poll_write(&mut sink, &mut cx);
+        assert!(output.pieces.is_empty() && output.copied.is_empty());
     }
 
     proptest! {
