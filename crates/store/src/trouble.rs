@@ -98,7 +98,7 @@ mod tests {
         let (trouble, heard) = (Trouble::default(), Arc::new(Mutex::new(Vec::new())));
         let hearing = heard.clone();
         trouble.watch(Arc::new(move |reason| {
-            hearing.lock().push(reason.map(str::to_owned))
+            hearing.lock().push(reason.map(str::to_owned));
         }));
         for _ in 0..3 {
             trouble.begin("no space");
