@@ -12,7 +12,7 @@ fn withstood(part: usize) {
     // Those that share a stage follow one another.
     chosen.sort_by_key(|attack| (attack.stage, !attack.shares()));
     let outcomes = run::run(&chosen, &binary, Dose::Quick, |outcome| {
-        eprintln!("{}", outcome.row())
+        eprintln!("{}", outcome.row());
     });
     assert!(
         outcomes.iter().all(report::Outcome::withstood),
