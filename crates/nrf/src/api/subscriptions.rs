@@ -11,6 +11,7 @@ use sbi::{Request, Response};
 use serde::Deserialize;
 
 use crate::config::ForwardedOperation;
+use crate::events::Event;
 use crate::forwarding::{Destination, Question};
 use crate::registry::registrar::{Done, What};
 use crate::service::Worker;
@@ -28,7 +29,14 @@ pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) 
         Err(problem) => return problem.into_response(),
     };
     match forwards_to(&worker, &body, &request) {
-        Ok(Some(destination)) => return worker.forwarder().ask(&destination, &request).await,
+        Ok(Some(destination)) => {
+            // Who is not let in here is not let in there in the name of this NRF.
+            if let Err(problem) = may_subscribe(&by, &body) {
+                worker.counters().count(Event::IdentityRefused);
+                return problem.into_response();
+            }
+            return worker.forwarder().ask(&destination, &request).await;
+        }
         Ok(None) => {}
         Err(problem) => return problem.into_response(),
     }
@@ -39,6 +47,12 @@ pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) 
     answer(&worker, outcome)
 }
 
+/// Whether a sender may subscribe as the instance that the subscription names.
+fn may_subscribe(by: &Actor, body: &[u8]) -> Result<(), Problem> {
+    let subject: Subject = serde_json::from_slice(body).unwrap_or_default();
+    by.may_change(subject.req_nf_instance_id.as_deref().or(by.instance()))
+}
+
 /// What of a subscription decides whose it is.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -46,6 +60,7 @@ struct Subject {
     subscr_cond: SubjectCondition,
     plmn_id: Option<PlmnId>,
     hnrf_uri: Option<String>,
+    req_nf_instance_id: Option<String>,
 }
 
 #[derive(Default, Deserialize)]

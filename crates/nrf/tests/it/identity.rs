@@ -370,3 +370,30 @@ fn assertion(identity: &Identity, subject: &str, audience: &str) -> String {
         .assert(&claims, &identity.certificate)
         .unwrap()
 }
+
+#[test]
+fn a_subscription_that_is_forwarded_is_judged_before() {
+    local(async {
+        let other = start(|_| {});
+        let root = other.origin.to_string();
+        let network = network(|config, _| {
+            config.forwarding.rules = vec![nrf::config::ForwardingRule {
+                operations: vec![nrf::config::ForwardedOperation::Subscription],
+                targets: vec![root],
+                ..Default::default()
+            }];
+        });
+        let mine = network.instance(&id(1));
+        let subscribe = async |subscriber: &str| {
+            let data = json!({"nfStatusNotificationUri": "http://127.0.0.1:9/x", "reqNfInstanceId": subscriber,
+                "subscrCond": {"nfType": "UDM"}});
+            let (path, media) = ("/nnrf-nfm/v1/subscriptions", "application/json");
+            mine.ask(Method::POST, path, media, data.to_string()).await.status
+        };
+        let made = || other.running.as_ref().unwrap().count(nrf::Event::Subscribed);
+        assert_eq!(subscribe(&id(2)).await, StatusCode::FORBIDDEN);
+        assert_eq!(made(), 0);
+        assert_eq!(subscribe(&id(1)).await, StatusCode::CREATED);
+        assert_eq!(made(), 1);
+    });
+}
