@@ -20,7 +20,7 @@
 //! section in [`callmodel::CallModel`], a module in [`workload`] that makes and judges its traffic, and one
 //! in `run` that starts it with its peers.
 //!
-//! Deliberately missing: TLS towards functions other than the SCP, and loads from more
+//! Deliberately missing: measured loads over TLS towards functions other than the SCP, and loads from more
 //! than one machine.
 
 pub mod bench;
