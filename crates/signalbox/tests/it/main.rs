@@ -6,5 +6,5 @@ mod life;
 mod process;
 mod router;
 mod secure;
-mod up;
 mod store;
+mod up;

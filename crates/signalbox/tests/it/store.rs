@@ -81,8 +81,7 @@ fn damage_is_found_and_salvaged() {
     let idle = store("salvage", folder.path(), false);
     assert!(text(&idle.stdout).contains("nothing was changed"), "{idle:?}");
 
-    let whole = std::fs::read(&file).unwrap();
-    let mut bytes = whole.clone();
+    let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&file, &bytes).unwrap();
