@@ -99,7 +99,7 @@ fn copies_do_not_grow_past_the_limit() {
     assert_eq!(fault.blame, Blame::Excess);
     assert!(fault.expected.contains("at most 524288 bytes"), "{fault}");
     assert_eq!(
-        fault.clone().into_problem().status(),
+        fault.into_problem().status(),
         http::StatusCode::PAYLOAD_TOO_LARGE
     );
     let deep: Vec<Value> = (0..300)
@@ -166,7 +166,7 @@ fn work_is_bounded() {
 
 #[test]
 fn too_many_operations_are_not_read() {
-    let many = format!("[{}]", vec![r#"{"op":"remove","path":"/a"}"#; 4].join(","));
+    let many = format!("[{}]", [r#"{"op":"remove","path":"/a"}"#; 4].join(","));
     assert_eq!(operations(many.as_bytes(), 4).unwrap().len(), 4);
     let refused = operations(many.as_bytes(), 3).unwrap_err();
     assert_eq!(refused.status(), http::StatusCode::PAYLOAD_TOO_LARGE);
@@ -267,7 +267,7 @@ proptest! {
         let patch = Value::from(patch).to_string();
         let read = operations(patch.as_bytes(), 8).unwrap();
         let mut tree = Tree::new(&text, &AMPLE);
-        let mut judged = document.clone();
+        let mut judged = document;
         for operation in &read {
             let ours = tree.apply(operation);
             let one = json!([{
