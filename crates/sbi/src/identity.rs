@@ -245,8 +245,8 @@ impl Actor {
         judge(self.mode, self.trusted, self.instances.is_empty(), is)
     }
 
-    /// As [`Sender::may_act_for`], of what may have no owner: that concerns nobody, and nobody but a trusted sender
-    /// may change it where identities are required.
+    /// As [`Sender::may_act_for`], of what may have no owner: where identities are required, a trusted sender alone
+    /// may change that.
     ///
     /// # Errors
     /// The answer, when it may not.
@@ -254,8 +254,7 @@ impl Actor {
         match owner {
             Some(owner) => self.may_act_for(owner),
             None if self.mode == IdentityMode::Required && !self.trusted => {
-                Err(Problem::new(Cause::Forbidden)
-                    .detail("nobody is known as its owner, so it may not be changed"))
+                Err(Problem::new(Cause::Forbidden).detail("its owner is not known, so it may not be changed"))
             }
             None => Ok(()),
         }
@@ -395,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_alone_authenticates_nobody() {
+    fn a_token_alone_does_not_authenticate() {
         let token = Shown {
             token: Some(AMF),
             ..Shown::default()
@@ -418,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_owner_is_changed_by_nobody_where_identities_are_required() {
+    fn what_has_no_owner_stays_as_it_is_where_identities_are_required() {
         let actor = |mode, token| {
             let shown = Shown {
                 token,

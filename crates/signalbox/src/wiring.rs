@@ -40,7 +40,7 @@ impl Core {
         if let Some(secure) = &self.secure {
             return secure.apply(config);
         }
-        // An SCP that nobody has told of another NRF asks the one beside it, on whatever port that is.
+        // An SCP with the default settings of its NRF asks the one beside it, on whatever port that is.
         if let Some(nrf) = self.nrf.get()
             && config.scp.nrf.roots == scp::config::Nrf::default().roots
         {

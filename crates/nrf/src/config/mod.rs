@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identities_that_nobody_can_prove_are_not_required() {
+    fn identities_that_no_nf_can_prove_are_not_required() {
         let faults = |change: &dyn Fn(&mut Config)| {
             let mut config = Config::default();
             config.identity.mode = IdentityMode::Required;

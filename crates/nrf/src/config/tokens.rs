@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_that_let_nobody_register_are_found() {
+    fn rules_that_keep_every_nf_from_registering_are_found() {
         let rule = |consumers: &[&str], producers: &[&str], scopes: &[&str], deny| {
             let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
             AuthRule {

@@ -153,7 +153,7 @@ fn a_certificate_acts_for_its_own_instance_only() {
 }
 
 #[test]
-fn where_identities_are_required_nobody_acts_unknown() {
+fn where_identities_are_required_an_unknown_sender_is_refused() {
     local(async {
         let network = network(|config, _| {
             config.identity.mode = IdentityMode::Required;
@@ -293,7 +293,7 @@ fn in_cleartext_the_subject_of_the_token_counts() {
         };
         assert_eq!(put(2, &own).await, StatusCode::FORBIDDEN);
         assert_eq!(put(1, &own).await, StatusCode::CREATED);
-        // Only for that: whoever looks for others must be registered.
+        // Only for that: an NF that looks for others must be registered.
         for (consumer, status) in [(2, StatusCode::BAD_REQUEST), (1, StatusCode::OK)] {
             for scope in ["nnrf-disc", "nnrf-nfm nnrf-disc"] {
                 let got = token(&nrf, form(&id(consumer), "AMF", "NRF", scope)).await;

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::Header;
 use serde_json::{Map, Value};
 
-/// By how many seconds the clock of whoever signed may be ahead when `nbf` is judged (RFC 7519 §4.1.5).
+/// By how many seconds the clock of the signer may be ahead when `nbf` is judged (RFC 7519 §4.1.5).
 pub(super) const LEEWAY: u64 = 5;
 
 /// Why a header is not accepted.
