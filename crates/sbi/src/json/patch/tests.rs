@@ -98,10 +98,7 @@ fn copies_do_not_grow_past_the_limit() {
     let fault = patched("{}", &json!(operations).to_string()).unwrap_err();
     assert_eq!(fault.blame, Blame::Excess);
     assert!(fault.expected.contains("at most 524288 bytes"), "{fault}");
-    assert_eq!(
-        fault.into_problem().status(),
-        http::StatusCode::PAYLOAD_TOO_LARGE
-    );
+    assert_eq!(fault.into_problem().status(), http::StatusCode::PAYLOAD_TOO_LARGE);
     let deep: Vec<Value> = (0..300)
         .map(|_| json!({"op": "copy", "from": "", "path": "/c"}))
         .collect();
