@@ -283,6 +283,18 @@ impl Account {
         .await;
     }
 
+    /// Waits until the connection has to let go.
+    pub(crate) async fn has_to_let_go(&self) {
+        poll_fn(|cx| match self.told.get() {
+            Some(Told::LetGo) => Poll::Ready(()),
+            Some(Told::MakePlace) | None => {
+                self.listen(cx);
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
     pub(crate) fn memory(&self) -> &Rc<Memory> {
         &self.memory
     }

@@ -114,7 +114,11 @@ where
         End::Flood(Flood::Resets) => count(&stats.connections_resetting),
     }
     // The peer is told why, if it still listens.
-    let _ = tokio::time::timeout(LINGER.1, driver.linger(LINGER.0)).await;
+    let linger = tokio::time::timeout(LINGER.1, driver.linger(LINGER.0));
+    tokio::select! {
+        _ = linger => {}
+        () = activity.account().has_to_let_go(), if end == End::Displaced => {}
+    }
 }
 
 /// Lets the streams of a connection go, however it ends: they and their answers hold one another.

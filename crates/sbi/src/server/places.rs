@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
@@ -28,6 +28,8 @@ pub(super) struct Places {
     newest: RefCell<VecDeque<(Instant, usize)>>,
     /// Connections that were told to make place and have not ended.
     leaving: Cell<u32>,
+    /// Those of them that can be cut off, the first to leave first.
+    going: RefCell<VecDeque<Weak<Place>>>,
     /// Idle connections that were found, the one to close first at the end.
     idle: RefCell<Vec<(Instant, usize)>>,
     searched: Cell<Option<Instant>>,
@@ -97,9 +99,10 @@ impl Places {
         }
         let staying = self.taken.borrow().len() - self.leaving.get() as usize;
         if staying >= config.max_connections as usize {
-            // Those who leave say so first, which takes a moment: not too many at once.
+            // Those who leave say so first, which takes a moment. Where too many do at once, the first is cut off.
             let may_leave = config.max_connections / 16 + 16;
-            if self.leaving.get() >= may_leave || !self.displace_idle(now) {
+            let moves = self.leaving.get() < may_leave || self.cut_one_off();
+            if !moves || !self.displace_idle(now) {
                 return Err(Refused::Full);
             }
             displaced = Some(Displaced::Idle);
@@ -162,6 +165,18 @@ impl Places {
         }
     }
 
+    /// A connection that leaves is given no more time to; whether there was one.
+    fn cut_one_off(&self) -> bool {
+        while let Some(place) = self.going.borrow_mut().pop_front() {
+            // One that got a request before it heard of its leaving answers first.
+            if let Some(place) = place.upgrade().filter(|place| place.activity.open() == 0) {
+                place.activity.account().tell(Told::LetGo);
+                return true;
+            }
+        }
+        false
+    }
+
     /// Finds the connections that have been idle for longest; whether there are any.
     fn search(&self, now: Instant) -> bool {
         let rests = |at: Instant| now.saturating_duration_since(at) < REST;
@@ -182,8 +197,14 @@ impl Places {
         !idle.is_empty()
     }
 
-    fn leave(&self, place: &Place) {
+    fn leave(&self, place: &Rc<Place>) {
         self.moves_on(place, Stage::Leaving);
+        let mut going = self.going.borrow_mut();
+        going.push_back(Rc::downgrade(place));
+        if going.len() > 2 * self.leaving.get() as usize + FOUND {
+            going.retain(|place| place.strong_count() > 0);
+        }
+        drop(going);
         self.leaving.set(self.leaving.get() + 1);
         self.forget_source(place.source);
         place.activity.account().tell(Told::MakePlace);
@@ -239,7 +260,16 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let places = &self.places;
         match self.place.stage.get() {
-            Stage::Leaving => places.leaving.set(places.leaving.get() - 1),
+            Stage::Leaving => {
+                places.leaving.set(places.leaving.get() - 1);
+                let mut going = places.going.borrow_mut();
+                while going.front().is_some_and(|place| {
+                    let place = place.upgrade();
+                    place.is_none_or(|place| Rc::ptr_eq(&place, &self.place))
+                }) {
+                    going.pop_front();
+                }
+            }
             Stage::HalfOpen | Stage::Open => {
                 places.moves_on(&self.place, Stage::Open);
                 places.forget_source(self.place.source);
@@ -324,6 +354,31 @@ mod tests {
             (0, 0, 0)
         );
         assert!(places.sources.borrow().is_empty());
+    }
+
+    #[test]
+    fn one_that_takes_its_time_to_leave_is_cut_off() {
+        let listener = Listener::new(config(40, 0, 0));
+        let seats: Vec<_> = (0..40).map(|i| listener.open("10.0.0.1", i)).collect();
+        // 40 / 16 + 16 may be leaving at a time.
+        let newcomers: Vec<_> = (0..20)
+            .map(|i| listener.admit("10.0.0.1", 50 + i).unwrap())
+            .collect();
+        assert!(
+            newcomers
+                .iter()
+                .all(|(_, displaced)| *displaced == Some(Displaced::Idle))
+        );
+        let cut = |seats: &[Seat]| {
+            seats
+                .iter()
+                .filter(|seat| told(seat) == Some(Told::LetGo))
+                .count()
+        };
+        assert_eq!(cut(&seats), 2, "those beyond 18");
+        assert_eq!(told(&seats[0]), Some(Told::LetGo), "the first to leave");
+        drop(seats);
+        assert!(listener.0.going.borrow().is_empty() && listener.0.leaving.get() == 0);
     }
 
     #[test]
