@@ -1,5 +1,5 @@
-//! Producers that an NRF has named in an answer, and that are not learned: consumers go on with them (Model C), on
-//! any worker.
+//! Producers that an NRF has named and that are not among the learned: in an answer, or learned once and deregistered
+//! since. Consumers go on with them (Model C), on any worker.
 
 use ahash::RandomState;
 use indexmap::IndexSet;
@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use sbi::client::Origin;
 
 use super::Found;
-use crate::network::Scheme;
+use crate::network::{Endpoint, Producer, Scheme};
 
 /// Where they are; a bounded number, of which any gives way.
 #[derive(Debug)]
@@ -26,7 +26,15 @@ impl Vouched {
 
     /// An NRF has named these.
     pub(crate) fn add(&self, found: &Found) {
-        let endpoints = found.candidates.iter().flat_map(|one| &one.service().endpoints);
+        self.insert(found.candidates.iter().flat_map(|one| &one.service().endpoints));
+    }
+
+    /// This producer was learned and is about to go, or to change its place. It may still serve what it has begun.
+    pub(crate) fn keep(&self, producer: &Producer) {
+        self.insert(producer.services.iter().flat_map(|service| &service.endpoints));
+    }
+
+    fn insert<'e>(&self, endpoints: impl Iterator<Item = &'e Endpoint>) {
         let origins = endpoints.filter_map(|one| {
             let scheme = match one.scheme {
                 Scheme::Http => sbi::client::Scheme::Http,

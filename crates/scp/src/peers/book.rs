@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::lookups::Lookups;
 use super::nrf::{LookedUp, NrfSet};
 use crate::config::Nrf;
+use crate::discovery::Vouched;
 use crate::events::Metrics;
 use crate::network::{Network, Producer};
 
@@ -81,6 +82,8 @@ pub(super) struct Book {
     /// The set that an NF was learned from: only that one's silence about it says that it is gone.
     origins: AHashMap<Arc<str>, usize>,
     published: Arc<ArcSwap<Network>>,
+    /// Remembers where producers were that have left.
+    vouched: Arc<Vouched>,
     metrics: Metrics,
     sets: Vec<Rc<NrfSet>>,
     sender: mpsc::Sender<Heard>,
@@ -113,6 +116,7 @@ impl Book {
     pub(super) fn new(
         statics: BTreeMap<Arc<str>, Arc<Producer>>,
         published: Arc<ArcSwap<Network>>,
+        vouched: Arc<Vouched>,
         metrics: Metrics,
         sets: Vec<Rc<NrfSet>>,
         sender: mpsc::Sender<Heard>,
@@ -123,6 +127,7 @@ impl Book {
             touched: AHashMap::new(),
             origins: AHashMap::new(),
             published,
+            vouched,
             metrics,
             sets,
             sender,
@@ -155,8 +160,7 @@ impl Book {
             }
             if !next.is_empty() {
                 self.origins.retain(|id, _| !matches!(next.get(id), Some(None)));
-                let network = self.published.load().after(next);
-                self.published.store(Arc::new(network));
+                self.publish(next);
             }
             let now = Instant::now();
             self.touched
@@ -190,9 +194,15 @@ impl Book {
             }
         }
         if !next.is_empty() {
-            let network = self.published.load().after(next);
-            self.published.store(Arc::new(network));
+            self.publish(next);
         }
+    }
+
+    fn publish(&self, next: Next) {
+        let before = self.published.load_full();
+        let leaving = next.keys().filter_map(|id| before.producer(id));
+        leaving.for_each(|producer| self.vouched.keep(producer));
+        self.published.store(Arc::new(before.after(next)));
     }
 
     fn note(&mut self, set: usize, change: Change, next: &mut Next) {
@@ -413,7 +423,15 @@ mod tests {
         let (sender, changes) = mpsc::channel(100);
         let metrics = Metrics::new(&telemetry::Registry::new());
         let sets = vec![set(0), set(1)];
-        let book = Book::new(BTreeMap::new(), Arc::default(), metrics, sets, sender, settings);
+        let book = Book::new(
+            BTreeMap::new(),
+            Arc::default(),
+            Arc::new(Vouched::new(8)),
+            metrics,
+            sets,
+            sender,
+            settings,
+        );
         (book, changes)
     }
 

@@ -31,6 +31,7 @@ use super::callbacks::Callbacks;
 use super::nrf::{Held, NrfSet};
 use super::own_profile;
 use crate::config::Config;
+use crate::discovery::Vouched;
 use crate::events::Metrics;
 use crate::network::{Network, Producer};
 
@@ -38,6 +39,7 @@ use crate::network::{Network, Producer};
 pub(crate) struct Learner {
     pub(crate) client: Client,
     pub(crate) published: Arc<ArcSwap<Network>>,
+    pub(crate) vouched: Arc<Vouched>,
     pub(crate) metrics: Metrics,
     /// Load of this SCP in percent, for its profile.
     pub(crate) load: Arc<AtomicU8>,
@@ -60,6 +62,7 @@ impl Learner {
         let book = Book::new(
             statics(&config),
             self.published.clone(),
+            self.vouched.clone(),
             self.metrics.clone(),
             sets.borrow().clone(),
             sender.clone(),

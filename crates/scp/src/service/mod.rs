@@ -82,6 +82,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
     let federation: Arc<Federation> = Arc::default();
     let callbacks: Arc<Callbacks> = Arc::default();
     let (settings, followed) = watch::channel(config.clone());
+    let vouched = Arc::new(Vouched::new(config.nrf.max_producers));
     let learning = Learning {
         federation: federation.clone(),
         config: config.clone(),
@@ -89,6 +90,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         names: names.clone(),
         settings: followed,
         published: network.clone(),
+        vouched: vouched.clone(),
         metrics: metrics.clone(),
         load: load.clone(),
         live: live.clone(),
@@ -102,7 +104,7 @@ pub fn start(config: Config, registry: &Registry) -> Result<Running, StartError>
         network: network.clone(),
         changes: sender,
         callbacks,
-        vouched: Arc::new(Vouched::new(config.nrf.max_producers)),
+        vouched,
         client_tls: tls.client(),
         names,
         metrics,
@@ -209,6 +211,7 @@ struct Learning {
     names: Option<Dns>,
     settings: watch::Receiver<Arc<Config>>,
     published: Arc<ArcSwap<Network>>,
+    vouched: Arc<Vouched>,
     metrics: Metrics,
     load: Arc<AtomicU8>,
     live: Arc<ArcSwap<Live>>,
@@ -267,6 +270,7 @@ fn control(
         let learner = Learner {
             client,
             published: learning.published,
+            vouched: learning.vouched,
             metrics: learning.metrics,
             load: learning.load,
             callbacks: learning.callbacks,
