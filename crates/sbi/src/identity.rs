@@ -38,8 +38,11 @@ pub enum IdentityMode {
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct IdentitySettings {
     /// What is asked of the sender of a request that concerns one NF instance: its registration, its tokens, its
-    /// subscriptions.
-    pub mode: IdentityMode,
+    /// subscriptions. Absent: `whenPresent`; at an NRF that asks every client for a certificate
+    /// (`tls.requireClientCertificate`) `required`, since a certificate of an NF names its instance (TS 33.310
+    /// §6.1.3c.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<IdentityMode>,
     /// Names (DNS names, or NF instance ids) in certificates of SCPs. Beside one of these an assertion or an access
     /// token says who has sent the request; without either it proves only the SCP itself.
     pub relays: Vec<String>,
@@ -51,6 +54,19 @@ pub struct IdentitySettings {
 }
 
 impl IdentitySettings {
+    /// These settings with a mode: `required` where none is set and every client has `certificates`.
+    #[must_use]
+    pub fn settled(&self, certificates: bool) -> Self {
+        let otherwise = match certificates {
+            true => IdentityMode::Required,
+            false => IdentityMode::WhenPresent,
+        };
+        Self {
+            mode: Some(self.mode.unwrap_or(otherwise)),
+            ..self.clone()
+        }
+    }
+
     /// Whether somebody can prove an identity without a token to a server that checks certificates by these
     /// authorities.
     #[must_use]
@@ -143,13 +159,14 @@ impl<'a> Sender<'a> {
     /// # Errors
     /// When what it shows names different instances.
     pub fn of(settings: &IdentitySettings, shown: &Shown<'a>) -> Result<Self, Contradiction> {
+        let mode = settings.mode.unwrap_or_default();
         let mut sender = Self {
-            mode: settings.mode,
+            mode,
             instances: SmallVec::new(),
             trusted: false,
             authenticated: false,
         };
-        if settings.mode == IdentityMode::Off {
+        if mode == IdentityMode::Off {
             return Ok(sender);
         }
         let names = shown.peer.map(|peer| peer.names.as_slice()).unwrap_or_default();
@@ -162,7 +179,7 @@ impl<'a> Sender<'a> {
         let bound = !sender.trusted && !any_of(&settings.relays);
         let silent = shown.assertion.or(shown.token).is_none();
         // A relay that shows nothing of a consumer is at least itself, where somebody must be proved.
-        if bound || (silent && settings.mode == IdentityMode::Required) {
+        if bound || (silent && mode == IdentityMode::Required) {
             let certified = names.iter().filter_map(|name| instance_of(name));
             sender.instances.extend(certified);
         }
@@ -293,7 +310,7 @@ mod tests {
 
     fn settings(mode: IdentityMode) -> IdentitySettings {
         IdentitySettings {
-            mode,
+            mode: Some(mode),
             relays: vec![SCP.to_uppercase(), "scp.test".into()],
             trusted: vec!["tools.test".into()],
             ..IdentitySettings::default()

@@ -98,7 +98,7 @@ impl Secure {
         section.client_tls = Some(self.files("nrf"));
         section.tokens.protect_own_services = true;
         section.tokens.require_registration = true;
-        section.identity.mode = IdentityMode::Required;
+        section.identity.mode = Some(IdentityMode::Required);
         section.identity.relays = vec![config.scp.nf_instance_id.clone()];
         section.identity.trusted.clear();
         section.identity.assertions.mode = AssertionMode::Check;

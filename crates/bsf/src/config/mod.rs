@@ -151,7 +151,7 @@ impl Validate for Config {
         faults.within("identity", &self.identity);
         let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
         let provable = self.tokens.required || self.identity.is_provable(authorities);
-        if self.identity.mode == IdentityMode::Required && !provable {
+        if self.identity.mode == Some(IdentityMode::Required) && !provable {
             faults.at("identity.mode").say(
                 "requires what no consumer can prove: there are no tokens, no mutual TLS, no assertions to prove it by",
                 "`tokens.required`, `tls.authorities`, `identity.assertions`, or `whenPresent`",

@@ -118,7 +118,7 @@ impl Gate {
         let token = token.map(|verifier| verifier.check(headers, &[SCOPE], now.as_secs()));
         let token = token.transpose().map_err(Refused::Token)?;
         let mode = match self.identity.mode {
-            IdentityMode::Off => AssertionMode::Ignore,
+            Some(IdentityMode::Off) => AssertionMode::Ignore,
             _ => self.identity.assertions.mode,
         };
         let refuse = |why: &str| {

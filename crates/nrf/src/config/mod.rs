@@ -182,7 +182,7 @@ impl Validate for Config {
         faults.within("tokens", &self.tokens);
         faults.within("identity", &self.identity);
         let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
-        if self.identity.mode == IdentityMode::Required && !self.identity.is_provable(authorities) {
+        if self.identity.mode == Some(IdentityMode::Required) && !self.identity.is_provable(authorities) {
             faults.at("identity.mode").say(
                 "requires what no NF can prove: there is neither mutual TLS nor an assertion to prove it by",
                 "`tls.authorities`, `identity.assertions`, or `whenPresent`",
@@ -200,7 +200,7 @@ mod tests {
     fn identities_that_no_nf_can_prove_are_not_required() {
         let faults = |change: &dyn Fn(&mut Config)| {
             let mut config = Config::default();
-            config.identity.mode = IdentityMode::Required;
+            config.identity.mode = Some(IdentityMode::Required);
             change(&mut config);
             let mut faults = Faults::default();
             config.validate(&mut faults);

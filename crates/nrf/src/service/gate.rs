@@ -59,7 +59,12 @@ impl Gate {
             Verifier::new(std::sync::Arc::new(live.issuer.keys()), expectation, KNOWN_TOKENS)
         });
         Self {
-            identity: config.identity.clone(),
+            identity: config.identity.settled(
+                config
+                    .tls
+                    .as_ref()
+                    .is_some_and(|tls| tls.require_client_certificate),
+            ),
             assertions: Assertions::new(&config.identity.assertions, live.authorities.clone(), "NRF"),
             verifier,
         }
@@ -121,7 +126,7 @@ impl Gate {
     /// The claims of the request's assertion, where assertions are looked at (TS 29.500 §6.7.5).
     fn assertion(&self, request: &Request) -> Result<Option<Rc<AssertionClaims>>, Refused> {
         let mode = match self.identity.mode {
-            IdentityMode::Off => AssertionMode::Ignore,
+            Some(IdentityMode::Off) => AssertionMode::Ignore,
             _ => self.identity.assertions.mode,
         };
         let refuse = |why: &str| {

@@ -144,9 +144,12 @@ fn a_certificate_acts_for_its_own_instance_only() {
         assert_eq!(own.status, StatusCode::OK, "{}", own.json);
         assert_eq!(network.count(nrf::Event::IdentityRefused), 4);
 
-        // A certificate that names no instance proves none; by default that is let through.
+        // A certificate that names no instance proves none, and one is asked for where every client has one.
         let client = network.as_one(&["client"]);
-        assert_eq!(client.put(&amf(2)).await.status, StatusCode::CREATED);
+        assert_eq!(client.put(&amf(2)).await.status, StatusCode::FORBIDDEN);
+        assert!(!network.is_registered(&id(2)));
+        let stolen = token(&client, form(UDM, "UDM", "AMF", "namf-comm")).await;
+        assert_eq!(stolen.status, StatusCode::FORBIDDEN, "{}", stolen.json);
         let gone = mine.ask(Method::DELETE, &path(&id(1)), "", Body::empty()).await;
         assert_eq!(gone.status, StatusCode::NO_CONTENT);
     });
@@ -156,7 +159,7 @@ fn a_certificate_acts_for_its_own_instance_only() {
 fn where_identities_are_required_an_unknown_sender_is_refused() {
     local(async {
         let network = network(|config, _| {
-            config.identity.mode = IdentityMode::Required;
+            config.identity.mode = Some(IdentityMode::Required);
             config.identity.trusted = vec!["tools.test".into()];
         });
         let client = network.as_one(&["client"]);
@@ -243,7 +246,7 @@ fn an_nf_registers_at_a_protected_nrf_by_its_certificate_and_goes_on_by_token() 
     local(async {
         let network = network(|config, _| {
             config.tokens.protect_own_services = true;
-            config.identity.mode = IdentityMode::Required;
+            config.identity.mode = Some(IdentityMode::Required);
         });
         let (mine, other) = (network.instance(&id(1)), network.instance(&id(2)));
         // Another's registration is no exception.
@@ -307,7 +310,7 @@ fn in_cleartext_the_subject_of_the_token_counts() {
 fn through_an_scp_the_assertion_of_the_consumer_counts() {
     local(async {
         let network = network(|config, folder| {
-            config.identity.mode = IdentityMode::Required;
+            config.identity.mode = Some(IdentityMode::Required);
             config.identity.relays = vec![id(SCP)];
             config.identity.assertions.mode = AssertionMode::Check;
             config.identity.assertions.authorities = Some(folder.join("authority.crt"));
