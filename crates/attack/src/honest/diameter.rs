@@ -12,7 +12,7 @@ use diameter_proto::known::{self, application, command};
 use diameter_proto::peer::{ApplicationId, Capabilities};
 use diameter_proto::{CommandFlags, MessageBuilder, MessageMut, Origin, ResultCode, next_frame};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::Fared;
@@ -29,9 +29,20 @@ struct Mme {
     name: String,
 }
 
+/// A socket with an address of its own: what the router bounds for each address must not meet the honest client,
+/// because the attack comes from this machine as well.
+fn from_elsewhere(target: SocketAddr) -> anyhow::Result<TcpSocket> {
+    if target.is_ipv6() {
+        return Ok(TcpSocket::new_v6()?);
+    }
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from(([127, 0, 0, 2], 0)))?;
+    Ok(socket)
+}
+
 impl Mme {
     async fn connect(target: SocketAddr, name: &str) -> anyhow::Result<Self> {
-        let stream = timeout(DEADLINE, TcpStream::connect(target)).await??;
+        let stream = timeout(DEADLINE, from_elsewhere(target)?.connect(target)).await??;
         stream.set_nodelay(true)?;
         let mut own = Capabilities::new(name, REALM).with_applications([
             ApplicationId::tgpp(application::S6A),

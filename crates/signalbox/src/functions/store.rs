@@ -33,7 +33,7 @@ telemetry::declare! {
     counter OPERATIONS = "signalbox_store_operations_total" []: "Operations that were committed.";
     counter GROUPS = "signalbox_store_groups_total" []: "Commits of the engine, each of one batch or more.";
     counter COMMIT_SECONDS = "signalbox_store_commit_seconds_total" []: "Time spent in commits of the engine.";
-    gauge TROUBLED = "signalbox_store_troubled" []: "1 while nothing can be made durable and all writes are refused, otherwise 0.";
+    gauge TROUBLED = "signalbox_store_troubled" []: "Whether nothing can be made durable and all writes are refused: 1, otherwise 0.";
     gauge WAITING = "signalbox_store_waiting" []: "Batches that wait now (queueLength).";
     gauge WAITING_BYTES = "signalbox_store_waiting_bytes" []: "Bytes of batches that wait now (queueBytes).";
     gauge DISK = "signalbox_store_disk_bytes" []: "Bytes of the log on disk (embedded engine).";
