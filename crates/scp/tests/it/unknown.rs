@@ -212,3 +212,24 @@ fn who_has_left_is_not_found_in_what_is_remembered() {
         .await;
     });
 }
+
+#[test]
+fn a_producer_that_has_left_is_still_reached_by_consumers_that_name_it() {
+    local(async {
+        let (nrf, leaves, stranger) = (StubNrf::start(), Producer::start(1), Producer::start(2));
+        nrf.knows(leaves.profile(&json!({})));
+        let scp = nrf.learner(|config| config.forward_to_unknown = false);
+        let running = scp.running.as_ref().unwrap();
+        until("it is learned", async || running.network().len() == 1).await;
+        nrf.forgets(&leaves.id);
+        let callback = nrf.callback().await;
+        scp.notify(&callback, &notification("NF_DEREGISTERED", &leaves.id, None))
+            .await;
+        until("it is gone", async || running.network().is_empty()).await;
+        assert_eq!(to(&scp, &leaves.root()).await.status, StatusCode::OK);
+        assert_eq!(
+            to(&scp, &stranger.root()).await.status,
+            StatusCode::GATEWAY_TIMEOUT
+        );
+    });
+}
