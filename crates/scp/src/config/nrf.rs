@@ -108,6 +108,9 @@ pub struct Nrf {
     pub max_lookups_waiting: usize,
     /// NFs that are looked up at the same time.
     pub max_lookups: usize,
+    /// How long requests still go to a producer that has deregistered or moved when they name it: it may serve what
+    /// it has begun. 0: not at all.
+    pub departure_grace: Period,
     /// NFs that are looked up in a second.
     pub lookup_rate: u32,
 }
@@ -134,6 +137,7 @@ impl Default for Nrf {
             max_producers: 20_000,
             max_lookups_waiting: 4_096,
             max_lookups: 16,
+            departure_grace: Period::from_secs(60),
             lookup_rate: 1_000,
         }
     }

@@ -1,18 +1,20 @@
 //! Producers that an NRF has named and that are not among the learned: in an answer, or learned once and deregistered
-//! since. Consumers go on with them (Model C), on any worker.
+//! a moment ago. Consumers go on with them (Model C), on any worker.
+
+use std::time::Instant;
 
 use ahash::RandomState;
-use indexmap::IndexSet;
+use indexmap::IndexMap;
 use parking_lot::RwLock;
 use sbi::client::Origin;
 
 use super::Found;
 use crate::network::{Endpoint, Producer, Scheme};
 
-/// Where they are; a bounded number, of which any gives way.
+/// Where they are, and until when that counts; a bounded number, of which any gives way.
 #[derive(Debug)]
 pub(crate) struct Vouched {
-    origins: RwLock<IndexSet<Origin, RandomState>>,
+    origins: RwLock<IndexMap<Origin, Option<Instant>, RandomState>>,
     most: usize,
 }
 
@@ -26,15 +28,21 @@ impl Vouched {
 
     /// An NRF has named these.
     pub(crate) fn add(&self, found: &Found) {
-        self.insert(found.candidates.iter().flat_map(|one| &one.service().endpoints));
+        self.insert(
+            found.candidates.iter().flat_map(|one| &one.service().endpoints),
+            None,
+        );
     }
 
     /// This producer was learned and is about to go, or to change its place. It may still serve what it has begun.
-    pub(crate) fn keep(&self, producer: &Producer) {
-        self.insert(producer.services.iter().flat_map(|service| &service.endpoints));
+    pub(crate) fn keep(&self, producer: &Producer, until: Instant) {
+        self.insert(
+            producer.services.iter().flat_map(|service| &service.endpoints),
+            Some(until),
+        );
     }
 
-    fn insert<'e>(&self, endpoints: impl Iterator<Item = &'e Endpoint>) {
+    fn insert<'e>(&self, endpoints: impl Iterator<Item = &'e Endpoint>, until: Option<Instant>) {
         let origins = endpoints.filter_map(|one| {
             let scheme = match one.scheme {
                 Scheme::Http => sbi::client::Scheme::Http,
@@ -43,21 +51,25 @@ impl Vouched {
             Origin::new(scheme, &one.authority).ok()
         });
         for origin in origins {
-            if self.has(&origin) {
+            let same = |at: &Option<Instant>| at.is_none() || *at == until;
+            if self.origins.read().get(&origin).is_some_and(same) {
                 continue;
             }
             let mut known = self.origins.write();
-            if known.len() >= self.most {
+            if known.len() >= self.most && !known.contains_key(&origin) {
                 let at = rand::random_range(0..known.len());
                 known.swap_remove_index(at);
             }
-            known.insert(origin);
+            known.insert(origin, until);
         }
     }
 
-    /// Whether an NRF has named a producer at this origin.
-    pub(crate) fn has(&self, origin: &Origin) -> bool {
-        self.origins.read().contains(origin)
+    /// Whether an NRF has named a producer at this origin, and that still counts at this time.
+    pub(crate) fn has(&self, origin: &Origin, now: Instant) -> bool {
+        let origins = self.origins.read();
+        origins
+            .get(origin)
+            .is_some_and(|until| until.is_none_or(|until| now < until))
     }
 }
 
@@ -83,12 +95,31 @@ mod tests {
                 candidates: vec![ServiceRef::new(producer, 0).unwrap()],
             }
         };
-        let has = |port: u16| vouched.has(&format!("http://10.0.0.1:{port}").parse().unwrap());
+        let now = Instant::now();
+        let has = |port: u16| vouched.has(&format!("http://10.0.0.1:{port}").parse().unwrap(), now);
         for port in 1..=10 {
             vouched.add(&at(port));
             assert!(has(port));
         }
         assert_eq!((1..=10).filter(|port| has(*port)).count(), 3);
-        assert!(!vouched.has(&"https://10.0.0.1:10".parse().unwrap()));
+        assert!(!vouched.has(&"https://10.0.0.1:10".parse().unwrap(), now));
+    }
+
+    #[test]
+    fn who_has_left_is_remembered_for_a_while() {
+        let profile = json!({
+            "nfInstanceId": "a", "nfType": "UDM", "nfStatus": "REGISTERED", "ipv4Addresses": ["10.0.0.1"],
+            "nfServices": [{"serviceInstanceId": "s", "serviceName": "nudm-sdm", "scheme": "http",
+                "nfServiceStatus": "REGISTERED", "versions": [], "ipEndPoints": [{"port": 7}]}]
+        });
+        let producer = Producer::from_value(&profile).unwrap();
+        let (vouched, now) = (Vouched::new(3), Instant::now());
+        let origin = "http://10.0.0.1:7".parse().unwrap();
+        let second = std::time::Duration::from_secs(1);
+        vouched.keep(&producer, now + second);
+        assert!(vouched.has(&origin, now) && !vouched.has(&origin, now + second));
+        // It came back and left again.
+        vouched.keep(&producer, now + 2 * second);
+        assert!(vouched.has(&origin, now + second) && !vouched.has(&origin, now + 2 * second));
     }
 }

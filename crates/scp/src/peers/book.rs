@@ -91,6 +91,8 @@ pub(super) struct Book {
     looking: AHashMap<(usize, Arc<str>), bool>,
     lookups: Lookups,
     most_producers: usize,
+    /// How long producers that have left are still known.
+    departure: Duration,
     /// Producers that the changes being put together add.
     added: usize,
     /// Whether a producer found no room; said once.
@@ -134,6 +136,7 @@ impl Book {
             looking: AHashMap::new(),
             lookups: Lookups::new(settings),
             most_producers: settings.max_producers,
+            departure: settings.departure_grace.duration(),
             added: 0,
             full: false,
         }
@@ -178,6 +181,7 @@ impl Book {
             self.sets = sets;
             self.lookups = Lookups::new(&settings);
             self.most_producers = settings.max_producers;
+            self.departure = settings.departure_grace.duration();
             let count = self.sets.len();
             let statics = &self.statics;
             self.origins.retain(|id, set| {
@@ -200,8 +204,11 @@ impl Book {
 
     fn publish(&self, next: Next) {
         let before = self.published.load_full();
-        let leaving = next.keys().filter_map(|id| before.producer(id));
-        leaving.for_each(|producer| self.vouched.keep(producer));
+        let until = Instant::now().checked_add(self.departure);
+        if let Some(until) = until.filter(|_| !self.departure.is_zero()) {
+            let leaving = next.keys().filter_map(|id| before.producer(id));
+            leaving.for_each(|producer| self.vouched.keep(producer, until));
+        }
         self.published.store(Arc::new(before.after(next)));
     }
 

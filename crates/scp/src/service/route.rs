@@ -382,7 +382,7 @@ impl Worker {
     /// What is known of a place where no producer is known to be; `None` where nothing is sent.
     pub(super) fn place_of(&self, origin: &Origin, callback: bool, network: &Network) -> Option<Place> {
         let place = self.live.bounds.place(origin, callback, network);
-        match self.vouched.has(origin) {
+        match self.vouched.has(origin, Instant::now()) {
             true => Some(Place::Known),
             false => place,
         }

@@ -31,7 +31,7 @@ pub fn normal(path: &PathAndQuery) -> Result<Option<PathAndQuery>, Problem> {
         None => decoded,
     };
     let parsed = whole.parse();
-    parsed.map(Some).map_err(|_| refused("it is no path"))
+    parsed.map(Some).map_err(|_| refused("expected a path"))
 }
 
 fn refused(why: &str) -> Problem {
@@ -148,7 +148,7 @@ pub fn placed(
     }
     let whole: PathAndQuery = format!("{}{path}", root.prefix)
         .parse()
-        .map_err(|_| refused("it is no path"))?;
+        .map_err(|_| refused("expected a path"))?;
     let whole = normal(&whole)?.unwrap_or(whole);
     let known = network.endpoints_at(&root.origin);
     let behind = |prefix: &str| {

@@ -85,6 +85,7 @@ fn learning(nrf: &Nrf, mode: AuditMode) -> Scp {
         config.nrf.audit_interval = settings::Period::from_secs(300);
         config.nrf.heart_beat = settings::Period::from_secs(1);
         config.forward_to_unknown = false;
+        config.nrf.departure_grace = settings::Period::from_secs(0);
     })
 }
 
@@ -251,6 +252,7 @@ fn several_sets_of_nrfs_are_learned_from_and_do_not_undo_each_other() {
             config.nrf.nf_types = vec!["UDM".into()];
             config.nrf.audit_interval = settings::Period::from_millis(200);
             config.forward_to_unknown = false;
+            config.nrf.departure_grace = settings::Period::from_secs(0);
         });
         until("both are learned", async || {
             knows(&scp, &first).await && knows(&scp, &second).await
@@ -287,6 +289,7 @@ fn nrfs_and_static_producers_change_while_running_and_no_request_is_lost() {
             config.nrf.nf_types = vec!["UDM".into()];
             config.producers = vec![fixed.profile(&json!({}))];
             config.forward_to_unknown = false;
+            config.nrf.departure_grace = settings::Period::from_secs(0);
             config
         };
         let wanted = configured(&before, fixed);
