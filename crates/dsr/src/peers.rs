@@ -80,7 +80,7 @@ impl Known {
             if peer.is_open_to_all() {
                 tracing::warn!(
                     peer = peer.host,
-                    "whoever gives this name may connect from anywhere, by peers[].networks"
+                    "peers[].networks lets any address connect under this name"
                 );
             }
             let made = match peer_config(peer, keys) {

@@ -250,7 +250,7 @@ fn identity<B: AsRef<[u8]>>(message: &Message<B>, tag: Tag<DiameterIdentity>) ->
     let what = if value.len() > MAX_IDENTITY {
         "is longer than 255 octets"
     } else if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
-        "is no name in ASCII"
+        "is not a name in ASCII"
     } else {
         return Ok(value);
     };

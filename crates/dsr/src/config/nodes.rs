@@ -145,7 +145,7 @@ pub struct NodeLimits {
     pub read_stall: Period,
     /// Messages of the base protocol (CER, DWR, DPR and their answers) and answers to no request that one connection
     /// may bring per second; beyond, it is cut off (`signalbox_dsr_flooding_connections_total`). The late answer to
-    /// a request that was given up is none of them. 0: there is no bound.
+    /// a request that was given up is none of them. 0: not bounded.
     pub base_rate: u32,
     /// Messages that a processor takes from one connection before others have their turn.
     pub turn: usize,

@@ -39,16 +39,16 @@ impl Validate for Config {
             if host != "*" && !is_name {
                 faults
                     .at(format!("hosts[{index}]"))
-                    .say(format!("`{host}` is no host name"), "a name without port, or *");
+                    .say(format!("`{host}` is not a host name"), "a name without port, or *");
             }
         }
         if self.connections == 0 {
-            faults.at("connections").say("lets nobody in", "at least 1");
+            faults.at("connections").say("admits no connection", "at least 1");
         }
         if self.head_timeout.is_zero() {
             faults
                 .at("headTimeout")
-                .say("is no time at all", "a period such as 2s");
+                .say("is zero", "a period such as 2s");
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct Config {
     /// One JSON object per line, for machines.
     pub json: bool,
     /// How many lines per second one place in the program may write; what is beyond is suppressed, counted in
-    /// `signalbox_log_suppressed_lines_total` and reported by one line a second. 0: there is no bound.
+    /// `signalbox_log_suppressed_lines_total` and reported by one line a second. 0: not bounded.
     pub max_per_second: u32,
     /// How many bytes of a value or message are logged; what is beyond is cut, marked by `…` and counted in
     /// `signalbox_log_cut_values_total`. At least 64 B.
