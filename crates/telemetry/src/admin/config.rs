@@ -37,18 +37,17 @@ impl Validate for Config {
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
             if host != "*" && !is_name {
-                faults
-                    .at(format!("hosts[{index}]"))
-                    .say(format!("`{host}` is not a host name"), "a name without port, or *");
+                faults.at(format!("hosts[{index}]")).say(
+                    format!("`{host}` is not a host name"),
+                    "a name without port, or *",
+                );
             }
         }
         if self.connections == 0 {
             faults.at("connections").say("admits no connection", "at least 1");
         }
         if self.head_timeout.is_zero() {
-            faults
-                .at("headTimeout")
-                .say("is zero", "a period such as 2s");
+            faults.at("headTimeout").say("is zero", "a period such as 2s");
         }
     }
 }

@@ -33,6 +33,9 @@ pub fn register(registry: &crate::Registry) {
     registry.observe(&CLOSED, || CLOSED_FOR_NEWCOMERS.load(Ordering::Relaxed) as f64);
 }
 
+/// Bytes that the head of a request may have; more is answered 431.
+const HEAD_BYTES: usize = 16 * 1024;
+
 /// Bounds of an admin endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -218,6 +221,7 @@ async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
+        .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     // How a connection ends is of no interest: clients of an admin endpoint come and go.
