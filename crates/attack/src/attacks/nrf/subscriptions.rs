@@ -22,6 +22,8 @@ pub(super) const ALL: &[Attack] = &[
         Nrf,
         |f| Box::pin(silent(f)),
     )
+    // The sinks stand for many hosts; here all of them, and the honest subscriber, have one address.
+    .with_settings(|| json!({"subscriptions": {"maxPerSource": 100_000}}))
     .alone()
     .with_bars(Bars {
         cpu_s: 20.0,
