@@ -378,6 +378,9 @@ where
     let mut buffers = Charge::new(connection.account.clone());
     let block_limit = config.max_header_list.as_usize();
     poll_fn(|cx| {
+        if driver.is_resting() {
+            return Poll::Pending;
+        }
         driver.turn();
         let ended = Pin::new(&mut engine).poll(cx).is_ready();
         let broken = matches!(driver.flush(cx), Poll::Ready(Err(_)));

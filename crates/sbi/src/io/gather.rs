@@ -3,7 +3,9 @@ use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -49,6 +51,8 @@ struct State<T> {
     /// Bytes read since the driver's turn began, and frames the engine had got when it began.
     read_this_turn: usize,
     frames_before: u64,
+    /// Since the turn was used up.
+    rest: Option<Arc<Rest>>,
     /// When the peer last took bytes, or when there last were none to take.
     progress: Instant,
     bytes_in: u64,
@@ -71,6 +75,7 @@ pub(crate) fn pair<T>(io: T, sizes: IoSizes, watch: FrameWatch, now: Instant) ->
         watch,
         read_this_turn: 0,
         frames_before: 0,
+        rest: None,
         progress: now,
         bytes_in: 0,
         bytes_out: 0,
@@ -79,6 +84,17 @@ pub(crate) fn pair<T>(io: T, sizes: IoSizes, watch: FrameWatch, now: Instant) ->
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
+    /// Whether the last turn was used up and others have not had theirs since.
+    pub(crate) fn is_resting(&self) -> bool {
+        let mut state = self.0.borrow_mut();
+        let rests = |rest: &mut Arc<Rest>| !rest.over.load(Ordering::Relaxed);
+        let resting = state.rest.as_mut().is_some_and(rests);
+        if !resting {
+            state.rest = None;
+        }
+        resting
+    }
+
     /// A new turn: as much may be read as one turn allows. The engine reads as long as there is something to
     /// read, so that a peer who sends fast enough would keep the worker from everybody else.
     pub(crate) fn turn(&self) {
@@ -192,11 +208,33 @@ impl<T: AsyncRead + AsyncWrite + Unpin> State<T> {
     }
 }
 
-/// Comes back when the other tasks, and the sockets that have become ready meanwhile, had their turn. A task
-/// that only wakes itself comes back before the sockets are asked.
-fn later<T>(cx: &mut Context<'_>) -> Poll<T> {
-    let _ = pin!(tokio::task::yield_now()).poll(cx);
-    Poll::Pending
+/// The pause of a connection that has used up its turn: over when the other tasks, and the sockets that have become
+/// ready meanwhile, had theirs.
+#[derive(Debug)]
+struct Rest {
+    over: AtomicBool,
+    task: Waker,
+}
+
+impl Wake for Rest {
+    fn wake(self: Arc<Self>) {
+        self.over.store(true, Ordering::Relaxed);
+        self.task.wake_by_ref();
+    }
+}
+
+impl Rest {
+    /// The runtime wakes what yields after it has asked the sockets. The waker is our own, because the engine wakes
+    /// the connection as well, for each answer, and that is no news of others.
+    fn begin(cx: &Context<'_>) -> Arc<Self> {
+        let rest = Arc::new(Self {
+            over: AtomicBool::new(false),
+            task: cx.waker().clone(),
+        });
+        let waker = Waker::from(rest.clone());
+        let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&waker));
+        rest
+    }
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gather<T> {
@@ -209,11 +247,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gather<T> {
             watch,
             read_this_turn,
             frames_before,
+            rest,
             bytes_in,
             ..
         } = &mut *state;
         if input.frames() - *frames_before >= sizes.frames {
-            return later(cx);
+            *rest = Some(Rest::begin(cx));
+            return Poll::Pending;
         }
         loop {
             if watch.flood().is_some() {
@@ -224,7 +264,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gather<T> {
                 break;
             }
             if *read_this_turn >= sizes.read {
-                return later(cx);
+                *rest = Some(Rest::begin(cx));
+                return Poll::Pending;
             }
             let read = input.poll_fill(io, sizes.read, cx, |bytes| watch.feed(bytes, Instant::now()));
             let read = ready!(read)?;

@@ -207,10 +207,13 @@ where
         shutdown: Pin<&mut impl Future<Output = ()>>,
         mut check: Pin<&mut Sleep>,
     ) -> Poll<End> {
+        self.activity.account().listen(cx);
+        if self.driver.is_resting() && self.activity.account().told() != Some(Told::LetGo) {
+            return Poll::Pending;
+        }
         if self.ending.is_none() && shutdown.poll(cx).is_ready() {
             self.end(End::Drained);
         }
-        self.activity.account().listen(cx);
         match (self.activity.account().told(), self.ending) {
             (Some(Told::LetGo), _) => return Poll::Ready(self.end_at_once(End::Greedy, cx)),
             (Some(Told::MakePlace), None) if self.activity.open() == 0 => {
