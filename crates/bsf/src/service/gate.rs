@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use sbi::headers::names;
 use sbi::identity::{IdentityMode, IdentitySettings, Sender, Shown};
 use sbi::oauth::{
-    AccessTokenClaims, AssertionClaims, AssertionMode, Assertions, Denied, Expectation, Verifier, since_epoch,
+    AccessTokenClaims, AssertionClaims, Assertions, Denied, Expectation, Verifier, since_epoch,
 };
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
@@ -117,24 +116,12 @@ impl Gate {
         let token = self.verifier.as_ref();
         let token = token.map(|verifier| verifier.check(headers, &[SCOPE], now.as_secs()));
         let token = token.transpose().map_err(Refused::Token)?;
-        let mode = match self.identity.mode {
-            Some(IdentityMode::Off) => AssertionMode::Ignore,
-            _ => self.identity.assertions.mode,
-        };
-        let refuse = |why: &str| {
-            Refused::Identity(
-                Problem::new(Cause::CcaVerificationFailure)
-                    .detail("the client credentials assertion is refused")
-                    .invalid_param("header 3gpp-Sbi-Client-Credentials", why),
-            )
-        };
-        let assertion = match (mode, headers.get(names::CLIENT_CREDENTIALS)) {
-            (AssertionMode::Ignore, _) | (AssertionMode::Check, None) => None,
-            (AssertionMode::Require, None) => return Err(refuse("expected an assertion")),
-            (_, Some(value)) => {
-                let text = value.to_str().map_err(|_| refuse("it is not text"))?;
-                Some(self.assertions.check(text, now).map_err(refuse)?)
-            }
+        let assertion = match self.identity.mode {
+            Some(IdentityMode::Off) => None,
+            _ => self
+                .assertions
+                .of_request(headers, now)
+                .map_err(|fault| Refused::Identity(fault.problem()))?,
         };
         Ok(Proofs { token, assertion })
     }

@@ -3,12 +3,11 @@
 use std::rc::Rc;
 
 use http::Method;
-use sbi::headers::names;
 use sbi::identity::{Actor, IdentityMode, IdentitySettings, Sender, Shown};
 use sbi::oauth::{
-    AccessTokenClaims, AssertionClaims, AssertionMode, Assertions, Denied, Expectation, Verifier, since_epoch,
+    AccessTokenClaims, AssertionClaims, Assertions, Denied, Expectation, Verifier, since_epoch,
 };
-use sbi::problem::{Cause, Problem};
+use sbi::problem::Problem;
 use sbi::{Request, Response};
 
 use crate::live::Live;
@@ -125,25 +124,10 @@ impl Gate {
 
     /// The claims of the request's assertion, where assertions are looked at (TS 29.500 §6.7.5).
     fn assertion(&self, request: &Request) -> Result<Option<Rc<AssertionClaims>>, Refused> {
-        let mode = match self.identity.mode {
-            Some(IdentityMode::Off) => AssertionMode::Ignore,
-            _ => self.identity.assertions.mode,
-        };
-        let refuse = |why: &str| {
-            Refused::Identity(
-                Problem::new(Cause::CcaVerificationFailure)
-                    .detail("the client credentials assertion is refused")
-                    .invalid_param("header 3gpp-Sbi-Client-Credentials", why),
-            )
-        };
-        match (mode, request.headers().get(names::CLIENT_CREDENTIALS)) {
-            (AssertionMode::Ignore, _) | (AssertionMode::Check, None) => Ok(None),
-            (AssertionMode::Require, None) => Err(refuse("expected an assertion")),
-            (_, Some(value)) => {
-                let text = value.to_str().map_err(|_| refuse("it is not text"))?;
-                let claims = self.assertions.check(text, since_epoch());
-                claims.map(Some).map_err(refuse)
-            }
+        if self.identity.mode == Some(IdentityMode::Off) {
+            return Ok(None);
         }
+        let claims = self.assertions.of_request(request.headers(), since_epoch());
+        claims.map_err(|fault| Refused::Identity(fault.problem()))
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use ahash::AHashMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
@@ -20,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
 use super::jws::{self, Unusable};
+use crate::headers::names;
+use crate::problem::{Cause, Problem};
 use crate::tls::instance_of;
 
 /// What is made of a `3gpp-Sbi-Client-Credentials`.
@@ -181,6 +184,29 @@ pub struct Assertions {
 /// Why an assertion is refused, as its sender reads it.
 pub type AssertionRefused = &'static str;
 
+/// Why a request is refused for its assertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssertionFault {
+    /// It has none, and one is required.
+    Missing,
+    /// The one it has does not hold.
+    Refused(AssertionRefused),
+}
+
+impl AssertionFault {
+    /// The answer (TS 29.500 §6.7.5, table 5.2.7.2-1).
+    #[must_use]
+    pub fn problem(self) -> Problem {
+        let why = match self {
+            Self::Missing => "expected an assertion",
+            Self::Refused(why) => why,
+        };
+        Problem::new(Cause::CcaVerificationFailure)
+            .detail("the client credentials assertion is refused")
+            .invalid_param("header 3gpp-Sbi-Client-Credentials", why)
+    }
+}
+
 impl AssertionAuthorities {
     /// Reads keys and certificates.
     ///
@@ -296,6 +322,28 @@ impl Assertions {
             settings: settings.clone(),
             authorities,
             known: RefCell::default(),
+        }
+    }
+
+    /// The claims of a request's assertion at `now`, the time since 1970; `None` where assertions are ignored, or there
+    /// is none and none is required.
+    ///
+    /// # Errors
+    /// Why the request is refused.
+    pub fn of_request(
+        &self,
+        headers: &HeaderMap,
+        now: Duration,
+    ) -> Result<Option<Rc<AssertionClaims>>, AssertionFault> {
+        match (self.settings.mode, headers.get(names::CLIENT_CREDENTIALS)) {
+            (AssertionMode::Ignore, _) | (AssertionMode::Check, None) => Ok(None),
+            (AssertionMode::Require, None) => Err(AssertionFault::Missing),
+            (_, Some(value)) => value
+                .to_str()
+                .map_err(|_| "it is not text")
+                .and_then(|text| self.check(text, now))
+                .map(Some)
+                .map_err(AssertionFault::Refused),
         }
     }
 

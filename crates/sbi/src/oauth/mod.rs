@@ -14,8 +14,8 @@ mod keys;
 mod verifier;
 
 pub use assertions::{
-    AssertionAuthorities, AssertionClaims, AssertionKey, AssertionMode, AssertionRefused, AssertionSettings,
-    Assertions, since_epoch,
+    AssertionAuthorities, AssertionClaims, AssertionFault, AssertionKey, AssertionMode, AssertionRefused,
+    AssertionSettings, Assertions, since_epoch,
 };
 pub use claims::{AccessTokenClaims, Audience, PlmnClaim, SnssaiClaim};
 pub use keys::{KeyError, Keys, SigningKey};

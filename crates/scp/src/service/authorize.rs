@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use sbi::client::Client;
 use sbi::headers::{NrfUri, names};
-use sbi::oauth::{AssertionClaims, Assertions, since_epoch};
+use sbi::oauth::{AssertionClaims, AssertionFault, Assertions, since_epoch};
 use sbi::problem::{Cause, Problem};
 use sbi::tls::instance_of;
 use sbi::{Peer, Request};
@@ -19,7 +19,7 @@ use telemetry::metrics::Counter;
 use super::outgoing::Outgoing;
 use super::route::Target;
 use super::worker::Worker;
-use crate::config::{AssertionMode, TokenLevel, TokenUse};
+use crate::config::{TokenLevel, TokenUse};
 use crate::live::Live;
 use crate::network::Applicant;
 use crate::protection::Consumer;
@@ -93,33 +93,15 @@ impl Caller {
 impl Worker {
     /// Checks the assertion of a request, if that is wanted (TS 29.500 §6.7.5).
     pub(super) fn claims(&self, headers: &HeaderMap) -> Result<Option<Rc<AssertionClaims>>, Problem> {
-        let (mode, identity) = (self.live.config.security.assertions.mode, &self.identity);
-        if mode == AssertionMode::Ignore {
-            return Ok(None);
+        let identity = &self.identity;
+        let claims = identity.assertions.of_request(headers, since_epoch());
+        match &claims {
+            Ok(Some(_)) => identity.accepted.inc(),
+            Ok(None) => {}
+            Err(AssertionFault::Missing) => identity.missing.inc(),
+            Err(AssertionFault::Refused(_)) => identity.refused.inc(),
         }
-        let refuse = |why: &str| {
-            Problem::new(Cause::CcaVerificationFailure)
-                .detail("the client credentials assertion is refused")
-                .invalid_param("header 3gpp-Sbi-Client-Credentials", why)
-        };
-        match (mode, headers.get(names::CLIENT_CREDENTIALS)) {
-            (AssertionMode::Ignore, _) | (AssertionMode::Check, None) => Ok(None),
-            (AssertionMode::Require, None) => {
-                identity.missing.inc();
-                Err(refuse("expected an assertion"))
-            }
-            (_, Some(value)) => {
-                let checked = match value.to_str() {
-                    Ok(text) => identity.assertions.check(text, since_epoch()),
-                    Err(_) => Err("it is not text"),
-                };
-                match &checked {
-                    Ok(_) => identity.accepted.inc(),
-                    Err(_) => identity.refused.inc(),
-                }
-                checked.map(Some).map_err(refuse)
-            }
-        }
+        claims.map_err(AssertionFault::problem)
     }
 
     /// Who has sent a request.
