@@ -1,8 +1,10 @@
 # Signalbox. `make up` to see it run, `make test` to prove it works; `make help` lists the rest.
 CARGO ?= cargo
+# Parts of the quick build; `make dist` has all.
+FEATURES ?= lab
 .DEFAULT_GOAL := help
 
-.PHONY: help up build test deps fmt lint deny docs bench
+.PHONY: help up build dist test deps fmt lint deny docs bench
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -10,11 +12,13 @@ help: ## this list
 up: build ## build, then start the whole core with simulated traffic (Ctrl-C ends it)
 	./target/release/signalbox up
 
-build: ## the release binary, target/release/signalbox
-	$(CARGO) build --release --locked -p signalbox
+build: ## the binary for daily work without Kafka and MariaDB, target/release/signalbox (FEATURES=lab,kafka,mariadb for all)
+	$(CARGO) build --release --locked -p signalbox --no-default-features --features $(FEATURES)
+
+dist: ## the binary that packages contain and benches measure, target/dist/signalbox (ThinLTO, slow to build)
+	$(CARGO) build --profile dist --locked -p signalbox
 
 test: deps ## install what the tests need and run every test
-	$(CARGO) build --locked -p signalbox
 	$(CARGO) test --locked --workspace --no-fail-fast
 
 deps: ## the programs that the tests use as real peers (Debian packages; says what is missing when not root)
@@ -23,17 +27,21 @@ deps: ## the programs that the tests use as real peers (Debian packages; says wh
 fmt: ## format the code
 	$(CARGO) fmt --all
 
-lint: ## format and lint checks, warnings denied
+lint: ## format, lint and prose checks, warnings denied
+	@scripts/prose-check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p signalbox --no-default-features -- -D warnings
+	$(CARGO) clippy --locked -p store -p scp --no-default-features -- -D warnings
 
 deny: ## licences and advisories, where cargo-deny is present
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; \
 	else echo "cargo-deny is not installed; skipped (cargo install cargo-deny)"; fi
 
-docs: build ## write the generated pages of the book (references of configuration and metrics)
+docs: ## write the generated pages (references of configuration and metrics); a test compares them
+	$(CARGO) build --locked -p signalbox
 	mkdir -p docs/reference
-	./target/release/signalbox config reference > docs/reference/configuration.md
-	./target/release/signalbox metrics > docs/reference/metrics.md
+	./target/debug/signalbox config reference > docs/reference/configuration.md
+	./target/debug/signalbox metrics > docs/reference/metrics.md
 
 -include mk/*.mk

@@ -8,5 +8,5 @@ BENCH_DURATION ?= 5s
 # As root, all of it goes before other work on this machine; both relays alike.
 BENCH_NICE ?= $(shell [ "$$(id -u)" = 0 ] && echo nice -n -10)
 
-bench-dsr: build ## our router and freeDiameter as relays under one load: target/bench/dsr.json
-	$(BENCH_NICE) ./target/release/signalbox lab bench dsr --pin $(BENCH_PIN) --rounds $(BENCH_ROUNDS) --duration $(BENCH_DURATION)
+bench-dsr: dist ## our router and freeDiameter as relays under one load: target/bench/dsr.json
+	$(BENCH_NICE) ./target/dist/signalbox lab bench dsr --pin $(BENCH_PIN) --rounds $(BENCH_ROUNDS) --duration $(BENCH_DURATION)

@@ -13,6 +13,10 @@ fetch() {
     [ ! -e "$HOME_DIR/libs/complete" ] || exit 0
     command -v mvn >/dev/null 2>&1 || { echo "kafka.sh: Maven is missing" >&2; exit 1; }
     mkdir -p "$HOME_DIR"
+    # Tests that run side by side fetch once.
+    exec 9> "$HOME_DIR/lock"
+    flock 9
+    [ ! -e "$HOME_DIR/libs/complete" ] || exit 0
     cat > "$HOME_DIR/pom.xml" <<POM
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

@@ -10,6 +10,8 @@ nghttp:nghttp2-client
 h2load:nghttp2-client
 nghttpx:nghttp2-proxy
 haproxy:haproxy
+nginx:nginx-light
+valgrind:valgrind
 openssl:openssl
 java:default-jre-headless
 mvn:maven
@@ -18,6 +20,8 @@ freeDiameterd:freediameterd
 mariadbd:mariadb-server
 rsync:rsync
 jq:jq
+go:golang-go
+node:nodejs
 "
 EXTRA_PACKAGES="freediameter-extensions libfreediameter-dev gcc galera-4"
 
@@ -25,7 +29,7 @@ missing=""
 for need in $NEEDS; do
     program=${need%%:*}
     package=${need##*:}
-    if ! command -v "$program" >/dev/null 2>&1 && ! [ -x "/usr/sbin/$program" ]; then
+    if ! command -v "$program" >/dev/null 2>&1 && ! [ -x "/usr/sbin/$program" ] && ! [ -x "/usr/local/go/bin/$program" ]; then
         missing="$missing $package"
     fi
 done

@@ -42,6 +42,7 @@ home() { echo "$DIR/node$1"; }
 pid_of() { cat "$(home "$1")/mariadbd.pid" 2>/dev/null || true; }
 alive() { local pid; pid=$(pid_of "$1"); [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; }
 sql() { local node=$1; shift; mariadb --socket="$(home "$node")/mariadbd.sock" --user=root --batch --skip-column-names --connect-timeout=3 -e "$*"; }
+own() { if [ "$(id -u)" = 0 ]; then chmod 755 "$DIR"; chown -R mysql:mysql "$1"; fi; }
 as_user() { if [ "$(id -u)" = 0 ]; then echo "--user=mysql"; fi; }
 
 addresses() { # of the group, comma separated
@@ -87,18 +88,20 @@ wsrep_sst_receive_address=127.0.0.1:$((port + 3))
 # for one data centre.
 wsrep_provider_options="gmcast.listen_addr=tcp://127.0.0.1:$((port + 1));ist.recv_addr=127.0.0.1:$((port + 2));gcache.dir=$home/data;gcache.size=64M;evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.2S;evs.suspect_timeout=PT0.8S;evs.inactive_timeout=PT1.5S;evs.install_timeout=PT1.5S;evs.join_retrans_period=PT0.2S;gmcast.peer_timeout=PT1S"
 CNF
+  own "$home"
   if [ ! -d "$home/data/mysql" ]; then
-    mariadb-install-db --no-defaults --datadir="$home/data" --auth-root-authentication-method=normal \
-      --skip-test-db $(as_user) > "$home/install.log" 2>&1 || die "see $home/install.log"
+    # A server that starts removes the temporary tables of its folder: those of others that are installed at the same time.
+    mariadb-install-db --no-defaults --datadir="$home/data" --tmpdir="$home/tmp" --auth-root-authentication-method=normal \
+      --skip-test-db $(as_user) > "$home/install.log" 2>&1 || { tail -20 "$home/install.log" >&2; die "see $home/install.log"; }
   fi
-  if [ "$(id -u)" = 0 ]; then chmod 755 "$DIR"; chown -R mysql:mysql "$home"; fi
+  own "$home"
 }
 
 launch() { # node, further options
   local node=$1 home; shift
   home=$(home "$node")
   rm -f "$home/mariadbd.pid"
-  # Closed or replaced descriptors: nobody waits on, or keeps a lock through, a server that stays.
+  # Closed or replaced descriptors: no caller waits on, or keeps a lock through, a server that stays.
   setsid mariadbd --defaults-file="$home/my.cnf" $(as_user) "$@" </dev/null >>"$home/error.log" 2>&1 \
     3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
 }

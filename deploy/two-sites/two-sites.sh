@@ -12,9 +12,10 @@
 # Every site replicates from every other one (multi-source), asynchronously, by GTID with one domain per site.
 #
 # Conflicts: a session is written by the site that serves it, so two sites write the same row only after a
-# failover. Then the row is as the change that arrived last has left it (slave_exec_mode=IDEMPOTENT: an insert of
-# a row that is there replaces it, a delete of one that is not does nothing), and the audit of the function that
-# owns the table settles what is left.
+# failover, or while they are cut off. Replication goes on (slave_exec_mode=IDEMPOTENT: an insert of a row that is
+# there replaces it, a delete of one that is not does nothing), and the later version of the row wins at each site:
+# Signalbox creates triggers that compare versions, where slave_run_triggers_for_rbr=ENFORCE lets them run, and
+# log_bin_trust_function_creators=ON lets its user create them. The user has the same name and host at each site.
 set -euo pipefail
 
 DIR=${TMPDIR:-/tmp}/signalbox-sites
@@ -43,6 +44,7 @@ home() { echo "$DIR/site$1"; }
 pid_of() { cat "$(home "$1")/mariadbd.pid" 2>/dev/null || true; }
 alive() { local pid; pid=$(pid_of "$1"); [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; }
 sql() { local site=$1; shift; mariadb --socket="$(home "$site")/mariadbd.sock" --user=root --batch --skip-column-names --connect-timeout=3 -e "$*"; }
+own() { if [ "$(id -u)" = 0 ]; then chmod 755 "$DIR"; chown -R mysql:mysql "$1"; fi; }
 as_user() { if [ "$(id -u)" = 0 ]; then echo "--user=mysql"; fi; }
 others() { local i; for i in $(seq "$SITES"); do if [ "$i" != "$1" ]; then echo "$i"; fi; done; }
 
@@ -69,29 +71,35 @@ innodb_buffer_pool_size=${BUFFER_POOL:-256M}
 innodb_log_file_size=${LOG_FILE:-256M}
 innodb_flush_log_at_trx_commit=${FLUSH:-1}
 log_bin=$home/data/binlog
-log_slave_updates=ON
+# Not what comes from other sites: each site replicates from all others itself, and would miss in this log what
+# replication has found done already.
+log_slave_updates=OFF
 sync_binlog=${FLUSH:-1}
 expire_logs_days=1
 binlog_format=ROW
 slave_exec_mode=IDEMPOTENT
+slave_run_triggers_for_rbr=ENFORCE
+log_bin_trust_function_creators=ON
 slave_parallel_mode=optimistic
 slave_parallel_threads=4
 # Each site replicates from all others itself, so nothing is passed on: changes of third sites would arrive twice.
 slave_net_timeout=5
 wsrep_on=OFF
 CNF
+  own "$home"
   if [ ! -d "$home/data/mysql" ]; then
-    mariadb-install-db --no-defaults --datadir="$home/data" --auth-root-authentication-method=normal \
-      --skip-test-db $(as_user) > "$home/install.log" 2>&1 || die "see $home/install.log"
+    # A server that starts removes the temporary tables of its folder: those of others that are installed at the same time.
+    mariadb-install-db --no-defaults --datadir="$home/data" --tmpdir="$home/tmp" --auth-root-authentication-method=normal \
+      --skip-test-db $(as_user) > "$home/install.log" 2>&1 || { tail -20 "$home/install.log" >&2; die "see $home/install.log"; }
   fi
-  if [ "$(id -u)" = 0 ]; then chmod 755 "$DIR"; chown -R mysql:mysql "$home"; fi
+  own "$home"
 }
 
 launch() {
   local site=$1 home try
   home=$(home "$site")
   rm -f "$home/mariadbd.pid"
-  # Closed descriptors: nobody waits on, or keeps a lock through, a server that stays.
+  # Closed descriptors: no caller waits on, or keeps a lock through, a server that stays.
   setsid mariadbd --defaults-file="$home/my.cnf" $(as_user) </dev/null >>"$home/error.log" 2>&1 \
     3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
   for try in $(seq 300); do
@@ -160,5 +168,5 @@ case $COMMAND in
   remove)
     for site in $(seq "$SITES"); do if alive "$site"; then kill -KILL "$(pid_of "$site")" || true; fi; done
     sleep 0.3; rm -rf "$DIR" ;;
-  *) sed -n '2,21p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
+  *) sed -n '2,22p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
 esac

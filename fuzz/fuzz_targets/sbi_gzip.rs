@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sbi::fuzzing::gzip(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sbi_proto::fuzzing::gzip(bytes));

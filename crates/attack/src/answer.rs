@@ -146,7 +146,7 @@ pub async fn send(client: &Client, origin: &Origin, ask: &Ask) -> Got {
             let (head, body) = response.into_parts();
             Got {
                 status: head.status.as_u16(),
-                headers: head.headers,
+                headers: (&head.fields).into(),
                 body: body.into_bytes().to_vec(),
             }
         }

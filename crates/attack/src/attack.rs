@@ -8,15 +8,6 @@ use serde_json::Value;
 use crate::field::Field;
 use crate::stage::Stage;
 
-/// How much of everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dose {
-    /// For `make test`: small, and no timed bar.
-    Quick,
-    /// For `make attack`: as large as an attacker with one machine makes it.
-    Full,
-}
-
 /// What an attack may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Bars {

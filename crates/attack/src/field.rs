@@ -8,7 +8,7 @@ use std::time::Duration;
 use sbi::client::{Client, Origin};
 
 use crate::answer::{Ask, Got, client, send};
-use crate::attack::Dose;
+use crate::dose::Dose;
 use crate::stage::World;
 
 /// Missed bars that are kept in words.

@@ -9,6 +9,8 @@
 pub mod answer;
 pub mod attack;
 pub mod attacks;
+pub mod dose;
+pub mod epc;
 pub mod field;
 pub mod honest;
 pub mod measure;
@@ -16,6 +18,7 @@ pub mod report;
 pub mod run;
 pub mod stage;
 
-pub use attack::{Attack, Bars, Dose};
+pub use attack::{Attack, Bars};
+pub use dose::Dose;
 pub use field::Field;
 pub use stage::Stage;

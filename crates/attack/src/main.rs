@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use attack::attack::Dose;
-use attack::{attacks, report, run, stage};
+use attack::{Dose, attacks, report, run, stage};
 use clap::Parser;
 
 /// Attacks on running functions, with an honest client beside each.

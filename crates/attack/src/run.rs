@@ -5,7 +5,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::attack::{Attack, Dose};
+use crate::attack::Attack;
+use crate::dose::Dose;
 use crate::field::Field;
 use crate::honest::{Fared, Honest, once};
 use crate::measure::{self, Watch};
@@ -98,7 +99,12 @@ async fn attacked(
     let (log_before, cpu_before) = (measure::file_bytes(&log), measure::cpu_s(pid).unwrap_or(0.0));
     let watch = Watch::begin(pid, limit_mib(dose) * 1_024);
     let honest = match attack.accompanied {
-        true => Some(Honest::begin(&world, attack.newcomers)?),
+        true => Some(Honest::begin(
+            world.plan.clone(),
+            world.origin()?,
+            world.target,
+            attack.newcomers,
+        )?),
         false => None,
     };
     let begun = Instant::now();

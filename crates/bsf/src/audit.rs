@@ -7,26 +7,40 @@
 //! * The PCF is **gone**: the NRF does not know it, nor another one of its set where the binding holds for the set.
 //!   Removed after so many audits in a row; a PCF may lose its registration for a while.
 //!
-//! A binding without `pcfId`, or of which the NRF says nothing, stays.
+//! While more than a share of all PCFs are gone ([`Census`]), it is rather the NRF that has lost them, and no binding is
+//! removed for that.
+//!
+//! A binding of which the NRF says nothing stays. One without `pcfId` goes when nothing has written it for
+//! `audit.lifetime`, if there is one.
+//!
+//! The [`Brake`] bounds what goes. Where several sites have a table in common, each audits what it has written itself, and
+//! what no site has audited for twice as long as it should.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::AHashSet;
-use arc_swap::ArcSwap;
+use bounded::{Cache, Limits};
 use nrf_client::{Nrfs, Subscription};
-use store::{Audit as Walk, AuditConfig, Batch, Clock, Condition, Decision, Record, Scan, Stored, Table};
+use store::{
+    Audit as Walk, AuditConfig, Batch, Clock, Condition, Decision, Record as _, Scan, Stored, is_plausible,
+};
+use telemetry::Alarms;
 use tokio::sync::mpsc;
 
 use crate::binding::{Audited, Document, MbsBinding, PcfBinding, UeBinding};
+use crate::brake::{BRAKED, Brake, Permit};
+use crate::census::Census;
 use crate::config::Audit;
 use crate::events::{Counters, Event};
 use crate::live::Live;
-use crate::notify::{self, Notification};
-use crate::peers::pcfs::{Pcf, Pcfs, Told, micros};
+use crate::notify::{Change, Notices};
+use crate::peers::pcfs::{Changed, Pcf, Pcfs, micros};
 use crate::repository::Repository;
+use crate::resource::Resource;
 
 /// What the audit finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,59 +75,6 @@ fn judge(document: &Document, written: u64, pcf: &Pcf) -> Finding {
     }
 }
 
-/// A resource that belongs to a PCF.
-trait Owned: Record + Clone {
-    fn document(&self) -> &Document;
-    fn of(document: Document) -> Self;
-    fn table(repository: &Repository) -> &Table<Self>;
-    async fn tell_gone(&self, auditor: &Auditor);
-}
-
-impl Owned for PcfBinding {
-    fn document(&self) -> &Document {
-        &self.0
-    }
-    fn of(document: Document) -> Self {
-        Self(document)
-    }
-    fn table(repository: &Repository) -> &Table<Self> {
-        &repository.sessions
-    }
-    async fn tell_gone(&self, auditor: &Auditor) {
-        let (repository, counters) = (&auditor.repository, &auditor.counters);
-        notify::tell_session(repository, &auditor.notifications, counters, self, false).await;
-    }
-}
-
-impl Owned for UeBinding {
-    fn document(&self) -> &Document {
-        &self.0
-    }
-    fn of(document: Document) -> Self {
-        Self(document)
-    }
-    fn table(repository: &Repository) -> &Table<Self> {
-        &repository.ues
-    }
-    async fn tell_gone(&self, auditor: &Auditor) {
-        let (repository, counters) = (&auditor.repository, &auditor.counters);
-        notify::tell_ue(repository, &auditor.notifications, counters, self, false).await;
-    }
-}
-
-impl Owned for MbsBinding {
-    fn document(&self) -> &Document {
-        &self.0
-    }
-    fn of(document: Document) -> Self {
-        Self(document)
-    }
-    fn table(repository: &Repository) -> &Table<Self> {
-        &repository.mbs
-    }
-    async fn tell_gone(&self, _: &Auditor) {}
-}
-
 /// Which bindings a walk is about.
 enum Scope {
     /// Those that were not written for long.
@@ -126,31 +87,40 @@ enum Scope {
 
 /// The audit of a BSF.
 pub(crate) struct Auditor {
-    live: Arc<ArcSwap<Live>>,
+    live: Arc<Live>,
     repository: Repository,
     pcfs: Pcfs,
     asks: bool,
-    notifications: mpsc::Sender<Notification>,
+    notices: Notices,
     counters: Arc<Counters>,
     clock: Clock,
+    census: RefCell<Census>,
+    brake: Arc<Brake>,
+    alarms: Alarms,
+    /// About how many records a table has, by name.
+    sizes: RefCell<HashMap<&'static str, u64>>,
 }
 
 impl Auditor {
     pub(crate) fn new(
-        live: Arc<ArcSwap<Live>>,
-        repository: Repository,
+        live: Arc<Live>,
+        notices: Notices,
         nrfs: Rc<Nrfs>,
-        notifications: mpsc::Sender<Notification>,
         counters: Arc<Counters>,
+        (brake, alarms): (Arc<Brake>, Alarms),
     ) -> Self {
         Self {
+            brake,
+            alarms,
+            sizes: RefCell::default(),
             live,
-            repository,
+            repository: notices.repository.clone(),
             asks: !nrfs.is_empty(),
             pcfs: Pcfs::new(nrfs),
-            notifications,
+            notices,
             counters,
             clock: Clock::default(),
+            census: RefCell::default(),
         }
     }
 
@@ -158,8 +128,8 @@ impl Auditor {
         self.live.load().config.audit.clone()
     }
 
-    /// Audits until dropped. Without NRFs there is nobody to ask.
-    pub(crate) async fn run(self, hears: mpsc::Receiver<Told>) {
+    /// Audits until dropped. Without NRFs there is nothing to do.
+    pub(crate) async fn run(self, changes: mpsc::Receiver<Changed>) {
         if !self.asks {
             return;
         }
@@ -167,7 +137,7 @@ impl Auditor {
         let changed = tokio::sync::Notify::new();
         tokio::join!(
             self.follow(),
-            self.hear(hears, &suspects, &changed),
+            self.follow_changes(changes, &suspects, &changed),
             self.walk_suspects(&suspects, &changed),
             self.walk_stale(),
         );
@@ -195,15 +165,15 @@ impl Auditor {
         }
     }
 
-    /// Asks the NRF about every PCF that it has told of; those that have restarted are suspects.
-    async fn hear(
+    /// Asks the NRF about every PCF that it has notified of; those that have restarted are suspects.
+    async fn follow_changes(
         &self,
-        mut hears: mpsc::Receiver<Told>,
+        mut changes: mpsc::Receiver<Changed>,
         suspects: &RefCell<AHashSet<String>>,
         changed: &tokio::sync::Notify,
     ) {
-        let mut known: ahash::AHashMap<String, Pcf> = ahash::AHashMap::new();
-        while let Some(Told { pcf: id }) = hears.recv().await {
+        let mut known: Cache<String, Pcf> = Cache::new(Limits::entries(self.settings().max_pcfs));
+        while let Some(Changed { pcf: id }) = changes.recv().await {
             let settings = self.settings();
             if !settings.walk.enabled {
                 continue;
@@ -217,9 +187,7 @@ impl Auditor {
                 known.remove(&id);
                 continue;
             }
-            if known.len() >= settings.max_pcfs {
-                known.clear();
-            }
+            known.set_limits(Limits::entries(settings.max_pcfs));
             if known.insert(id.clone(), Pcf::clone(&pcf)).as_ref() != Some(&*pcf) {
                 suspects.borrow_mut().insert(id);
                 changed.notify_one();
@@ -231,10 +199,18 @@ impl Auditor {
     async fn walk_suspects(&self, suspects: &RefCell<AHashSet<String>>, changed: &tokio::sync::Notify) {
         self.walk(&Scope::Restarted).await;
         loop {
-            changed.notified().await;
-            let these = std::mem::take(&mut *suspects.borrow_mut());
-            if !these.is_empty() {
-                self.walk(&Scope::Of(these)).await;
+            tokio::select! {
+                () = changed.notified() => {
+                    let these = std::mem::take(&mut *suspects.borrow_mut());
+                    if !these.is_empty() {
+                        self.walk(&Scope::Of(these)).await;
+                    }
+                }
+                // What was held back is found again.
+                () = self.brake.released.notified() => {
+                    self.alarms.clear(&BRAKED, "audit");
+                    self.walk(&Scope::Restarted).await;
+                }
             }
         }
     }
@@ -243,7 +219,23 @@ impl Auditor {
         loop {
             let pause = self.settings().walk.pause.duration();
             tokio::time::sleep(pause.max(Duration::from_millis(10))).await;
+            self.census.borrow_mut().begin();
             self.walk(&Scope::Stale).await;
+            self.warn_of_missing();
+        }
+    }
+
+    /// Says so when a walk has removed nothing because too many PCFs are gone.
+    fn warn_of_missing(&self) {
+        let settings = self.settings();
+        let census = self.census.borrow();
+        if settings.walk.enabled && census.is_suspicious(settings.most_gone) {
+            let (gone, all) = census.figures();
+            tracing::warn!(
+                gone,
+                all,
+                "the NRF does not know most PCFs that bindings name; their bindings stay (audit.mostGone)"
+            );
         }
     }
 
@@ -260,25 +252,47 @@ impl Auditor {
                 ..settings.walk.clone()
             },
         };
+        if let Err(error) = self.measure().await {
+            tracing::warn!(%error, "the size of a table is not known; the audit begins again later");
+            return;
+        }
         let sessions = Walk::new(
             self.repository.sessions.clone(),
             config.clone(),
             self.clock.clone(),
         );
         let mut decide = async |stored: &Stored<PcfBinding>| self.decide(stored, scope, &settings).await;
-        let walked = async {
-            sessions.round(&mut decide).await?;
-            self.walk_few::<UeBinding>(scope, &settings, &config).await?;
-            self.walk_few::<MbsBinding>(scope, &settings, &config).await
-        };
-        if let Err(error) = walked.await {
+        // Side by side: a large table does not keep the others from being audited.
+        let walked = tokio::try_join!(
+            async { sessions.round(&mut decide).await.map(drop) },
+            self.walk_few::<UeBinding>(scope, &settings, &config),
+            self.walk_few::<MbsBinding>(scope, &settings, &config),
+        );
+        if let Err(error) = walked {
             tracing::warn!(%error, "the audit has stopped in the middle; it begins again later");
         }
     }
 
+    /// Notes how many records there are, of which the brake lets a share go.
+    async fn measure(&self) -> Result<(), store::Error> {
+        let sizes = [
+            (PcfBinding::TABLE.name, self.repository.sessions.count().await?),
+            (
+                UeBinding::TABLE.name,
+                UeBinding::table(&self.repository).count().await?,
+            ),
+            (
+                MbsBinding::TABLE.name,
+                MbsBinding::table(&self.repository).count().await?,
+            ),
+        ];
+        self.sizes.borrow_mut().extend(sizes);
+        Ok(())
+    }
+
     /// Walks a table that is small beside that of the sessions, as a whole: by modification, the embedded store
     /// would read the log of all tables.
-    async fn walk_few<T: Owned>(
+    async fn walk_few<T: Resource>(
         &self,
         scope: &Scope,
         settings: &Audit,
@@ -293,7 +307,8 @@ impl Auditor {
             let begun = tokio::time::Instant::now();
             let page = table.scan(&scan).await?;
             let count = u32::try_from(page.records.len()).unwrap_or(u32::MAX).max(1);
-            for stored in page.records.iter().filter(|stored| stored.modified() < before) {
+            let is_due = |modified: u64| modified < before || !is_plausible(modified, &self.clock);
+            for stored in page.records.iter().filter(|stored| is_due(stored.modified())) {
                 if let Decision::Refresh(record) = self.decide(stored, scope, settings).await {
                     let mut batch = Batch::default();
                     batch.update(table, &record, stored.version);
@@ -328,9 +343,15 @@ impl Auditor {
         }
     }
 
-    async fn decide<T: Owned>(&self, stored: &Stored<T>, scope: &Scope, settings: &Audit) -> Decision<T> {
+    async fn decide<T: Resource>(&self, stored: &Stored<T>, scope: &Scope, settings: &Audit) -> Decision<T> {
         let document = stored.record.document();
+        if matches!(scope, Scope::Stale) && self.is_of_another_site(stored, settings) {
+            return Decision::Keep;
+        }
         let Some(id) = document.text_of("pcfId").map(str::to_ascii_lowercase) else {
+            if matches!(scope, Scope::Stale) && self.has_outlived(stored.modified(), settings) {
+                self.remove(stored, Event::AuditExpired, settings).await;
+            }
             return Decision::Keep;
         };
         if matches!(scope, Scope::Of(these) if !these.contains(&id)) {
@@ -341,7 +362,7 @@ impl Auditor {
             return Decision::Keep;
         };
         let before = document.audited();
-        let written = before.map_or(stored.modified(), |audited| audited.written);
+        let written = self.written(stored, before.map(|audited| audited.written));
         let mut finding = judge(document, written, &pcf);
         if finding == Finding::Missing
             && let Some(set) = set_of(document)
@@ -356,9 +377,13 @@ impl Auditor {
             }
         }
         let stale = matches!(scope, Scope::Stale);
-        let attempts = match finding {
+        if stale {
+            let gone = finding == Finding::Missing;
+            self.census.borrow_mut().count(&id, gone, settings.max_pcfs);
+        }
+        let mut attempts = match finding {
             Finding::Restarted => {
-                self.remove(stored, Event::AuditRestarted).await;
+                self.remove(stored, Event::AuditRestarted, settings).await;
                 return Decision::Keep;
             }
             // Only walks that are far enough apart count.
@@ -366,11 +391,16 @@ impl Auditor {
             Finding::InOrder => 0,
             Finding::Missing => before.map_or(0, |audited| audited.attempts) + 1,
         };
+        if attempts >= settings.attempts && self.census.borrow().is_suspicious(settings.most_gone) {
+            self.counters.count(Event::AuditHeldBack);
+            // The next walk decides.
+            attempts = settings.attempts.saturating_sub(1);
+        }
         if attempts >= settings.attempts {
-            self.remove(stored, Event::AuditGone).await;
+            self.remove(stored, Event::AuditGone, settings).await;
             return Decision::Keep;
         }
-        if attempts > 0 {
+        if finding == Finding::Missing {
             self.counters.count(Event::AuditMissed);
         }
         Decision::Refresh(T::of(document.after_audit(Audited {
@@ -380,8 +410,61 @@ impl Auditor {
         })))
     }
 
-    /// Removes a binding, if nobody has written it meanwhile, and tells its subscribers.
-    async fn remove<T: Owned>(&self, stored: &Stored<T>, why: Event) {
+    /// When a PCF wrote a binding last; 0 for a time that cannot be right: nothing is known of it.
+    fn written<T>(&self, stored: &Stored<T>, before_audits: Option<u64>) -> u64 {
+        let written = before_audits.unwrap_or(stored.modified());
+        match is_plausible(written, &self.clock) {
+            true => written,
+            false => 0,
+        }
+    }
+
+    /// Whether the site that has written a binding audits it, as far as can be seen: it has not missed a walk.
+    fn is_of_another_site<T>(&self, stored: &Stored<T>, settings: &Audit) -> bool {
+        let twice = settings.walk.older_than.duration().saturating_mul(2);
+        *stored.site != *self.live.load().config.store.site && !self.is_older(stored.modified(), twice)
+    }
+
+    /// Whether nothing has written a binding for as long as one may live that no NRF knows anything of.
+    fn has_outlived(&self, modified: u64, settings: &Audit) -> bool {
+        let lifetime = settings.lifetime.duration();
+        !lifetime.is_zero() && is_plausible(modified, &self.clock) && self.is_older(modified, lifetime)
+    }
+
+    fn is_older(&self, modified: u64, age: Duration) -> bool {
+        let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+        modified.saturating_add(age) < self.clock.micros()
+    }
+
+    /// Waits until a binding may go; `false`: it stays.
+    async fn may_go<T: Resource>(&self, settings: &Audit) -> bool {
+        let table = T::TABLE.name;
+        let total = self.sizes.borrow().get(table).copied().unwrap_or_default();
+        loop {
+            match self.brake.permit(Instant::now(), table, settings, total) {
+                Permit::Now => return true,
+                Permit::After(wait) => tokio::time::sleep(wait).await,
+                Permit::Never(first) => {
+                    self.counters.count(Event::AuditBraked);
+                    if first {
+                        let detail = format!(
+                            "audit.mostRemoved ({}) of about {total} records of {table} are removed; the others stay",
+                            settings.most_removed
+                        );
+                        tracing::error!(table, total, "the audit is braked: it removes no more bindings");
+                        self.alarms.raise(&BRAKED, "audit", detail);
+                    }
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Removes a binding, unless it was written meanwhile or the brake holds, and notifies its subscribers.
+    async fn remove<T: Resource>(&self, stored: &Stored<T>, why: Event, settings: &Audit) {
+        if !self.may_go::<T>(settings).await {
+            return;
+        }
         let mut batch = Batch::default();
         let key = stored.record.key();
         batch.delete(
@@ -394,7 +477,7 @@ impl Auditor {
                 self.counters.count(why);
                 let document = stored.record.document();
                 tracing::debug!(binding = %document.id, ?why, "the audit has removed a binding");
-                stored.record.tell_gone(self).await;
+                stored.record.notify(&self.notices, Change::Deregistered).await;
             }
             Err(store::Error::Conflict { .. }) => {}
             Err(error) => tracing::warn!(%error, "the audit could not remove a binding"),

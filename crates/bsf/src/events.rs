@@ -1,7 +1,12 @@
 //! What can happen in a BSF: counted here, logged where it matters.
 //!
-//! A counter belongs to one worker or to the control thread, so it is never contended; whoever reads adds
+//! A counter belongs to one worker or to the control thread, so it is never contended; a reader adds
 //! them up.
+
+use function::AdmissionMetrics;
+
+/// The metrics of admission.
+pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("bsf");
 
 telemetry::events! {
     "bsf";
@@ -31,16 +36,20 @@ telemetry::events! {
     Notified = "notifications";
     /// A notification could not be delivered.
     NotificationFailed = "notification_failures";
-    /// A notification was dropped because too many waited.
+    /// A notification was dropped because too many were pending.
     NotificationDropped = "notifications_dropped";
     /// A subscriber wanted a notification at another place.
     NotificationRedirected = "notifications_redirected";
     /// A notification was taken by another instance of the subscriber's set, or at another place of its name.
     NotificationRerouted = "notifications_rerouted";
+    /// A notification carries the present state of a binding, after others of it were dropped or failed.
+    NotificationResynced = "notifications_resynced";
     /// A request was wrong.
     BadRequest = "bad_requests";
     /// A request failed for a reason of ours.
     Failed = "failures";
+    /// A request was refused because it had waited longer than its consumer does.
+    TooLate = "late_requests";
     /// A request was discarded under overload.
     Discarded = "discards";
     /// A request was refused by the limit on requests a second.
@@ -57,6 +66,16 @@ telemetry::events! {
     RxRequest = "rx_requests";
     /// An Rx request was passed on.
     RxForwarded = "rx_forwarded";
+    /// An Rx request was sent again elsewhere, because the connection ended before the answer.
+    RxRetried = "rx_retries";
+    /// An Rx session was given to another PCF of the set, because its own could not be reached or is overloaded.
+    RxOtherPcf = "rx_other_pcfs";
+    /// A peer has reported another overload over Rx, or its end.
+    RxReport = "rx_overload_reports";
+    /// A peer has reported another load over Rx.
+    RxLoad = "rx_loads";
+    /// An Rx request was refused because its receiver has reported an overload.
+    RxAbated = "rx_abated";
     /// An Rx request was answered with the name of the PCF.
     RxRedirected = "rx_redirected";
     /// An Rx request was about a session without a binding, or about several.
@@ -77,20 +96,26 @@ telemetry::events! {
     RxSessionRecalled = "rx_sessions_recalled";
     /// The path of an Rx session was forgotten because of its age or because too many are kept.
     RxSessionExpired = "rx_sessions_expired";
-    /// An answer over Rx was dropped: nobody waits for it any more, or too many wait for a worker.
+    /// An answer over Rx was dropped: no request waits for it any more, or too many wait for a worker.
     RxAnswerDropped = "rx_answers_dropped";
-    /// A binding was looked at by the audit.
+    /// The audit has checked a binding.
     Audited = "audit_looked_at";
     /// A binding was removed because its PCF has restarted since.
     AuditRestarted = "audit_removed_restarted";
     /// A binding was removed because its PCF is gone.
     AuditGone = "audit_removed_gone";
+    /// A binding whose PCF is gone was not removed, because too many PCFs are.
+    AuditHeldBack = "audit_held_back";
+    /// A binding without `pcfId` was removed because nothing has written it for its lifetime.
+    AuditExpired = "audit_removed_expired";
+    /// A binding was not removed because the brake of the audit holds.
+    AuditBraked = "audit_braked";
     /// A binding was found whose PCF is not registered; it has further chances.
     AuditMissed = "audit_attempts";
     /// The NRF was asked about a PCF.
     AuditAsked = "audit_questions";
     /// The NRF did not answer the audit.
     AuditUnanswered = "audit_unanswered";
-    /// The NRF told of a PCF that has changed or gone.
+    /// The NRF has notified of a changed or deregistered PCF.
     PcfTold = "pcf_changes_told";
 }

@@ -14,7 +14,7 @@ use crate::repository::Repository;
 /// Bindings written together, and such groups on their way at the same time.
 const GROUP: usize = 256;
 const AHEAD: usize = 16;
-/// How often it is told how far it is.
+/// Bindings between two progress lines in the log.
 const TELL: u64 = 1_000_000;
 
 /// Bindings could not be imported; those of earlier lines are in the store.
@@ -96,7 +96,6 @@ fn parse(repository: &Repository, text: &str) -> Result<PcfBinding, String> {
             id.ok_or_else(|| format!("bindingId {given}: expected a UUID"))?
         }
     };
-    shape::check(&shape::PCF_BINDING, &value)
-        .map_err(|problem| problem.details().detail.clone().unwrap_or_default())?;
+    shape::check(&shape::PCF_BINDING, &value).map_err(|fault| fault.to_string())?;
     Ok(PcfBinding(repository.document(id, value)))
 }

@@ -1,23 +1,27 @@
 //! The binding support function (TS 29.521): which PCF has the policy of a session.
 //!
 //! A tour, from the wire inwards:
-//! * [`service`] wires everything into a runnable; the way of a request is on one screen there.
+//! * [`service`]: the BSF as a network function; `listeners`, `live`, `pages`: what it listens with, what is derived from
+//!   settings, its admin pages and gauges.
+//! * `dispatch` has the steps of a request on one screen; `worker` is what the handlers work with, `gate` decides who may
+//!   use the service, `overload` which requests are rejected.
 //! * `api` has one file per resource of Nbsf_Management: parse, call, answer.
-//! * [`binding`]: what a binding looks like, how it is kept small, which one answers a question. No IO.
+//! * [`binding`]: resources, their compact form, and which one answers a query. No IO.
 //! * [`repository`]: bindings in the store. A request is answered when its write is durable.
+//! * `resource`: what the bindings of sessions, UEs and MBS sessions have in common.
 //! * `rx`: Diameter requests of AFs on their way to the PCF of the session.
-//! * `notify`: telling subscribers, bounded and retried. `overload`: which requests are not worked on.
-//! * `peers`: the NRF, at which the BSF registers and asks about PCFs; `audit`: bindings whose PCF is gone.
-//! * `live`: what can change while it runs.
-//! * [`import`]: bindings from a file into the store.
+//! * `notify`: notifications of subscribers, delivered by the crate `notifier`.
+//! * `peers`: the NRF, at which the BSF registers and asks about PCFs; `audit`: bindings whose PCF is gone, and
+//!   `brake`: how many of them may go.
+//! * [`import`]: bindings from a file into the store; [`export`]: records of the store as JSON.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! Several BSFs may share one database; each works alone on the embedded store.
 
-pub mod binding;
+pub use bindings as binding;
 pub mod config;
-pub mod error;
 pub mod events;
+pub mod export;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod import;
@@ -25,17 +29,29 @@ pub mod repository;
 
 mod api;
 mod audit;
+mod brake;
+mod census;
+mod dispatch;
+mod gate;
+mod latency;
+mod listeners;
 mod live;
 mod notify;
 mod overload;
+mod pages;
 mod peers;
+mod resource;
 mod rx;
 mod score;
 pub mod service;
+mod shared;
+mod state;
+mod worker;
 
 pub use config::Config;
-pub use error::StartError;
 pub use events::Event;
-pub use live::KEYS;
+pub use function::StartError;
 pub use score::Score;
-pub use service::{Running, State, start};
+pub use service::{Running, start};
+pub use shared::Bsf;
+pub use state::State;

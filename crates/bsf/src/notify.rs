@@ -1,340 +1,249 @@
-//! Delivery of notifications: in order per subscription, retried, bounded (TS 29.521 §4.2.8).
+//! Notifications of subscribers (TS 29.521 §4.2.8): who gets them, and where else they are taken.
 
-use std::cell::RefCell;
-use std::hash::{BuildHasher, RandomState};
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use bytes::Bytes;
 use http::Uri;
-use http::header::{CONTENT_TYPE, LOCATION};
+use notifier::{Bound, Event as Delivery, Notification, Policy, Publisher, Queue, at};
 use nrf_client::Nrfs;
-use overload::{Rate, RateLimiter};
-use sbi::Body;
-use sbi::client::{Client, Origin, SendOptions};
-use sbi::dns::{Dns, in_order};
-use sbi::headers::names;
-use tokio::sync::mpsc;
+use sbi::Value;
+use sbi::client::{Client, Origin};
+use sbi::dns::Dns;
 
-use crate::binding::{BindingId, PcfBinding, Subscription, UeBinding};
+use crate::binding::{BindingId, Document, PcfBinding, SessionChange, Subscription, UeBinding};
 use crate::config::Notifications;
 use crate::events::{Counters, Event};
 use crate::live::Live;
 use crate::peers::nrf::hosts_of_set;
 use crate::repository::Repository;
 
-/// Name of the callback (TS 29.500 annex B).
-const CALLBACK: http::HeaderValue = http::HeaderValue::from_static("Nbsf_Management_Notify");
-
-/// Something to be told.
+/// Enqueues the notifications of changes. One per thread; all share the queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Notification {
-    pub(crate) subscription: BindingId,
-    pub(crate) target: Uri,
-    pub(crate) body: Bytes,
-    /// NF set of which any instance takes it.
-    pub(crate) set: Option<String>,
+pub(crate) struct Notices {
+    pub(crate) repository: Repository,
+    pub(crate) queue: Queue,
 }
 
-/// Tells subscribers of a session's binding that has come or gone.
-pub(crate) async fn tell_session(
-    repository: &Repository,
-    queue: &mpsc::Sender<Notification>,
-    counters: &Counters,
-    binding: &PcfBinding,
-    come: bool,
-) {
-    let body = |subscription: &Subscription| subscription.tell_sessions(&[binding], come);
-    tell(repository, queue, counters, binding.0.text_of("supi"), body).await;
+/// What has happened to a binding.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Registered,
+    /// It is at another PCF.
+    Moved,
+    Deregistered,
 }
 
-/// Tells subscribers of a UE's binding that has come or gone.
-pub(crate) async fn tell_ue(
-    repository: &Repository,
-    queue: &mpsc::Sender<Notification>,
-    counters: &Counters,
-    binding: &UeBinding,
-    come: bool,
-) {
-    let body = |subscription: &Subscription| subscription.tell_ue(binding, come);
-    tell(repository, queue, counters, binding.0.text_of("supi"), body).await;
-}
-
-async fn tell(
-    repository: &Repository,
-    queue: &mpsc::Sender<Notification>,
-    counters: &Counters,
-    supi: Option<&str>,
-    body: impl Fn(&Subscription) -> Option<serde_json::Value>,
-) {
-    let Some(supi) = supi.filter(|_| repository.is_watched()) else {
-        return;
-    };
-    let subscribers = match repository.subscribers_of(supi).await {
-        Ok(subscribers) => subscribers,
-        Err(error) => {
-            tracing::warn!(%error, "subscribers could not be read; they are not told");
-            return;
-        }
-    };
-    for subscription in subscribers {
-        let target = subscription
-            .0
-            .text_of("notifUri")
-            .and_then(|uri| uri.parse().ok());
-        let (Some(target), Some(body)) = (target, body(&subscription)) else {
-            continue;
+impl Notices {
+    /// A session's binding has changed.
+    pub(crate) async fn session(&self, binding: &PcfBinding, change: Change) {
+        let subscriptions = self.subscriptions_to(&binding.0).await;
+        let alone = match subscriptions.iter().any(Subscription::wants_pairs) {
+            true => self.is_alone(binding, change).await,
+            false => false,
         };
-        let notification = Notification {
-            subscription: subscription.0.id,
-            target,
-            body: body.to_string().into(),
-            set: subscription.1,
+        let change = match (change, alone) {
+            (Change::Registered, true) => SessionChange::Began,
+            (Change::Registered, false) | (Change::Moved, _) => SessionChange::Joined,
+            (Change::Deregistered, false) => SessionChange::Left,
+            (Change::Deregistered, true) => SessionChange::Ended,
         };
-        if queue.try_send(notification).is_err() {
-            counters.count(Event::NotificationDropped);
+        let body = |subscription: &Subscription| subscription.sessions_body(&[binding], change);
+        self.enqueue(&subscriptions, binding.0.id, body);
+    }
+
+    /// A UE's binding has changed.
+    pub(crate) async fn ue(&self, binding: &UeBinding, change: Change) {
+        let subscriptions = self.subscriptions_to(&binding.0).await;
+        let body =
+            |subscription: &Subscription| subscription.ue_body(binding, change != Change::Deregistered);
+        self.enqueue(&subscriptions, binding.0.id, body);
+    }
+
+    async fn subscriptions_to(&self, binding: &Document) -> Vec<Subscription> {
+        let supi = binding.text_of("supi").filter(|_| self.repository.is_watched());
+        let Some(supi) = supi else {
+            return Vec::new();
+        };
+        self.repository
+            .subscribers_of(supi)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::warn!(%error, "failed to load subscribers, notification skipped");
+                Vec::new()
+            })
+    }
+
+    /// Whether the subscriber has no other session of the same slice and DNN. Of sessions that begin at the same moment,
+    /// the one that was written first is the first; of those that end at the same moment, each may be the last.
+    async fn is_alone(&self, binding: &PcfBinding, change: Change) -> bool {
+        let supi = binding.0.text_of("supi").unwrap_or_default();
+        let held = match self.repository.of_subscriber(supi).await {
+            Ok(held) => held,
+            Err(error) => {
+                tracing::warn!(%error, "failed to load bindings, notification of slice and DNN skipped");
+                return false;
+            }
+        };
+        let own = held.iter().find(|held| held.record.0.id == binding.0.id);
+        let began = match change {
+            Change::Registered => own.map(|own| own.created),
+            Change::Moved | Change::Deregistered => None,
+        };
+        !held.iter().any(|held| {
+            held.record.0.id != binding.0.id
+                && began.is_none_or(|began| held.created < began)
+                && held.record.same_pair(binding)
+        })
+    }
+
+    fn enqueue(
+        &self,
+        subscriptions: &[Subscription],
+        subject: BindingId,
+        body: impl Fn(&Subscription) -> Option<serde_json::Value>,
+    ) {
+        for subscription in subscriptions {
+            if let Some(body) = body(subscription)
+                && let Some(notification) = notification(subscription, subject, &body)
+            {
+                self.queue.push(notification);
+            }
         }
     }
 }
 
-/// The pace of all lanes together.
-#[derive(Default)]
-struct Pace(RefCell<(u32, Option<RateLimiter>)>);
-
-impl Pace {
-    /// Waits for a turn, at so many a second; 0: any number.
-    async fn turn(&self, rate: u32) {
-        while let Some(wait) = self.wait(rate, Instant::now()) {
-            tokio::time::sleep(wait.max(Duration::from_millis(1))).await;
-        }
-    }
-
-    fn wait(&self, rate: u32, now: Instant) -> Option<Duration> {
-        let mut state = self.0.borrow_mut();
-        if state.0 != rate {
-            *state = (
-                rate,
-                (rate > 0).then(|| RateLimiter::new(Rate::per_second(f64::from(rate)))),
-            );
-        }
-        let limiter = state.1.as_mut()?;
-        (!limiter.allow(now)).then(|| limiter.wait(now).unwrap_or_default())
-    }
+fn notification(
+    subscription: &Subscription,
+    subject: BindingId,
+    body: &serde_json::Value,
+) -> Option<Notification> {
+    Some(Notification {
+        subscription: subscription.0.id.to_string().into(),
+        subject: subject.to_string().into(),
+        whole: true,
+        target: subscription.0.text_of("notifUri")?.parse().ok()?,
+        body: body.to_string().into(),
+        set: subscription.1.as_deref().map(Into::into),
+    })
 }
 
 /// How subscribers are reached.
-pub(crate) struct Ways {
+pub(crate) struct Subscribers {
     pub(crate) client: Client,
-    /// They know who else is in a subscriber's set.
+    /// They know the instances of a subscriber's set.
     pub(crate) nrfs: Rc<Nrfs>,
-    /// They know where else a subscriber's name is served.
+    /// Resolves other places of a subscriber's name.
     pub(crate) names: Option<Dns>,
+    pub(crate) repository: Repository,
+    pub(crate) live: Arc<Live>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) random: worker::Random,
 }
 
-/// What all lanes share.
-struct Shared {
-    ways: Ways,
-    live: Arc<ArcSwap<Live>>,
-    counters: Arc<Counters>,
-    pace: Pace,
-}
+impl Publisher for Subscribers {
+    const CALLBACK: Value<'static> = Value::from_static("Nbsf_Management_Notify");
 
-/// Delivers what comes until every sender is gone. A few lanes, each one notification at a time; those of a
-/// subscription keep to one lane, so that they arrive in order.
-pub(crate) async fn deliver(
-    mut incoming: mpsc::Receiver<Notification>,
-    ways: Ways,
-    live: Arc<ArcSwap<Live>>,
-    counters: Arc<Counters>,
-) {
-    let settings = live.load().config.notifications.clone();
-    let shared = Rc::new(Shared {
-        ways,
-        live,
-        counters,
-        pace: Pace::default(),
-    });
-    let per_lane = (settings.queue / settings.parallel.max(1)).max(1);
-    let lanes: Vec<mpsc::Sender<Notification>> = (0..settings.parallel.max(1))
-        .map(|_| {
-            let (sender, receiver) = mpsc::channel(per_lane);
-            tokio::task::spawn_local(lane(receiver, shared.clone()));
-            sender
-        })
-        .collect();
-    let hasher = RandomState::new();
-    while let Some(notification) = incoming.recv().await {
-        let lane = hasher.hash_one(notification.subscription) as usize % lanes.len();
-        if lanes[lane].try_send(notification).is_err() {
-            shared.counters.count(Event::NotificationDropped);
-        }
+    fn policy(&self) -> Policy {
+        policy(&self.live.load().config.notifications)
     }
-}
 
-async fn lane(mut queue: mpsc::Receiver<Notification>, shared: Rc<Shared>) {
-    while let Some(notification) = queue.recv().await {
-        let settings = shared.live.load().config.notifications.clone();
-        let delivered = attempt(&notification, &shared, &settings).await;
-        shared.counters.count(if delivered {
-            Event::Notified
-        } else {
-            Event::NotificationFailed
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn count(&self, event: Delivery) {
+        self.counters.count(match event {
+            Delivery::Delivered => Event::Notified,
+            Delivery::Failed => Event::NotificationFailed,
+            Delivery::Dropped => Event::NotificationDropped,
+            Delivery::Redirected => Event::NotificationRedirected,
+            Delivery::Rerouted => Event::NotificationRerouted,
+            Delivery::Resynced => Event::NotificationResynced,
         });
-        if !delivered {
-            tracing::warn!(subscription = %notification.subscription, target = %notification.target, "a notification could not be delivered");
+    }
+
+    /// Other instances of the subscriber's set, where the subscription names one, and other places of its name.
+    async fn alternates(&self, notification: &Notification) -> Vec<Uri> {
+        let target = &notification.target;
+        let mut places = Vec::new();
+        if let Some(set) = &notification.set {
+            let hosts = hosts_of_set(&self.nrfs, set).await;
+            places.extend(
+                hosts
+                    .iter()
+                    .filter_map(|host| at(target, host, target.port_u16())),
+            );
         }
-    }
-}
-
-/// What an answer of a subscriber means.
-enum Outcome {
-    Taken,
-    /// It will not want it any more the next time.
-    Refused,
-    /// It wants it there (TS 29.500 §6.10.9).
-    Elsewhere(Uri),
-    Again,
-}
-
-/// Sends until the subscriber takes it, says it never will, or the attempts are used up.
-async fn attempt(notification: &Notification, shared: &Shared, settings: &Notifications) -> bool {
-    let mut target = notification.target.clone();
-    let mut pause = settings.retry_pause.duration();
-    for attempt in 0..settings.attempts.max(1) {
-        if attempt > 0 {
-            tokio::time::sleep(pause).await;
-            pause *= 2;
+        let dns_srv = self.live.load().config.notifications.dns_srv;
+        if let Some(names) = self.names.as_ref().filter(|_| dns_srv)
+            && let Ok(origin) = Origin::of_uri(target)
+        {
+            let found = names.alternates(&origin, || self.random.next()).await;
+            let place = |place: &Origin| at(target, place.host(), Some(place.port()));
+            places.extend(found.iter().filter_map(place));
         }
-        let mut outcome = send(notification, &target, shared, settings).await;
-        // Once a try: who sends us round in circles is not followed.
-        if let Outcome::Elsewhere(there) = outcome {
-            shared.counters.count(Event::NotificationRedirected);
-            target = there;
-            outcome = send(notification, &target, shared, settings).await;
-        }
-        match outcome {
-            Outcome::Taken => return true,
-            Outcome::Refused => return false,
-            Outcome::Again => {}
-            Outcome::Elsewhere(_) => target = notification.target.clone(),
-        }
+        places
     }
-    elsewhere(notification, shared, settings).await
-}
 
-/// Whoever subscribed does not answer: another instance of its set may, where it has said so, or another place of
-/// its name.
-async fn elsewhere(notification: &Notification, shared: &Shared, settings: &Notifications) -> bool {
-    let mut others: Vec<Uri> = Vec::new();
-    let target = &notification.target;
-    if let Some(set) = notification.set.as_deref().filter(|_| settings.alternates > 0) {
-        let hosts = hosts_of_set(&shared.ways.nrfs, set).await;
-        others.extend(
-            hosts
-                .iter()
-                .filter_map(|host| at(target, host, target.port_u16())),
-        );
-    }
-    if let Some(names) = shared.ways.names.as_ref().filter(|_| settings.dns_srv)
-        && let Ok(origin) = Origin::of_uri(target)
-        && origin.host().parse::<IpAddr>().is_err()
-        && let Ok(found) = names.services(origin.scheme(), origin.host()).await
-    {
-        let random = RandomState::new();
-        let mut drawn = 0_u64;
-        let places = in_order(&found, || {
-            drawn += 1;
-            random.hash_one(drawn)
-        });
-        others.extend(
-            places
-                .iter()
-                .filter_map(|place| at(target, &place.host, Some(place.port))),
-        );
-    }
-    others.retain(|other| other.authority() != target.authority());
-    for other in others.iter().take(settings.alternates) {
-        if matches!(send(notification, other, shared, settings).await, Outcome::Taken) {
-            shared.counters.count(Event::NotificationRerouted);
-            return true;
-        }
-    }
-    false
-}
-
-/// The same URI at another place.
-fn at(uri: &Uri, host: &str, port: Option<u16>) -> Option<Uri> {
-    let authority = match port {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    };
-    let mut parts = uri.clone().into_parts();
-    parts.authority = Some(authority.parse().ok()?);
-    Uri::from_parts(parts).ok()
-}
-
-async fn send(
-    notification: &Notification,
-    target: &Uri,
-    shared: &Shared,
-    settings: &Notifications,
-) -> Outcome {
-    let Ok(origin) = Origin::of_uri(target) else {
-        return Outcome::Refused;
-    };
-    let path = target.path_and_query().map_or("/", |path| path.as_str());
-    let request = http::Request::post(path)
-        .header(CONTENT_TYPE, "application/json")
-        .header(names::CALLBACK, CALLBACK)
-        .body(Body::from(notification.body.clone()));
-    let Ok(request) = request else {
-        return Outcome::Refused;
-    };
-    shared.pace.turn(settings.rate).await;
-    let options = SendOptions {
-        deadline: settings.timeout.duration(),
-        priority: 16,
-    };
-    let Ok(response) = shared.ways.client.send(&origin, request, options).await else {
-        return Outcome::Again;
-    };
-    let status = response.status();
-    let there = || {
-        let location = response.headers().get(LOCATION)?.to_str().ok()?;
-        let there: Uri = location.parse().ok()?;
-        Origin::of_uri(&there).is_ok().then_some(there)
-    };
-    match status.as_u16() {
-        200..300 => Outcome::Taken,
-        307 | 308 => there().map_or(Outcome::Again, Outcome::Elsewhere),
-        429 => Outcome::Again,
-        400..500 => Outcome::Refused,
-        _ => Outcome::Again,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notifications_are_paced() {
-        let pace = Pace::default();
-        let begun = Instant::now();
-        assert!((0..100).all(|_| pace.wait(0, begun).is_none()));
-        let mut now = begun;
-        for _ in 0..31 {
-            while let Some(wait) = pace.wait(10, now) {
-                now += wait.max(Duration::from_millis(1));
+    /// The bindings that are still registered. A deregistration that was lost cannot be made from what is stored.
+    async fn resync(&self, subscription: &str, subjects: &[Arc<str>]) -> Vec<Notification> {
+        match self.present(subscription, subjects).await {
+            Ok(notifications) => notifications,
+            Err(error) => {
+                tracing::warn!(%error, subscription, "failed to load bindings, resynchronisation skipped");
+                Vec::new()
             }
         }
-        let spent = now - begun;
-        assert!(
-            (Duration::from_millis(2_900)..Duration::from_millis(3_300)).contains(&spent),
-            "{spent:?}"
-        );
+    }
+}
+
+impl Subscribers {
+    async fn present(
+        &self,
+        subscription: &str,
+        subjects: &[Arc<str>],
+    ) -> Result<Vec<Notification>, store::Error> {
+        let repository = &self.repository;
+        let mut notifications = Vec::new();
+        let Some(id) = BindingId::parse(subscription) else {
+            return Ok(notifications);
+        };
+        let Some(subscription) = repository.subscriptions.get(&id.0).await? else {
+            return Ok(notifications);
+        };
+        let subscription = &subscription.record;
+        for id in subjects.iter().filter_map(|subject| BindingId::parse(subject)) {
+            let body = match repository.sessions.get(&id.0).await? {
+                Some(session) => subscription.sessions_body(&[&session.record], SessionChange::Began),
+                None => match repository.ues.get(&id.0).await? {
+                    Some(ue) => subscription.ue_body(&ue.record, true),
+                    None => None,
+                },
+            };
+            notifications.extend(body.and_then(|body| notification(subscription, id, &body)));
+        }
+        Ok(notifications)
+    }
+}
+
+fn policy(settings: &Notifications) -> Policy {
+    Policy {
+        total: Bound {
+            notifications: settings.queue,
+            bytes: settings.queue_bytes.as_usize(),
+        },
+        per_subscription: Bound {
+            notifications: settings.queue_per_subscription,
+            bytes: settings.queue_bytes_per_subscription.as_usize(),
+        },
+        parallel: settings.parallel,
+        attempts: settings.attempts,
+        pause: settings.retry_pause.duration().max(Duration::from_millis(1)),
+        max_pause: settings.max_retry_pause.duration(),
+        timeout: settings.timeout.duration(),
+        redirects: settings.redirects,
+        alternates: settings.alternates,
+        rate: settings.rate,
     }
 }

@@ -1,49 +1,50 @@
-//! Which requests a worker does not work on: above the rate, or under load by priority.
+//! Which requests a worker refuses because too many come: of all consumers, or of one.
 //!
-//! The load is the CPU time of the worker's own thread: what it spends says when it is full, whatever else
-//! the machine does.
+//! What a worker refuses because it has too much to do is decided by the [`Shedder`](function::Shedder) of all functions; its
+//! classes are here.
 
-use std::cell::{Cell, RefCell};
-use std::time::{Duration, Instant};
+use std::cell::RefCell;
+use std::time::Instant;
 
 use ahash::AHashMap;
-use http::header::USER_AGENT;
-use overload::cpu::{self, CpuLoad};
-use overload::{CongestionLevels, KeyedRateLimiter, PriorityDiscard, Rate, RateLimiter, RunningAverage};
+use function::Offered;
+use overload::{KeyedRateLimiter, Rate, RateLimiter};
 use sbi::Request;
-use sbi::headers::{MessagePriority, SbiHeader};
+use sbi::name::USER_AGENT;
 
 use crate::config::Overload;
 
-/// How often the load is sampled.
-pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
-/// Priority of a message that does not say (TS 29.500 §6.8.4 leaves it to the function).
-const USUAL_PRIORITY: u8 = 24;
+/// Class of requests of service-based interfaces.
+pub(crate) const SBI: usize = 0;
+/// Class of Diameter requests that begin something.
+pub(crate) const RX: usize = 1;
+
 /// Priority of a Diameter request that does not say (RFC 7944 §9.1).
 const USUAL_DRMP: u8 = 10;
 
-/// What becomes of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Work,
-    /// More than all consumers together may send.
-    TooMany,
-    /// More than this consumer may send.
-    TooManyOfOne,
-    Discard,
+/// The priority of a Diameter request (DRMP, RFC 7944); none: it has none.
+pub(crate) struct Drmp(pub(crate) Option<u8>);
+
+impl Offered for Drmp {
+    fn priority(&self) -> u8 {
+        // 16 priorities there, 32 here.
+        self.0.unwrap_or(USUAL_DRMP).min(15) * 2
+    }
 }
 
-/// Decides for one worker.
-pub(crate) struct Shedder {
-    cpu: RefCell<CpuLoad>,
-    average: RefCell<RunningAverage>,
-    levels: RefCell<CongestionLevels>,
-    shares: Vec<f64>,
-    share: Cell<f64>,
-    by_priority: RefCell<PriorityDiscard>,
-    rate: Option<RefCell<RateLimiter>>,
+/// Which rate a request exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// More than all consumers together may send.
+    Ingress,
+    /// More than this consumer may send.
+    Consumer,
+}
+
+/// The rates of one worker.
+pub(crate) struct Rates {
+    ingress: Option<RefCell<RateLimiter>>,
     consumers: Option<RefCell<Consumers>>,
-    load: Cell<f64>,
 }
 
 /// The rates of consumers, each by its `User-Agent`.
@@ -81,96 +82,35 @@ impl Consumers {
     }
 }
 
-impl Shedder {
-    /// `workers` share the rate.
+impl Rates {
+    /// `workers` share the rates.
     pub(crate) fn new(settings: &Overload, workers: usize) -> Self {
-        let mut levels = settings.levels.clone();
-        levels.sort_by(|a, b| a.level.set.percent().total_cmp(&b.level.set.percent()));
         let rate = (settings.ingress_rate > 0)
             .then(|| Rate::per_second(f64::from(settings.ingress_rate) / workers.max(1) as f64));
         Self {
-            cpu: RefCell::new(CpuLoad::new()),
-            average: RefCell::new(RunningAverage::new(Duration::from_millis(500))),
-            shares: levels.iter().map(|one| one.discard.percent() / 100.0).collect(),
-            levels: RefCell::new(CongestionLevels::new(
-                levels.into_iter().map(|one| one.level).collect(),
-            )),
-            share: Cell::new(0.0),
-            by_priority: RefCell::new(PriorityDiscard::new(Some(settings.spare_priority))),
-            rate: rate.map(|rate| RefCell::new(RateLimiter::new(rate))),
+            ingress: rate.map(|rate| RefCell::new(RateLimiter::new(rate))),
             consumers: Consumers::new(settings, workers.max(1) as f64).map(RefCell::new),
-            load: Cell::new(0.0),
         }
     }
 
-    /// Looks at the clock of the thread; gives the averaged load in percent of a core.
-    pub(crate) fn sample(&self, enabled: bool) -> f64 {
-        let now = Instant::now();
-        if let Some(load) = cpu::read::thread().and_then(|used| self.cpu.borrow_mut().feed(used, now)) {
-            self.feed(load, now, enabled);
-        }
-        self.load.get()
-    }
-
-    fn feed(&self, load: f64, now: Instant, enabled: bool) {
-        let load = self.average.borrow_mut().feed(load, now);
-        self.load.set(load);
-        let mut levels = self.levels.borrow_mut();
-        if let Some(change) = levels.update(load, now) {
-            tracing::info!(
-                from = levels.name(change.from),
-                to = levels.name(change.to),
-                load,
-                "congestion level"
-            );
-        }
-        let share = levels
-            .current()
-            .checked_sub(1)
-            .and_then(|level| self.shares.get(level));
-        self.share.set(if enabled {
-            share.copied().unwrap_or(0.0)
-        } else {
-            0.0
-        });
-    }
-
-    /// What becomes of this request.
-    pub(crate) fn judge(&self, request: &Request) -> Verdict {
-        if let Some(rate) = &self.rate
+    /// Whether a request exceeds a rate.
+    pub(crate) fn judge(&self, request: &Request) -> Result<(), Exceeded> {
+        if let Some(rate) = &self.ingress
             && !rate.borrow_mut().allow(request.received)
         {
-            return Verdict::TooMany;
+            return Err(Exceeded::Ingress);
         }
-        if let Some(consumers) = &self.consumers {
-            let name = request
-                .headers()
-                .get(USER_AGENT)
-                .map_or(&b""[..], |name| name.as_bytes());
-            if !consumers.borrow_mut().allow(name, request.received) {
-                return Verdict::TooManyOfOne;
-            }
+        let Some(consumers) = &self.consumers else {
+            return Ok(());
+        };
+        let name = request
+            .headers()
+            .get(USER_AGENT)
+            .map_or(&b""[..], |name| name.as_bytes());
+        match consumers.borrow_mut().allow(name, request.received) {
+            true => Ok(()),
+            false => Err(Exceeded::Consumer),
         }
-        let share = self.share.get();
-        if share == 0.0 {
-            return Verdict::Work;
-        }
-        let priority = MessagePriority::of(request.headers())
-            .ok()
-            .flatten()
-            .map_or(USUAL_PRIORITY, MessagePriority::get);
-        match self.by_priority.borrow_mut().next(priority, share) {
-            true => Verdict::Discard,
-            false => Verdict::Work,
-        }
-    }
-
-    /// Whether a Diameter request that begins something is discarded, by its DRMP (RFC 7944).
-    pub(crate) fn discards(&self, drmp: Option<u8>) -> bool {
-        let share = self.share.get();
-        // 16 priorities there, 32 here.
-        let priority = drmp.unwrap_or(USUAL_DRMP).min(15) * 2;
-        share != 0.0 && self.by_priority.borrow_mut().next(priority, share)
     }
 }
 
@@ -178,23 +118,6 @@ impl Shedder {
 mod tests {
     use super::*;
     use crate::config::ConsumerRate;
-
-    #[test]
-    fn shares_follow_the_load_when_enabled() {
-        let shedder = Shedder::new(&Overload::default(), 1);
-        let start = Instant::now();
-        let settle = |from: u64, load: f64, enabled: bool| {
-            for step in 0..100 {
-                shedder.feed(load, start + Duration::from_millis(from + 100 * step), enabled);
-            }
-            shedder.share.get()
-        };
-        assert_eq!(settle(0, 50.0, true), 0.0);
-        assert_eq!(settle(20_000, 90.0, true), 0.1);
-        assert_eq!(settle(40_000, 99.0, true), 0.6);
-        assert_eq!(settle(60_000, 99.0, false), 0.0);
-        assert_eq!(settle(80_000, 10.0, true), 0.0);
-    }
 
     #[test]
     fn consumers_have_rates_of_their_own() {
@@ -220,17 +143,14 @@ mod tests {
         assert_eq!(passed("NEF-1"), 10);
         assert_eq!(passed("NEF-2"), 1);
         assert_eq!(passed("AF"), 1);
-        // Names beyond those that are told apart share one rate.
+        // Further names share one rate.
         assert_eq!((passed("invented-1"), passed("invented-2")), (1, 0));
         assert!(Consumers::new(&Overload::default(), 1.0).is_none());
     }
 
     #[test]
-    fn diameter_requests_go_by_their_priority() {
-        let shedder = Shedder::new(&Overload::default(), 1);
-        assert!(!shedder.discards(None));
-        shedder.share.set(1.0);
-        assert!(shedder.discards(None) && shedder.discards(Some(15)));
-        assert!(!shedder.discards(Some(0)), "emergencies pass");
+    fn diameter_priorities_are_those_of_messages() {
+        let priorities = [Some(0), Some(2), None, Some(15), Some(99)].map(|drmp| Drmp(drmp).priority());
+        assert_eq!(priorities, [0, 4, 20, 30, 30]);
     }
 }

@@ -1,26 +1,31 @@
 //! Bindings in the store.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use sbi::problem::{Cause, Problem};
-use store::{Batch, Condition, Conflict, Error, Index, Record, Scan, Store, Stored, Table, TableDef};
+use store::{
+    Batch, Condition, Conflict, Error, Index, Record, Scan, Store, Stored, Table, TableDef, Version,
+};
 
 use crate::binding::{
-    BindingId, Document, Form, FormRecord, Forms, MbsBinding, PcfBinding, Place, Query, Subscription,
-    UeBinding,
+    BindingId, Document, Form, FormRecord, Forms, MbsBinding, PcfBinding, Place, Query, RxSession,
+    SamePcfGuard, Selection, Subscription, UeBinding, select,
 };
-use crate::rx::KeptPath;
 
 /// How many records a table has, as far as this instance knows.
 #[derive(Clone, Debug, Default)]
 pub struct Held(Arc<AtomicUsize>);
 
 impl Held {
-    /// So many.
+    /// This number.
     #[must_use]
     pub fn get(&self) -> usize {
         self.0.load(Relaxed)
+    }
+
+    pub(crate) fn set(&self, count: usize) {
+        self.0.store(count, Relaxed);
     }
 
     pub(crate) fn add(&self, more: usize) {
@@ -45,25 +50,79 @@ pub struct Repository {
     pub ues: Table<UeBinding>,
     /// MBS sessions.
     pub mbs: Table<MbsBinding>,
-    /// Who wants to be told.
+    /// Subscriptions.
     pub subscriptions: Table<Subscription>,
     /// Paths of Rx sessions.
-    pub(crate) paths: Table<KeptPath>,
+    pub(crate) paths: Table<RxSession>,
     /// How many of those there are.
     pub paths_held: Held,
+    guards: Table<SamePcfGuard>,
     forms_table: Table<FormRecord>,
     forms: Arc<Forms>,
-    /// Whether anybody wants to be told of anything.
+    /// Whether there is a subscription.
     watched: Arc<AtomicBool>,
     packed: bool,
     most: usize,
 }
 
-/// Tries of a change that others keep overtaking.
+/// Why a resource is not changed.
+#[derive(Debug)]
+pub enum ChangeFault<F> {
+    /// The change itself says why.
+    Refused(F),
+    /// The store failed.
+    Store(Error),
+    /// Others keep changing the resource.
+    Overtaken,
+}
+
+impl<F> From<Error> for ChangeFault<F> {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// A record that may be found by addresses.
+pub trait Addressed: Record {
+    /// The forms of these, which the store must know for the record to be found.
+    fn address_forms(&self) -> impl Iterator<Item = Form> + '_ {
+        std::iter::empty()
+    }
+}
+
+impl Addressed for PcfBinding {
+    fn address_forms(&self) -> impl Iterator<Item = Form> + '_ {
+        self.forms()
+    }
+}
+impl Addressed for UeBinding {}
+impl Addressed for MbsBinding {}
+impl Addressed for Subscription {}
+
+/// A guard as it was read.
+#[derive(Debug)]
+pub struct GuardState {
+    guard: SamePcfGuard,
+    /// `None`: it was never written.
+    version: Option<Version>,
+}
+
+/// Where the first `most` records of a key do not decide, a multiple of that is read, in steps of
+/// [`STEP`] times as many.
+const WIDEST: usize = 64;
+const STEP: usize = 8;
+
+/// When a PCF wrote a binding last; audits write it as well.
+fn written(stored: &Stored<PcfBinding>) -> u64 {
+    let audited = stored.record.0.audited();
+    audited.map_or(stored.modified(), |audited| audited.written)
+}
+
+/// Attempts of a change that others keep overtaking.
 const TRIES: usize = 5;
 
 impl Repository {
-    /// Opens the store. `most`: bindings of one address or subscriber that are looked at.
+    /// Opens the store. `most`: bindings of one address or subscriber that a query reads.
     ///
     /// # Errors
     /// When the store cannot be opened or read.
@@ -74,7 +133,8 @@ impl Repository {
             TableDef::of::<MbsBinding>(),
             TableDef::of::<Subscription>(),
             TableDef::of::<FormRecord>(),
-            TableDef::of::<KeptPath>(),
+            TableDef::of::<RxSession>(),
+            TableDef::of::<SamePcfGuard>(),
         ];
         let store = Store::open(config, &tables).await?;
         let repository = Self {
@@ -84,6 +144,7 @@ impl Repository {
             subscriptions: store.table()?,
             paths: store.table()?,
             paths_held: Held::default(),
+            guards: store.table()?,
             forms_table: store.table()?,
             forms: Arc::default(),
             watched: Arc::default(),
@@ -119,13 +180,20 @@ impl Repository {
         &self.store
     }
 
-    /// Whether anybody wants to be told of anything.
+    /// Whether other instances may use the same store.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        // One process at a time opens the embedded engine; its records are packed.
+        !self.packed
+    }
+
+    /// Whether there is a subscription.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.watched.load(Relaxed)
     }
 
-    /// From now on somebody wants to be told.
+    /// From now on there is a subscription.
     pub fn watch(&self) {
         self.watched.store(true, Relaxed);
     }
@@ -136,11 +204,11 @@ impl Repository {
         Document::new(id, value, self.packed)
     }
 
-    /// Adds to a batch what a session's binding needs to be found: forms of addresses never seen before.
-    /// Those in `already` are in the batch.
-    fn learn(&self, batch: &mut Batch, binding: &PcfBinding, already: &[Form]) -> Vec<Form> {
+    /// Adds to a batch what a record needs to be found: forms of addresses that did not occur before. Those in
+    /// `already` are in the batch.
+    fn learn(&self, batch: &mut Batch, record: &impl Addressed, already: &[Form]) -> Vec<Form> {
         let mut fresh: Vec<Form> = Vec::new();
-        for form in binding.forms() {
+        for form in record.address_forms() {
             if !self.forms.has(form) && !already.contains(&form) && !fresh.contains(&form) {
                 batch.put(&self.forms_table, &FormRecord(form), Condition::Always);
                 fresh.push(form);
@@ -149,17 +217,51 @@ impl Repository {
         fresh
     }
 
-    /// Writes a session's new binding, durably.
+    /// Writes a new record, durably.
     ///
     /// # Errors
     /// When it was not written.
-    pub async fn add_session(&self, binding: &PcfBinding) -> Result<store::Version, Error> {
+    pub async fn add<T: Addressed>(&self, table: &Table<T>, record: &T) -> Result<Version, Error> {
         let mut batch = Batch::default();
-        batch.insert(&self.sessions, binding);
-        let fresh = self.learn(&mut batch, binding, &[]);
+        batch.insert(table, record);
+        self.commit(batch, record).await
+    }
+
+    /// Commits a batch that writes this record.
+    async fn commit(&self, mut batch: Batch, record: &impl Addressed) -> Result<Version, Error> {
+        let fresh = self.learn(&mut batch, record, &[]);
         let version = self.store.commit(batch).await?;
         fresh.into_iter().for_each(|form| self.forms.add(form));
         Ok(version)
+    }
+
+    /// The state of the guard of a subscriber ([`SamePcfGuard`]), to be read before the bindings that it guards.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn guard_of(&self, supi: &str) -> Result<GuardState, Error> {
+        let guard = SamePcfGuard::of(supi);
+        let held = self.guards.get(&guard.key()).await?;
+        Ok(GuardState {
+            guard,
+            version: held.map(|held| held.version),
+        })
+    }
+
+    /// Writes a session's new binding, durably, unless another one was written under the guard since it was read: false.
+    ///
+    /// # Errors
+    /// When it was not written.
+    pub async fn add_guarded(&self, binding: &PcfBinding, state: GuardState) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.insert(&self.sessions, binding);
+        let condition = state.version.map_or(Condition::Absent, Condition::Version);
+        batch.put(&self.guards, &state.guard, condition);
+        match self.commit(batch, binding).await {
+            Ok(_) => Ok(true),
+            Err(Error::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes bindings of sessions together, over those of the same identity; the future resolves when they are
@@ -179,76 +281,38 @@ impl Repository {
         }
     }
 
-    /// Changes a session's binding, however many others change it at the same time. `None`: there is none.
+    /// Changes a record, however many others change it at the same time: what it was, and what it is. `None`: there is
+    /// none.
     ///
     /// # Errors
     /// What `change` says, or that it could not be written.
-    pub async fn change_session(
-        &self,
-        id: BindingId,
-        change: impl Fn(&Document) -> Result<Document, Problem>,
-    ) -> Result<Option<PcfBinding>, Problem> {
-        for _ in 0..TRIES {
-            let Some(stored) = self.sessions.get(&id.0).await.map_err(problem)? else {
-                return Ok(None);
-            };
-            let changed = PcfBinding(change(&stored.record.0)?);
-            let mut batch = Batch::default();
-            batch.update(&self.sessions, &changed, stored.version);
-            let fresh = self.learn(&mut batch, &changed, &[]);
-            match self.store.commit(batch).await {
-                Ok(_) => {
-                    fresh.into_iter().for_each(|form| self.forms.add(form));
-                    return Ok(Some(changed));
-                }
-                Err(Error::Conflict { .. }) => {}
-                Err(error) => return Err(problem(error)),
-            }
-        }
-        Err(Problem::new(Cause::Conflict).detail("others keep changing this binding; try again"))
-    }
-
-    /// As [`Repository::change_session`], of any other table.
-    ///
-    /// # Errors
-    /// What `change` says, or that it could not be written.
-    pub async fn change<T: Record>(
+    pub async fn change<T: Addressed, F>(
         &self,
         table: &Table<T>,
         id: BindingId,
-        change: impl Fn(&T) -> Result<T, Problem>,
-    ) -> Result<Option<T>, Problem> {
+        change: impl Fn(&T) -> Result<T, F>,
+    ) -> Result<Option<(T, T)>, ChangeFault<F>> {
         for _ in 0..TRIES {
-            let Some(stored) = table.get(&id.0).await.map_err(problem)? else {
+            let Some(stored) = table.get(&id.0).await? else {
                 return Ok(None);
             };
-            let changed = change(&stored.record)?;
+            let changed = change(&stored.record).map_err(ChangeFault::Refused)?;
             let mut batch = Batch::default();
             batch.update(table, &changed, stored.version);
-            match self.store.commit(batch).await {
-                Ok(_) => return Ok(Some(changed)),
+            match self.commit(batch, &changed).await {
+                Ok(_) => return Ok(Some((stored.record, changed))),
                 Err(Error::Conflict { .. }) => {}
-                Err(error) => return Err(problem(error)),
+                Err(error) => return Err(error.into()),
             }
         }
-        Err(Problem::new(Cause::Conflict).detail("others keep changing this resource; try again"))
-    }
-
-    /// Writes a new record of any other table.
-    ///
-    /// # Errors
-    /// When it was not written.
-    pub async fn add<T: Record>(&self, table: &Table<T>, record: &T) -> Result<(), Error> {
-        let mut batch = Batch::default();
-        batch.insert(table, record);
-        self.store.commit(batch).await.map(drop)
+        Err(ChangeFault::Overtaken)
     }
 
     /// Deletes a record; false when there was none.
     ///
     /// # Errors
     /// When it could not be deleted.
-    pub async fn remove<T: Record>(&self, table: &Table<T>, id: BindingId) -> Result<bool, Problem> {
+    pub async fn remove<T: Record>(&self, table: &Table<T>, id: BindingId) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.delete(table, &id.0, Condition::Present);
         match self.store.commit(batch).await {
@@ -257,7 +321,7 @@ impl Repository {
                 conflict: Conflict::Absent,
                 ..
             }) => Ok(false),
-            Err(error) => Err(problem(error)),
+            Err(error) => Err(error),
         }
     }
 
@@ -278,10 +342,39 @@ impl Repository {
             .await
     }
 
+    /// What is under a key and matches, that which a PCF wrote last first: a session may have taken an address after
+    /// one that was begun later and left behind.
     async fn under(&self, index: Index, key: &[u8], query: &Query) -> Result<Vec<PcfBinding>, Error> {
-        let found = self.sessions.find(index, key, self.most).await?;
-        let records = found.into_iter().map(|stored| stored.record);
-        Ok(records.filter(|binding| query.matches(binding)).collect())
+        let mut limit = self.most;
+        loop {
+            let mut found = self.sessions.find(index, key, limit).await?;
+            let all = found.len() < limit || limit >= self.most.saturating_mul(WIDEST);
+            found.retain(|stored| query.matches(&stored.record));
+            found.sort_by_key(|stored| Reverse((written(stored), stored.version)));
+            let matching: Vec<PcfBinding> = found.into_iter().map(|stored| stored.record).collect();
+            // Further ones cannot change that.
+            if all || matches!(select(&matching, query), Selection::Ambiguous) {
+                return Ok(matching);
+            }
+            limit = limit.saturating_mul(STEP);
+        }
+    }
+
+    /// The records under a key, all but an excessive number.
+    async fn all_under<T: Record>(
+        &self,
+        table: &Table<T>,
+        index: Index,
+        key: &[u8],
+    ) -> Result<Vec<Stored<T>>, Error> {
+        let mut limit = self.most;
+        loop {
+            let found = table.find(index, key, limit).await?;
+            if found.len() < limit || limit >= self.most.saturating_mul(WIDEST) {
+                return Ok(found);
+            }
+            limit = limit.saturating_mul(STEP);
+        }
     }
 
     /// Longest prefix first; of each length, the UE's own address before routes behind it.
@@ -323,51 +416,25 @@ impl Repository {
     /// When the store cannot be read.
     pub async fn of_subscriber(&self, supi: &str) -> Result<Vec<Stored<PcfBinding>>, Error> {
         let key = PcfBinding::identity_key(supi);
-        let found = self.sessions.find(PcfBinding::SUPI, &key, self.most).await?;
+        let found = self.all_under(&self.sessions, PcfBinding::SUPI, &key).await?;
         Ok(found
             .into_iter()
             .filter(|one| one.0.text_of("supi") == Some(supi))
             .collect())
     }
 
-    /// Who wants to be told of a subscriber.
+    /// The subscriptions to the bindings of a subscriber.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn subscribers_of(&self, supi: &str) -> Result<Vec<Subscription>, Error> {
         let key = PcfBinding::identity_key(supi);
         let found = self
-            .subscriptions
-            .find(Subscription::SUPI, &key, self.most)
+            .all_under(&self.subscriptions, Subscription::SUPI, &key)
             .await?;
         let records = found.into_iter().map(|stored| stored.record);
         Ok(records
             .filter(|one| one.0.text_of("supi") == Some(supi))
             .collect())
-    }
-}
-
-/// What a consumer is told of an error of the store.
-#[must_use]
-pub fn problem(error: Error) -> Problem {
-    match error {
-        Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many writes wait; try later"),
-        Error::Unavailable { maybe_applied, .. } => {
-            // The store says once that it is not available, not for each request.
-            tracing::debug!(%error, "a request failed");
-            let detail = match maybe_applied {
-                true => "the database failed in the middle; the request may have been carried out",
-                false => "the database is not available; nothing was done, try later",
-            };
-            Problem::of_status(http::StatusCode::SERVICE_UNAVAILABLE).detail(detail)
-        }
-        Error::Invalid(reason) => Problem::new(Cause::PayloadTooLarge).detail(reason),
-        error => {
-            match error {
-                Error::Engine(_) | Error::Closed => tracing::debug!(%error, "a request failed"),
-                _ => tracing::error!(%error, "a request failed"),
-            }
-            Problem::new(Cause::SystemFailure)
-        }
     }
 }

@@ -1,15 +1,10 @@
 //! The score of this instance: how well it does, from what it has measured of itself.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use serde::Serialize;
 
 use crate::config::Scoring;
-use crate::live::Live;
-use crate::repository::Repository;
-use crate::service::Switches;
 
 /// A score and what it is made of: each from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -72,30 +67,6 @@ impl Score {
             latency,
             replication,
         }
-    }
-}
-
-/// Scores again and again, until dropped.
-pub(crate) async fn keep(live: Arc<ArcSwap<Live>>, switches: Arc<Switches>, repository: Repository) {
-    let mut before = switches.work();
-    loop {
-        let settings = live.load().config.scoring.clone();
-        tokio::time::sleep(settings.interval.duration()).await;
-        let now = switches.work();
-        let delays = repository.store().stats().replication_delay;
-        let measured = Measured {
-            requests: now.0.saturating_sub(before.0),
-            failures: now.1.saturating_sub(before.1),
-            time: Duration::from_micros(now.2.saturating_sub(before.2)),
-            load: switches.load(),
-            delay: delays
-                .into_iter()
-                .map(|(_, delay)| delay)
-                .max()
-                .unwrap_or_default(),
-        };
-        before = now;
-        switches.set_score(Score::of(&settings, &measured));
     }
 }
 

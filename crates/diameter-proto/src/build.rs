@@ -1,13 +1,11 @@
-//! Writing messages. [`AvpWriter`] appends AVPs, typed by [`Tag`]; [`MessageBuilder`] puts a header before
-//! them. What is written is right by construction: lengths, padding and the V flag follow from the content.
+//! Writing messages: [`MessageBuilder`] puts a header before the AVPs that an [`AvpWriter`] appends.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use thiserror::Error;
 
-use crate::avp::{AVP_HEADER_LEN, AVP_VENDOR_HEADER_LEN, Avp, AvpFlags, AvpKey, padding};
+use crate::avp::AvpWriter;
 use crate::fault::{Fault, ResultCode};
 use crate::header::{CommandFlags, HEADER_LEN, Header, MAX_LENGTH, VERSION};
-use crate::kind::{Grouped, Kind, Tag};
 use crate::known;
 use crate::message::{Message, MessageMut};
 
@@ -17,131 +15,6 @@ pub enum BuildError {
     /// A message or an AVP got longer than a 24-bit length can say.
     #[error("a message or AVP got longer than {MAX_LENGTH} bytes, the most a length field can say")]
     TooLong,
-}
-
-/// Appends AVPs to a buffer.
-#[derive(Debug, Default)]
-pub struct AvpWriter {
-    out: BytesMut,
-    /// Set when a length did not fit; what was written is of no use then.
-    too_long: bool,
-}
-
-impl AvpWriter {
-    /// A writer with room for `bytes`.
-    #[must_use]
-    pub fn with_capacity(bytes: usize) -> Self {
-        Self {
-            out: BytesMut::with_capacity(bytes),
-            too_long: false,
-        }
-    }
-
-    /// Appends an AVP.
-    pub fn put<K: Kind>(&mut self, tag: Tag<K>, value: K::Value<'_>) -> &mut Self {
-        let start = self.begin(tag.key, tag.flags());
-        K::write(value, &mut self.out);
-        self.end(start)
-    }
-
-    /// Appends an AVP if there is a value for it.
-    pub fn maybe<K: Kind>(&mut self, tag: Tag<K>, value: Option<K::Value<'_>>) -> &mut Self {
-        match value {
-            Some(value) => self.put(tag, value),
-            None => self,
-        }
-    }
-
-    /// Appends a Grouped AVP with what `fill` writes.
-    pub fn group(&mut self, tag: Tag<Grouped>, fill: impl FnOnce(&mut Self)) -> &mut Self {
-        let start = self.begin(tag.key, tag.flags());
-        fill(self);
-        self.end(start)
-    }
-
-    /// Appends an AVP whose type is known only at run time. The V flag follows from `key`.
-    pub fn put_raw(&mut self, key: AvpKey, flags: AvpFlags, data: &[u8]) -> &mut Self {
-        let start = self.begin(key, flags);
-        self.out.extend_from_slice(data);
-        self.end(start)
-    }
-
-    /// Appends a Grouped AVP whose type is known only at run time.
-    ///
-    /// # Errors
-    /// Those of `fill`; the group is then left out.
-    pub fn group_raw<E>(
-        &mut self,
-        key: AvpKey,
-        flags: AvpFlags,
-        fill: impl FnOnce(&mut Self) -> Result<(), E>,
-    ) -> Result<&mut Self, E> {
-        let start = self.begin(key, flags);
-        match fill(self) {
-            Ok(()) => Ok(self.end(start)),
-            Err(error) => {
-                self.out.truncate(start);
-                Err(error)
-            }
-        }
-    }
-
-    /// Appends an AVP exactly as it was received.
-    pub fn copy(&mut self, avp: &Avp<'_>) -> &mut Self {
-        self.out.extend_from_slice(avp.raw);
-        self.out.put_bytes(0, padding(avp.raw.len()));
-        self
-    }
-
-    /// Appends AVPs that are encoded and padded already.
-    pub fn append_encoded(&mut self, avps: &[u8]) -> &mut Self {
-        self.out.extend_from_slice(avps);
-        self
-    }
-
-    fn begin(&mut self, key: AvpKey, flags: AvpFlags) -> usize {
-        let start = self.out.len();
-        self.out.put_u32(key.code);
-        if key.vendor == 0 {
-            self.out.put_u32(u32::from(flags.0 & !AvpFlags::VENDOR.0) << 24);
-        } else {
-            self.out.put_u32(u32::from(flags.0 | AvpFlags::VENDOR.0) << 24);
-            self.out.put_u32(key.vendor);
-        }
-        start
-    }
-
-    fn end(&mut self, start: usize) -> &mut Self {
-        let length = self.out.len() - start;
-        if length > MAX_LENGTH {
-            self.too_long = true;
-        }
-        let [_, l0, l1, l2] = (length as u32).to_be_bytes();
-        // `begin` wrote at least eight bytes at `start`.
-        self.out[start + 5..start + 8].copy_from_slice(&[l0, l1, l2]);
-        self.out.put_bytes(0, padding(length));
-        self
-    }
-
-    /// What was written.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.out
-    }
-
-    /// What was written, given away.
-    #[must_use]
-    pub fn into_bytes(self) -> Bytes {
-        self.out.freeze()
-    }
-}
-
-/// Encodes a single AVP, padded: for what is appended to relayed messages again and again.
-#[must_use]
-pub fn encode_one<K: Kind>(tag: Tag<K>, value: K::Value<'_>) -> Bytes {
-    let mut writer = AvpWriter::with_capacity(AVP_VENDOR_HEADER_LEN + 64);
-    writer.put(tag, value);
-    writer.into_bytes()
 }
 
 /// Who we are in the messages we send.
@@ -235,6 +108,14 @@ impl MessageBuilder {
     pub fn error_answer(request: &Message<impl AsRef<[u8]>>, origin: &Origin, fault: &Fault) -> MessageMut {
         let mut builder = Self::answer(request);
         builder.put_fault(origin, fault);
+        if fault.vendor != 0 {
+            // An answer of the command, which in 3GPP applications repeats these (TS 29.272 §7.2 and others).
+            let state = request.avps().find(known::AUTH_SESSION_STATE);
+            let application = request.avps().find(known::VENDOR_SPECIFIC_APPLICATION_ID);
+            for avp in [state, application].into_iter().flatten().flatten() {
+                builder.copy(&avp);
+            }
+        }
         for avp in request
             .avps()
             .map_while(Result::ok)
@@ -256,13 +137,26 @@ impl MessageBuilder {
     }
 
     fn put_fault(&mut self, origin: &Origin, fault: &Fault) {
-        if fault.code.is_protocol_error() {
+        if fault.code.is_protocol_error() && fault.vendor == 0 {
             self.header.flags = self.header.flags.with(CommandFlags::ERROR);
         }
-        self.put(known::RESULT_CODE, fault.code.0)
-            .put(known::ORIGIN_HOST, &origin.host)
-            .put(known::ORIGIN_REALM, &origin.realm)
-            .put(known::ERROR_MESSAGE, &fault.reason);
+        match fault.vendor {
+            0 => {
+                self.put(known::RESULT_CODE, fault.code.0);
+            }
+            vendor => {
+                self.group(known::EXPERIMENTAL_RESULT, |group| {
+                    group
+                        .put(known::VENDOR_ID, vendor)
+                        .put(known::EXPERIMENTAL_RESULT_CODE, fault.code.0);
+                });
+            }
+        }
+        self.put(known::ORIGIN_HOST, &origin.host)
+            .put(known::ORIGIN_REALM, &origin.realm);
+        if !fault.reason.is_empty() {
+            self.put(known::ERROR_MESSAGE, &fault.reason);
+        }
         if let Some(failed) = &fault.failed_avp {
             self.group(known::FAILED_AVP, |group| {
                 group.append_encoded(failed);
@@ -321,14 +215,10 @@ impl MessageBuilder {
     }
 }
 
-const _: () = assert!(
-    AVP_HEADER_LEN == 8,
-    "AvpWriter::end patches the length at byte 5 of an AVP"
-);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::avp::encode_one;
     use crate::kind::AddressValue;
 
     fn request() -> Message {

@@ -7,8 +7,8 @@
 
 use smallvec::SmallVec;
 
+use crate::avp::AvpWriter;
 use crate::avp::{Avp, AvpFlags, AvpKey, Avps};
-use crate::build::AvpWriter;
 use crate::dictionary::{AvpDefinition, Dictionary, Grammar, MandatoryRule};
 use crate::fault::{Fault, ResultCode};
 use crate::header::CommandFlags;
@@ -169,7 +169,7 @@ impl Checker<'_> {
                 return Err(fault(
                     avp,
                     ResultCode::INVALID_AVP_VALUE,
-                    &format!("{number} is no value of {}", definition.name),
+                    &format!("{number} is not a value of {}", definition.name),
                 ));
             }
         }

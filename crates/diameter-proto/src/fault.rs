@@ -5,9 +5,6 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::build::AvpWriter;
-use crate::kind::{Kind, Tag};
-
 /// A Result-Code (RFC 6733 §7.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResultCode(pub u32);
@@ -133,6 +130,8 @@ impl fmt::Display for ResultCode {
 pub struct Fault {
     /// The result code of the answer.
     pub code: ResultCode,
+    /// Whose code it is: the Vendor-Id of an Experimental-Result (RFC 6733 §7.6); 0 for a Result-Code.
+    pub vendor: u32,
     /// The offending AVP, whole and padded: what goes into Failed-AVP.
     pub failed_avp: Option<Bytes>,
     /// For operators and the Error-Message AVP: what was wrong, where.
@@ -145,9 +144,17 @@ impl Fault {
     pub fn new(code: ResultCode, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
+            vendor: 0,
             failed_avp: None,
             reason: reason.into(),
         }
+    }
+
+    /// The same fault, with a code of this vendor.
+    #[must_use]
+    pub const fn of_vendor(mut self, vendor: u32) -> Self {
+        self.vendor = vendor;
+        self
     }
 
     /// The same fault, about this (whole, padded) AVP.
@@ -155,15 +162,6 @@ impl Fault {
     pub fn about(mut self, avp: Bytes) -> Self {
         self.failed_avp = Some(avp);
         self
-    }
-
-    /// The AVP `tag` names should have been there. The Failed-AVP holds an example of it: a value of the
-    /// smallest right length, all zeros (§7.5).
-    #[must_use]
-    pub fn missing<K: Kind>(tag: Tag<K>) -> Self {
-        let mut example = AvpWriter::with_capacity(16);
-        example.put_raw(tag.key, tag.flags(), &[0; 8][..K::MIN_LEN.min(8)]);
-        Self::new(ResultCode::MISSING_AVP, format!("AVP {} is missing", tag.key)).about(example.into_bytes())
     }
 }
 

@@ -196,6 +196,7 @@ tags! {
     SUBSCRIPTION_DATA = "Subscription-Data" Grouped 10415:1400 M;
     TERMINAL_INFORMATION = "Terminal-Information" Grouped 10415:1401 M;
     IMEI = "IMEI" Utf8String 10415:1402 M;
+    EQUIPMENT_STATUS = "Equipment-Status" Enumerated 10415:1445 M;
     RX_REQUEST_TYPE = "Rx-Request-Type" Enumerated 10415:533 o;
     CHARGING_RULE_INSTALL = "Charging-Rule-Install" Grouped 10415:1001 M;
     EXTERNAL_IDENTIFIER = "External-Identifier" Utf8String 10415:3111 M;

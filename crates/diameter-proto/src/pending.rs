@@ -186,6 +186,26 @@ impl<T> Pending<T> {
         }
     }
 
+    /// The entry that `owner` has under `id`, to be read.
+    #[must_use]
+    pub fn get(&self, owner: u32, id: u32) -> Option<&T> {
+        let entry = self.entries.get((id & INDEX_MASK) as usize)?;
+        let same = entry.id == id && entry.owner == owner;
+        entry.value.as_ref().filter(|_| same)
+    }
+
+    /// The identifiers of all entries of `owner`.
+    #[must_use]
+    pub fn ids(&self, owner: u32) -> Vec<u32> {
+        let (mut next, count) = self.owners.get(owner as usize).copied().unwrap_or((NONE, 0));
+        let mut ids = Vec::with_capacity(count as usize);
+        while let Some(entry) = self.entries.get(next as usize).filter(|_| next != NONE) {
+            ids.push(entry.id);
+            next = entry.owner_next;
+        }
+        ids
+    }
+
     /// Takes some entry of `owner`, or none when it has none left: for a connection that was lost.
     pub fn take_any(&mut self, owner: u32) -> Option<T> {
         let first = self.owners.get(owner as usize)?.0;
@@ -199,6 +219,7 @@ impl<T> Pending<T> {
         let until = self.tick_at(now);
         if self.used == 0 {
             self.tick = self.tick.max(until);
+            self.cursor = None;
             return None;
         }
         while self.tick < until {
@@ -398,5 +419,35 @@ mod tests {
             }
             assert_eq!(table.len(), map.len());
         }
+    }
+
+    #[test]
+    fn a_table_that_was_empty_expires_in_time() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut pending = Pending::new(start, 8, 1);
+        pending.insert(0, at(10), 1).unwrap();
+        // The first entry expires while the search is in its slot.
+        while pending.expire(at(20)).is_some() {}
+        let id = pending.insert(0, at(40), 2).unwrap();
+        pending.take(0, id).unwrap();
+        assert!(pending.expire(at(30)).is_none());
+        pending.insert(0, at(35), 3).unwrap();
+        assert_eq!(
+            pending.expire(at(60)),
+            Some((0, 3)),
+            "not a turn of the wheel later"
+        );
+        pending.insert(0, at(70), 4).unwrap();
+        pending.insert(0, at(70), 5).unwrap();
+        assert!(pending.expire(at(80)).is_some());
+        let rest = pending.take_any(0);
+        assert!(rest.is_some() && pending.expire(at(81)).is_none());
+        pending.insert(0, at(88), 6).unwrap();
+        assert_eq!(
+            pending.expire(at(100)),
+            Some((0, 6)),
+            "not a turn of the wheel later"
+        );
     }
 }

@@ -41,6 +41,8 @@ pub struct Routing<'a> {
     pub framed_ipv6_prefix: Option<&'a [u8]>,
     /// The first Subscription-Id (RFC 8506): a group. There may be more: [`Routing::subscription_ids`].
     subscription_id: Option<Avps<'a>>,
+    /// The first Route-Record, and what follows: [`Routing::route_records`].
+    first_route_record: Option<Avps<'a>>,
     /// How many Route-Records there are.
     pub route_records: u32,
     /// Whether one of the Route-Records is our name, as given to [`Routing::scan`].
@@ -98,6 +100,9 @@ impl<'a> Routing<'a> {
             }
             297 => keep(&mut self.experimental_result, avp),
             282 => {
+                if self.route_records == 0 {
+                    self.first_route_record = Some(here);
+                }
                 self.route_records += 1;
                 self.loops |= is_own(avp.data);
             }
@@ -142,6 +147,17 @@ impl<'a> Routing<'a> {
                 let data = avp.group().get(known::SUBSCRIPTION_ID_DATA).ok()??;
                 Some((kind, data))
             })
+    }
+
+    /// The hosts that the request has passed, by its Route-Records.
+    pub fn route_records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.first_route_record
+            .clone()
+            .into_iter()
+            .flatten()
+            .map_while(Result::ok)
+            .filter(|avp| avp.is(known::ROUTE_RECORD))
+            .map(|avp| avp.data)
     }
 
     /// Vendor and code of the Experimental-Result.

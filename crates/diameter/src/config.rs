@@ -1,13 +1,14 @@
 //! How a node behaves, and whom it talks to. Every bound has a name here.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use diameter_proto::peer::{Capabilities, PeerSettings};
 use ipnet::IpNet;
 use rustls::{ClientConfig, ServerConfig};
+use tls::{Current, Material, Sides, TlsFiles, Watched};
 
 /// The port of Diameter over TCP and SCTP (RFC 6733 §2.1).
 pub const PORT: u16 = 3868;
@@ -59,6 +60,10 @@ pub struct Limits {
     pub pending: usize,
     /// … of which with one peer.
     pub pending_per_peer: usize,
+    /// Bytes of requests that are kept while they wait for answers, all peers together …
+    pub pending_bytes: usize,
+    /// … of which with one peer.
+    pub pending_bytes_per_peer: usize,
     /// A peer that takes nothing for so long while something is queued is cut off.
     pub write_stall: Duration,
     /// A message that has begun has to be complete after so long, or the peer is cut off.
@@ -86,6 +91,8 @@ impl Default for Limits {
             handshake: Duration::from_secs(10),
             pending: 1 << 20,
             pending_per_peer: 1 << 17,
+            pending_bytes: 256 * 1024 * 1024,
+            pending_bytes_per_peer: 64 * 1024 * 1024,
             write_stall: Duration::from_secs(20),
             read_stall: Duration::from_secs(20),
             base_rate: 1000,
@@ -108,34 +115,33 @@ pub enum Security {
     Inband(TlsConfig),
 }
 
-/// Keys and trust. The same for client and server: Diameter peers are both. Clones share them: what is replaced
-/// counts for every handshake that begins then, wherever; connections that are there go on as they began.
+/// Keys and trust, for both directions: Diameter peers are client and server. Clones share them: files that change count
+/// for every handshake that begins then, on every worker. Open connections stay.
 #[derive(Clone)]
 pub struct TlsConfig {
-    current: Arc<ArcSwap<TlsSides>>,
+    current: Current<Sides>,
     /// Whether a client's certificate has to be about the Origin-Host it gives. A server's is always checked
     /// against the name we connect to.
     pub match_identity: bool,
 }
 
-/// Keys and trust as they are used. They come and go together, with their stores of sessions: no session is
-/// resumed that other certificates or authorities have vouched for.
-#[derive(Clone, Debug)]
-pub struct TlsSides {
-    /// For connections we open.
-    pub client: Arc<ClientConfig>,
-    /// For connections opened to us. With a client verifier it is mutual TLS.
-    pub server: Arc<ServerConfig>,
-}
-
 impl TlsConfig {
     /// These keys and this trust.
     #[must_use]
-    pub fn new(sides: TlsSides, match_identity: bool) -> Self {
+    pub fn new(current: impl Into<Current<Sides>>, match_identity: bool) -> Self {
         Self {
-            current: Arc::new(ArcSwap::from_pointee(sides)),
+            current: current.into(),
             match_identity,
         }
+    }
+
+    /// The keys and trust of files. `watched` reads them again when they change; `key` names them there.
+    ///
+    /// # Errors
+    /// When the files cannot be used.
+    pub fn open(watched: &Watched, key: &str, files: &TlsFiles) -> Result<Self, String> {
+        let current = watched.open(key, files, Material::sides)?;
+        Ok(Self::new(current, files.match_identity()))
     }
 
     /// For a connection that is opened now.
@@ -148,11 +154,6 @@ impl TlsConfig {
     #[must_use]
     pub fn server(&self) -> Arc<ServerConfig> {
         self.current.load().server.clone()
-    }
-
-    /// Has handshakes from now on use these.
-    pub fn replace(&self, sides: TlsSides) {
-        self.current.store(Arc::new(sides));
     }
 }
 
@@ -172,6 +173,30 @@ pub enum Transport {
     Sctp,
 }
 
+/// Finds where to connect to a peer.
+#[derive(Clone)]
+pub struct Lookup(Arc<dyn Fn() -> Found + Send + Sync>);
+
+/// Addresses that are being found, to be tried in turn.
+pub type Found = Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send>>;
+
+impl Lookup {
+    /// Asks for them by this.
+    pub fn new(find: impl Fn() -> Found + Send + Sync + 'static) -> Self {
+        Self(Arc::new(find))
+    }
+
+    pub(crate) fn find(&self) -> Found {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Lookup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lookup")
+    }
+}
+
 /// A peer we know by name.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
@@ -179,6 +204,8 @@ pub struct PeerConfig {
     pub host: String,
     /// Where to connect, tried in turn. Without any, we wait for the peer to connect.
     pub addresses: Vec<SocketAddr>,
+    /// Where else to connect, found before each attempt.
+    pub lookup: Option<Lookup>,
     /// Networks it may connect from, beside its `addresses`. Without either: from anywhere.
     pub networks: Vec<IpNet>,
     /// Our address when connecting.
@@ -207,6 +234,7 @@ impl PeerConfig {
         Self {
             host: host.into(),
             addresses: Vec::new(),
+            lookup: None,
             networks: Vec::new(),
             bind: None,
             transport: Transport::Tcp,

@@ -1,5 +1,5 @@
-//! A connection as the rest of the program sees it: a name to send to, a state, figures. The task that reads
-//! and writes is in [`crate::io`].
+//! A connection as the rest of the program sees it: an id to send to, a state, figures. The task that reads and writes
+//! is the node's.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use diameter_proto::MessageMut;
 use diameter_proto::peer::{Health, Side};
 
-use crate::application::PeerUp;
+use crate::peer::PeerUp;
 use crate::queue::OutQueue;
 
 /// Room in the queue that is kept for messages of the base protocol.
@@ -145,6 +145,10 @@ pub struct Connection<S> {
     /// Since when the queue has not moved, and since when a message is incomplete.
     pub(crate) write_stalled: Cell<Option<Instant>>,
     pub(crate) read_stalled: Cell<Option<Instant>>,
+    /// It was accepted and has not yet shown a right CER.
+    pub(crate) in_handshake: Cell<bool>,
+    /// Bytes of the requests that wait for its answers and are kept for another try.
+    pub(crate) kept_bytes: Cell<usize>,
     /// Since when we wait for the peer to close after us.
     pub(crate) leaving: Cell<Option<Instant>>,
     figures: Figures,
@@ -177,6 +181,8 @@ impl<S> Connection<S> {
             base: Cell::new((None, 0)),
             write_stalled: Cell::new(None),
             read_stalled: Cell::new(None),
+            in_handshake: Cell::new(false),
+            kept_bytes: Cell::new(0),
             leaving: Cell::new(None),
             figures: Figures::default(),
         })

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::config::Security;
 use crate::transport::Stream;
+use crate::transport::sctp::SctpStream;
 use crate::transport::tls::TlsStream;
 
 /// Connections on their way to a worker that has not taken them yet. Beyond, they are closed.
@@ -48,6 +49,7 @@ pub(crate) struct Handover {
 enum HandoverStream {
     Tcp(std::net::TcpStream),
     Tls(std::net::TcpStream, Box<rustls::Connection>, BytesMut),
+    Sctp(socket2::Socket),
 }
 
 impl Directory {
@@ -132,12 +134,8 @@ impl Handover {
                 let (tcp, session, early) = tls.into_parts();
                 HandoverStream::Tls(tcp.into_std()?, Box::new(session), early)
             }
-            Stream::Sctp(_) | Stream::Changing => {
-                return Err(io::Error::new(
-                    io::ErrorKind::Unsupported,
-                    "SCTP stays on its worker",
-                ));
-            }
+            Stream::Sctp(sctp) => HandoverStream::Sctp(sctp.into_socket()),
+            Stream::Changing => return Err(io::ErrorKind::NotConnected.into()),
         };
         Ok(Self {
             stream,
@@ -152,6 +150,7 @@ impl Handover {
     pub(crate) fn unpack(self) -> io::Result<(Stream, BytesMut)> {
         let stream = match self.stream {
             HandoverStream::Tcp(tcp) => Stream::Tcp(tokio::net::TcpStream::from_std(tcp)?),
+            HandoverStream::Sctp(socket) => Stream::Sctp(SctpStream::resume(socket)?),
             HandoverStream::Tls(tcp, session, early) => Stream::Tls(Box::new(TlsStream::new(
                 tokio::net::TcpStream::from_std(tcp)?,
                 *session,
@@ -165,6 +164,35 @@ impl Handover {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A socket pair of whole messages stands for an association, which not every kernel has.
+    #[test]
+    fn an_association_goes_on_at_another_worker() {
+        use socket2::{Domain, Socket, Type};
+        let kind = Type::SEQPACKET.nonblocking().cloexec();
+        let (ours, theirs) = Socket::pair(Domain::UNIX, kind, None).unwrap();
+        let on = |task: std::pin::Pin<Box<dyn Future<Output = Option<Handover>> + Send>>| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(task)
+        };
+        let any = SocketAddr::from(([127, 0, 0, 1], 1));
+        let packed = on(Box::pin(async move {
+            let stream = Stream::Sctp(SctpStream::resume(ours).unwrap());
+            let read = BytesMut::from(&b"CER"[..]);
+            Some(Handover::pack(stream, read, any, any, Security::None).unwrap())
+        }));
+        theirs.send(b"first").unwrap();
+        let there = std::thread::spawn(move || {
+            let packed = packed.unwrap();
+            on(Box::pin(async move {
+                let (mut stream, mut read) = packed.unpack().unwrap();
+                let more = std::future::poll_fn(|cx| stream.poll_read(cx, &mut read)).await;
+                assert_eq!((more.unwrap(), &read[..]), (5, &b"CERfirst"[..]));
+                None
+            }))
+        });
+        there.join().unwrap();
+    }
 
     #[test]
     fn a_peer_lives_where_it_was_first_claimed_until_the_last_claim_is_released() {

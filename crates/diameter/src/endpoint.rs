@@ -15,11 +15,11 @@ use diameter_proto::peer::{DownReason, Health};
 use diameter_proto::{Fault, Message, MessageBuilder, MessageMut, ResultCode, Routing};
 use tokio::sync::oneshot;
 
-use crate::application::{Application, PeerUp, Unanswered, UnansweredReason};
 use crate::config::NodeConfig;
 use crate::connection::Connection;
 use crate::directory::Seat;
-use crate::node::{Forward, Node, RefusedReason};
+use crate::node::{Application, Forward, Node, RefusedReason, Unanswered, UnansweredReason};
+use crate::peer::PeerUp;
 
 /// What answers requests.
 pub trait Service: 'static {
@@ -374,7 +374,7 @@ impl<S: Service> Application for Owner<S> {
         } = lost;
         let error = match why {
             UnansweredReason::Timeout => RequestError::Timeout,
-            UnansweredReason::ConnectionLost => RequestError::ConnectionLost,
+            UnansweredReason::ConnectionLost | UnansweredReason::Stopping => RequestError::ConnectionLost,
         };
         if why == UnansweredReason::ConnectionLost
             && std::mem::take(&mut awaited.failover)

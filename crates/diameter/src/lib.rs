@@ -38,25 +38,27 @@
 //! Every one is in [`Limits`], and each that is met is an event ([`NodeEvent`]) or a figure
 //! ([`connection::Figures`]).
 
-mod application;
 pub mod capture;
 pub mod config;
 pub mod connection;
 mod directory;
 pub mod endpoint;
-mod io;
 mod node;
+mod peer;
 mod queue;
 pub mod session;
-pub mod tls;
 mod transport;
 
-pub use application::{Application, Kept, NodeEvent, PeerUp, Unanswered, UnansweredReason};
 pub use config::{
-    DynamicPeers, Limits, ListenConfig, NodeConfig, PeerConfig, Security, TlsConfig, TlsSides, Transport,
+    DynamicPeers, Found, Limits, ListenConfig, Lookup, NodeConfig, PORT, PeerConfig, Security, TLS_PORT,
+    TlsConfig, Transport,
 };
 pub use connection::{Connection, ConnectionId, Totals};
 pub use diameter_proto as proto;
 pub use directory::{Directory, Seat};
-pub use node::{AddPeerError, Forward, Node, PeerId, PeerStatus, Refused, RefusedReason};
+pub use node::{
+    AddPeerError, Application, Forward, Kept, Node, NodeEvent, PeerStatus, Refused, RefusedReason,
+    Unanswered, UnansweredReason,
+};
+pub use peer::{PeerId, PeerUp};
 pub use transport::BoundListener;

@@ -10,25 +10,25 @@ use crate::params::test_of;
 /// Atoms a query may have; more cost more than an answer is worth.
 const ATOMS_MAX: usize = 256;
 
+/// Also with the names of earlier releases of the OpenAPI file, `cNfUnits` and so on.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct ComplexQuery {
-    #[serde(default)]
-    c_nf_units: Vec<ConjunctiveUnit>,
-    #[serde(default)]
-    d_nf_units: Vec<DisjunctiveUnit>,
+    #[serde(default, rename = "cnfUnits", alias = "cNfUnits")]
+    cnf_units: Vec<ConjunctiveUnit>,
+    #[serde(default, rename = "dnfUnits", alias = "dNfUnits")]
+    dnf_units: Vec<DisjunctiveUnit>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct ConjunctiveUnit {
-    c_nf_unit: Vec<Atom>,
+    #[serde(rename = "cnfUnit", alias = "cNfUnit")]
+    cnf_unit: Vec<Atom>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct DisjunctiveUnit {
-    d_nf_unit: Vec<Atom>,
+    #[serde(rename = "dnfUnit", alias = "dNfUnit")]
+    dnf_unit: Vec<Atom>,
 }
 
 #[derive(Deserialize)]
@@ -45,17 +45,15 @@ struct Atom {
 /// # Errors
 /// When the value is neither form, or an atom cannot be used.
 pub(crate) fn parse(param: Param<'_>) -> Result<Test, ParamFault> {
-    // The wire names are cnfUnits/cnfUnit and dnfUnits/dnfUnit.
-    let renamed = param.value.replace("\"cnf", "\"cNf").replace("\"dnf", "\"dNf");
-    let query: ComplexQuery = serde_json::from_str(&renamed)
+    let query: ComplexQuery = serde_json::from_str(param.value)
         .map_err(|error| param.fault(format!("expected a ComplexQuery, cnfUnits or dnfUnits: {error}")))?;
-    let conjunctive = !query.c_nf_units.is_empty();
-    if conjunctive != query.d_nf_units.is_empty() {
+    let conjunctive = !query.cnf_units.is_empty();
+    if conjunctive != query.dnf_units.is_empty() {
         return Err(param.fault("expected either cnfUnits or dnfUnits, with at least one unit"));
     }
     let units: Vec<Vec<Atom>> = match conjunctive {
-        true => query.c_nf_units.into_iter().map(|unit| unit.c_nf_unit).collect(),
-        false => query.d_nf_units.into_iter().map(|unit| unit.d_nf_unit).collect(),
+        true => query.cnf_units.into_iter().map(|unit| unit.cnf_unit).collect(),
+        false => query.dnf_units.into_iter().map(|unit| unit.dnf_unit).collect(),
     };
     if units.iter().map(Vec::len).sum::<usize>() > ATOMS_MAX {
         return Err(param.fault(format!("expected at most {ATOMS_MAX} atoms")));
@@ -85,7 +83,7 @@ fn test_of_atom(param: &Param<'_>, atom: &Atom) -> Result<Test, ParamFault> {
         name: &atom.attr,
         value: &text,
     };
-    let faulty = |fault: ParamFault| param.fault(format!("attr `{}`: {}", atom.attr, fault.expected));
+    let faulty = |fault: ParamFault| param.fault(format!("attr `{}`: {}", atom.attr, fault.expected()));
     let test = match atom.attr.as_str() {
         "target-nf-type" => {
             let wanted = model::NfType::from(text.as_str());
@@ -116,4 +114,29 @@ fn test_of_atom(param: &Param<'_>, atom: &Atom) -> Result<Test, ParamFault> {
         })?,
     };
     Ok(if atom.negative { test.negated() } else { test })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_may_look_like_the_name_of_a_unit() {
+        let profile: model::NfProfile = serde_json::from_str(
+            r#"{"nfInstanceId":"4947a69a-f61b-4bc1-b9da-47c9c5d14b64","nfType":"SMF","nfStatus":"REGISTERED",
+                "nfSetIdList":["cnf-1.smfset.5gc.mnc001.mcc001"]}"#,
+        )
+        .unwrap();
+        let holds = |value: &str| {
+            let name = "complex-query";
+            parse(Param { name, value }).unwrap().holds(&profile)
+        };
+        for units in ["cnfUnits", "cNfUnits"] {
+            let unit = units.trim_end_matches('s');
+            let set = "cnf-1.smfset.5gc.mnc001.mcc001";
+            let query =
+                format!(r#"{{"{units}":[{{"{unit}":[{{"attr":"target-nf-set-id","value":"{set}"}}]}}]}}"#);
+            assert!(holds(&query), "{query}");
+        }
+    }
 }

@@ -1,48 +1,73 @@
-//! A query that cannot be answered as it stands.
+//! Faults of a query.
 
-use sbi::problem::{Cause, Problem};
+use sbi_proto::problem::{Cause, Problem};
 
-/// A query parameter that is missing or cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParamFault {
-    /// Name of the parameter.
-    pub name: String,
-    /// What was expected.
-    pub expected: String,
-    /// Whether it is missing altogether.
-    pub missing: bool,
+/// Parameters that each query must have (TS 29.510 table 6.2.3.2.3.1-1).
+const MANDATORY: &[&str] = &["target-nf-type", "requester-nf-type"];
+
+/// A query parameter that is missing or invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParamFault {
+    /// A mandatory parameter is missing.
+    #[error("query parameter `{name}`: mandatory")]
+    Missing {
+        /// Name of the parameter.
+        name: String,
+    },
+    /// The value of a parameter is invalid.
+    #[error("query parameter `{name}`: {expected}")]
+    Invalid {
+        /// Name of the parameter.
+        name: String,
+        /// What would be right.
+        expected: String,
+    },
 }
 
 impl ParamFault {
-    /// A value that cannot be used.
+    /// An invalid value.
     pub fn new(name: &str, expected: impl Into<String>) -> Self {
-        Self {
-            name: name.to_owned(),
-            expected: expected.into(),
-            missing: false,
-        }
+        let (name, expected) = (name.to_owned(), expected.into());
+        Self::Invalid { name, expected }
     }
 
-    /// A mandatory parameter that is not there.
+    /// A mandatory parameter that is missing.
     #[must_use]
     pub fn missing(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            expected: "mandatory".to_owned(),
-            missing: true,
+        let name = name.to_owned();
+        Self::Missing { name }
+    }
+
+    /// Name of the parameter.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Missing { name } | Self::Invalid { name, .. } => name,
         }
     }
 
-    /// The answer (TS 29.500 table 5.2.7.2-1).
+    /// What would be right.
     #[must_use]
-    pub fn into_problem(self) -> Problem {
-        let cause = if self.missing {
-            Cause::MandatoryQueryParamMissing
-        } else {
-            Cause::InvalidQueryParam
+    pub fn expected(&self) -> &str {
+        match self {
+            Self::Missing { .. } => "mandatory",
+            Self::Invalid { expected, .. } => expected,
+        }
+    }
+}
+
+/// The causes of TS 29.500 table 5.2.7.2-1.
+impl From<ParamFault> for Problem {
+    fn from(fault: ParamFault) -> Self {
+        let cause = match &fault {
+            ParamFault::Missing { .. } => Cause::MandatoryQueryParamMissing,
+            ParamFault::Invalid { name, .. } if MANDATORY.contains(&&**name) => {
+                Cause::MandatoryQueryParamIncorrect
+            }
+            ParamFault::Invalid { .. } => Cause::OptionalQueryParamIncorrect,
         };
-        Problem::new(cause)
-            .detail(format!("query parameter `{}`: {}", self.name, self.expected))
-            .invalid_param(format!("query {}", self.name), self.expected)
+        Self::new(cause)
+            .detail(fault.to_string())
+            .invalid_param(format!("query {}", fault.name()), fault.expected())
     }
 }

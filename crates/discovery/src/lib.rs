@@ -14,11 +14,15 @@ pub mod params;
 mod preferences;
 mod query;
 mod requester;
+mod service_instance;
 mod test;
+mod version;
 
 pub use fault::ParamFault;
-pub use locality::{Localities, PreferredLocation};
-pub use preferences::{VendorFeatures, VersionWish, preferred_search};
-pub use query::{Preferences, Query, ServiceFilter, ServiceInstance};
+pub use locality::{Localities, LocationType, Nearness, PreferredLocation};
+pub use preferences::preferred_search;
+pub use query::{Preferences, Query, ServiceFilter, VendorFeatures};
 pub use requester::Requester;
+pub use service_instance::ServiceInstance;
 pub use test::{Param, Test};
+pub use version::VersionIndication;

@@ -1,96 +1,9 @@
-//! What is preferred, not demanded: how well a profile fits, and what the answer says of it.
+//! Preferences of a query: how well a profile fits them, and what the answer says of it.
 
-use std::collections::BTreeMap;
+use model::NfProfile;
 
-use model::nf_profile::VendorSpecificFeature;
-use model::{NfProfile, NfService};
-use serde::Deserialize;
-
-use super::locality::Localities;
-use super::query::{Preferences, Query};
-
-/// Vendor-specific features wanted, by private enterprise number.
-pub type VendorFeatures = BTreeMap<String, Vec<VendorSpecificFeature>>;
-
-/// An API version indication: an operator and a version, such as `>=1.2.0` or `^2`
-/// (TS 29.510 §6.2.3.2.3.1, `preferred-api-versions`).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
-pub struct VersionWish {
-    operator: Operator,
-    version: [u32; 3],
-    /// How many of the three fields were given: `=1` means every 1.x.y.
-    given: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
-    Equal,
-    Greater,
-    GreaterOrEqual,
-    Less,
-    LessOrEqual,
-    /// The same major version.
-    Compatible,
-}
-
-fn version_of(text: &str) -> ([u32; 3], usize) {
-    let plain = text.trim().trim_start_matches('v');
-    let plain = plain.split(['-', '+']).next().unwrap_or_default();
-    let mut fields = [0; 3];
-    let mut given = 0;
-    for (field, part) in fields.iter_mut().zip(plain.split('.')) {
-        *field = part.trim().parse().unwrap_or(0);
-        given += 1;
-    }
-    (fields, given)
-}
-
-impl From<String> for VersionWish {
-    fn from(text: String) -> Self {
-        const OPERATORS: [(&str, Operator); 6] = [
-            (">=", Operator::GreaterOrEqual),
-            ("<=", Operator::LessOrEqual),
-            (">", Operator::Greater),
-            ("<", Operator::Less),
-            ("^", Operator::Compatible),
-            ("=", Operator::Equal),
-        ];
-        let text = text.trim();
-        let found = OPERATORS
-            .iter()
-            .find_map(|(sign, operator)| text.strip_prefix(sign).map(|rest| (*operator, rest)));
-        // No operator, or one nobody knows, means equal.
-        let (operator, rest) = found.unwrap_or_else(|| {
-            let rest = text.trim_start_matches(|c: char| !c.is_ascii_digit());
-            (Operator::Equal, rest)
-        });
-        let (version, given) = version_of(rest);
-        Self {
-            operator,
-            version,
-            given,
-        }
-    }
-}
-
-impl VersionWish {
-    /// Whether a service offers such a version.
-    #[must_use]
-    pub fn fits(&self, service: &NfService) -> bool {
-        service.versions.iter().any(|known| {
-            let (known, _) = version_of(&known.api_full_version);
-            match self.operator {
-                Operator::Equal => known[..self.given] == self.version[..self.given],
-                Operator::Greater => known > self.version,
-                Operator::GreaterOrEqual => known >= self.version,
-                Operator::Less => known < self.version,
-                Operator::LessOrEqual => known <= self.version,
-                Operator::Compatible => known[0] == self.version[0],
-            }
-        })
-    }
-}
+use super::locality::Nearness;
+use super::query::{Preferences, VendorFeatures};
 
 fn has_features(own: &VendorFeatures, wanted: &VendorFeatures) -> bool {
     wanted.iter().all(|(vendor, features)| {
@@ -113,20 +26,50 @@ fn serves_full_plmn(profile: &NfProfile) -> bool {
         .all(|(list, ranges)| list.is_empty() && ranges.is_empty())
 }
 
+const LOCALITY: &str = "preferred-locality";
+
 impl Preferences {
+    /// The preferred locality of the query, where nothing maps it.
+    #[must_use]
+    pub fn nearness(&self) -> Option<Nearness<'_>> {
+        self.locality.as_deref().map(Nearness::unmapped)
+    }
+
     /// How far the profile is from each preference of the query, 0 being met, in order of precedence.
     #[must_use]
-    pub fn distances(&self, profile: &NfProfile, localities: &Localities) -> Vec<u32> {
-        let mut found = self.each(profile, localities);
+    pub fn distances(&self, profile: &NfProfile, near: Option<Nearness<'_>>) -> Vec<u32> {
+        let found = self.in_order(profile, near);
+        found.into_iter().map(|(_, distance)| distance).collect()
+    }
+
+    /// What lowers the priority of the profile in an answer: its distance from the preferred locality, behind the
+    /// preferences that `preferences-precedence` puts before that.
+    #[must_use]
+    pub fn tier(&self, profile: &NfProfile, near: Nearness<'_>) -> Vec<u32> {
+        if !self.precedence.iter().any(|name| name == LOCALITY) {
+            return vec![near.rank(profile)];
+        }
+        let mut tier = Vec::new();
+        for (name, distance) in self.in_order(profile, Some(near)) {
+            tier.push(distance);
+            if name == LOCALITY {
+                break;
+            }
+        }
+        tier
+    }
+
+    fn in_order(&self, profile: &NfProfile, near: Option<Nearness<'_>>) -> Vec<(&'static str, u32)> {
+        let mut found = self.each(profile, near);
         if !self.precedence.is_empty() {
             // A stable sort: what the precedence does not name keeps its place behind what it names.
             let place = |name: &str| self.precedence.iter().position(|one| one == name);
             found.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
         }
-        found.into_iter().map(|(_, distance)| distance).collect()
+        found
     }
 
-    fn each(&self, profile: &NfProfile, localities: &Localities) -> Vec<(&'static str, u32)> {
+    fn each(&self, profile: &NfProfile, near: Option<Nearness<'_>>) -> Vec<(&'static str, u32)> {
         let mut found = Vec::new();
         let mut prefer = |name: &'static str, met: bool| found.push((name, u32::from(!met)));
         if !self.instances.is_empty() {
@@ -166,8 +109,8 @@ impl Preferences {
         if !self.analytics_delays.is_empty() {
             prefer("preferred-analytics-delays", self.delays_fit(profile));
         }
-        if let Some(name) = &self.locality {
-            found.push(("preferred-locality", localities.rank(name, profile)));
+        if let Some(near) = near {
+            found.push((LOCALITY, near.rank(profile)));
         }
         found
     }
@@ -209,14 +152,46 @@ impl Preferences {
     }
 }
 
+/// Preferences whose profiles are answered alone where there are any, and the others only where there are none
+/// (TS 29.510 table 6.2.3.2.3.1-1, notes 5 and 8).
+const NARROWING: &[&str] = &["preferred-nf-instances", "preferred-tai", "preferred-full-plmn"];
+
+impl Preferences {
+    /// Keeps of `candidates` those that fit, unless none does. A preference that `preferences-precedence` names behind
+    /// one that only orders does the same: it must not leave out what fits the other better.
+    pub fn narrow<T>(&self, candidates: &mut Vec<T>, profile: impl Fn(&T) -> &NfProfile) {
+        let first = self
+            .precedence
+            .iter()
+            .take_while(|name| NARROWING.contains(&&***name));
+        let narrows = |name| self.precedence.is_empty() || first.clone().any(|one| one == name);
+        if !self.instances.is_empty() && narrows("preferred-nf-instances") {
+            keep_any(candidates, |one| {
+                self.instances.contains(&profile(one).nf_instance_id)
+            });
+        }
+        if let Some(tai) = self.tai.as_ref().filter(|_| narrows("preferred-tai")) {
+            keep_any(candidates, |one| tai.holds(profile(one)));
+        }
+        if self.full_plmn == Some(true) && narrows("preferred-full-plmn") {
+            keep_any(candidates, |one| serves_full_plmn(profile(one)));
+        }
+    }
+}
+
+fn keep_any<T>(candidates: &mut Vec<T>, fits: impl Fn(&T) -> bool) {
+    if candidates.iter().any(&fits) {
+        candidates.retain(fits);
+    }
+}
+
 /// What `preferredSearch` says of an answer with these profiles (TS 29.510 §6.2.6.2.6).
 #[must_use]
 pub fn preferred_search<'a>(
-    query: &Query,
-    localities: &Localities,
+    wanted: &Preferences,
+    near: Option<Nearness<'_>>,
     profiles: impl Iterator<Item = &'a NfProfile> + Clone,
 ) -> Vec<(&'static str, bool)> {
-    let wanted = &query.preferences;
     let mut said = Vec::new();
     let all = |fits: &dyn Fn(&NfProfile) -> bool| {
         let mut profiles = profiles.clone().peekable();
@@ -233,8 +208,8 @@ pub fn preferred_search<'a>(
         said.push(("preferredApiVersionsMatchInd", profiles.clone().any(fits)));
         said.push(("otherApiVersionsInd", !profiles.clone().all(fits)));
     }
-    if let Some(name) = &wanted.locality {
-        let near = |p: &NfProfile| localities.rank(name, p) == 0;
+    if let Some(near) = near {
+        let near = |p: &NfProfile| near.rank(p) == 0;
         said.push(("preferredLocalityMatchInd", profiles.clone().any(near)));
         said.push(("otherLocalityInd", !profiles.clone().all(near)));
     }
@@ -258,33 +233,4 @@ pub fn preferred_search<'a>(
         said.push(("preferredAnalyticsDelaysInd", all(&|p| wanted.delays_fit(p))));
     }
     said
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn version_indications() {
-        let service: NfService = serde_json::from_value(serde_json::json!({
-            "serviceInstanceId": "1", "serviceName": "x", "scheme": "http", "nfServiceStatus": "REGISTERED",
-            "versions": [{"apiVersionInUri": "v2", "apiFullVersion": "2.1.3-alpha.1"}]
-        }))
-        .unwrap();
-        for (wish, fits) in [
-            ("2.1.3", true),
-            ("=2", true),
-            ("2.2", false),
-            ("^2.9.9", true),
-            ("^1.0.0", false),
-            (">2.1.2", true),
-            (">2.1.3", false),
-            (">=2.1.3", true),
-            ("<3", true),
-            ("<=2.1.2", false),
-            ("~2.1", true),
-        ] {
-            assert_eq!(VersionWish::from(wish.to_owned()).fits(&service), fits, "{wish}");
-        }
-    }
 }

@@ -1,18 +1,20 @@
 //! A discovery query, parsed once (TS 29.510 §6.2.3.2.3.1).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
+use model::nf_profile::VendorSpecificFeature;
 use model::{
     Guami, NfInstanceId, NfService, NfType, PlmnId, PlmnSnssai, ServiceName, Snssai, SupportedFeatures, Tai,
 };
-use serde::Deserialize;
 
 use super::complex;
 use super::fault::ParamFault;
 use super::params;
-use super::preferences::{VendorFeatures, VersionWish};
 use super::requester::Requester;
+use super::service_instance::{self, ServiceInstance};
 use super::test::{Param, Test};
+use super::version::VersionIndication;
 
 /// Largest `max-payload-size`, in kilo octets.
 const MAX_PAYLOAD_KILOBYTES: usize = 2_000;
@@ -45,7 +47,7 @@ pub struct Query {
     pub plmn_slices: Vec<PlmnSnssai>,
     /// `guami`: its AMF, or who stands in for it.
     pub guami: Option<Guami>,
-    /// `dnn` and `dnai-list`, which must be offered together, and in one of the slices.
+    /// `dnn`, `dnai-list` and `redundant-transport`, which must be offered in one of the slices.
     session: params::Session,
     /// What the profiles must fit.
     pub tests: Vec<Test>,
@@ -75,29 +77,8 @@ pub struct ServiceFilter {
     pub excluded_sets: Vec<String>,
 }
 
-/// A service instance, by the instance or by a service set it belongs to (TS 29.510 §6.2.6.2.7).
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ServiceInstance {
-    service_instance_id: Option<String>,
-    nf_instance_id: Option<NfInstanceId>,
-    nf_service_set_id: Option<String>,
-}
-
-impl ServiceInstance {
-    /// Whether it names this service of this instance.
-    #[must_use]
-    pub fn names(&self, instance: &NfInstanceId, service: &NfService) -> bool {
-        let id = self.service_instance_id.as_ref();
-        let sets = &service.nf_service_set_id_list;
-        id.is_none_or(|id| *id == service.service_instance_id)
-            && self.nf_instance_id.is_none_or(|own| own == *instance)
-            && self
-                .nf_service_set_id
-                .as_ref()
-                .is_none_or(|set| sets.contains(set))
-    }
-}
+/// Vendor-specific features wanted, by private enterprise number.
+pub type VendorFeatures = BTreeMap<String, Vec<VendorSpecificFeature>>;
 
 /// What is preferred, not demanded.
 #[derive(Debug, Default)]
@@ -113,15 +94,15 @@ pub struct Preferences {
     /// `preferred-full-plmn`.
     pub full_plmn: Option<bool>,
     /// `preferred-api-versions`, by service name.
-    pub api_versions: std::collections::BTreeMap<ServiceName, VersionWish>,
+    pub api_versions: BTreeMap<ServiceName, VersionIndication>,
     /// `preferred-collocated-nf-types`.
     pub collocated: Vec<model::CollocatedNfType>,
     /// `preferred-vendor-specific-features`, by service name.
-    pub vendor_features: std::collections::BTreeMap<ServiceName, VendorFeatures>,
+    pub vendor_features: BTreeMap<ServiceName, VendorFeatures>,
     /// `preferred-vendor-specific-nf-features`.
     pub vendor_nf_features: VendorFeatures,
     /// `preferred-analytics-delays`: seconds by analytics event.
-    pub analytics_delays: std::collections::BTreeMap<String, u32>,
+    pub analytics_delays: BTreeMap<String, u32>,
     /// `preferences-precedence`: names of the above, most important first.
     pub precedence: Vec<String>,
 }
@@ -157,12 +138,14 @@ impl Query {
             let expected = format!("expected as many entries as service-names has, which is {named}");
             return Err(ParamFault::new("required-features", expected));
         }
-        // Features of one service are meant; with more names nobody knows of which (table 6.2.3.2.3.1 note 4).
+        // The features are those of one service; with several names they are ambiguous (table 6.2.3.2.3.1 note 4).
         if named != 1 {
             query.service.supported = None;
         }
         let session = std::mem::take(&mut query.session);
-        query.tests.extend(session.into_test(&query.slices));
+        let named = session.names();
+        let test = session.into_test(&query.slices);
+        query.tests.extend(test.map(|test| test.of_parameter(&named)));
         Ok(query)
     }
 
@@ -206,7 +189,7 @@ impl Query {
             }
             "hnrf-uri" => {
                 let uri = param.text()?;
-                uri.parse::<sbi::client::Origin>()
+                uri.parse::<sbi_proto::Origin>()
                     .map_err(|error| param.fault(error.to_string()))?;
                 self.home_nrf = Some(uri);
             }
@@ -228,6 +211,7 @@ impl Query {
             }
             "dnn" => self.session.dnn = Some(param.text()?),
             "dnai-list" => self.session.dnais = param.list()?,
+            "redundant-transport" => self.session.redundant = Some(param.boolean()?),
             "guami" => self.guami = Some(param.json()?),
             "supported-features" => self.service.supported = Some(param.parsed(SupportedFeatures::parse)?),
             "required-features" => {
@@ -238,7 +222,7 @@ impl Query {
                     .collect();
                 self.service.required = masks.map_err(|expected| param.fault(expected))?;
             }
-            "complex-query" => self.tests.push(complex::parse(param)?),
+            "complex-query" => self.tests.push(complex::parse(param)?.of_parameter(param.name)),
             name if name.starts_with("prefer") => self.preferences.take(param)?,
             _ => {
                 match param.name {
@@ -246,31 +230,19 @@ impl Query {
                     "target-plmn-list" => self.target_plmns = param.json_list()?,
                     "target-nf-service-set-id" => self.service.service_set = Some(param.text()?),
                     "exclude-nfserviceset-list" => self.service.excluded_sets = param.list()?,
-                    "exclude-nfservinst-list" => self.service.excluded = service_instances(param)?,
+                    "exclude-nfservinst-list" => self.service.excluded = service_instance::list(param)?,
                     "snssais" => self.slices = param.json_list()?,
                     "plmn-specific-snssai-list" => self.plmn_slices = param.json_list()?,
                     _ => {}
                 }
                 match params::test_of(param)? {
-                    Some(test) => self.tests.push(test),
+                    Some(test) => self.tests.push(test.of_parameter(param.name)),
                     None => self.unknown.push(param.name.to_owned()),
                 }
             }
         }
         Ok(())
     }
-}
-
-/// The value of `exclude-nfservinst-list`.
-pub(crate) fn service_instances(param: Param<'_>) -> Result<Vec<ServiceInstance>, ParamFault> {
-    let list: Vec<ServiceInstance> = param.json_list()?;
-    if list
-        .iter()
-        .all(|one| one.nf_instance_id.is_some() != one.nf_service_set_id.is_some())
-    {
-        return Ok(list);
-    }
-    Err(param.fault("expected either nfInstanceId or nfServiceSetId in each item"))
 }
 
 impl ServiceFilter {

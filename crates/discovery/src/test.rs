@@ -6,18 +6,39 @@ use super::fault::ParamFault;
 
 /// Whether a profile fits a parameter. Parameters are parsed once into closures, which also serve as the
 /// atoms of `complex-query`.
-pub struct Test(Box<dyn Fn(&NfProfile) -> bool>);
+pub struct Test {
+    predicate: Box<dyn Fn(&NfProfile) -> bool>,
+    parameter: Box<str>,
+}
 
 impl Test {
     /// A test made of a predicate.
     pub fn new(predicate: impl Fn(&NfProfile) -> bool + 'static) -> Self {
-        Self(Box::new(predicate))
+        Self {
+            predicate: Box::new(predicate),
+            parameter: Box::default(),
+        }
+    }
+
+    /// The test as that of a parameter.
+    #[must_use]
+    pub fn of_parameter(self, name: &str) -> Self {
+        Self {
+            parameter: name.into(),
+            ..self
+        }
+    }
+
+    /// The parameter, or the parameters, that it stands for.
+    #[must_use]
+    pub fn parameter(&self) -> &str {
+        &self.parameter
     }
 
     /// Whether the profile fits.
     #[must_use]
     pub fn holds(&self, profile: &NfProfile) -> bool {
-        (self.0)(profile)
+        (self.predicate)(profile)
     }
 
     /// The opposite test.

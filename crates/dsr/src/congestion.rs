@@ -1,11 +1,13 @@
 //! What a message processor does under too much load: how loaded it is, which level that is, which requests
 //! go. Pure: CPU time, time and counts are arguments.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use diameter::proto::AvpWriter;
-use diameter::proto::overload::doic::{LOSS, ReportType, Reporter, SupportedFeatures};
+use diameter::proto::overload::doic::{LOSS, Report, ReportType, Reporter, SupportedFeatures};
 use overload::cpu::CpuLoad;
 use overload::{Change, CongestionLevels, Discard, PriorityDiscard, RunningAverage};
 
@@ -16,18 +18,18 @@ const DRMP: u8 = 16;
 
 /// Requests that came and messages that were processed, since the start.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Requests, discarded ones included.
-    pub offered: u64,
+    pub(crate) offered: u64,
     /// Requests that were not discarded.
-    pub accepted: u64,
+    pub(crate) accepted: u64,
     /// Messages in the sense of MPS.
-    pub messages: u64,
+    pub(crate) messages: u64,
 }
 
 /// The state.
 #[derive(Debug)]
-pub struct Congestion {
+pub(crate) struct Congestion {
     settings: Overload,
     /// Messages per second beyond which all goes, whatever the load; 0: there is no such limit.
     hard_limit: f64,
@@ -45,15 +47,21 @@ pub struct Congestion {
     /// Of all requests, by the hard limit.
     beyond: f64,
     counts: Option<(Instant, Counts)>,
-    reporters: [Reporter; 2],
-    reports: [Bytes; 4],
+    /// Of the realm: of requests that name no host, this router chooses the server. A host's overload only the host
+    /// itself reports; that of a neighbour would be RFC 8581's.
+    reporter: Reporter,
+    numbers: Arc<AtomicU64>,
+    /// The report in force, encoded: alone, and with the features.
+    reports: [Bytes; 2],
+    /// The features, encoded; empty where nothing is ever reported.
+    features: Bytes,
 }
 
 impl Congestion {
-    /// Calm. `sequence` grows from run to run, for overload reports.
+    /// Calm. `numbers` grow from run to run and are shared by all workers, for overload reports.
     #[must_use]
-    pub fn new(settings: &Overload, sequence: u64) -> Self {
-        let reporter = |kind| Reporter::new(kind, settings.doic_validity.duration(), sequence);
+    pub(crate) fn new(settings: &Overload, numbers: Arc<AtomicU64>) -> Self {
+        let validity = settings.doic_validity.duration();
         let spare = settings.spare_priority.min(DRMP - 1);
         // The classes of `class` below that are spared.
         let spared = match settings.policy {
@@ -78,34 +86,35 @@ impl Congestion {
             share: 0.0,
             beyond: 0.0,
             counts: None,
-            reporters: [reporter(ReportType::Host), reporter(ReportType::Realm)],
+            reporter: Reporter::numbered(ReportType::Realm, validity, numbers.clone()),
+            numbers,
             reports: Default::default(),
+            features: match settings.doic {
+                true => features(None),
+                false => Bytes::new(),
+            },
             settings: settings.clone(),
         }
     }
 
     /// Takes new settings; the load so far is kept.
-    pub fn configure(&mut self, settings: &Overload, now: Instant) {
+    pub(crate) fn configure(&mut self, settings: &Overload) {
         if self.settings == *settings {
             return;
         }
-        let mut new = Self::new(settings, self.sequence(now));
+        let mut new = Self::new(settings, self.numbers.clone());
         new.average = std::mem::replace(&mut self.average, RunningAverage::new(Duration::ZERO));
         (new.load, new.judged, new.counts) = (self.load, self.judged, self.counts);
+        // Its reports are in force at clients: the end of an overload is reported as well (RFC 7683 §5.2.3).
+        new.reporter = self.reporter.clone();
+        new.reporter.configure(settings.doic_validity.duration());
+        new.report(Instant::now());
         *self = new;
-    }
-
-    fn sequence(&self, now: Instant) -> u64 {
-        self.reporters
-            .iter()
-            .filter_map(|reporter| Some(reporter.report(now)?.sequence))
-            .max()
-            .unwrap_or_default()
     }
 
     /// Takes a reading of CPU time, or a load in percent that somebody drives, and the counts so far. Tells
     /// when the level changes.
-    pub fn sample(&mut self, now: Instant, cpu: Cpu, counts: Counts) -> Option<Change> {
+    pub(crate) fn sample(&mut self, now: Instant, cpu: Cpu, counts: Counts) -> Option<Change> {
         let load = match cpu {
             Cpu::Used(used) => self.load.feed(used, now),
             Cpu::Driven(load) => Some(load),
@@ -162,59 +171,76 @@ impl Congestion {
             return;
         }
         let reduction = (self.share.max(self.beyond) * 100.0).round() as u8;
-        for (index, reporter) in self.reporters.iter_mut().enumerate() {
-            reporter.set(now, reduction);
-            for features in [false, true] {
-                let mut out = AvpWriter::with_capacity(96);
-                if let Some(report) = reporter.report(now) {
-                    if features {
-                        SupportedFeatures { vector: LOSS }.write(&mut out);
-                    }
-                    report.write(&mut out);
-                }
-                self.reports[2 * index + usize::from(features)] = out.into_bytes();
+        self.reporter.set(now, reduction);
+        self.reports = match self.reporter.report(now) {
+            None => Default::default(),
+            Some(report) => {
+                let mut alone = AvpWriter::with_capacity(64);
+                report.write(&mut alone);
+                [alone.into_bytes(), features(Some(&report))]
             }
+        };
+    }
+
+    /// What to append to an answer for a client that supports overload reports: a report of the realm unless its
+    /// request named a host; the features, unless the answer has them (RFC 7683 §5.1.2).
+    #[inline]
+    #[must_use]
+    pub(crate) fn report_for(&self, host_routed: bool, has_features: bool) -> &Bytes {
+        static NOTHING: Bytes = Bytes::new();
+        let [alone, with_features] = &self.reports;
+        match (host_routed || alone.is_empty(), has_features) {
+            (false, true) => alone,
+            (false, false) => with_features,
+            (true, false) => &self.features,
+            (true, true) => &NOTHING,
         }
     }
 
-    /// What to append to an answer for a client that supports overload reports: about the host when its
-    /// request named one, else about the realm; with the features, unless the answer has them. Empty when
-    /// there is nothing to say.
-    #[inline]
+    /// Whether answers to requests that name no host report an overload now.
     #[must_use]
-    pub fn report_for(&self, host_routed: bool, has_features: bool) -> &Bytes {
-        &self.reports[2 * usize::from(!host_routed) + usize::from(!has_features)]
+    pub(crate) fn is_reporting(&self) -> bool {
+        self.reports.first().is_some_and(|report| !report.is_empty())
     }
 
     /// Whether requests may be discarded now.
     #[inline]
     #[must_use]
-    pub fn is_calm(&self) -> bool {
+    pub(crate) fn is_calm(&self) -> bool {
         self.levels.current() == 0 && self.beyond <= 0.0
     }
 
     /// The level, 0 for none, and its name.
     #[must_use]
-    pub fn level(&self) -> (usize, &str) {
+    pub(crate) fn level(&self) -> (usize, &str) {
         let level = self.levels.current();
         (level, self.levels.name(level))
     }
 
     /// The load that the level is judged by, measured or driven, in percent; none: not known yet.
     #[must_use]
-    pub const fn load(&self) -> Option<f64> {
+    pub(crate) const fn load(&self) -> Option<f64> {
         self.judged
     }
 
-    /// The load in percent of a core.
+    /// The share of requests that clients are asked to hold back now, and for how long; none: nothing is reported.
     #[must_use]
-    pub fn cpu(&self) -> f64 {
-        self.average.value()
+    pub(crate) fn reported(&self, now: Instant) -> Option<(f64, Duration)> {
+        let report = self.reporter.report(now).filter(|_| self.settings.doic)?;
+        Some((f64::from(report.reduction) / 100.0, report.validity))
     }
 
-    /// Whether the next request is discarded.
-    pub fn discards(&mut self, priority: u8, colour: Colour) -> bool {
+    /// Whether the next request is discarded, of a client that holds back this share of its requests already
+    /// (RFC 7683 §5.2.3: what a reacting node has abated is not taken a second time).
+    pub(crate) fn discards(&mut self, priority: u8, colour: Colour, obeyed: f64) -> bool {
         if self.is_calm() {
+            return false;
+        }
+        let left = |share: f64| match obeyed < share {
+            true => (share - obeyed) / (1.0 - obeyed),
+            false => 0.0,
+        };
+        if obeyed > 0.0 && left(self.share) <= 0.0 && self.beyond <= 0.0 {
             return false;
         }
         let priority = priority.min(DRMP - 1);
@@ -227,7 +253,7 @@ impl Congestion {
                     && class.colour.is_none_or(|wanted| wanted == colour)
             });
             if let Some(class) = class {
-                let share = settings.classes[class].discard.fraction().max(self.beyond);
+                let share = left(settings.classes[class].discard.fraction()).max(self.beyond);
                 return self
                     .classes
                     .get_mut(at)
@@ -238,19 +264,31 @@ impl Congestion {
         let yellow = u8::from(colour == Colour::Yellow);
         let class = match self.settings.policy {
             Policy::ColourWithinPriority => 2 * priority + yellow,
+            // What is spared is spared in any colour.
+            Policy::PriorityWithinColour if priority <= self.settings.spare_priority => priority,
             Policy::PriorityWithinColour => DRMP * yellow + priority,
             Policy::PriorityOnly => priority,
         };
-        self.discard.next(class, self.share.max(self.beyond))
+        self.discard.next(class, left(self.share).max(self.beyond))
     }
+}
+
+/// OC-Supported-Features and a report, encoded.
+fn features(report: Option<&Report>) -> Bytes {
+    let mut out = AvpWriter::with_capacity(96);
+    SupportedFeatures { vector: LOSS }.write(&mut out);
+    if let Some(report) = report {
+        report.write(&mut out);
+    }
+    out.into_bytes()
 }
 
 /// Where the load comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Cpu {
+pub(crate) enum Cpu {
     /// CPU time that the thread has used since it began.
     Used(Duration),
-    /// A load in percent, as somebody says.
+    /// A load in percent that was set.
     Driven(f64),
 }
 
@@ -259,14 +297,14 @@ mod tests {
     use super::*;
 
     fn at(level: f64, settings: &Overload) -> Congestion {
-        let mut congestion = Congestion::new(settings, 1);
+        let mut congestion = Congestion::new(settings, Arc::default());
         congestion.sample(Instant::now(), Cpu::Driven(level), Counts::default());
         congestion
     }
 
     fn gone(congestion: &mut Congestion, priority: u8, colour: Colour, count: usize) -> usize {
         (0..count)
-            .filter(|_| congestion.discards(priority, colour))
+            .filter(|_| congestion.discards(priority, colour, 0.0))
             .count()
     }
 
@@ -315,7 +353,7 @@ mod tests {
             let mut counts = [0; 4];
             for _ in 0..5_000 {
                 for (count, (priority, colour)) in counts.iter_mut().zip(kinds) {
-                    *count += u32::from(congestion.discards(priority, colour));
+                    *count += u32::from(congestion.discards(priority, colour, 0.0));
                 }
             }
             let all: u32 = counts.iter().sum();
@@ -350,7 +388,7 @@ mod tests {
             profile: "VM:10K_MPS".to_owned(),
             ..Overload::default()
         };
-        let mut congestion = Congestion::new(&settings, 1);
+        let mut congestion = Congestion::new(&settings, Arc::default());
         let start = Instant::now();
         let mut counts = Counts::default();
         for n in 0..20u32 {
@@ -358,7 +396,7 @@ mod tests {
             // 40,000 requests per second; each that is taken makes two messages.
             for _ in 0..4_000 {
                 counts.offered += 1;
-                if !congestion.discards(10, Colour::Green) {
+                if !congestion.discards(10, Colour::Green, 0.0) {
                     counts.accepted += 1;
                     counts.messages += 2;
                 }
@@ -375,18 +413,44 @@ mod tests {
         let mut congestion = at(60.0, &Overload::default());
         let report = congestion.report_for(false, false).clone();
         assert!(report.len() > congestion.report_for(false, true).len());
-        assert!(!congestion.report_for(true, true).is_empty());
+        assert!(congestion.is_reporting());
+        assert!(
+            congestion.report_for(true, true).is_empty(),
+            "of a host only the host reports"
+        );
+        let features = congestion.report_for(true, false).clone();
+        assert!(!features.is_empty());
         let now = Instant::now() + Duration::from_secs(1);
         congestion.sample(now, Cpu::Driven(10.0), Counts::default());
         congestion.sample(now + Duration::from_secs(1), Cpu::Driven(10.0), Counts::default());
         assert!(congestion.is_calm());
         let over = congestion.report_for(false, false);
-        assert!(!over.is_empty() && *over != report, "the end is told as well");
+        assert!(!over.is_empty() && *over != report, "the end is reported as well");
         congestion.sample(
             now + Duration::from_secs(60),
             Cpu::Driven(10.0),
             Counts::default(),
         );
-        assert!(congestion.report_for(false, false).is_empty());
+        assert_eq!(*congestion.report_for(false, false), features);
+        assert!(!congestion.is_reporting() && congestion.report_for(false, true).is_empty());
+    }
+
+    #[test]
+    fn the_most_important_are_spared_in_any_colour() {
+        for policy in [Policy::ColourWithinPriority, Policy::PriorityWithinColour] {
+            let settings = Overload {
+                policy,
+                ..Overload::default()
+            };
+            let mut congestion = at(75.0, &settings);
+            let mut gone = 0;
+            for n in 0..5_000u32 {
+                let spared = congestion.discards(0, Colour::Yellow, 0.0);
+                assert!(!spared, "{policy:?}");
+                gone += u32::from(congestion.discards(10, Colour::Green, 0.0));
+                gone += u32::from(congestion.discards(if n % 2 == 0 { 10 } else { 5 }, Colour::Yellow, 0.0));
+            }
+            assert!(gone > 9_000, "{policy:?}: {gone}");
+        }
     }
 }

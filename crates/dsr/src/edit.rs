@@ -6,7 +6,7 @@ use diameter::proto::{Avp, BuildError, Message, MessageBuilder, MessageMut, know
 
 /// What becomes of an AVP.
 #[derive(Debug)]
-pub enum Edit<'a> {
+pub(crate) enum Edit<'a> {
     /// It stays.
     Keep,
     /// It goes.
@@ -20,7 +20,7 @@ pub enum Edit<'a> {
 ///
 /// # Errors
 /// When it gets longer than a message can be.
-pub fn edit<'e, B: AsRef<[u8]>>(
+pub(crate) fn edit<'e, B: AsRef<[u8]>>(
     message: &Message<B>,
     mut decide: impl FnMut(&Avp<'_>) -> Edit<'e>,
     append: &[u8],
@@ -47,7 +47,7 @@ pub fn edit<'e, B: AsRef<[u8]>>(
 ///
 /// # Errors
 /// When it gets longer than a message can be.
-pub fn readdress<B: AsRef<[u8]>>(
+pub(crate) fn readdress<B: AsRef<[u8]>>(
     message: &Message<B>,
     realm: &str,
     host: &str,

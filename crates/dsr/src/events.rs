@@ -1,6 +1,6 @@
 //! What can happen in a router: counted here, logged where it matters.
 //!
-//! Counters belong to one worker, so they are never contended; whoever reads adds them up.
+//! Counters belong to one worker, so they are never contended; readers add them up.
 
 telemetry::events! {
     "dsr";
@@ -28,11 +28,11 @@ telemetry::events! {
     Loop = "loops";
     /// A request went unanswered past its deadline.
     Timeout = "timeouts";
-    /// A request was under way on a connection that was lost.
+    /// A request was in flight on a connection that was lost.
     ConnectionLost = "interrupted_requests";
-    /// A request met a full queue or table.
+    /// A request was refused by a full queue or table.
     Exhausted = "exhaustions";
-    /// A request was forgotten, as a rule said.
+    /// A request was dropped by a rule.
     Abandoned = "abandoned_requests";
     /// A request had an AVP that is framed wrong or flags that cannot be.
     BadRequest = "bad_requests";
@@ -40,11 +40,11 @@ telemetry::events! {
     BadAnswer = "bad_answers";
     /// An answer found its peer on another connection than the request's.
     AnswerFollowed = "followed_answers";
-    /// An answer to a request of an earlier connection was withheld: its peer has started anew, or uses the identifier for another request.
+    /// An answer to a request of an earlier connection was withheld: its peer has restarted, or uses the identifier for another request.
     AnswerAmbiguous = "withheld_answers";
     /// An answer found its peer gone.
     AnswerLost = "lost_answers";
-    /// A request was discarded because its message processor has too much to do: alarm 22215.
+    /// A request was discarded because its message processor is overloaded: alarm 22215.
     OverloadDiscarded = "overload_discards";
     /// A request came beyond its connection's maximum rate.
     IngressDiscarded = "ingress_discards";
@@ -58,27 +58,49 @@ telemetry::events! {
     CopyAnswered = "copy_answers";
     /// A redirect was followed.
     Redirected = "redirects_followed";
+    /// The route of a redirect indication was cached, by each message processor.
+    RedirectCached = "redirects_cached";
+    /// A cached route of a redirect indication was evicted for another.
+    RedirectEvicted = "redirects_evicted";
+    /// A request took a cached route of a redirect indication.
+    RedirectReused = "redirects_reused";
     /// A request met address resolution.
     Resolved = "resolutions";
     /// Address resolution found a destination for a request.
     ResolvedTo = "resolutions_found";
+    /// A request was answered by an application of the router, as its server.
+    Served = "served_requests";
+    /// The equipment identity register found equipment on the white list.
+    EquipmentWhite = "equipment_white";
+    /// The equipment identity register found equipment on the grey list.
+    EquipmentGrey = "equipment_grey";
+    /// The equipment identity register found equipment on the black list.
+    EquipmentBlack = "equipment_black";
+    /// The equipment identity register does not know equipment.
+    EquipmentUnknown = "equipment_unknown";
+    /// The equipment identity register refused a request without a valid IMEI.
+    EquipmentInvalid = "equipment_invalid";
+    /// A request or answer was changed by mediation rules.
+    Mediated = "mediated_messages";
+    /// Mediation rules would have made a request or answer longer than a message can be: a request is refused, an answer stays as it was.
+    MediationTooLong = "unmediated_messages";
     /// A message had names hidden or found again.
     Hidden = "hidden_messages";
     /// An overload report was put into an answer.
     OverloadReported = "overload_reports";
-    /// A server has asked for less (OC-OLR), and had not said so before.
+    /// A server has sent a new overload report (OC-OLR).
     ReportHeard = "overload_reports_heard";
-    /// A request was refused because its server or realm has asked for less.
+    /// A request was refused because of an overload report of its server or realm.
     Abated = "abated_requests";
-    /// A request went to another server because one has asked for less.
+    /// A request went to another server because of an overload report.
     Diverted = "diverted_requests";
-    /// A server has told its load (RFC 8583).
+    /// A server has reported its load (RFC 8583).
     LoadHeard = "loads_heard";
-    /// A peer was told our load (RFC 8583).
+    /// Our load was reported to a peer (RFC 8583).
     LoadTold = "loads_told";
     /// A message was traced.
     Traced = "traced_messages";
-    /// A message should have been traced, but too many wait to be written.
+    /// A message should have been traced, but the queue of the writer was full.
     TraceLost = "untraced_messages";
     /// A connection was placed on another message processor than the one that accepted it.
     Placed = "placed_connections";

@@ -1,41 +1,42 @@
 //! How many requests come in on a connection and go out to a group of peers. Pure: time is an argument.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use diameter::proto::overload::priority;
 use overload::{Rate, RateLimiter};
 
 use crate::config::{Colour, Ingress, ThrottleGroup};
 
 /// A connection's bounds on requests per second.
 #[derive(Debug)]
-pub struct Gate {
+pub(crate) struct Gate {
     settings: Ingress,
     reserved: RateLimiter,
-    maximum: RateLimiter,
+    maximum: PriorityBucket,
 }
 
 impl Gate {
     /// A gate with full allowances.
     #[must_use]
-    pub fn new(settings: Ingress) -> Self {
+    pub(crate) fn new(settings: Ingress) -> Self {
         let limiter = |rate: u32| RateLimiter::new(Rate::per_second(f64::from(rate)));
         Self {
             settings,
             reserved: limiter(settings.reserved),
-            maximum: limiter(settings.maximum),
+            maximum: PriorityBucket::new(settings.maximum),
         }
     }
 
     /// The bounds.
     #[must_use]
-    pub fn settings(&self) -> Ingress {
+    pub(crate) fn settings(&self) -> Ingress {
         self.settings
     }
 
-    /// The colour of the next request; none when it is beyond the maximum.
+    /// The colour of the next request, of this DRMP priority; none when it is beyond the maximum.
     #[inline]
-    pub fn colour(&mut self, now: Instant) -> Option<Colour> {
-        if self.settings.maximum > 0 && !self.maximum.allow(now) {
+    pub(crate) fn colour(&mut self, now: Instant, priority: u8) -> Option<Colour> {
+        if self.settings.maximum > 0 && !self.maximum.allow(now, priority) {
             return None;
         }
         if self.settings.reserved > 0 && !self.reserved.allow(now) {
@@ -45,9 +46,49 @@ impl Gate {
     }
 }
 
+/// A token bucket of which the more important requests may take more: under a steady surplus the less important
+/// leave them what they need (RFC 7944 §10).
+#[derive(Debug)]
+struct PriorityBucket {
+    /// Time that a request costs.
+    cost: Duration,
+    /// How far ahead of now a request of default priority may bring the bucket.
+    depth: Duration,
+    full: Option<Instant>,
+}
+
+impl PriorityBucket {
+    /// Requests per second, a tenth of a second's at once.
+    fn new(rate: u32) -> Self {
+        let cost = Duration::from_secs_f64(1.0 / f64::from(rate.max(1)));
+        Self {
+            cost,
+            depth: cost * rate.div_ceil(10).max(1),
+            full: None,
+        }
+    }
+
+    fn allow(&mut self, now: Instant, priority: u8) -> bool {
+        let default = f64::from(priority::DEFAULT);
+        let part = match f64::from(priority) {
+            more if more <= default => 2.0 - more / default,
+            less => 1.0 - (less - default) / 10.0,
+        };
+        let depth = self.depth.mul_f64(part).max(self.cost);
+        let after = self.full.filter(|full| *full > now).unwrap_or(now) + self.cost;
+        // Rounding must not cost the last request of a burst.
+        if after.saturating_duration_since(now) > depth + Duration::from_nanos(100) {
+            return false;
+        }
+        self.full = Some(after);
+        true
+    }
+}
+
 /// A message processor's part of an egress throttle group.
 #[derive(Debug)]
-pub struct Throttle {
+pub(crate) struct Throttle {
+    group: ThrottleGroup,
     rate: f64,
     limiter: RateLimiter,
     /// Share of the rate and least important priority from there on, by falling share.
@@ -58,13 +99,13 @@ pub struct Throttle {
     usage: f64,
 }
 
-/// How often the use of a group is looked at.
-const WINDOW: std::time::Duration = std::time::Duration::from_millis(200);
+/// Interval at which the use of a group is checked.
+const WINDOW: Duration = Duration::from_millis(200);
 
 impl Throttle {
     /// The part `share` (0 to 1) of a group.
     #[must_use]
-    pub fn new(group: &ThrottleGroup, share: f64) -> Self {
+    pub(crate) fn new(group: &ThrottleGroup, share: f64) -> Self {
         let rate = f64::from(group.rate) * share;
         let mut levels: Vec<(f64, u8)> = group
             .levels
@@ -73,6 +114,7 @@ impl Throttle {
             .collect();
         levels.sort_by(|a, b| b.0.total_cmp(&a.0));
         Self {
+            group: group.clone(),
             rate,
             limiter: RateLimiter::new(Rate::per_second(rate)),
             levels,
@@ -82,8 +124,31 @@ impl Throttle {
         }
     }
 
+    /// From now on this part of the group is right; what has passed still counts.
+    pub(crate) fn set_share(&mut self, share: f64) {
+        let rate = f64::from(self.group.rate) * share;
+        if rate != self.rate {
+            self.rate = rate;
+            self.limiter.set_rate(Rate::per_second(rate));
+        }
+    }
+
+    /// Name of the group.
+    pub(crate) fn name(&self) -> &str {
+        &self.group.name
+    }
+
+    /// Takes over from `before` what has passed, when both are the same part of the same group.
+    #[must_use]
+    pub(crate) fn after(self, before: Option<Self>) -> Self {
+        match before {
+            Some(before) if before.group == self.group && before.rate == self.rate => before,
+            _ => self,
+        }
+    }
+
     /// Whether a request of this priority may go to the group.
-    pub fn permits(&mut self, now: Instant, priority: u8) -> bool {
+    pub(crate) fn permits(&mut self, now: Instant, priority: u8) -> bool {
         let since = *self.window.get_or_insert(now);
         let elapsed = now.saturating_duration_since(since);
         if elapsed >= WINDOW {
@@ -115,7 +180,7 @@ mod tests {
         });
         let (mut green, mut yellow, mut none) = (0, 0, 0);
         for n in 0..5_000u64 {
-            match gate.colour(start + Duration::from_millis(n)) {
+            match gate.colour(start + Duration::from_millis(n), priority::DEFAULT) {
                 Some(Colour::Green) => green += 1,
                 Some(Colour::Yellow) => yellow += 1,
                 None => none += 1,
@@ -126,7 +191,47 @@ mod tests {
         assert!((1_000..=1_025).contains(&yellow), "{yellow}");
         assert_eq!(green + yellow + none, 5_000);
         let mut open = Gate::new(Ingress::default());
-        assert!((0..1_000).all(|_| open.colour(start) == Some(Colour::Green)));
+        assert!((0..1_000).all(|_| open.colour(start, 15) == Some(Colour::Green)));
+    }
+
+    #[test]
+    fn the_important_are_not_beyond_the_maximum_of_the_others() {
+        for rate in [10, 200] {
+            let start = Instant::now();
+            let mut gate = Gate::new(Ingress {
+                reserved: 0,
+                maximum: rate,
+            });
+            let mut passed = [0u32; 2];
+            // Ten times the rate for ten seconds, one in twenty of it important.
+            for n in 0..rate * 100 {
+                let at = start + Duration::from_secs_f64(f64::from(n) / f64::from(rate * 10));
+                let important = n % 20 == 0;
+                let priority = if important { 0 } else { 15 };
+                passed[usize::from(important)] += u32::from(gate.colour(at, priority).is_some());
+            }
+            assert_eq!(passed[1], rate * 5, "of the important all");
+            let all = passed[0] + passed[1];
+            assert!(
+                (rate * 10..=rate * 10 + rate / 5 + 2).contains(&all),
+                "{passed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_group_that_stays_the_same_keeps_what_has_passed() {
+        let start = Instant::now();
+        let group = ThrottleGroup {
+            rate: 10,
+            ..ThrottleGroup::default()
+        };
+        let mut throttle = Throttle::new(&group, 1.0);
+        assert!(throttle.permits(start, 10) && !throttle.permits(start, 10));
+        let mut throttle = Throttle::new(&group, 1.0).after(Some(throttle));
+        assert!(!throttle.permits(start, 10), "a reload fills no bucket");
+        let mut other = Throttle::new(&group, 0.5).after(Some(throttle));
+        assert!(other.permits(start, 10));
     }
 
     #[test]

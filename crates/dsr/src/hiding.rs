@@ -19,7 +19,7 @@ type Names = AHashMap<Box<[u8]>, Box<[u8]>>;
 
 /// The names, ready for lookup.
 #[derive(Debug)]
-pub struct Hiding {
+pub(crate) struct Hiding {
     realms: Vec<Box<[u8]>>,
     /// The Route-Record that stands for ours, encoded; empty: paths are not hidden.
     path: Bytes,
@@ -37,7 +37,7 @@ fn lower(name: &str) -> Box<[u8]> {
 impl Hiding {
     /// None when nothing is to be hidden.
     #[must_use]
-    pub fn new(config: &TopologyHiding) -> Option<Self> {
+    pub(crate) fn new(config: &TopologyHiding) -> Option<Self> {
         if config.path_pseudo_host.is_empty() && config.hosts.is_empty() && config.hss_hosts.is_empty() {
             return None;
         }
@@ -71,7 +71,7 @@ impl Hiding {
 
     /// Whether that Route-Record is ours in disguise.
     #[must_use]
-    pub fn is_own(&self, name: &[u8]) -> bool {
+    pub(crate) fn is_own(&self, name: &[u8]) -> bool {
         !self.path_name.is_empty() && self.path_name.eq_ignore_ascii_case(name)
     }
 
@@ -102,7 +102,11 @@ impl Hiding {
     /// A request of ours for a foreign network. `append` is the Route-Record it would get. None when nothing
     /// of it needs hiding, or it would get too long; it then goes as it is.
     #[must_use]
-    pub fn request_out<B: AsRef<[u8]>>(&self, message: &Message<B>, append: &[u8]) -> Option<MessageMut> {
+    pub(crate) fn request_out<B: AsRef<[u8]>>(
+        &self,
+        message: &Message<B>,
+        append: &[u8],
+    ) -> Option<MessageMut> {
         let origin = message.get(known::ORIGIN_HOST).ok()??;
         let realm = message
             .get(known::ORIGIN_REALM)
@@ -123,8 +127,12 @@ impl Hiding {
         edit(message, decide, append).ok()
     }
 
-    /// Names of ours in the AVPs that may hold them.
+    /// Names of ours in the AVPs that may hold them. Hosts of the hidden realms that have no name outside go, or get
+    /// that of the path where the AVP has to be there.
     fn rename(&self, avp: &Avp<'_>) -> Edit<'_> {
+        if avp.is(known::REDIRECT_HOST) {
+            return self.redirection(avp.data);
+        }
         let is_name =
             avp.is(known::ORIGIN_HOST) || avp.is(known::ROUTE_RECORD) || avp.is(known::ERROR_REPORTING_HOST);
         if is_name && let Some(name) = self.pseudo(avp.data) {
@@ -136,12 +144,43 @@ impl Hiding {
         {
             return Edit::Data(Cow::Owned([name, &avp.data[end..]].concat()));
         }
+        let is_path = avp.is(known::ROUTE_RECORD) || avp.is(known::ERROR_REPORTING_HOST);
+        if is_path && !self.path.is_empty() && self.is_ours(avp.data) && !self.is_own(avp.data) {
+            return Edit::Drop;
+        }
         Edit::Keep
+    }
+
+    /// A Redirect-Host, `aaa://host:port;…`: a host of ours that has no name outside is reached at the name of the path.
+    fn redirection(&self, uri: &[u8]) -> Edit<'_> {
+        let Some(begin) = uri.windows(3).position(|part| part == b"://").map(|at| at + 3) else {
+            return Edit::Keep;
+        };
+        let rest = uri.get(begin..).unwrap_or_default();
+        let end = rest
+            .iter()
+            .position(|byte| matches!(byte, b':' | b';'))
+            .unwrap_or(rest.len());
+        let (host, tail) = rest.split_at(end);
+        let name = match self.pseudo(host) {
+            Some(name) => name,
+            None if self.is_ours(host) && !self.path_name.is_empty() => &self.path_name,
+            None => return Edit::Keep,
+        };
+        let scheme = uri.get(..begin).unwrap_or_default();
+        Edit::Data(Cow::Owned([scheme, name, tail].concat()))
+    }
+
+    /// Whether a foreign network may not know that name: a host of ours has another one outside.
+    #[must_use]
+    pub(crate) fn is_hidden(&self, host: &[u8]) -> bool {
+        self.pseudo(host)
+            .is_some_and(|name| !name.eq_ignore_ascii_case(host))
     }
 
     /// A request of a foreign network, for hosts it knows by other names. None when it names none of them.
     #[must_use]
-    pub fn request_in(&self, message: &MessageMut, routing: &Routing<'_>) -> Option<MessageMut> {
+    pub(crate) fn request_in(&self, message: &MessageMut, routing: &Routing<'_>) -> Option<MessageMut> {
         let actual = |name: &[u8]| find_lower(&self.inside, name).map(|name| &**name);
         let is_hss = |name: &[u8]| !self.hss_pseudo.is_empty() && self.hss_pseudo.eq_ignore_ascii_case(name);
         let host = routing.destination_host;
@@ -168,7 +207,7 @@ impl Hiding {
 
     /// An answer of ours for a foreign network. None when it names no host of ours.
     #[must_use]
-    pub fn answer_out(&self, message: &MessageMut) -> Option<MessageMut> {
+    pub(crate) fn answer_out(&self, message: &MessageMut) -> Option<MessageMut> {
         let names = message
             .avps()
             .map_while(Result::ok)
@@ -180,7 +219,10 @@ impl Hiding {
 
     /// The answer to a request that was hidden: its Session-Id is the original's again.
     #[must_use]
-    pub fn answer_in<B: AsRef<[u8]>>(message: &MessageMut, original: &Message<B>) -> Option<MessageMut> {
+    pub(crate) fn answer_in<B: AsRef<[u8]>>(
+        message: &MessageMut,
+        original: &Message<B>,
+    ) -> Option<MessageMut> {
         let session = original.avps().find(known::SESSION_ID).ok()??.data;
         let decide = |avp: &Avp<'_>| match avp.is(known::SESSION_ID) {
             true => Edit::Data(Cow::Borrowed(session)),

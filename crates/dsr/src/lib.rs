@@ -1,52 +1,72 @@
 //! The Diameter signaling router (RFC 6733 §2.8: relay, proxy and redirect handling in one).
 //!
 //! A tour, from the wire inwards:
-//! * [`service`] wires everything into a runnable: workers (message processors), their nodes, the way a
-//!   configuration reaches them.
-//! * [`router`] is the way of a message, one screen per direction: a request comes in, is looked at, routed and
-//!   sent on, perhaps by another worker; its answer goes back, or the request goes elsewhere.
-//! * [`routing`]: tables of rules, route lists, groups, subscriber identities, as pure code.
-//! * [`gate`], [`congestion`]: what is let in and out, and what goes under too much load, as pure code. [`telling`]:
-//!   what neighbours are told of it.
-//! * [`rbar`]: address resolution by ranges. [`hiding`]: names that foreign networks may not see. [`edit`]: how
-//!   messages are changed for both.
-//! * [`watch`]: indicators and alarms, on a thread of their own.
-//! * [`snapshot`]: a configuration compiled into what workers read. It is swapped as a whole while they run.
-//! * [`registry`]: which neighbours there are and how they stand.
-//! * [`events`]: what can happen, each with its counter; [`metrics`] and [`pages`]: how to look inside.
-//! * `listen` and `peers`: who the router is, where it listens, whom its workers connect to. `keys`: the TLS files of
-//!   both, which may change.
+//! * `service`: the router as a network function, and the life of a worker (a message processor) with its nodes. `shared`:
+//!   what workers share with the control thread. `derived`: what a configuration becomes.
+//! * `router` is the path of a message, one screen per direction: a request is examined, routed and sent on, perhaps by
+//!   another worker; its answer goes back, or the request goes elsewhere.
+//! * `routing`: tables of rules, route lists, groups, subscriber identities, as pure code.
+//! * `gate`, `congestion`, `obedience`: rates and overload control, as pure code. `load_report`: our load, reported to
+//!   neighbours.
+//! * `redirects`: routes of redirect indications.
+//! * `application`: the seam for applications, which are `rbar` and `eir` so far.
+//! * `eir`: the equipment identity register, a server.
+//! * `rbar`: address resolution by ranges. `hiding`: names that foreign networks may not see. `edit`: how messages are
+//!   changed for both, and for `mediation`: rules that change messages.
+//! * `watch`: indicators, alarms, traces and files of measurements, on the control thread.
+//! * `snapshot`: a configuration compiled into what workers read. It is swapped as a whole while they run.
+//! * `measures`: what rules, lists, groups and trace points did, and transactions by result.
+//! * `registry`: the neighbours and their state.
+//! * `administration`: peers that an operator drains, disables, enables or reconnects.
+//! * `why`: what would become of a message.
+//! * `events`: what can happen, each with its counter; [`metrics`], `pages` and `rows`: how to look inside.
+//! * `discovery`: where peers are that are named by DNS.
+//! * `listen` and `peers`: identities and listeners, and the peers that workers connect to.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! The sockets, peer machines, watchdogs and pending requests are crate `diameter`'s.
 
+mod administration;
+mod application;
 pub mod config;
-pub mod congestion;
-pub mod edit;
-pub mod error;
-pub mod events;
+mod congestion;
+mod derived;
+mod discovery;
+mod edit;
+mod eir;
+mod events;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod gate;
-pub mod hiding;
-mod keys;
+mod gate;
+mod hiding;
 mod listen;
+mod load_report;
+mod measures;
+mod mediation;
 pub mod metrics;
-pub mod pages;
+mod obedience;
+mod pages;
 mod peers;
-pub mod rbar;
-pub mod registry;
-pub mod router;
-pub mod routing;
-pub mod service;
-pub mod snapshot;
-pub mod telling;
+mod rbar;
+mod redirects;
+mod registry;
+mod router;
+mod routing;
+mod rows;
+mod service;
+mod shared;
+mod snapshot;
 mod trace;
-pub mod watch;
+mod watch;
+mod why;
 
+pub use administration::Verb;
 pub use config::Config;
-pub use error::StartError;
 pub use events::Event;
-pub use pages::{PeerRow, RouteRow};
-pub use service::{LIVE, Running, start};
-pub use watch::IndicatorRow;
+pub use function::StartError;
+pub use registry::{ByHost, Hop, HopState};
+pub use rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow};
+pub use service::{Running, start};
+pub use shared::Dsr;
+pub use snapshot::Snapshot;
+pub use watch::alarms::ALARMS;

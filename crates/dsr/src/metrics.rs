@@ -6,9 +6,10 @@ use telemetry::{Declaration, Registry, events};
 
 use crate::config::Plan;
 use crate::events::Event;
+use crate::measures::Transaction;
 use crate::router::Gauges;
-use crate::service::Shared;
-use crate::watch::IndicatorRow;
+use crate::rows::{ApplicationRow, IndicatorRow, PeerRow};
+use crate::shared::Dsr;
 
 telemetry::declare! {
     /// What goes up and down, and how long things take.
@@ -19,6 +20,13 @@ telemetry::declare! {
     gauge LOAD = "signalbox_dsr_load_ratio" ["worker"]: "Load of a message processor (dsr.Cpu), as a share of what it can have.";
     gauge PLANNED = "signalbox_dsr_profile_messages_per_second" ["profile"]: "What a message processor is planned for (overload.profile, overload.profileMps).";
     histogram HOLD = "signalbox_dsr_request_seconds" [] in SECONDS: "Time from a request to its answer, as the router sees it, all attempts together.";
+    counter TRANSACTIONS = "signalbox_dsr_transactions_total" ["application", "command", "vendor", "result"]: "Transactions by application, command and result: a Result-Code, or with a vendor an Experimental-Result-Code.";
+    counter MEASURED = "signalbox_dsr_measured_requests_total" ["kind", "name"]: "Requests that met a named rule, route list, throttle group or trace point, or a throttle group without room.";
+    counter PEER_MESSAGES = "signalbox_dsr_peer_messages_total" ["peer", "node", "direction"]: "Messages of each peer.";
+    counter PEER_REQUESTS = "signalbox_dsr_peer_requests_total" ["peer", "node", "direction"]: "Requests of each peer.";
+    counter PEER_TIMEOUTS = "signalbox_dsr_peer_timeouts_total" ["peer", "node"]: "Requests that each peer did not answer in time.";
+    gauge APPLICATION_ENTRIES = "signalbox_dsr_application_entries" ["application", "table"]: "Entries of each table of an application inside the router.";
+    gauge APPLICATION_BYTES = "signalbox_dsr_application_bytes" ["application", "table"]: "Memory that the entries of each table of an application take.";
     gauge PENDING = "signalbox_dsr_pending_requests" []: "Requests that wait for a peer's answer.";
 }
 
@@ -33,18 +41,13 @@ pub fn declarations() -> Vec<Declaration> {
 }
 
 /// Shows a router for as long as it runs.
-pub(crate) fn register(seen: &Weak<Shared>) -> Registry {
-    let registry = Registry::new();
-    let counted = seen.clone();
-    events::observe(&registry, move |event: Event| {
-        counted.upgrade().map_or(0, |shared| shared.count(event))
-    });
+pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
     let each = seen.clone();
     registry.observe_all(&PEERS, move || {
-        let Some(shared) = each.upgrade() else {
+        let Some(dsr) = each.upgrade() else {
             return Vec::new();
         };
-        let rows = crate::pages::peers(&shared);
+        let rows = dsr.peers();
         ["available", "degraded", "unavailable"]
             .iter()
             .map(|state| {
@@ -55,7 +58,7 @@ pub(crate) fn register(seen: &Weak<Shared>) -> Registry {
     });
     let each = seen.clone();
     registry.observe_all(&INDICATORS, move || {
-        let rows = each.upgrade().map(|shared| shared.indicators.lock().clone());
+        let rows = each.upgrade().map(|dsr| dsr.indicators());
         let labels = |row: &IndicatorRow| vec![row.id.to_string(), row.name.to_owned(), row.instance.clone()];
         rows.iter()
             .flatten()
@@ -68,7 +71,7 @@ pub(crate) fn register(seen: &Weak<Shared>) -> Registry {
     ] {
         let each = seen.clone();
         registry.observe_all(declaration, move || {
-            let gauges = each.upgrade().map(|shared| shared.gauges.clone());
+            let gauges = each.upgrade().map(|dsr| dsr.tools.gauges.clone());
             let workers = gauges.iter().flat_map(|gauges| gauges.iter()).enumerate();
             workers
                 .map(|(worker, gauges)| (vec![worker.to_string()], value(gauges)))
@@ -77,8 +80,8 @@ pub(crate) fn register(seen: &Weak<Shared>) -> Registry {
     }
     let each = seen.clone();
     registry.observe_all(&PLANNED, move || {
-        let shared = each.upgrade();
-        let plan = shared.and_then(|shared| shared.snapshot.borrow().config.overload.plan());
+        let dsr = each.upgrade();
+        let plan = dsr.and_then(|dsr| dsr.live.load().config.overload.plan());
         let row = |plan: Plan| {
             (
                 vec![plan.profile.unwrap_or("none").to_owned()],
@@ -87,13 +90,91 @@ pub(crate) fn register(seen: &Weak<Shared>) -> Registry {
         };
         plan.map(row).into_iter().collect()
     });
+    observe_measures(registry, seen);
+    observe_applications(registry, seen);
     let each = seen.clone();
     registry.observe(&PENDING, move || {
-        let rows = each.upgrade().map(|shared| crate::pages::peers(&shared));
+        let rows = each.upgrade().map(|dsr| dsr.peers());
         rows.unwrap_or_default()
             .iter()
             .map(|row| f64::from(row.pending))
             .sum()
     });
-    registry
+}
+
+/// Peers that are shown one by one; beyond, configured ones come first.
+const MAX_PEERS: usize = 1000;
+
+fn observe_measures(registry: &Registry, seen: &Weak<Dsr>) {
+    let each = seen.clone();
+    registry.observe_all(&TRANSACTIONS, move || {
+        let measures = each.upgrade().map(|dsr| dsr.measures()).unwrap_or_default();
+        let labels = |of: &Transaction| {
+            [of.application, of.command, of.vendor, of.result]
+                .map(|label| label.to_string())
+                .to_vec()
+        };
+        let transactions = measures.transactions.iter();
+        transactions
+            .map(|(of, count)| (labels(of), *count as f64))
+            .collect()
+    });
+    let each = seen.clone();
+    registry.observe_all(&MEASURED, move || {
+        let measures = each.upgrade().map(|dsr| dsr.measures()).unwrap_or_default();
+        let named = measures.named.into_iter().filter(|(_, count)| *count > 0);
+        named
+            .map(|((subject, name), count)| (vec![subject.as_str().to_owned(), name.into()], count as f64))
+            .collect()
+    });
+    let directions = [
+        (
+            &PEER_MESSAGES,
+            (|row| [row.messages_in, row.messages_out]) as fn(&PeerRow) -> [u64; 2],
+        ),
+        (&PEER_REQUESTS, |row| [row.requests_in, row.requests_out]),
+    ];
+    for (declaration, values) in directions {
+        let each = seen.clone();
+        registry.observe_all(declaration, move || {
+            let rows = shown_peers(&each).into_iter();
+            rows.flat_map(|row| {
+                let sides = ["in", "out"].into_iter().zip(values(&row));
+                let labels =
+                    move |side: &str| vec![row.host.clone(), row.local_node.clone(), side.to_owned()];
+                sides.map(move |(side, count)| (labels(side), count as f64))
+            })
+            .collect()
+        });
+    }
+    let each = seen.clone();
+    registry.observe_all(&PEER_TIMEOUTS, move || {
+        let rows = shown_peers(&each).into_iter();
+        rows.map(|row| (vec![row.host, row.local_node], row.timeouts as f64))
+            .collect()
+    });
+}
+
+fn observe_applications(registry: &Registry, seen: &Weak<Dsr>) {
+    for (declaration, value) in [
+        (
+            &APPLICATION_ENTRIES,
+            (|row| row.entries) as fn(&ApplicationRow) -> usize,
+        ),
+        (&APPLICATION_BYTES, |row| row.bytes),
+    ] {
+        let each = seen.clone();
+        registry.observe_all(declaration, move || {
+            let rows = each.upgrade().map(|dsr| dsr.applications()).unwrap_or_default();
+            let labels = |row: &ApplicationRow| vec![row.name.clone(), row.table.to_owned()];
+            rows.iter().map(|row| (labels(row), value(row) as f64)).collect()
+        });
+    }
+}
+
+fn shown_peers(seen: &Weak<Dsr>) -> Vec<PeerRow> {
+    let mut rows = seen.upgrade().map(|dsr| dsr.peers()).unwrap_or_default();
+    rows.sort_by_key(|row| !row.configured);
+    rows.truncate(MAX_PEERS);
+    rows
 }

@@ -1,117 +1,246 @@
-//! What the admin pages show: peers and routes as rows.
+//! The admin pages of a router, and the rows that its workers report for them.
 
+use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use axum::routing::{MethodRouter, get, post};
 use diameter::{Connection, Node, PeerStatus};
-use serde::Serialize;
+use function::Page;
+use serde_json::Value;
 
+use crate::administration::Verb;
 use crate::registry::HopState;
 use crate::router::{Core, Link, Router};
-use crate::service::Shared;
-use crate::snapshot::Snapshot;
+use crate::rows::PeerRow;
+use crate::shared::Dsr;
 
-/// How often a worker tells how its peers stand.
+/// Interval at which a worker reports its peers.
 const REPORT: Duration = Duration::from_millis(500);
 
-/// How a peer stands.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PeerRow {
-    /// Its DiameterIdentity.
-    pub host: String,
-    /// Its realm, while it is connected.
-    pub realm: String,
-    /// Name of the local node.
-    pub local_node: String,
-    /// Position of its message processor.
-    pub worker: usize,
-    /// `available`, `degraded` or `unavailable`.
-    pub state: &'static str,
-    /// State of its machine, by RFC 6733 §5.6.
-    pub machine: String,
-    /// Where it is connected.
-    pub address: String,
-    /// Whether it is configured.
-    pub configured: bool,
-    /// Messages read.
-    pub messages_in: u64,
-    /// Messages sent.
-    pub messages_out: u64,
-    /// Requests that wait for its answer.
-    pub pending: u32,
-    /// Requests it did not answer in time.
-    pub timeouts: u64,
+pub(crate) const PAGES: &[Page] = &[
+    Page {
+        name: "peers",
+        about: "The peers, configured and connected, and their state",
+        path: "/dsr/peers",
+        argument: None,
+        columns: &[
+            ("peer", "/host"),
+            ("realm", "/realm"),
+            ("node", "/localNode"),
+            ("worker", "/worker"),
+            ("state", "/state"),
+            ("administration", "/administration"),
+            ("machine", "/machine"),
+            ("address", "/address"),
+            ("in", "/messagesIn"),
+            ("out", "/messagesOut"),
+            ("pending", "/pending"),
+        ],
+    },
+    Page {
+        name: "routes",
+        about: "The members of every route list, and which group is used now",
+        path: "/dsr/routes",
+        argument: None,
+        columns: &[
+            ("list", "/list"),
+            ("group", "/group"),
+            ("active", "/active"),
+            ("peer", "/host"),
+            ("state", "/state"),
+            ("worker", "/worker"),
+        ],
+    },
+    Page {
+        name: "indicators",
+        about: "Its indicators by number, averaged: load, rates, sizes",
+        path: "/dsr/indicators",
+        argument: None,
+        columns: &[
+            ("id", "/id"),
+            ("name", "/name"),
+            ("about", "/instance"),
+            ("value", "/value"),
+            ("unit", "/unit"),
+            ("profile", "/profile"),
+        ],
+    },
+    Page {
+        name: "measurements",
+        about: "What rules, route lists, throttle groups and trace points did, and transactions by result",
+        path: "/dsr/measurements",
+        argument: None,
+        columns: &[("kind", "/kind"), ("name", "/name"), ("count", "/count")],
+    },
+    Page {
+        name: "applications",
+        about: "Applications inside the router, and the size of their tables",
+        path: "/dsr/applications",
+        argument: None,
+        columns: &[
+            ("application", "/name"),
+            ("kind", "/kind"),
+            ("table", "/table"),
+            ("entries", "/entries"),
+            ("bytes", "/bytes"),
+        ],
+    },
+    Page {
+        name: "equipment",
+        about: "What the equipment identity register knows of IMEI, or of IMEI-IMSI",
+        path: "/dsr/equipment/{}",
+        argument: Some("IMEI"),
+        columns: &[
+            ("application", "/application"),
+            ("imei", "/imei"),
+            ("imsi", "/imsi"),
+            ("status", "/status"),
+            ("by", "/by"),
+        ],
+    },
+    Page {
+        name: "enable",
+        about: "Send requests to PEER again, and connect to it",
+        path: "/dsr/peers/{}/enable",
+        argument: Some("PEER"),
+        columns: &[],
+    },
+    Page {
+        name: "drain",
+        about: "Send no new requests to PEER; its connection stays",
+        path: "/dsr/peers/{}/drain",
+        argument: Some("PEER"),
+        columns: &[],
+    },
+    Page {
+        name: "disable",
+        about: "Disconnect from PEER and keep it away until it is enabled",
+        path: "/dsr/peers/{}/disable",
+        argument: Some("PEER"),
+        columns: &[],
+    },
+    Page {
+        name: "reconnect",
+        about: "End the connection of PEER in order, and make it again",
+        path: "/dsr/peers/{}/reconnect",
+        argument: Some("PEER"),
+        columns: &[],
+    },
+    Page {
+        name: "why",
+        about: "What would become of a message and why: mediation, application, route; QUERY is such as 'peer=mme.example&message=ULR app=16777251 { Destination-Realm = \"example\" }'",
+        path: "/dsr/why?{}",
+        argument: Some("QUERY"),
+        columns: &[],
+    },
+];
+
+/// Serves [`PAGES`].
+pub(crate) fn routes(seen: &Weak<Dsr>) -> axum::Router {
+    axum::Router::new()
+        .route("/dsr/peers", page(seen, |dsr| serde_json::to_value(dsr.peers())))
+        .route(
+            "/dsr/routes",
+            page(seen, |dsr| serde_json::to_value(dsr.route_lists())),
+        )
+        .route(
+            "/dsr/indicators",
+            page(seen, |dsr| serde_json::to_value(dsr.indicators())),
+        )
+        .route(
+            "/dsr/applications",
+            page(seen, |dsr| serde_json::to_value(dsr.applications())),
+        )
+        .route("/dsr/equipment/{imei}", equipment(seen))
+        .route("/dsr/why", why(seen))
+        .route("/dsr/peers/{peer}/{verb}", administer(seen))
+        .route(
+            "/dsr/measurements",
+            page(seen, |dsr| serde_json::to_value(dsr.measurements())),
+        )
 }
 
-/// A member of a route list.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RouteRow {
-    /// Name of the list.
-    pub list: String,
-    /// Name of the group.
-    pub group: String,
-    /// Whether the group is the one that is used now.
-    pub active: bool,
-    /// The peer.
-    pub host: String,
-    /// How it stands.
-    pub state: &'static str,
-    /// Position of its message processor.
-    pub worker: usize,
+/// A page with rows of the router as JSON. It looks through a weak handle: a page must not keep the router from ending.
+fn page(seen: &Weak<Dsr>, show: fn(&Dsr) -> serde_json::Result<Value>) -> MethodRouter {
+    let seen = seen.clone();
+    get(move || async move {
+        let shown = seen.upgrade().map(|dsr| show(&dsr));
+        axum::Json(shown.and_then(Result::ok).unwrap_or_default())
+    })
 }
 
-/// Every member of every route list.
-pub(crate) fn routes(snapshot: &Snapshot) -> Vec<RouteRow> {
-    let mut rows = Vec::new();
-    for list in snapshot.lists() {
-        let active = list.active();
-        for (index, group) in list.groups().iter().enumerate() {
-            rows.extend(group.hops().map(|hop| RouteRow {
-                list: list.name.clone(),
-                group: group.name.clone(),
-                active: active == Some(index),
-                host: hop.host.to_string(),
-                state: hop.state().as_str(),
-                worker: hop.home(),
-            }));
+/// Does what an operator wants of a peer.
+fn administer(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    post(async move |Path((peer, verb)): Path<(String, String)>| {
+        let Some(verb) = Verb::from_name(&verb) else {
+            return (
+                StatusCode::NOT_FOUND,
+                format!("`{verb}` is none of enable, drain, disable, reconnect\n"),
+            );
+        };
+        match seen.upgrade().map(|dsr| dsr.administer(&peer, verb)) {
+            Some(Ok(())) => (StatusCode::OK, format!("{peer}: {verb:?}\n").to_lowercase()),
+            Some(Err(wrong)) => (StatusCode::NOT_FOUND, format!("{wrong}\n")),
+            None => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the router is stopping\n".to_owned(),
+            ),
         }
-    }
-    rows
+    })
 }
 
-/// The peers of all workers, by name.
-pub(crate) fn peers(shared: &Shared) -> Vec<PeerRow> {
-    let mut rows: Vec<PeerRow> = shared
-        .reports
-        .iter()
-        .flat_map(|report| Vec::clone(&report.load()))
-        .collect();
-    rows.sort_by(|a, b| (&a.host, &a.local_node).cmp(&(&b.host, &b.local_node)));
-    rows
+/// What registers know of equipment.
+fn equipment(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    get(async move |Path(subject): Path<String>| {
+        let shown = seen.upgrade().map(|dsr| dsr.look_up(&subject));
+        axum::Json(shown.unwrap_or_default())
+    })
 }
 
-/// Tells twice a second how a worker's peers stand.
-pub(crate) async fn report(core: Rc<Core>, shared: Arc<Shared>, worker: usize) {
+/// What would become of a message.
+fn why(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    get(async move |Query(asked): Query<HashMap<String, String>>| {
+        let part = |key: &str| asked.get(key).map(String::as_str).unwrap_or_default();
+        let shown = seen.upgrade().map(|dsr| dsr.why(part("peer"), part("message")));
+        axum::Json(shown.unwrap_or_default())
+    })
+}
+
+/// Reports the peers of a worker at an interval.
+pub(crate) async fn report(core: Rc<Core>, dsr: Arc<Dsr>, worker: usize) {
     loop {
-        let names: Vec<String> = shared
-            .snapshot
-            .borrow()
+        let names: Vec<String> = dsr
+            .live
+            .load()
             .config
             .local_nodes
             .iter()
             .map(|node| node.name.clone())
             .collect();
         let mut rows = Vec::new();
-        for (node, name) in core.nodes().iter().zip(&names) {
+        for (index, (node, name)) in core.nodes().iter().zip(&names).enumerate() {
             for status in node.peers() {
                 let connection = status.connection.and_then(|id| node.connection(id));
-                rows.push(row(node, connection.as_deref(), &status, name, worker));
+                let mut row = row(node, connection.as_deref(), &status, name, worker);
+                if let Some(hop) = core.hop_of(&status.host, index) {
+                    row.administration = hop.administration().as_str();
+                }
+                rows.push(row);
             }
         }
-        shared.reports[worker].store(Arc::new(rows));
+        if let Some(measures) = dsr.measures.get(worker) {
+            measures.store(Arc::new(core.measured()));
+        }
+        if let Some(report) = dsr.reports.get(worker) {
+            report.store(Arc::new(rows));
+        }
         tokio::time::sleep(REPORT).await;
     }
 }
@@ -131,6 +260,7 @@ fn row(
         local_node: local_node.to_owned(),
         worker,
         state: link.map_or(HopState::Down, |link| link.hop().state()).as_str(),
+        administration: "enabled",
         machine: format!("{:?}", status.state),
         address: connection
             .map(|connection| connection.remote().to_string())
@@ -138,7 +268,13 @@ fn row(
         configured: status.configured,
         messages_in: status.totals.messages_in,
         messages_out: status.totals.messages_out,
+        requests_in: status.totals.requests_in,
+        requests_out: status.totals.requests_out,
+        bytes_in: status.totals.bytes_in,
+        bytes_out: status.totals.bytes_out,
+        connections: status.totals.connections,
         pending: connection.map_or(0, |connection| node.pending_of(connection.id())),
         timeouts: status.totals.timeouts,
+        ingress_maximum: link.map_or(0, |link| link.profile().ingress.maximum),
     }
 }

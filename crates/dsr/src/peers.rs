@@ -4,35 +4,32 @@
 use ahash::AHashMap;
 use diameter::proto::known::disconnect_cause;
 use diameter::{AddPeerError, Node, PeerConfig, PeerId};
+use sbi::dns::Dns;
+use tls::Watched;
 
 use crate::config::{DynamicPeers, Peer};
-use crate::keys::Keys;
-use crate::registry::{HopState, Registry};
+use crate::derived::Effective;
+use crate::discovery::lookup;
+use crate::listen::security;
+use crate::registry::HopState;
 use crate::router::Router;
-use crate::snapshot::{Snapshot, nodes_of};
+use crate::snapshot::nodes_of;
 
-/// The peers that a worker's nodes have been told of.
+/// The configured peers that a worker's nodes have.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ConfiguredPeers {
     /// Those it has added, by node and host.
     configured: AHashMap<(usize, String), (PeerId, Peer)>,
     /// The rules for others.
     dynamic: Vec<DynamicPeers>,
 }
 
-impl Known {
+impl ConfiguredPeers {
     /// Adds, changes and removes peers so that the nodes have those of the configuration that live here, and let
     /// others in by its rules. False when that has to be done again: a peer whose connection changes has to have
     /// left first.
-    pub(crate) fn follow(
-        &mut self,
-        snapshot: &Snapshot,
-        nodes: &[Node<Router>],
-        registry: &Registry,
-        keys: &Keys,
-        worker: usize,
-    ) -> bool {
-        let config = &snapshot.config;
+    pub(crate) fn follow(&mut self, now: &Effective, nodes: &[Node<Router>], worker: usize) -> bool {
+        let (config, registry, watched) = (&now.config, &now.registry, now.watched());
         let mut wanted: AHashMap<(usize, String), &Peer> = AHashMap::new();
         let hops = registry.by_host();
         for peer in config.peers.iter().filter(|peer| peer.via.is_empty()) {
@@ -52,7 +49,12 @@ impl Known {
                 .get(&(*node, host.clone()))
                 .is_some_and(|peer| same_connection(known, peer));
             if !keep && let Some(driver) = nodes.get(*node) {
-                driver.remove_peer(*id, disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU);
+                // RFC 6733 §5.4.3: after REBOOTING the peer comes back, to the connection as it is configured now.
+                let cause = match wanted.contains_key(&(*node, host.clone())) {
+                    true => disconnect_cause::REBOOTING,
+                    false => disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU,
+                };
+                driver.remove_peer(*id, cause);
                 let hop = hops
                     .get(host.as_bytes())
                     .and_then(|hops| hops.iter().find(|hop| usize::from(hop.node) == *node));
@@ -74,6 +76,9 @@ impl Known {
                 if known.networks != peer.networks {
                     node.set_networks(*id, peer.admitted_from());
                 }
+                if known.timers != peer.timers {
+                    node.configure_peer(*id, peer.timers.driver());
+                }
                 known.clone_from(peer);
                 continue;
             }
@@ -83,7 +88,7 @@ impl Known {
                     "peers[].networks lets any address connect under this name"
                 );
             }
-            let made = match peer_config(peer, keys) {
+            let made = match peer_config(peer, watched, now.dns()) {
                 Ok(made) => made,
                 Err(reason) => {
                     tracing::error!(peer = peer.host, reason, "peer cannot be added");
@@ -113,18 +118,19 @@ impl Known {
 /// Whether a changed peer can keep its connection.
 fn same_connection(old: &Peer, new: &Peer) -> bool {
     old.addresses == new.addresses
+        && old.names == new.names
         && old.transport == new.transport
         && old.bind == new.bind
         && old.tls == new.tls
-        && old.timers == new.timers
 }
 
-pub(crate) fn peer_config(peer: &Peer, keys: &Keys) -> Result<PeerConfig, String> {
+fn peer_config(peer: &Peer, watched: &Watched, dns: Option<&Dns>) -> Result<PeerConfig, String> {
     let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
+    made.lookup = lookup(peer, dns);
     made.networks = peer.admitted_from();
     made.bind = peer.bind;
     made.transport = peer.transport.driver();
     made.settings = peer.timers.driver();
-    made.security = keys.security(peer.tls.as_ref())?;
+    made.security = security(watched, peer.tls.as_ref())?;
     Ok(made)
 }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ahash::AHashMap;
+use ahash::{AHashMap, RandomState};
 use arc_swap::ArcSwap;
+use diameter::proto::identity::with_lower;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -29,7 +30,7 @@ pub enum HopState {
 impl HopState {
     /// The word for it.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Down => "unavailable",
             Self::Degraded => "degraded",
@@ -38,22 +39,53 @@ impl HopState {
     }
 }
 
+/// What an operator wants of a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Administration {
+    /// Requests are sent to it.
+    Enabled = 0,
+    /// Its connection stays, and gets no new requests.
+    Draining = 1,
+    /// It has no connection.
+    Disabled = 2,
+    /// Its connection is to end, and to be made again.
+    Leaving = 3,
+    /// A connection is to be made.
+    Returning = 4,
+}
+
+impl Administration {
+    /// The word for it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enabled => "enabled",
+            Self::Draining => "draining",
+            Self::Disabled => "disabled",
+            Self::Leaving | Self::Returning => "reconnecting",
+        }
+    }
+}
+
 /// A peer as one local node sees it.
 #[derive(Debug)]
 pub struct Hop {
     /// Position in every worker's table of connections. Used again some time after the hop is forgotten.
-    pub id: u32,
+    pub(crate) id: u32,
     /// DiameterIdentity, as configured or as given in the CER.
-    pub host: Box<str>,
+    pub(crate) host: Box<str>,
     /// Position of the local node.
-    pub node: u8,
+    pub(crate) node: u8,
     configured: AtomicBool,
     home: AtomicUsize,
     state: AtomicU8,
-    /// What it says it has left (RFC 8583), `u16::MAX` for everything or when it does not say.
+    /// Its Load-Value (RFC 8583), `u16::MAX` when it is idle or reports none.
     load: AtomicU16,
     /// When it said so.
     load_since: Mutex<Option<Instant>>,
+    /// A request found it without a connection.
+    wanted: AtomicBool,
+    administration: AtomicU8,
 }
 
 /// A load that is not renewed is as good as none after so long.
@@ -63,7 +95,7 @@ impl Hop {
     /// The worker on which its connection lives.
     #[inline]
     #[must_use]
-    pub fn home(&self) -> usize {
+    pub(crate) fn home(&self) -> usize {
         self.home.load(Ordering::Relaxed)
     }
 
@@ -78,10 +110,46 @@ impl Hop {
         }
     }
 
-    /// A weight between 1, fully loaded, and 65536, by the load it has told (RFC 8583 §7.3).
+    /// How it stands for requests: what is drained or disabled gets none.
     #[inline]
     #[must_use]
-    pub fn load_weight(&self) -> u64 {
+    pub(crate) fn usable(&self) -> HopState {
+        match self.administration.load(Ordering::Relaxed) {
+            0 => self.state(),
+            _ => HopState::Down,
+        }
+    }
+
+    /// What an operator wants of it.
+    #[must_use]
+    pub(crate) fn administration(&self) -> Administration {
+        match self.administration.load(Ordering::Relaxed) {
+            0 => Administration::Enabled,
+            1 => Administration::Draining,
+            2 => Administration::Disabled,
+            3 => Administration::Leaving,
+            _ => Administration::Returning,
+        }
+    }
+
+    /// Its worker has done what was wanted, unless something else is wanted since.
+    pub(crate) fn administered(&self, wanted: Administration, now: Administration) {
+        let (wanted, now) = (wanted as u8, now as u8);
+        let swap = |current| (current == wanted).then_some(now);
+        let _ = self
+            .administration
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, swap);
+    }
+
+    /// An operator wants this of it.
+    pub(crate) fn administer(&self, wanted: Administration) {
+        self.administration.store(wanted as u8, Ordering::Relaxed);
+    }
+
+    /// A weight between 1, fully loaded, and 65536, by the load it has reported (RFC 8583 §7.3).
+    #[inline]
+    #[must_use]
+    pub(crate) fn load_weight(&self) -> u64 {
         u64::from(self.load.load(Ordering::Relaxed)) + 1
     }
 
@@ -98,6 +166,16 @@ impl Hop {
             *since = None;
             self.load.store(u16::MAX, Ordering::Relaxed);
         }
+    }
+
+    /// A request could go to it, were it connected.
+    pub(crate) fn want(&self) {
+        self.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a request could have gone to it since this was asked last.
+    pub(crate) fn take_wanted(&self) -> bool {
+        self.wanted.swap(false, Ordering::Relaxed)
     }
 
     /// Whether it is configured, or came by itself.
@@ -125,12 +203,58 @@ impl Hop {
 /// The hops of a peer: one per local node that knows it.
 pub type Hops = SmallVec<[Arc<Hop>; 1]>;
 
+/// Hops by name. They lie in shards, of which a peer that comes or goes copies one: thousands of peers may come at
+/// once.
+#[derive(Clone, Debug)]
+pub struct ByHost(Box<[Arc<Shard>]>);
+
 /// Hops by name in lower case.
-pub type ByHost = AHashMap<Arc<[u8]>, Hops>;
+type Shard = AHashMap<Arc<[u8]>, Hops>;
+
+const SHARDS: usize = 256;
+
+impl Default for ByHost {
+    fn default() -> Self {
+        let empty = Arc::<Shard>::default();
+        Self((0..SHARDS).map(|_| empty.clone()).collect())
+    }
+}
+
+impl ByHost {
+    /// The hops of that name, in lower case.
+    #[must_use]
+    pub fn get(&self, host: &[u8]) -> Option<&Hops> {
+        self.0.get(Self::shard(host))?.get(host)
+    }
+
+    /// The hops of that name, in any case.
+    #[inline]
+    #[must_use]
+    pub(crate) fn find(&self, host: &[u8]) -> Option<&Hops> {
+        with_lower(host, |lower| self.get(lower))?
+    }
+
+    /// Every hop.
+    pub fn hops(&self) -> impl Iterator<Item = &Arc<Hop>> {
+        self.0.iter().flat_map(|shard| shard.values()).flatten()
+    }
+
+    fn shard(host: &[u8]) -> usize {
+        /// The same for every map, as shards are shared by many.
+        const KEYS: RandomState = RandomState::with_seeds(1, 2, 3, 4);
+        KEYS.hash_one(host) as usize % SHARDS
+    }
+
+    /// The shard of a name in lower case, to be changed.
+    fn shard_mut(&mut self, host: &[u8]) -> &mut Shard {
+        // Below SHARDS, which is how many there are.
+        Arc::make_mut(&mut self.0[Self::shard(host)])
+    }
+}
 
 /// Every hop there is.
 #[derive(Debug, Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     state: Mutex<State>,
     published: Arc<ArcSwap<ByHost>>,
 }
@@ -165,7 +289,7 @@ impl State {
 impl Registry {
     /// The hops by name.
     #[must_use]
-    pub fn by_host(&self) -> Arc<ByHost> {
+    pub(crate) fn by_host(&self) -> Arc<ByHost> {
         self.published.load_full()
     }
 
@@ -181,7 +305,7 @@ impl Registry {
         let mut state = self.state.lock();
         let known = self.published.load();
         let found = known
-            .get(&key[..])
+            .get(&key)
             .and_then(|hops| hops.iter().find(|hop| hop.node == node));
         if let Some(hop) = found {
             // A dynamic peer that becomes a configured one keeps its connection.
@@ -198,10 +322,12 @@ impl Registry {
             state: AtomicU8::new(HopState::Down as u8),
             load: AtomicU16::new(u16::MAX),
             load_since: Mutex::default(),
+            wanted: AtomicBool::new(false),
+            administration: AtomicU8::new(Administration::Enabled as u8),
         });
         let mut all = ByHost::clone(&known);
-        let hops = all.entry(key.into()).or_default();
-        hops.push(hop.clone());
+        let shard = all.shard_mut(&key);
+        shard.entry(key.into()).or_default().push(hop.clone());
         self.published.store(Arc::new(all));
         hop
     }
@@ -211,14 +337,17 @@ impl Registry {
         let key = hop.host.to_ascii_lowercase().into_bytes();
         let mut state = self.state.lock();
         let mut all = ByHost::clone(&self.published.load());
-        let Some(hops) = all.get_mut(&key[..]) else { return };
+        let shard = all.shard_mut(&key);
+        let Some(hops) = shard.get_mut(&key[..]) else {
+            return;
+        };
         let before = hops.len();
         hops.retain(|other| other.id != hop.id);
         if hops.len() == before {
             return;
         }
         if hops.is_empty() {
-            all.remove(&key[..]);
+            shard.remove(&key[..]);
         }
         state.free.push_back((Instant::now(), hop.id));
         self.published.store(Arc::new(all));
@@ -240,6 +369,24 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_that_comes_copies_its_shard_alone() {
+        let registry = Registry::default();
+        for n in 0..1000 {
+            registry.claim(&format!("mme{n}.example"), 0, false, 0);
+        }
+        let before = registry.by_host();
+        assert_eq!(before.hops().count(), 1000);
+        let largest = before.0.iter().map(|shard| shard.len()).max().unwrap();
+        assert!(largest < 30, "{largest}");
+        let hop = registry.claim("HSS.example", 0, false, 0);
+        let after = registry.by_host();
+        let shards = before.0.iter().zip(&after.0);
+        assert_eq!(shards.filter(|(old, new)| !Arc::ptr_eq(old, new)).count(), 1);
+        assert_eq!(after.find(b"hss.EXAMPLE").unwrap()[0].id, hop.id);
+        assert!(before.find(b"hss.example").is_none());
+    }
+
+    #[test]
     fn a_hop_keeps_its_id_when_it_becomes_configured() {
         let registry = Registry::default();
         let dynamic = registry.claim("MME.example", 0, false, 1);
@@ -249,11 +396,11 @@ mod tests {
         assert_eq!(configured.state(), HopState::Available);
         let other = registry.claim("mme.example", 1, true, 0);
         assert_ne!(other.id, configured.id);
-        assert_eq!(registry.by_host()[&b"mme.example"[..]].len(), 2);
+        assert_eq!(registry.by_host().get(b"mme.example").unwrap().len(), 2);
         registry.release(&configured);
         registry.release(&configured);
         assert_ne!(registry.claim("hss", 0, false, 0).id, configured.id);
-        assert_eq!(registry.by_host()[&b"mme.example"[..]].len(), 1);
+        assert_eq!(registry.by_host().get(b"mme.example").unwrap().len(), 1);
         assert!(dynamic.is_configured());
     }
 }

@@ -20,6 +20,7 @@ pub(crate) const STASIS: AlarmKind = AlarmKind {
     name: "IPFE Backend in Stasis",
     severity: Severity::Minor,
     text: "A congested message processor gets no new connections and keeps those it has.",
+    advice: "Add message processors, or lower the load; see the processor's own alarm 22200.",
 };
 /// A processor does not answer. The number is ours: the benchmarking guide gives none.
 pub(crate) const UNAVAILABLE: AlarmKind = AlarmKind {
@@ -27,6 +28,7 @@ pub(crate) const UNAVAILABLE: AlarmKind = AlarmKind {
     name: "IPFE Backend Unavailable",
     severity: Severity::Major,
     text: "A message processor does not answer: new connections go to the others.",
+    advice: "Check that the processor runs and that its admin endpoint answers at `health`.",
 };
 
 /// Looks after a processor until the front end ends.

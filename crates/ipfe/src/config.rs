@@ -22,6 +22,11 @@ pub struct Config {
     pub check: Check,
     /// How long a message processor may take to accept a connection before the next one is tried.
     pub connect: Period,
+    /// A connection of which one side has ended ends when the other has sent nothing for so long.
+    pub linger: Period,
+    /// A client or message processor that the network does not reach any more loses its connection after so long, also
+    /// when nothing is sent: its place goes to others.
+    pub silence: Period,
     /// How long connections may last when the front end stops. Diameter connections never end by themselves.
     pub drain: Period,
 }
@@ -34,6 +39,8 @@ impl Default for Config {
             target_sets: Vec::new(),
             check: Check::default(),
             connect: Period::from_secs(2),
+            linger: Period::from_secs(5),
+            silence: Period::from_secs(60),
             drain: Period::from_secs(1),
         }
     }
@@ -119,6 +126,14 @@ impl Validate for Config {
             faults
                 .at("check.interval")
                 .say("is no time at all", "a period such as 1s");
+        }
+        for (key, period, least) in [
+            ("linger", self.linger, Period::from_millis(1)),
+            ("silence", self.silence, Period::from_secs(4)),
+        ] {
+            if period.duration() < least.duration() {
+                faults.at(key).say("is too short", format!("at least {least}"));
+            }
         }
         if self.check.failures == 0 {
             faults.at("check.failures").say("is never reached", "at least 1");

@@ -11,17 +11,18 @@
 //! | `backend` | the processors behind an address: who gets the next connection |
 //! | `check` | asks processors whether they take connections |
 //! | `splice` | one connection: bytes from here to there |
-//! | `service` | wires it together |
+//! | `service` | the front end as a network function |
+//! | `metrics`, `pages` | how to look inside |
 
 mod backend;
 mod check;
 pub mod config;
-mod error;
-pub mod metrics;
+mod metrics;
+mod pages;
 mod service;
 mod splice;
 
 pub use backend::BackendRow;
 pub use config::Config;
-pub use error::StartError;
-pub use service::{Running, start};
+pub use function::StartError;
+pub use service::{Ipfe, Running, start};

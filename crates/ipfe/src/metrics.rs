@@ -2,29 +2,23 @@
 
 use std::sync::{Arc, Weak};
 
-use telemetry::{Counter, Declaration, Registry};
+use telemetry::{Counter, Registry};
 
 use crate::backend::{BackendRow, Set};
 
 telemetry::declare! {
     /// Everything a front end counts.
-    pub METRICS;
+    pub(crate) METRICS;
     counter ACCEPTED = "signalbox_ipfe_connections_total" []: "Connections of clients that a message processor got.";
     counter REFUSED = "signalbox_ipfe_refused_connections_total" ["why"]: "Connections of clients that were refused: full (the target set's maxConnections), unavailable (no message processor takes connections).";
     counter RETRIED = "signalbox_ipfe_retried_connections_total" []: "Connections that went to another message processor because the first one did not accept.";
-    gauge CONNECTIONS = "signalbox_ipfe_connections" ["target_set", "backend"]: "Connections that stand.";
+    gauge CONNECTIONS = "signalbox_ipfe_connections" ["target_set", "backend"]: "Open connections.";
     gauge BACKENDS = "signalbox_ipfe_backend_available" ["target_set", "backend"]: "Whether a message processor takes connections: 1, or 0 when it is in stasis or unavailable.";
     gauge RECEIVED = "signalbox_ipfe_client_bytes" ["target_set", "backend"]: "Bytes from clients since the start (5203 RxIpfeBytes).";
     gauge SENT = "signalbox_ipfe_backend_bytes" ["target_set", "backend"]: "Bytes from message processors to clients since the start.";
 }
 
-/// Every metric of a front end.
-#[must_use]
-pub fn declarations() -> Vec<Declaration> {
-    METRICS.to_vec()
-}
-
-/// What of a row a metric shows.
+/// The value that a metric takes of a row.
 type Value = fn(&BackendRow) -> f64;
 
 /// What workers count.
@@ -36,9 +30,8 @@ pub(crate) struct Counters {
     pub(crate) retried: Counter,
 }
 
-/// Shows a front end for as long as it runs.
-pub(crate) fn register(sets: &[Arc<Set>]) -> (Registry, Counters) {
-    let registry = Registry::new();
+/// Shows the target sets for as long as they are in use, and returns what workers count with.
+pub(crate) fn observe(registry: &Registry, sets: &[Arc<Set>]) -> Counters {
     let refused = registry.counters(&REFUSED);
     let counters = Counters {
         accepted: registry.counter(&ACCEPTED),
@@ -61,5 +54,5 @@ pub(crate) fn register(sets: &[Arc<Set>]) -> (Registry, Counters) {
                 .collect()
         });
     }
-    (registry, counters)
+    counters
 }

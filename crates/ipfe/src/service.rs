@@ -1,144 +1,223 @@
-//! Wires the front end together: workers that accept and carry connections, and one that looks after processors.
+//! The front end as a network function: workers accept and carry connections, the control thread checks processors.
 
+use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use telemetry::{Alarms, Health, Registry};
+use axum::Router;
+use function::live::Effective;
+use function::{
+    Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+};
+use parking_lot::Mutex;
+use telemetry::Declaration;
 use tokio::net::{TcpListener, TcpStream};
-use worker::{Pinning, Shutdown, Threads, WorkerContext};
 
 use crate::backend::{BackendRow, Set};
 use crate::check::look_after;
 use crate::config::Config;
-use crate::error::StartError;
 use crate::metrics::{self, Counters};
-use crate::splice::carry;
+use crate::pages;
+use crate::splice::{bound_silence, carry};
 
 /// After accepting failed (no descriptors left, usually), nothing is accepted for so long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Interval at which a worker that drains checks whether connections are left.
+const DRAIN_CHECK: Duration = Duration::from_millis(20);
 
-/// A running front end. Dropping it stops it.
+/// An IP front end: what its threads share.
 #[derive(Debug)]
-pub struct Running {
-    addresses: Vec<SocketAddr>,
+pub struct Ipfe {
     sets: Vec<Arc<Set>>,
-    metrics: Registry,
-    alarms: Alarms,
-    health: Health,
-    threads: Threads,
+    counters: Counters,
 }
 
-/// A listener before it belongs to a runtime, and whose it is.
-type Bound = (std::net::TcpListener, Arc<Set>);
+/// A running front end.
+pub type Running = function::Running<Ipfe>;
 
 /// Starts a front end: binds everything. Blocks until it listens.
 ///
 /// # Errors
 /// When an address cannot be bound; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    let count = worker::count(config.workers);
-    let sets: Vec<Arc<Set>> = config
-        .target_sets
-        .iter()
-        .map(|set| Arc::new(Set::new(set)))
-        .collect();
-    let (listeners, addresses) = bind(&config, &sets, count)?;
-    let (registry, counters) = metrics::register(&sets);
-    let alarms = Alarms::new(&registry);
-    let places: Vec<_> = listeners.into_iter().map(Some).collect();
-    let places = Arc::new(std::sync::Mutex::new(places));
-    let shutdown = Shutdown::new();
-    let (known, watched, settings) = (sets.clone(), alarms.clone(), Arc::new(config));
-    let workers = worker::spawn(count, "ipfe", &Pinning::Free, &shutdown, move |context| {
-        let mine = places
-            .lock()
-            .ok()
-            .and_then(|mut places| places.get_mut(context.index)?.take());
-        let (sets, alarms) = (known.clone(), watched.clone());
-        run(
-            context,
-            mine.unwrap_or_default(),
-            sets,
-            alarms,
-            counters.clone(),
-            settings.clone(),
-        )
-    })
-    .map_err(StartError::io("starting the workers"))?;
-    Ok(Running {
-        addresses,
-        sets,
-        metrics: registry,
-        alarms,
-        health: Health::new(),
-        threads: Threads::new(shutdown, workers),
-    })
+    function::start(config)
 }
 
-/// Listeners for each worker, and the addresses in the order of the configuration.
-fn bind(
-    config: &Config,
-    sets: &[Arc<Set>],
-    workers: usize,
-) -> Result<(Vec<Vec<Bound>>, Vec<SocketAddr>), StartError> {
-    let mut listeners: Vec<Vec<Bound>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
-    for (settings, set) in config.target_sets.iter().zip(sets) {
-        for wanted in settings.listen.iter() {
-            let (bound, address) = worker::bind_each(wanted, workers, |address| {
-                let listener = worker::bind(address).and_then(|one| Ok((one.local_addr()?, one)));
-                let listener = listener.map_err(StartError::io(format!("listening at {address}")));
-                listener.map(|(at, listener)| (listener, at))
-            })?;
-            for (mine, listener) in listeners.iter_mut().zip(bound) {
-                mine.push((listener, set.clone()));
+/// A listener, and the target set whose address it has.
+type SetListener = (std::net::TcpListener, Arc<Set>);
+
+/// Target sets, and the listeners of every worker.
+#[derive(Debug)]
+pub struct Bound {
+    sets: Vec<Arc<Set>>,
+    /// By worker, which takes its own.
+    listeners: Mutex<Vec<Vec<SetListener>>>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Bound {
+    fn new(config: &Config, workers: usize) -> Result<Self, StartError> {
+        let sets: Vec<Arc<Set>> = config
+            .target_sets
+            .iter()
+            .map(|set| Arc::new(Set::new(set)))
+            .collect();
+        let mut listeners: Vec<Vec<SetListener>> = (0..workers).map(|_| Vec::new()).collect();
+        let mut addresses = Vec::new();
+        for (settings, set) in config.target_sets.iter().zip(&sets) {
+            for wanted in settings.listen.iter() {
+                let (bound, address) = worker::bind_each(wanted, workers, |address| {
+                    let listener = worker::bind(address).and_then(|one| Ok((one.local_addr()?, one)));
+                    let listener = listener.map_err(|source| StartError::Listen { address, source });
+                    listener.map(|(at, listener)| (listener, at))
+                })?;
+                for (mine, listener) in listeners.iter_mut().zip(bound) {
+                    mine.push((listener, set.clone()));
+                }
+                addresses.push(address);
             }
-            addresses.push(address);
+        }
+        Ok(Self {
+            sets,
+            listeners: Mutex::new(listeners),
+            addresses,
+        })
+    }
+}
+
+impl Listeners for Bound {
+    /// They listen from the moment they are bound; workers accept.
+    fn listen(&self) -> Result<(), StartError> {
+        Ok(())
+    }
+
+    fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    fn interfaces(&self) -> Vec<(&'static str, String)> {
+        let addresses = self.addresses.iter();
+        addresses.map(|address| ("TCP", address.to_string())).collect()
+    }
+}
+
+impl NetworkFunction for Ipfe {
+    const NAME: &'static str = "ipfe";
+    const TITLE: &'static str = "IP front end";
+    const PAGES: &'static [Page] = pages::PAGES;
+
+    type Config = Config;
+    type Derived = ();
+    type Listeners = Bound;
+    type Worker = ();
+
+    fn common(config: &Config) -> Common<'_> {
+        let sets = config.target_sets.iter().enumerate();
+        let listens = sets.map(|(index, set)| listening(&format!("targetSets[{index}].listen"), &set.listen));
+        Common {
+            admin: config.admin,
+            listen: listens.flatten().collect(),
+            workers: config.workers,
+            cores: &[],
+            tls: None,
+            client_tls: None,
+            other_tls: None,
         }
     }
-    Ok((listeners, addresses))
-}
 
-/// The life of a worker.
-async fn run(
-    context: WorkerContext,
-    listeners: Vec<Bound>,
-    sets: Vec<Arc<Set>>,
-    alarms: Alarms,
-    counters: Counters,
-    config: Arc<Config>,
-) -> std::io::Result<()> {
-    let mut tasks = Vec::new();
-    if context.index == 0 {
+    fn bind(config: &mut Config, workers: usize) -> Result<Bound, StartError> {
+        Bound::new(config, workers)
+    }
+
+    fn derive(_: &Arc<Config>, _: Option<&Effective<Config, ()>>) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
+        let sets = opening.listeners.sets.clone();
+        let check = opening.live.load().config.check.clone();
         for set in &sets {
             for backend in &set.backends {
-                let task = look_after(set.clone(), backend.clone(), config.check.clone(), alarms.clone());
-                tasks.push(tokio::task::spawn_local(task));
+                // These tasks end with the control thread.
+                let task = look_after(
+                    set.clone(),
+                    backend.clone(),
+                    check.clone(),
+                    opening.alarms.clone(),
+                );
+                tokio::task::spawn_local(task);
             }
         }
+        let counters = metrics::observe(&opening.registry, &sets);
+        let drained = opening.drained;
+        Ok(Opened::new(Arc::new(Self { sets, counters }), async move {
+            drained.fired().await;
+        }))
     }
-    for (listener, set) in listeners {
-        let listener = TcpListener::from_std(listener)?;
-        let task = accept(listener, set, counters.clone(), config.connect.duration());
-        tasks.push(tokio::task::spawn_local(task));
+
+    fn worker(
+        self: &Arc<Self>,
+        _: &Seat<Self>,
+        _: &Arc<Effective<Config, ()>>,
+        _: Option<&Rc<()>>,
+    ) -> Rc<()> {
+        Rc::default()
     }
-    context.shutdown.fired().await;
-    // No new connections; those that stand may end by themselves for a while.
-    tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    let end = tokio::time::Instant::now() + config.drain.duration();
-    let any = || {
-        sets.iter()
-            .flat_map(|set| &set.backends)
-            .any(|one| one.connections() > 0)
-    };
-    while any() && tokio::time::Instant::now() < end {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+
+    async fn serve(front: Rc<Front<Self>>) -> io::Result<()> {
+        let (seat, ipfe) = (front.seat(), front.function());
+        let config = seat.live.load().config.clone();
+        let mine = seat
+            .listeners
+            .listeners
+            .lock()
+            .get_mut(seat.context.index)
+            .map(std::mem::take);
+        let mut tasks = Vec::new();
+        for (listener, set) in mine.unwrap_or_default() {
+            let listener = TcpListener::from_std(listener)?;
+            let task = accept(listener, set, ipfe.counters.clone(), config.clone());
+            tasks.push(tokio::task::spawn_local(task));
+        }
+        seat.context.shutdown.fired().await;
+        // No new connections; open ones may end by themselves for a while.
+        tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        let end = tokio::time::Instant::now() + config.drain.duration();
+        let any = || {
+            let mut backends = ipfe.sets.iter().flat_map(|set| &set.backends);
+            backends.any(|one| one.connections() > 0)
+        };
+        while any() && tokio::time::Instant::now() < end {
+            tokio::time::sleep(DRAIN_CHECK).await;
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn routes(self: &Arc<Self>) -> Router {
+        pages::routes(&self.sets)
+    }
+
+    fn metrics() -> Vec<Declaration> {
+        metrics::METRICS.to_vec()
+    }
+
+    fn hints(_: &str) -> Vec<String> {
+        vec!["signalbox ipfe backends".to_owned()]
+    }
 }
 
-async fn accept(listener: TcpListener, set: Arc<Set>, counters: Counters, connect: Duration) {
+impl Ipfe {
+    /// The message processors and their state.
+    #[must_use]
+    pub fn backends(&self) -> Vec<BackendRow> {
+        let rows = self.sets.iter().map(|set| set.rows().collect::<Vec<_>>());
+        rows.flatten().collect()
+    }
+}
+
+async fn accept(listener: TcpListener, set: Arc<Set>, counters: Counters, config: Arc<Config>) {
     loop {
         match listener.accept().await {
             Ok((client, remote)) => {
@@ -146,15 +225,15 @@ async fn accept(listener: TcpListener, set: Arc<Set>, counters: Counters, connec
                     counters.full.inc();
                     continue;
                 }
-                let (set, counters) = (set.clone(), counters.clone());
+                let (set, counters, config) = (set.clone(), counters.clone(), config.clone());
                 tokio::task::spawn_local(async move {
-                    if let Err(error) = serve(client, &set, &counters, connect).await {
+                    if let Err(error) = serve(client, &set, &counters, &config).await {
                         tracing::debug!(%remote, %error, "connection ended");
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "nothing can be accepted");
+                tracing::warn!(%error, "connections cannot be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -166,18 +245,22 @@ async fn serve(
     client: TcpStream,
     set: &Arc<Set>,
     counters: &Counters,
-    patience: Duration,
+    config: &Config,
 ) -> std::io::Result<()> {
     let mut tried = Vec::new();
     // Closing without a byte: the client connects again, or elsewhere.
     while let Some(counted) = set.choose(&tried) {
         let attempt = TcpStream::connect(counted.backend.address);
-        match tokio::time::timeout(patience, attempt).await {
+        match tokio::time::timeout(config.connect.duration(), attempt).await {
             Ok(Ok(backend)) => {
                 counters.accepted.inc();
                 client.set_nodelay(true)?;
                 backend.set_nodelay(true)?;
-                return carry(&client, &backend, &counted.backend.bytes).await;
+                for side in [&client, &backend] {
+                    bound_silence(side, config.silence.duration())?;
+                }
+                let linger = config.linger.duration();
+                return carry(&client, &backend, &counted.backend.bytes, linger).await;
             }
             Ok(Err(_)) | Err(_) => {
                 counters.retried.inc();
@@ -187,47 +270,4 @@ async fn serve(
     }
     counters.unavailable.inc();
     Ok(())
-}
-
-impl Running {
-    /// Where it listens, in the order of the configuration.
-    #[must_use]
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-
-    /// Its metrics.
-    #[must_use]
-    pub fn metrics(&self) -> &Registry {
-        &self.metrics
-    }
-
-    /// Its alarms.
-    #[must_use]
-    pub fn alarms(&self) -> &Alarms {
-        &self.alarms
-    }
-
-    /// Whether it is well.
-    #[must_use]
-    pub fn health(&self) -> &Health {
-        &self.health
-    }
-
-    /// The message processors, as they stand.
-    #[must_use]
-    pub fn backends(&self) -> Vec<BackendRow> {
-        self.sets
-            .iter()
-            .flat_map(|set| set.rows().collect::<Vec<_>>())
-            .collect()
-    }
-
-    /// Takes no more connections, waits a little for those that stand, and ends them. Blocks.
-    ///
-    /// # Errors
-    /// The first error a worker ended with.
-    pub fn stop(self) -> std::io::Result<()> {
-        self.threads.stop()
-    }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use lab::callmodel::Arrivals;
 use lab::callmodel::dsr::DsrModel;
-use lab::diameter::{Clients, Peer};
-use lab::load::{Generator, Plan, Record};
+use lab::loadgen::Arrivals;
+use lab::loadgen::diameter::{Clients, Peer};
+use lab::loadgen::{Generator, Plan, Record};
 use lab::sim::diameter::{DiameterServer, DiameterSettings};
 use lab::sim::{RoleName, Settings};
 use lab::workload::dsr::{self, Mmes, mme};
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (address, handle) = (server.addresses()[0], server.handle());
     let simulator = std::thread::spawn(move || {
         let ran = server.run();
-        (ran, lab::measure::thread_cpu())
+        (ran, lab::loadgen::thread_cpu())
     });
     let plan = Arc::new(dsr::Plan::new(&model)?);
     let numbers: Vec<u16> = (0..connections.min(999) as u16).collect();
@@ -55,8 +55,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         arrivals: Arrivals::Poisson,
         seed: 1,
         cpus: Vec::new(),
-        tick: lab::load::TICK,
+        tick: lab::loadgen::TICK,
         tls: None,
+        sources: Vec::new(),
     };
     let generator = Generator::start(&plan, vec![clients])?;
     std::thread::sleep(Duration::from_millis(300));

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use lab::callmodel::Arrivals;
-use lab::load::{Answer, Draft, Fault, Generator, Interest, Plan, Record, Ticket, Workload};
+use lab::loadgen::Arrivals;
+use lab::loadgen::{Answer, Draft, Fault, Generator, Interest, Plan, Record, Ticket, Workload};
 use lab::sim::{ProducerSettings, RoleName, Server, Settings};
 use rand::rngs::SmallRng;
 
@@ -53,7 +53,7 @@ fn main() -> std::io::Result<()> {
     let handle = server.handle();
     let simulator = std::thread::spawn(move || {
         let ran = server.run();
-        (ran, lab::measure::thread_cpu())
+        (ran, lab::loadgen::thread_cpu())
     });
     let plan = Plan {
         targets: vec![peer],
@@ -64,8 +64,9 @@ fn main() -> std::io::Result<()> {
         arrivals: Arrivals::Poisson,
         seed: 1,
         cpus: Vec::new(),
-        tick: lab::load::TICK,
+        tick: lab::loadgen::TICK,
         tls: None,
+        sources: Vec::new(),
     };
     let generator = Generator::start(&plan, vec![Box::new(Gets) as Box<dyn Workload>])?;
     std::thread::sleep(Duration::from_millis(300));

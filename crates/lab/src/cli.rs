@@ -11,10 +11,10 @@ use settings::Period;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use crate::bench::{self, BenchOptions};
-use crate::callmodel::{self, CallModel, Found};
-use crate::report::{self, Report, Verdict};
+use crate::bench;
 use crate::run::{self, Database, Options, Progress, Rate, figure};
+use ::report::{self, Report, Verdict};
+use callmodel::{self, CallModel, Found};
 
 /// Measure a function with an operator's call model.
 #[derive(Debug, Args)]
@@ -42,12 +42,15 @@ enum LabCommand {
     /// Run a call model against a function that is started for it
     Run(Box<RunArgs>),
     /// Compare two programs for one job under one load, in turns
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
     /// Render the report of a run again, or compare two runs
     Report {
         /// Folder of a run; a second one to compare with
-        #[arg(required = true, num_args = 1..=2)]
+        #[arg(required_unless_present = "list", num_args = 1..=2)]
         folders: Vec<PathBuf>,
+        /// List the runs under lab-runs, the latest last
+        #[arg(long, conflicts_with = "folders")]
+        list: bool,
         /// For machines
         #[arg(long)]
         json: bool,
@@ -100,6 +103,9 @@ struct RunArgs {
     /// How many times the latencies of network, producers and NRF that a model has (scp/…); 0 for none
     #[arg(long, value_name = "FACTOR", default_value = "1x", value_parser = run::latency, allow_negative_numbers = true)]
     latency: f64,
+    /// Let a process that never sleeps compete for each core of the function (with --pin): it takes half of them
+    #[arg(long)]
+    contend: bool,
     /// A Kafka broker for models that copy messages (scp/model-d-10), instead of one that is started
     #[arg(long, value_name = "ADDRESS")]
     kafka: Option<SocketAddr>,
@@ -113,8 +119,9 @@ struct RunArgs {
 
 #[derive(Debug, Args)]
 struct BenchArgs {
-    /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies)
-    #[arg(value_parser = ["dsr", "scp"])]
+    /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
+    /// NRF, nginx and other NRFs), instructions (of our SCP and NRF and of those beside them, under callgrind)
+    #[arg(value_parser = ["dsr", "scp", "nrf", "instructions"])]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -122,22 +129,47 @@ struct BenchArgs {
     /// How long each time
     #[arg(long, default_value = "5s", value_parser = period)]
     duration: Duration,
+    /// One short round of everything: whether it works, not how fast it is
+    #[arg(long)]
+    quick: bool,
     /// Cores of the relays (0 or 0-3,6); the lab gets the others
     #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
     pin: Option<std::vec::Vec<usize>>,
-    /// Simulated clients, a connection each (dsr), or connections of the client (scp)
+    /// Simulated clients, a connection each (dsr), or connections of the closed loop (scp, nrf)
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=999))]
     connections: u32,
-    /// Requests in flight on each connection (scp)
+    /// Requests in flight on each connection of the closed loop (scp, nrf)
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     streams: u32,
+    /// Connections of the open loop (scp, nrf)
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    clients: u32,
+    /// Numbers of producers, a section of the result for each (scp)
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,176",
+        value_parser = clap::value_parser!(u32).range(1..=2000))]
+    producers: Vec<u32>,
+    /// How long a burst to three times the most lasts (scp, nrf); 0s for none
+    #[arg(long, default_value = "5s", value_parser = period)]
+    burst: Duration,
+    /// Requests per second that count as the most, instead of what nghttpx (scp) or nginx (nrf) carries
+    #[arg(long)]
+    most: Option<f64>,
+    /// Another NRF: its name, where it serves HTTP/2 in cleartext, and what starts it; may be repeated (nrf)
+    #[arg(long, value_name = "NAME=ADDRESS=COMMAND", value_parser = str::parse::<bench::nrf::OtherNrf>)]
+    nrf_command: Vec<bench::nrf::OtherNrf>,
+    /// Settings of our function, laid over those that the bench makes (scp, nrf)
+    #[arg(long, value_name = "FILE")]
+    function_config: Option<PathBuf>,
+    /// Requests of the shorter of two runs (instructions)
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    requests: u32,
     /// Average size of requests and of answers (dsr)
     #[arg(long, default_value_t = 2200, value_parser = clap::value_parser!(u32).range(700..=60_000))]
     message_bytes: u32,
     /// Requests per second instead of the most that each carries (dsr)
     #[arg(long)]
     rate: Option<f64>,
-    /// Where the result goes, as <what>.json
+    /// Where the result goes, as <what>.json, and its tables as <what>.md
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
     /// The program that runs our function, instead of this one
@@ -148,11 +180,29 @@ struct BenchArgs {
     json: bool,
 }
 
+impl BenchArgs {
+    fn loads(&self) -> bench::Loads {
+        let loads = bench::Loads {
+            rounds: self.rounds,
+            duration: self.duration,
+            connections: self.connections,
+            streams: self.streams,
+            clients: self.clients,
+            burst: self.burst,
+            most: self.most.map(|most| most.max(1.0)),
+        };
+        if self.quick { loads.quick() } else { loads }
+    }
+}
+
 fn period(text: &str) -> Result<Duration, String> {
     text.parse::<Period>()
         .map(Period::duration)
         .map_err(|error| format!("{text:?} {error}, as in 60s or 5m"))
 }
+
+/// The folder of runs that were given no other.
+const RUNS: &str = "lab-runs";
 
 /// What a command ends with: 0 done or passed, 1 failed, 2 usage or configuration.
 const FAILED: u8 = 1;
@@ -167,7 +217,8 @@ impl LabArgs {
             LabCommand::Show { model, json } => show(&model, json),
             LabCommand::Run(args) => measure(args),
             LabCommand::Bench(args) => compare(args),
-            LabCommand::Report { folders, json } => again(&folders, json),
+            LabCommand::Report { list: true, json, .. } => runs(Path::new(RUNS), json),
+            LabCommand::Report { folders, json, .. } => again(&folders, json),
         };
         done.unwrap_or_else(|failure| {
             eprintln!("{}", failure.words);
@@ -407,6 +458,7 @@ fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
         function_config: args.function_config,
         tls: args.tls,
         latency: args.latency,
+        contend: args.contend,
         kafka: args.kafka,
     };
     let mut progress = Progress::default();
@@ -430,62 +482,95 @@ fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
     })
 }
 
-fn compare(args: BenchArgs) -> Result<ExitCode, Failure> {
+fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
     let mut progress = Progress::default();
-    let file = args.out.join(format!("{}.json", args.what));
-    let (text, shown) = match args.what.as_str() {
-        "scp" => {
-            let made = bench::scp::compare(
-                &bench::scp::Settings {
-                    rounds: args.rounds,
-                    duration: args.duration,
-                    pin: args.pin.unwrap_or_default(),
-                    connections: args.connections,
-                    streams: args.streams,
-                    out: args.out.join(&args.what),
-                    program: args.program,
-                },
-                &mut progress,
-            );
-            progress.clear();
-            told(made)?
-        }
-        _ => {
-            let options = BenchOptions {
-                rounds: args.rounds,
-                duration: args.duration,
-                pin: args.pin.unwrap_or_default(),
+    let (loads, out) = (args.loads(), args.out.join(&args.what));
+    let pin = args.pin.unwrap_or_default();
+    let made = match args.what.as_str() {
+        "scp" => bench::scp::compare(
+            &bench::scp::Settings {
+                loads,
+                producers: args.producers,
+                pin,
+                function_config: args.function_config,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "nrf" => bench::nrf::compare(
+            &bench::nrf::Settings {
+                loads,
+                others: args.nrf_command,
+                pin,
+                function_config: args.function_config,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "instructions" => bench::instructions::count(
+            &bench::instructions::Settings {
+                requests: if args.quick { 100 } else { args.requests },
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        _ => bench::dsr::compare(
+            &bench::dsr::Settings {
+                rounds: loads.rounds,
+                duration: loads.duration,
+                pin,
                 connections: args.connections,
                 message_bytes: args.message_bytes,
                 rate: args.rate,
-                out: args.out.join(&args.what),
+                out,
                 program: args.program,
-            };
-            let made = bench::dsr(&options, &mut progress);
-            progress.clear();
-            told(made)?
-        }
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
     };
-    std::fs::write(&file, &text)
-        .map_err(|error| failure(FAILED)(&format!("cannot write {}: {error}", file.display())))?;
+    progress.clear();
+    let Outcome {
+        json,
+        shown,
+        markdown,
+    } = made.map_err(|error| match &error {
+        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
+        _ => failure(FAILED)(&error),
+    })??;
+    let file = args.out.join(format!("{}.json", args.what));
+    for (file, text) in [(&file, &json), (&file.with_extension("md"), &markdown)] {
+        std::fs::write(file, text)
+            .map_err(|error| failure(FAILED)(&format!("cannot write {}: {error}", file.display())))?;
+    }
     say(&if args.json {
-        text
+        json
     } else {
         format!("{shown}\nwritten to {}\n", file.display())
     })?;
-    // A missed bar is told, not an error: a busy machine misses it too.
+    // A missed bar is reported, not an error: a busy machine misses it too.
     Ok(ExitCode::SUCCESS)
 }
 
-/// A comparison as JSON and in words.
-fn told<T: serde::Serialize + std::fmt::Display>(
-    made: Result<T, run::RunError>,
-) -> Result<(String, String), Failure> {
-    let result = made.map_err(|error| match &error {
-        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
-        _ => failure(FAILED)(&error),
-    })?;
-    Ok((json_text(&result)?, result.to_string()))
+/// A comparison in its three forms.
+struct Outcome {
+    json: String,
+    shown: String,
+    markdown: String,
+}
+
+fn outcome<T: serde::Serialize + std::fmt::Display>(made: &T, markdown: String) -> Result<Outcome, Failure> {
+    Ok(Outcome {
+        json: json_text(made)?,
+        shown: made.to_string(),
+        markdown,
+    })
 }
 
 fn folder_for(model: &str) -> PathBuf {
@@ -500,7 +585,7 @@ fn folder_for(model: &str) -> PathBuf {
             .map(|f| format!("{}-", f.to_string_lossy()));
         folder.unwrap_or_default() + &stem.to_string_lossy()
     });
-    PathBuf::from("lab-runs").join(format!("{model}-{stamp}"))
+    PathBuf::from(RUNS).join(format!("{model}-{stamp}"))
 }
 
 fn summary(report: &Report, out: &Path) -> String {
@@ -572,8 +657,42 @@ fn summary(report: &Report, out: &Path) -> String {
             check.name, check.got, check.expected
         );
     }
-    let _ = writeln!(text, "  report      {}", out.join("report.html").display());
+    let page = out.join("report.html");
+    let page = page.canonicalize().unwrap_or(page);
+    let _ = writeln!(text, "  report      file://{}", page.display());
     text
+}
+
+/// Lists the runs in a folder by their start.
+fn runs(folder: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut all: Vec<(PathBuf, Report)> = entries
+        .filter_map(|entry| Some((entry.path(), report::read(&entry.path()).ok()?.0)))
+        .collect();
+    all.sort_by(|a, b| a.1.started.cmp(&b.1.started));
+    if json {
+        let listed: Vec<_> = all.iter().map(|(path, report)| (path, report)).collect();
+        say(&json_text(&listed)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    for (path, report) in &all {
+        let verdict = match report.verdict {
+            Verdict::Pass => "passed",
+            Verdict::Fail => "FAILED",
+        };
+        text += &format!(
+            "{}  {verdict}  {} TPS  {}\n",
+            path.display(),
+            figure(report.achieved_tps),
+            report::identity(report)
+        );
+    }
+    if all.is_empty() {
+        text = format!("no runs under {}\n", folder.display());
+    }
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn again(folders: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {

@@ -1,12 +1,14 @@
-//! Gentle background traffic for an NRF: a handful of simulated functions that register, send heart-beats and
-//! look for one another, so that a person who starts the core sees it live.
+//! Gentle background traffic for a core: a handful of simulated functions that register at the NRF, send heart-beats and
+//! discover one another, a PCF with bindings at the BSF, an MME and an HSS at the Diameter router.
 //!
 //! What their profiles offer is there: each listens on a port of loopback and answers whatever it is asked, so that a
 //! request that finds one through discovery ends on this machine with an answer.
 //!
 //! It never gives up: when the NRF is not there, or restarts, it tries again.
 
+mod bindings;
 mod cast;
+mod diameter;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,9 +20,9 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use self::cast::Cast;
-use crate::engine::TlsFiles;
-use crate::sim::{Handle, ProducerSettings, RoleName, Server, Settings};
-use crate::workload::nrf::{Function, population};
+use loadgen::engine::TlsFiles;
+use simulators::{Handle, ProducerSettings, RoleName, Server, Settings};
+use workload::nrf::{Function, population};
 
 /// How much traffic there is.
 #[derive(Clone, Debug)]
@@ -31,6 +33,10 @@ pub struct Traffic {
     pub discoveries: f64,
     /// Between the heart-beats of each function.
     pub heartbeat: Duration,
+    /// The BSF, in cleartext; none: no bindings.
+    pub bsf: Option<SocketAddr>,
+    /// The Diameter router, in cleartext; none: no Diameter.
+    pub router: Option<SocketAddr>,
     /// Where all speak mutual TLS and show tokens.
     pub secure: Option<Secure>,
 }
@@ -52,6 +58,8 @@ impl Traffic {
             nrf,
             discoveries: 10.0,
             heartbeat: Duration::from_secs(10),
+            bsf: None,
+            router: None,
             secure: None,
         }
     }
@@ -70,7 +78,14 @@ struct Counts {
     wrong: AtomicU64,
 }
 
-/// Background traffic under way; it ends when this is dropped.
+impl Counts {
+    fn count(&self, right: bool) {
+        let counter = if right { &self.right } else { &self.wrong };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Running background traffic; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Running {
     stop: Arc<AtomicBool>,
@@ -102,12 +117,13 @@ impl Running {
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..).rev() {
-            // A panic there is on standard error already.
-            let _ = thread.join();
-            // Who is deregistered is asked no more.
-            self.producers.stop();
-        }
+        // A panic in a thread is on standard error already.
+        let mut threads = self.threads.drain(..);
+        let serving = threads.next();
+        threads.for_each(|thread| drop(thread.join()));
+        // All functions are deregistered: no request comes to them any longer.
+        self.producers.stop();
+        serving.map(JoinHandle::join);
     }
 }
 
@@ -180,6 +196,7 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
             }
         })?;
     let (flag, tally) = (stop.clone(), counts.clone());
+    let (bsf, router) = (traffic.bsf, traffic.router);
     // From here on dropping it ends what runs.
     let mut running = Running {
         stop,
@@ -203,6 +220,20 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
             running.producers.stop();
             return Err(error);
         }
+    }
+    if let Some(bsf) = bsf {
+        let (flag, tally) = (running.stop.clone(), running.counts.clone());
+        let pcf = functions().into_iter().find(|one| one.kind == "PCF");
+        let pcf = pcf.map(|one| one.id).unwrap_or_default();
+        let thread = std::thread::Builder::new().name("bindings".into());
+        let thread = thread.spawn(move || bindings::run(bsf, &pcf, &flag, &tally))?;
+        running.threads.push(thread);
+    }
+    if let Some(router) = router {
+        let (flag, tally) = (running.stop.clone(), running.counts.clone());
+        let thread = std::thread::Builder::new().name("diameter".into());
+        let thread = thread.spawn(move || diameter::run(router, &flag, &tally))?;
+        running.threads.push(thread);
     }
     Ok(running)
 }
@@ -233,8 +264,7 @@ fn live(
     cast.connect()?;
     let all = 0..cast.len();
     let right = |right: bool| {
-        let counter = if right { &counts.right } else { &counts.wrong };
-        counter.fetch_add(1, Ordering::Relaxed);
+        counts.count(right);
         right
     };
     let mut registered = true;

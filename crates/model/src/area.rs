@@ -4,17 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::hex::hex;
 use crate::pattern::Pattern;
 use crate::plmn::{Nid, PlmnId, PlmnIdNid};
-
-/// Reads hexadecimal digits if the text has one of the allowed lengths. No sign, no prefix.
-pub(crate) fn hex(text: &str, lengths: &[usize]) -> Option<u64> {
-    if lengths.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        u64::from_str_radix(text, 16).ok()
-    } else {
-        None
-    }
-}
 
 macro_rules! hex_text {
     ($(#[$meta:meta])* $name:ident, $lengths:expr, $expected:literal) => {

@@ -32,7 +32,9 @@ impl std::fmt::Display for NfInstanceId {
 /// A range of identities: either all numbers from `start` to `end`, or those a pattern matches.
 ///
 /// The numeric form is over the digits of the identity (`240010000000001` of `imsi-240010000000001`), both
-/// ends included; the pattern is over the whole text (`^imsi-24001[0-9]+$`).
+/// ends included; the pattern is over the whole text (`^imsi-24001[0-9]+$`). Where `end` has more digits than `start`
+/// (`491700` to `4917999999999`, TS 29.510 §6.1.6.2.34 has an example), the range has the numbers of each length between
+/// whose first digits lie between those of both ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IdentityRange {
     /// Digits from start to end.
@@ -56,7 +58,7 @@ pub enum RangeFault {
     #[error("expected 1 to 38 decimal digits in start and end")]
     NotDigits,
     /// Would match nothing.
-    #[error("expected start to be at most end, with the same number of digits")]
+    #[error("expected start to be at most end, and to have no more digits")]
     Backwards,
 }
 
@@ -88,6 +90,31 @@ impl Digits {
         })
     }
 
+    /// Whether the number lies between two others, both included, which may have fewer and more digits.
+    #[must_use]
+    pub fn is_between(self, start: Self, end: Self) -> bool {
+        let (first, last) = (start.padded(self.length), end.cut(self.length));
+        let (Some(first), Some(last)) = (first, last) else {
+            return false;
+        };
+        (first.value..=last.value).contains(&self.value)
+    }
+
+    /// This number and as many zeros as make this length; `None` when it is longer.
+    fn padded(self, length: u8) -> Option<Self> {
+        let zeros = length.checked_sub(self.length)?;
+        // At most 38 digits.
+        let value = self.value * 10u128.pow(u32::from(zeros));
+        Some(Self { length, value })
+    }
+
+    /// The first digits of this number; `None` when it is shorter.
+    fn cut(self, length: u8) -> Option<Self> {
+        let rest = self.length.checked_sub(length)?;
+        let value = self.value / 10u128.pow(u32::from(rest));
+        Some(Self { length, value })
+    }
+
     /// The digits of an identity: after its prefix (`imsi-`, `msisdn-`), or the whole text.
     #[must_use]
     pub fn of_identity(identity: &str) -> Option<Self> {
@@ -106,15 +133,29 @@ impl IdentityRange {
             (Some(start), Some(end), None) => {
                 let start = Digits::parse(start).ok_or(RangeFault::NotDigits)?;
                 let end = Digits::parse(end).ok_or(RangeFault::NotDigits)?;
-                if start.length == end.length && start.value <= end.value {
-                    Ok(Self::Numbers { start, end })
-                } else {
-                    Err(RangeFault::Backwards)
+                match end.is_between(start, end) {
+                    true => Ok(Self::Numbers { start, end }),
+                    false => Err(RangeFault::Backwards),
                 }
             }
             (None, None, Some(pattern)) => Ok(Self::Pattern(pattern)),
             _ => Err(RangeFault::Incomplete),
         }
+    }
+
+    /// First and last number of each length that the range has numbers of; none for a pattern.
+    pub fn spans(&self) -> impl Iterator<Item = (Digits, Digits)> {
+        let (start, end) = match self {
+            Self::Numbers { start, end } => (Some(*start), Some(*end)),
+            Self::Pattern(_) => (None, None),
+        };
+        let ends = start.zip(end);
+        let lengths = ends.map(|(start, end)| start.length..=end.length);
+        let lengths = lengths.into_iter().flatten();
+        lengths.filter_map(move |length| {
+            let (start, end) = ends?;
+            Some((start.padded(length)?, end.cut(length)?))
+        })
     }
 
     /// Whether the identity lies in the range.
@@ -127,9 +168,7 @@ impl IdentityRange {
     #[must_use]
     pub fn contains_parsed(&self, identity: &str, digits: Option<Digits>) -> bool {
         match self {
-            Self::Numbers { start, end } => digits.is_some_and(|number| {
-                number.length == start.length && (start.value..=end.value).contains(&number.value)
-            }),
+            Self::Numbers { start, end } => digits.is_some_and(|number| number.is_between(*start, *end)),
             Self::Pattern(pattern) => pattern.matches(identity),
         }
     }
@@ -170,6 +209,28 @@ mod tests {
     }
 
     #[test]
+    fn ends_of_a_range_may_differ_in_length() {
+        let range: IdentityRange =
+            serde_json::from_str(r#"{"start":"491700","end":"4917999999999"}"#).unwrap();
+        for inside in [
+            "491700",
+            "4917123",
+            "491799999999",
+            "4917000000000",
+            "4917999999999",
+        ] {
+            assert!(range.contains(&format!("msisdn-{inside}")), "{inside}");
+        }
+        for outside in ["49170", "49169999", "491800", "4918000000000", "49171234567890"] {
+            assert!(!range.contains(&format!("msisdn-{outside}")), "{outside}");
+        }
+        assert_eq!(range.spans().count(), 8);
+        for (start, end) in range.spans() {
+            assert!(end.is_between(start, end) && start.is_between(start, end));
+        }
+    }
+
+    #[test]
     fn patterns_see_the_whole_identity() {
         let range: IdentityRange = serde_json::from_str(r#"{"pattern":"^nai-.+@company\\.com$"}"#).unwrap();
         assert!(range.contains("nai-123@company.com") && !range.contains("nai-123@other.com"));
@@ -182,7 +243,8 @@ mod tests {
             (r#"{"start":"1"}"#, RangeFault::Incomplete),
             (r#"{"start":"1","end":"2","pattern":"x"}"#, RangeFault::Incomplete),
             (r#"{"start":"2","end":"1"}"#, RangeFault::Backwards),
-            (r#"{"start":"1","end":"10"}"#, RangeFault::Backwards),
+            (r#"{"start":"10","end":"2"}"#, RangeFault::Backwards),
+            (r#"{"start":"2","end":"10"}"#, RangeFault::Backwards),
             (r#"{"start":"a","end":"b"}"#, RangeFault::NotDigits),
             (r#"{"start":"","end":""}"#, RangeFault::NotDigits),
         ] {

@@ -8,7 +8,7 @@
 //!   without allocation, each with the matching rule of its clause.
 //! * [`pattern`]: the regular expressions that peers register, bounded in size and time.
 //! * [`features`]: `SupportedFeatures` bit masks (TS 29.500 §6.6).
-//! * [`shape`]: a small declarative language for "what a value must look like"; every fault is told with its
+//! * [`shape`]: a small declarative language for "what a value must look like"; every fault is reported with its
 //!   JSON pointer and what was expected.
 //! * [`nf_profile`]: the shape of an NF profile, and typed views over the members of an NF profile that an NRF or an SCP must understand.
 //!
@@ -18,6 +18,7 @@
 pub mod address;
 pub mod area;
 pub mod features;
+mod hex;
 pub mod identity;
 pub mod links;
 pub mod names;

@@ -83,7 +83,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// What a subscriber is told (TS 29.510 §6.1.6.3.6).
+    /// Event of a notification (TS 29.510 §6.1.6.3.6).
     NotificationEventType {
         NfRegistered = "NF_REGISTERED",
         NfDeregistered = "NF_DEREGISTERED",

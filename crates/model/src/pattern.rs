@@ -54,7 +54,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a text is no expression to be used.
+/// Why a text is not a usable expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternFault {
     /// Its syntax, an unsupported construct, or its size.
@@ -129,7 +129,7 @@ impl Pattern {
                 text.len()
             )));
         }
-        // What ASCII cannot say is tried with all of Unicode, whose error is the one that is told.
+        // What ASCII cannot say is tried with all of Unicode, whose error is reported.
         let regex = build(text, false).or_else(|error| match error.syntax_error() {
             Some(_) => build(text, true),
             None => Err(error),

@@ -131,7 +131,7 @@ impl Nid {
     /// # Errors
     /// When the text is anything else.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        crate::area::hex(text, &[11])
+        crate::hex::hex(text, &[11])
             .map(Self)
             .ok_or("expected eleven hexadecimal digits")
     }
@@ -211,13 +211,15 @@ pub struct PlmnRange {
 }
 
 impl PlmnRange {
-    /// Whether the PLMN lies in the range. Only MNCs of the same length compare as numbers.
+    /// Whether the PLMN lies in the range. The ends may differ in length: `12300` to `123999` has every MNC of MCC 123
+    /// (TS 29.510 §6.1.6.2.34).
     #[must_use]
     pub fn contains(&self, plmn: &PlmnId) -> bool {
         let text = plmn.to_digits();
         let within = match (&self.start, &self.end) {
             (Some(start), Some(end)) => {
-                start.len() == text.len() && end.len() == text.len() && *start <= text && text <= *end
+                // Digits compare as text: what begins with `end` and goes on is longer, and behind it.
+                (start.len()..=end.len()).contains(&text.len()) && *start <= text && text <= *end
             }
             _ => false,
         };
@@ -262,6 +264,21 @@ mod tests {
         let range: PlmnRange = serde_json::from_str(r#"{"start":"24001","end":"24010"}"#).unwrap();
         assert!(range.contains(&PlmnId::new("240", "07").unwrap()));
         assert!(!range.contains(&PlmnId::new("240", "007").unwrap()));
+        let range: PlmnRange = serde_json::from_str(r#"{"start":"24000","end":"240999"}"#).unwrap();
+        for (mcc, mnc, inside) in [
+            ("240", "00", true),
+            ("240", "99", true),
+            ("240", "007", true),
+            ("240", "999", true),
+            ("241", "00", false),
+            ("239", "999", false),
+        ] {
+            assert_eq!(
+                range.contains(&PlmnId::new(mcc, mnc).unwrap()),
+                inside,
+                "{mcc}-{mnc}"
+            );
+        }
         let range: PlmnRange = serde_json::from_str(r#"{"pattern":"^240[0-9]{2}$"}"#).unwrap();
         assert!(range.contains(&PlmnId::new("240", "99").unwrap()));
         assert!(!range.contains(&PlmnId::new("241", "99").unwrap()));

@@ -21,6 +21,8 @@ pub struct Fault {
     pub expected: Cow<'static, str>,
     /// Whether something mandatory is missing, rather than something present being wrong.
     pub missing: bool,
+    /// Whether the member could have been left out.
+    pub optional: bool,
 }
 
 /// A rule over a text: `Err` says what was expected.
@@ -47,6 +49,8 @@ pub enum Shape {
     MaybeEmpty(&'static Shape),
     /// An object whose members all have one shape; at least one member.
     Map(&'static Shape),
+    /// An object whose members all have one shape; without members it means none.
+    MaybeEmptyMap(&'static Shape),
     /// An object of named members.
     Object(&'static Object),
     /// A shape that has a name of its own.
@@ -99,6 +103,7 @@ impl Shape {
     pub fn check(&self, value: &Value) -> Vec<Fault> {
         let mut walk = Walk {
             pointer: String::new(),
+            optional: false,
             faults: Vec::new(),
         };
         walk.check(self, value);
@@ -108,6 +113,8 @@ impl Shape {
 
 struct Walk {
     pointer: String,
+    /// Whether the innermost member that is named may be left out.
+    optional: bool,
     faults: Vec<Fault>,
 }
 
@@ -118,6 +125,7 @@ impl Walk {
                 pointer: self.pointer.clone(),
                 expected: expected.into(),
                 missing,
+                optional: self.optional && !missing,
             });
         }
     }
@@ -181,10 +189,10 @@ impl Walk {
                     }
                 }
             },
-            Shape::Map(values) => match value.as_object() {
+            Shape::Map(values) | Shape::MaybeEmptyMap(values) => match value.as_object() {
                 None => self.fault("expected an object", false),
                 Some(map) => {
-                    if map.is_empty() {
+                    if map.is_empty() && matches!(shape, Shape::Map(_)) {
                         self.fault(
                             "expected at least one member; leave the object out instead",
                             false,
@@ -211,7 +219,9 @@ impl Walk {
             match map.get(member.name) {
                 Some(value) => {
                     let before = self.faults.len();
+                    let outer = std::mem::replace(&mut self.optional, !member.required);
                     self.below(escape(member.name), |walk| walk.check(&member.shape, value));
+                    self.optional = outer;
                     sound &= before == self.faults.len();
                 }
                 None if member.required => {
@@ -265,7 +275,7 @@ pub fn escape(name: &str) -> Cow<'_, str> {
 pub mod rules {
     use std::borrow::Cow;
 
-    use crate::area::hex;
+    use crate::hex::hex;
     use crate::identity::{Digits, NfInstanceId};
     use crate::pattern::{Pattern, PatternFault};
 
@@ -422,7 +432,7 @@ pub mod rules {
             .map_err(|fault| fault.to_string().into())
     }
 
-    /// As [`pattern`], of a text that stands for itself when it is no expression.
+    /// As [`pattern`], of a text that stands for itself when it is not an expression.
     pub fn domain_pattern(text: &str) -> Verdict {
         match Pattern::new(text) {
             Err(fault @ PatternFault::Excess(..)) => Err(fault.to_string().into()),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::area::hex;
+use crate::hex::hex;
 use crate::plmn::{Nid, PlmnId, PlmnIdNid};
 
 /// A single slice: type and, perhaps, differentiator.

@@ -3,11 +3,11 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use http::{HeaderValue, Method, Request, StatusCode};
 use sbi::client::{Client, SendError, SendOptions};
 use sbi::headers::TargetApiRoot;
-use sbi::{Body, Response};
+use sbi::name::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use sbi::{Body, Fields, Response};
 
 use crate::tokens::{OwnTokens, scope_of};
 use crate::turns::Turns;
@@ -35,7 +35,7 @@ pub struct Answer {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
-    pub headers: HeaderMap,
+    pub headers: Fields,
     /// Its body, whole.
     pub body: Bytes,
 }
@@ -107,7 +107,7 @@ impl Nrfs {
                     let (head, body) = response.into_parts();
                     return Some(Answer {
                         status: head.status,
-                        headers: head.headers,
+                        headers: head.fields,
                         body: body.into_bytes(),
                     });
                 }

@@ -20,6 +20,8 @@ pub trait Presence {
     fn heart_beat(&self) -> Duration;
     /// Time before another try when it could not be registered.
     fn retry(&self) -> Duration;
+    /// Whether it is registered now; called after each attempt and each heart-beat.
+    fn report(&self, _registered: bool) {}
 }
 
 /// Registers, and keeps registered (TS 29.510 §5.2.2.2 and §5.2.2.3.2). Never ends.
@@ -30,6 +32,7 @@ pub async fn stay_registered(nrfs: &Nrfs, me: &impl Presence) {
         if pause.is_none() || !beat(nrfs, me).await {
             pause = register(nrfs, me).await;
         }
+        me.report(pause.is_some());
         tokio::time::sleep(pause.unwrap_or_else(|| me.retry())).await;
     }
 }

@@ -1,8 +1,8 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::LOCATION;
 use http::{Method, StatusCode};
+use sbi::name::LOCATION;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;

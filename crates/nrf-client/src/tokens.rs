@@ -13,6 +13,8 @@ use serde::Deserialize;
 const MARGIN: Duration = Duration::from_secs(5);
 /// How long a token is used whose life the NRF does not say.
 const UNTOLD: u64 = 30;
+/// Tokens held at most; the oldest is dropped for another.
+const MOST: usize = 256;
 /// The longest life that is believed: a day, the longest an NRF of ours gives.
 const LONGEST: u64 = 86_400;
 
@@ -115,7 +117,11 @@ impl OwnTokens {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", granted.access_token)).ok()?;
         value.set_sensitive(true);
         let life = Duration::from_secs(granted.expires_in.unwrap_or(UNTOLD).min(LONGEST));
-        self.held.borrow_mut().push(Held {
+        let mut held = self.held.borrow_mut();
+        if held.len() >= MOST {
+            held.remove(0);
+        }
+        held.push(Held {
             nrf: nrf.clone(),
             scope,
             value: value.clone(),

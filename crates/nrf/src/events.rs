@@ -3,6 +3,18 @@
 //! A counter belongs to one worker or to the control thread, so it is never contended; whoever reads adds
 //! them up.
 
+use function::AdmissionMetrics;
+
+/// The metrics of admission.
+pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("nrf");
+
+telemetry::declare! {
+    /// Times in which a request waits for other functions.
+    pub WAITS;
+    histogram SLF_TIME = "signalbox_nrf_slf_seconds" [] in SECONDS: "Time of a query for the group of a subscriber, all attempts together.";
+    histogram FORWARD_TIME = "signalbox_nrf_forward_seconds" [] in SECONDS: "Time of a request to another NRF, all attempts together.";
+}
+
 telemetry::events! {
     "nrf";
     /// An NF registered for the first time.
@@ -39,12 +51,16 @@ telemetry::events! {
     BadRequest = "bad_requests";
     /// A request was discarded under overload.
     Discarded = "discards";
+    /// A request was refused because it had waited longer than its consumer does.
+    TooLate = "late_requests";
     /// A group was asked for.
     SlfAsked = "slf_queries";
     /// No location function answered.
     SlfFailed = "slf_failures";
     /// A question was forwarded.
     Forwarded = "forwarded";
+    /// Another place of the name of an NRF, location function or SCP was tried because it did not answer.
+    Rerouted = "rerouted";
     /// No other NRF answered.
     ForwardFailed = "forward_failures";
     /// The state of another NRF set was retrieved, or found unchanged.
@@ -59,8 +75,14 @@ telemetry::events! {
     Notified = "notifications";
     /// A notification could not be delivered.
     NotificationFailed = "notification_failures";
-    /// A notification was dropped because too many waited.
+    /// A notification was dropped because too many were pending.
     NotificationDropped = "notifications_dropped";
+    /// A subscriber wanted a notification at another place.
+    NotificationRedirected = "notifications_redirected";
+    /// A notification was taken at another place of the subscriber's name.
+    NotificationRerouted = "notifications_rerouted";
+    /// A notification carries the present state of an NF instance, after others of it were dropped or failed.
+    NotificationResynced = "notifications_resynced";
     /// A token was issued.
     TokenIssued = "tokens";
     /// A token was refused.
@@ -69,4 +91,10 @@ telemetry::events! {
     IdentityRefused = "identities_refused";
     /// A write was refused because too many writes, or bytes of them, waited.
     WriteOverflow = "write_overflows";
+    /// A change that another NRF of the cluster made took effect here.
+    ClusterChange = "cluster_changes";
+    /// Another NRF of the cluster had changed the record that was to be written; it was read again.
+    ClusterConflict = "cluster_conflicts";
+    /// A notification was sent in the place of an NRF of the cluster that is not active any more.
+    ClusterInherited = "cluster_inherited_notifications";
 }

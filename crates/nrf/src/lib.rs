@@ -1,40 +1,50 @@
 //! The network repository function (TS 29.510).
 //!
 //! A tour, from the wire inwards:
-//! * [`service`] wires everything into a runnable; the way of a request is on one screen there.
+//! * `service` is the NRF as a network function; the way of a request is on one screen in `dispatch`.
 //! * `api` has one file per 3GPP service: parse, call, answer.
-//! * [`registry`]: which NFs there are. Writers go through the control thread and the store, those of one NF one by one;
-//!   readers look at an immutable [`registry::Snapshot`] and never wait.
+//! * crate [`registry`]: which NFs there are. Writers go through the control thread and the store, those of one NF one by
+//!   one; readers read an immutable [`registry::Snapshot`] and never wait.
 //! * [`discovery`]: which of them fit a question, in which order, and the answer as bytes.
-//! * [`subscriptions`] and [`notify`]: who wants to be told of a [`registry::ProfileChange`], and the telling.
+//! * [`subscriptions`]: who is notified of a [`registry::ProfileChange`]. `notify`: how, by the crate `notifier`.
 //! * [`tokens`]: access tokens for consumers (TS 29.510 §6.3).
 //! * [`slf`]: which group a subscriber belongs to, asked of a UDR. [`forwarding`]: questions for other NRFs.
+//! * `cluster`: several NRFs of a set on one database, which see each other's changes and take over for each other.
 //! * `growth`: the state of other NRF sets, for which this one answers as well.
 //! * [`screening`]: who may register at all.
 //! * [`config`]: every setting, documented where it is defined.
 
+mod cluster;
 pub mod config;
 pub mod discovery;
-pub mod error;
 pub mod events;
+mod files;
 pub mod forwarding;
 #[doc(hidden)]
 pub mod fuzzing;
 mod growth;
+mod instance;
 mod live;
-pub mod notify;
-mod overload;
-pub mod registry;
+mod notify;
+mod registrar;
 pub mod screening;
 pub mod slf;
 pub mod subscriptions;
 pub mod tokens;
 
+mod alternates;
 mod api;
-pub mod service;
+mod dispatch;
+mod gate;
+mod pages;
+mod service;
+mod shared;
+mod why;
+mod worker;
 
 pub use config::Config;
-pub use error::StartError;
 pub use events::Event;
-pub use live::KEYS;
+pub use function::StartError;
+pub use instance::settle_instance;
 pub use service::{Running, start};
+pub use shared::Nrf;

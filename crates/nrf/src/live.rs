@@ -1,66 +1,124 @@
-//! What can change while the NRF runs. Whoever uses it looks whether it has changed before each piece of work.
+//! What is derived from settings and changes with them. Each request begins with a look whether it has changed.
 
 use std::sync::Arc;
 
+use function::sbi::OwnLoad;
+use sbi::headers::Scope;
 use sbi::oauth::AssertionAuthorities;
 
 use crate::config::Config;
 use crate::screening::Screening;
 use crate::tokens::Issuer;
 
-/// Settings in effect, and what is made of them. Immutable: a change makes another.
+/// What is derived from settings.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
-    pub(crate) config: Arc<Config>,
+pub struct Derived {
     pub(crate) screening: Arc<Screening>,
     pub(crate) issuer: Arc<Issuer>,
-    /// What assertions are checked by.
+    /// The keys and authorities that verify client credentials assertions.
     pub(crate) authorities: Arc<AssertionAuthorities>,
+    /// What answers report of the load.
+    pub(crate) own_load: Arc<OwnLoad>,
 }
 
-/// The keys of [`Config`] that take effect while running, each with all below it.
-pub const KEYS: &[&str] = &[
-    "clientTls",
-    "discovery",
-    "forwarding",
-    "heartBeat.default",
-    "heartBeat.min",
-    "heartBeat.max",
-    "heartBeat.missed",
-    "heartBeat.removeAfter",
-    "identity",
-    "maxProfileSize",
-    "maxProfiles",
-    "maxWaitingBytes",
-    "outgoing",
-    "overload",
-    "patches",
-    "patterns",
-    "screening",
-    "slf",
-    "subscriptions.loadThreshold",
-    "subscriptions.max",
-    "subscriptions.maxPerSource",
-    "subscriptions.maxPerSubscriber",
-    "subscriptions.maxSize",
-    "subscriptions.maxValidity",
-    "subscriptions.notifyChanges",
-    "subscriptions.unregisteredValidity",
-    "tls",
-    "tokens",
-];
+/// The settings in effect, and what is derived from them.
+pub(crate) type Effective = function::live::Effective<Config, Derived>;
+/// Holds what is in effect.
+pub(crate) type Live = function::live::Live<Config, Derived>;
+/// Sees what is in effect.
+pub(crate) type Follower = function::live::Follower<Config, Derived>;
 
-impl Live {
-    pub(crate) fn new(config: Arc<Config>) -> Result<Self, String> {
-        let directory = &config.store.embedded.directory;
+impl Derived {
+    pub(crate) fn new(config: &Config, before: Option<&Effective>) -> Result<Self, String> {
+        let issuer = issuer(config)?;
+        // An issuer with the same keys and rules stays, and with it what workers have cached of its tokens.
+        let same = before.filter(|before| *before.issuer == issuer);
+        let authorities = AssertionAuthorities::read(&config.identity.assertions)
+            .map_err(|fault| format!("identity.{fault}"))?;
+        let conveying = &config.overload.convey;
+        let own_load = before
+            .filter(|before| before.config.overload.convey == *conveying)
+            .map_or_else(
+                || {
+                    let scope = Scope::NfInstance(config.nf_instance_id.clone(), None);
+                    Arc::new(OwnLoad::new(conveying, scope, worker::count(config.workers)))
+                },
+                |before| before.own_load.clone(),
+            );
         Ok(Self {
+            own_load,
             screening: Arc::new(Screening::new(&config.screening)?),
-            issuer: Arc::new(Issuer::open(&config.tokens, &config.nf_instance_id, directory)?),
-            authorities: Arc::new(
-                AssertionAuthorities::read(&config.identity.assertions)
-                    .map_err(|fault| format!("identity.{fault}"))?,
-            ),
-            config,
+            issuer: same.map_or_else(|| Arc::new(issuer), |before| before.issuer.clone()),
+            authorities: Arc::new(authorities),
         })
+    }
+
+    /// The same with keys that are read again.
+    pub(crate) fn with_keys(before: &Effective) -> Result<Self, String> {
+        Ok(Self {
+            issuer: Arc::new(issuer(&before.config)?),
+            ..before.derived.clone()
+        })
+    }
+}
+
+fn issuer(config: &Config) -> Result<Issuer, String> {
+    Issuer::open(
+        &config.tokens,
+        &config.nf_instance_id,
+        &config.store.embedded.directory,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    /// The settings that could change while running before the marks were introduced.
+    const KEYS: &[&str] = &[
+        "clientTls",
+        "discovery",
+        "forwarding",
+        "heartBeat.default",
+        "heartBeat.max",
+        "heartBeat.min",
+        "heartBeat.missed",
+        "heartBeat.removeAfter",
+        "identity",
+        "maxProfileSize",
+        "maxProfiles",
+        "maxWaitingBytes",
+        "outgoing",
+        "overload",
+        "patches",
+        "patterns",
+        "screening",
+        "slf",
+        "subscriptions.attempts",
+        "subscriptions.loadThreshold",
+        "subscriptions.max",
+        "subscriptions.maxPerSource",
+        "subscriptions.maxPerSubscriber",
+        "subscriptions.maxRetryPause",
+        "subscriptions.maxSize",
+        "subscriptions.maxValidity",
+        "subscriptions.notifyChanges",
+        "subscriptions.parallel",
+        "subscriptions.queueBytes",
+        "subscriptions.queueBytesPerSubscriber",
+        "subscriptions.queuePerSubscriber",
+        "subscriptions.queueTotal",
+        "subscriptions.rate",
+        "subscriptions.redirects",
+        "subscriptions.retryPause",
+        "subscriptions.timeout",
+        "subscriptions.unregisteredValidity",
+        "tls",
+        "tokens",
+    ];
+
+    #[test]
+    fn marked_settings_are_those_that_can_change() {
+        let mut marked = settings::reload::keys::<crate::Config>();
+        marked.sort();
+        assert_eq!(marked, KEYS);
     }
 }

@@ -7,6 +7,7 @@
 //! The way in:
 //!
 //! - [`RateLimiter`], [`KeyedRateLimiter`]: how many per second, in all or from each sender;
+//! - [`AdmissionController`]: which requests a worker takes up, by how long they have waited and their priority;
 //! - [`cpu::CpuLoad`] → [`RunningAverage`] → [`CongestionLevels`] → [`Discard`] or [`PriorityDiscard`]: how
 //!   loaded we are, which level that is, what share of which messages is discarded.
 //!
@@ -18,6 +19,7 @@
 //!
 //! The names are those of Envoy's documentation where it has one, the levels those of Diameter routers.
 
+mod admission;
 mod average;
 mod breaker;
 mod budget;
@@ -28,6 +30,7 @@ mod levels;
 mod outlier;
 mod rate;
 
+pub use admission::{Admission, AdmissionController, Offered, WaitingTime};
 pub use average::RunningAverage;
 pub use breaker::{BreakerSettings, BreakerState, CircuitBreaker, ConcurrencyLimit};
 pub use budget::{RetryBudget, RetryBudgetSettings};

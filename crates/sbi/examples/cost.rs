@@ -22,7 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sbi::client::{Client, ClientConfig, Origin, SendOptions};
 use sbi::problem::{Cause, Problem};
-use sbi::{Body, Request, Response, Service, server};
+use sbi::{Request, Response, Service, server};
 use worker::{Pinning, Shutdown, WorkerContext};
 
 #[global_allocator]
@@ -38,12 +38,12 @@ struct Fixed {
 
 impl Service for Fixed {
     fn call(self: Rc<Self>, request: Request) -> impl Future<Output = Response> + 'static {
-        let body = if request.uri().path() == "/large" {
+        let body = if request.path() == "/large" {
             &self.large
         } else {
             &self.small
         };
-        std::future::ready(Response::new(Body::from(body.clone())))
+        std::future::ready(Response::ok(body.clone()))
     }
 }
 
@@ -54,10 +54,9 @@ struct Relay {
 
 impl Service for Relay {
     async fn call(self: Rc<Self>, request: Request) -> Response {
-        let onward = http::Request::from_parts(request.head, request.body);
         match self
             .client
-            .send(&self.origin, onward, SendOptions::default())
+            .send(&self.origin, request, SendOptions::default())
             .await
         {
             Ok(response) => response,

@@ -10,14 +10,14 @@
 
 use std::path::Path;
 
+use sbi_proto::TlsPeer;
+use sbi_proto::problem::{Cause, Problem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
 use smallvec::SmallVec;
 
-use crate::message::TlsPeer;
 use crate::oauth::{AssertionMode, AssertionSettings};
-use crate::problem::{Cause, Problem};
 use crate::tls::instance_of;
 
 /// What is asked of the sender of a request that concerns one NF instance.
@@ -67,7 +67,7 @@ impl IdentitySettings {
         }
     }
 
-    /// Whether somebody can prove an identity without a token to a server that checks certificates by these
+    /// Whether a client can prove an identity without a token to a server that checks certificates by these
     /// authorities.
     #[must_use]
     pub fn is_provable(&self, authorities: Option<&Path>) -> bool {
@@ -178,7 +178,7 @@ impl<'a> Sender<'a> {
         // Whose certificate it is that says who has sent the request.
         let bound = !sender.trusted && !any_of(&settings.relays);
         let silent = shown.assertion.or(shown.token).is_none();
-        // A relay that shows nothing of a consumer is at least itself, where somebody must be proved.
+        // A relay that proves no consumer acts for itself, where an identity must be proved.
         if bound || (silent && mode == IdentityMode::Required) {
             let certified = names.iter().filter_map(|name| instance_of(name));
             sender.instances.extend(certified);

@@ -1,9 +1,19 @@
 //! What can happen in an SCP, as metrics. Handles are resolved before the data path begins, or kept beside the
 //! service, consumer or producer they are about.
 
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use ahash::AHashMap;
+use function::AdmissionMetrics;
 use http::StatusCode;
 use telemetry::Registry;
 use telemetry::metrics::{Counter, Family, Histogram};
+
+use crate::refusal::Refusal;
+
+/// The metrics of admission.
+pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("scp");
 
 telemetry::declare! {
     /// What is counted of requests on their way.
@@ -22,13 +32,19 @@ telemetry::declare! {
     counter FEDERATION = "signalbox_scp_federation_total" ["outcome"]: "Exchanges with the SCPs that keep rates together: sent, failed, heard, refused.";
     gauge FEDERATED = "signalbox_scp_federation_peers" []: "SCPs that keep rates together and have been heard of lately.";
     counter NRF_FAILURES = "signalbox_scp_nrf_failures_total" []: "Requests to NRFs that were not answered well.";
+    histogram OWN_TIME = "signalbox_scp_own_seconds" ["service"] in SECONDS: "Time of answered requests that was spent in this SCP: without the waits for NRFs and producers.";
     histogram PRODUCER_TIME = "signalbox_scp_producer_seconds" ["service"] in SECONDS: "Time a producer took to answer.";
     gauge PRODUCERS = "signalbox_scp_producers" ["nf_type"]: "Producers that are known.";
     gauge OVERLOAD = "signalbox_scp_overload_level" ["worker"]: "Overload level of a worker, 0 for none.";
     gauge DNS_NAMES = "signalbox_scp_dns_names" []: "Names whose records are remembered.";
     counter DNS_ASKED = "signalbox_scp_dns_questions_total" []: "Questions that name servers were asked.";
     counter DNS_FAILED = "signalbox_scp_dns_failures_total" []: "Questions that no name server has answered.";
-    gauge CACHE = "signalbox_scp_discovery_cache_entries" ["worker"]: "Discovery answers that a worker remembers.";
+    gauge CACHE = "signalbox_scp_discovery_cache_entries" ["worker"]: "Discovery answers that a worker has beside itself.";
+    gauge EJECTED = "signalbox_scp_ejected_producers" ["worker"]: "Producers and SCPs that are ejected.";
+    gauge OPEN = "signalbox_scp_open_circuits" ["worker"]: "Producers and SCPs whose circuit is not closed.";
+    gauge OUTSTANDING = "signalbox_scp_outstanding_requests" ["worker"]: "Requests that producers have not answered yet.";
+    gauge CONNECTIONS = "signalbox_scp_producer_connections" ["worker"]: "Connections to producers and SCPs.";
+    gauge ANSWERS = "signalbox_scp_discovery_answers" []: "Discovery answers and open questions of all workers.";
 }
 
 /// Every metric, ready to count.
@@ -39,7 +55,8 @@ pub(crate) struct Metrics {
     pub(crate) attempts: Family<Counter>,
     pub(crate) reroutes: Family<Counter>,
     pub(crate) producer_time: Family<Histogram>,
-    pub(crate) refused: crate::protection::Refusals,
+    pub(crate) own_time: Family<Histogram>,
+    pub(crate) refused: Refusals,
     pub(crate) nrf_failures: Counter,
     pub(crate) federation_sent: Counter,
     pub(crate) federation_failed: Counter,
@@ -89,7 +106,8 @@ impl Metrics {
             attempts: registry.counters(&ATTEMPTS),
             reroutes: registry.counters(&REROUTES),
             producer_time: registry.histograms(&PRODUCER_TIME),
-            refused: crate::protection::Refusals::new(registry),
+            own_time: registry.histograms(&OWN_TIME),
+            refused: Refusals::new(registry),
             nrf_failures: registry.counter(&NRF_FAILURES),
             federation_sent: federation.get(&["sent"]),
             federation_failed: federation.get(&["failed"]),
@@ -138,7 +156,9 @@ pub(crate) struct ServiceMetrics {
     /// By class of status, `1xx` at 0.
     answered: [Counter; 5],
     pub(crate) rerouted: Counter,
+    /// Of producers.
     pub(crate) time: Histogram,
+    pub(crate) own_time: Histogram,
 }
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -149,11 +169,12 @@ fn class(status: StatusCode) -> usize {
 }
 
 impl ServiceMetrics {
-    pub(crate) fn new(metrics: &Metrics, service: &str) -> Self {
+    fn new(metrics: &Metrics, service: &str) -> Self {
         Self {
             answered: CLASSES.map(|class| metrics.requests.get(&[service, class])),
             rerouted: metrics.reroutes.get(&[service]),
             time: metrics.producer_time.get(&[service]),
+            own_time: metrics.own_time.get(&[service]),
         }
     }
 
@@ -162,29 +183,93 @@ impl ServiceMetrics {
     }
 }
 
-/// How attempts at one producer end.
+/// Counters of refusals, found without a lock: under overload refusing must be cheap.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusals([Counter; Refusal::ALL.len()]);
+
+impl Refusals {
+    fn new(registry: &Registry) -> Self {
+        let refused = registry.counters(&REFUSED);
+        Self(std::array::from_fn(|at| refused.get(&[Refusal::ALL[at].label()])))
+    }
+
+    pub(crate) fn count(&self, refusal: Refusal) {
+        self.0[refusal as usize].inc();
+    }
+}
+
+/// Services a worker keeps counters of; further ones share those of `other`.
+const SERVICES: usize = 512;
+
+/// The counters of a worker, by service.
+#[derive(Debug)]
+pub(crate) struct Services {
+    metrics: Metrics,
+    known: RefCell<AHashMap<Box<str>, Rc<ServiceMetrics>>>,
+}
+
+impl Services {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        Self {
+            metrics: metrics.clone(),
+            known: RefCell::default(),
+        }
+    }
+
+    /// The counters of a service.
+    pub(crate) fn of(&self, service: &str) -> Rc<ServiceMetrics> {
+        let mut known = self.known.borrow_mut();
+        if let Some(one) = known.get(service) {
+            return one.clone();
+        }
+        let name = if known.len() < SERVICES { service } else { "other" };
+        let made = Rc::new(ServiceMetrics::new(&self.metrics, name));
+        known.entry(name.into()).or_insert(made).clone()
+    }
+}
+
+/// How attempts at one producer end. Most producers meet few of the outcomes: a series begins with its first.
 #[derive(Debug)]
 pub(crate) struct AttemptMetrics {
-    answered: [Counter; 5],
-    pub(crate) connect: Counter,
-    pub(crate) timeout: Counter,
-    pub(crate) reset: Counter,
-    pub(crate) other: Counter,
+    attempts: Family<Counter>,
+    producer: Box<str>,
+    counters: [OnceCell<Counter>; OUTCOMES.len()],
+}
+
+/// The classes of status, and the ends without an answer.
+const OUTCOMES: [&str; 9] = [
+    "1xx", "2xx", "3xx", "4xx", "5xx", "connect", "timeout", "reset", "other",
+];
+
+/// How an attempt ends without an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unanswered {
+    Connect = 5,
+    Timeout,
+    Reset,
+    Other,
 }
 
 impl AttemptMetrics {
     pub(crate) fn new(metrics: &Metrics, producer: &str) -> Self {
-        let of = |outcome| metrics.attempts.get(&[producer, outcome]);
         Self {
-            answered: CLASSES.map(of),
-            connect: of("connect"),
-            timeout: of("timeout"),
-            reset: of("reset"),
-            other: of("other"),
+            attempts: metrics.attempts.clone(),
+            producer: producer.into(),
+            counters: std::array::from_fn(|_| OnceCell::new()),
         }
     }
 
     pub(crate) fn answered(&self, status: StatusCode) {
-        self.answered[class(status)].inc();
+        self.count(class(status));
+    }
+
+    pub(crate) fn unanswered(&self, how: Unanswered) {
+        self.count(how as usize);
+    }
+
+    fn count(&self, outcome: usize) {
+        let counter =
+            self.counters[outcome].get_or_init(|| self.attempts.get(&[&*self.producer, OUTCOMES[outcome]]));
+        counter.inc();
     }
 }

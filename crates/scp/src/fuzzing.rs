@@ -1,10 +1,11 @@
 //! Bodies of the fuzz targets of this crate: what may be done with bytes from a stranger, and what must hold then. No
 //! part of its interface. The suite runs them for a moment, the targets in `fuzz/` for hours.
 
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::Method;
+use routing::network::{Network, Producer};
+use sbi::{Fields, Value, json, name};
 
 use crate::mediation::{Document, Engine, Mediated, TriggerPoint};
-use crate::network::{Network, Producer};
 
 /// Bytes as a profile that an NRF has told: what is learned of it leads to endpoints that can be connected to.
 pub fn producer(bytes: &[u8]) {
@@ -33,9 +34,9 @@ pub fn mediation(bytes: &[u8]) {
     let Ok(engine) = Engine::compile(&rules) else {
         return;
     };
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert("x", HeaderValue::from_static("aaa"));
+    let mut headers = Fields::new();
+    headers.set(name::CONTENT_TYPE, json::JSON);
+    headers.set("x", Value::from_static("aaa"));
     let mut document = Document::new(body.to_vec().into());
     let mut message = Mediated {
         method: &Method::POST,

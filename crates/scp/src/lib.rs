@@ -2,8 +2,7 @@
 //! (TS 29.500 §6.10, TS 23.501 annex E).
 //!
 //! A tour, from the wire inwards:
-//! * [`service`] wires everything into a runnable; the way of a request is on one screen in its `worker`, the
-//!   attempts at producers are in `attempt`.
+//! * `pipeline`: the way of a request on one screen, a file for each of its steps. `service` is the SCP as a network function. `refusal`: why a request is refused, one table.
 //! * [`target`]: what a request says of where it is to go.
 //! * `protection`: rates, overload, outliers, circuits, and what producers tell of their load.
 //! * [`network`]: the producers that are known, as immutable snapshots. `peers` learns them from NRFs, and
@@ -14,33 +13,37 @@
 //! * `feed`: a copy of messages to Kafka, which signalling never waits for.
 //! * [`config`]: every setting, documented where it is defined. [`events`]: what is counted.
 
+mod alarms;
 pub mod config;
 pub mod discovery;
-pub mod error;
 pub mod events;
+mod federation;
 mod feed;
 #[doc(hidden)]
 pub mod fuzzing;
 mod live;
-pub mod mediation;
-pub mod network;
+pub use mediation;
+mod nrf_sets;
+mod pages;
 mod peers;
+mod pipeline;
 mod protection;
-pub mod routing;
+mod refusal;
 mod security;
 pub mod selection;
-pub mod service;
-pub mod target;
+mod service;
+mod shared;
 
 pub use config::Config;
-pub use error::StartError;
-pub use live::KEYS;
+pub use function::StartError;
 pub use service::{Running, start};
+pub use shared::Scp;
 
 /// Every metric of an SCP.
 #[must_use]
 pub fn metrics() -> Vec<telemetry::Declaration> {
-    [events::METRICS, security::METRICS, feed::METRICS].concat()
+    let admission = events::ADMISSION.declarations();
+    [events::METRICS, &admission, security::METRICS, feed::METRICS].concat()
 }
 
 #[cfg(test)]

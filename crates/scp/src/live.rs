@@ -1,31 +1,40 @@
-//! What can change while the SCP runs. Whoever uses it looks whether it has changed before each piece of work.
+//! Settings that can be reloaded at run time, with what is derived from them. Workers read the snapshot again before each
+//! request.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
-use sbi::headers::{SbiHeader, TargetApiRoot};
+use function::sbi::OwnLoad;
+use mediation::{Action, Engine};
+use routing::policy::{Distances, PolicyTable};
+use routing::target::{Bounds, Reach};
+use sbi::headers::{SbiHeader, Scope, TargetApiRoot};
 use sbi::oauth::AssertionAuthorities;
+use telemetry::Registry;
 
 use crate::config::Config;
 use crate::feed::Running as Feed;
-use crate::mediation::Engine;
 use crate::protection::Rates;
-use crate::routing::{Distances, PolicyTable};
 use crate::security::{Access, TokenStore};
-use crate::target::Bounds;
 
-/// Settings in effect, and what is made of them. Immutable: a change makes another.
-#[derive(Debug)]
-pub(crate) struct Live {
-    pub(crate) config: Arc<Config>,
-    pub(crate) engine: Engine,
+/// What is derived from settings. Immutable: a reload makes another.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// Where the feed counts; there is one when the SCP is open.
+    registry: Option<Registry>,
+    /// Admin endpoints of other functions in this process.
+    other_admins: Vec<SocketAddr>,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) policies: PolicyTable,
-    /// Whether requests may be for resources of producers that are told to be at this SCP.
+    /// Whether this SCP stands in the place of producers of any service.
     pub(crate) reverse_proxy: bool,
     pub(crate) distances: Distances,
     /// The SCPs of a region, by the localities in it; none for the own region.
     pub(crate) next_hops: AHashMap<String, Arc<[TargetApiRoot]>>,
     pub(crate) rates: Arc<Rates>,
+    /// Load and overload of this SCP.
+    pub(crate) own_load: Arc<OwnLoad>,
     pub(crate) access: Access,
     /// Where requests may go.
     pub(crate) bounds: Bounds,
@@ -37,37 +46,56 @@ pub(crate) struct Live {
     pub(crate) feed: Option<Arc<Feed>>,
 }
 
-/// The keys of [`Config`] that take effect while running, each with all below it.
-pub const KEYS: &[&str] = &[
-    "allowedNetworks",
-    "clientTls",
-    "discovery",
-    "feed",
-    "followRedirects",
-    "forwardToUnknown",
-    "lateRequests",
-    "maxForwardHops",
-    "mediation",
-    "nextHops",
-    "nfStatus",
-    "nrf",
-    "places",
-    "policies",
-    "producers",
-    "protection",
-    "security",
-    "tls",
-];
+/// The settings in effect, with what is derived from them.
+pub(crate) type Live = function::live::Effective<Config, Derived>;
+/// Holds what is in effect.
+pub(crate) type Current = function::live::Live<Config, Derived>;
 
-impl Live {
-    /// What is made of settings; `feed` is the one that runs by them.
-    pub(crate) fn new(config: Arc<Config>, feed: Option<Arc<Feed>>) -> Result<Self, String> {
-        let engine = Engine::compile(&config.mediation).map_err(|faults| {
-            let told = faults
-                .iter()
-                .map(|fault| format!("{}: {}", fault.path, fault.message));
-            told.collect::<Vec<_>>().join("; ")
-        })?;
+impl Derived {
+    /// Derives it from settings. The state of `before` stays as far as the settings do not invalidate it: counts of
+    /// rules, rates, tokens, the feed.
+    pub(crate) fn new(config: &Config, before: Option<&Live>) -> Result<Self, String> {
+        let engine = match before.filter(|before| before.config.mediation == config.mediation) {
+            Some(before) => before.engine.clone(),
+            None => Arc::new(Engine::compile(&config.mediation).map_err(|faults| {
+                let faults = faults
+                    .iter()
+                    .map(|fault| format!("{}: {}", fault.path, fault.message));
+                faults.collect::<Vec<_>>().join("; ")
+            })?),
+        };
+        let rates = before.map_or_else(
+            || Arc::new(Rates::new(config.workers)),
+            |before| {
+                let protection = &before.config.protection;
+                before.rates.reconfigured(protection, &config.protection)
+            },
+        );
+        let own_load = before
+            .filter(|before| before.config.protection.conveying() == config.protection.conveying())
+            .map_or_else(
+                || {
+                    let scope = Scope::Scp(config.fqdn.clone());
+                    Arc::new(OwnLoad::new(
+                        &config.protection.conveying(),
+                        scope,
+                        config.workers,
+                    ))
+                },
+                |before| before.own_load.clone(),
+            );
+        let tokens = &config.security.tokens;
+        let tokens = before
+            .filter(|before| before.config.same_nrfs(config))
+            .map_or_else(
+                || {
+                    Arc::new(TokenStore::new(
+                        tokens.cache_size,
+                        tokens.remember_refusal.duration(),
+                    ))
+                },
+                |before| before.tokens.clone(),
+            );
         let mut next_hops = AHashMap::new();
         for (region, localities) in &config.places.regions {
             let Some(roots) = config.next_hops.get(region).filter(|roots| !roots.is_empty()) else {
@@ -86,28 +114,53 @@ impl Live {
             );
         }
         let policies = PolicyTable::new(&config.policies);
+        let other_admins = before.map_or_else(
+            || config.other_admins.clone(),
+            |before| before.other_admins.clone(),
+        );
+        let registry = before.and_then(|before| before.registry.clone());
+        let feed = match (before, &registry) {
+            (Some(before), _) if before.config.feed == config.feed => before.feed.clone(),
+            (_, Some(registry)) => feed_of(config, registry)?,
+            // The first one starts when the SCP opens.
+            (_, None) => None,
+        };
         Ok(Self {
             engine,
             reverse_proxy: policies.any_reverse_proxy(),
             policies,
             distances: config.places.distances(),
             next_hops,
-            rates: Arc::new(Rates::new(config.workers)),
+            rates,
+            own_load,
             access: Access::new(&config.security.access),
-            services: services(&config),
-            bounds: Bounds::new(&config),
+            services: services(config),
+            bounds: Bounds::new(reach(config, &other_admins)),
+            other_admins,
             authorities: Arc::new(
                 AssertionAuthorities::read(&config.security.assertions)
                     .map_err(|fault| format!("security.{fault}"))?,
             ),
-            tokens: Arc::new(TokenStore::new(
-                config.security.tokens.cache_size,
-                config.security.tokens.remember_refusal.duration(),
-            )),
+            tokens,
             feed,
-            config,
+            registry,
         })
     }
+
+    /// What is in effect in an SCP that opens: the same with its feed.
+    pub(crate) fn opened(before: &Live, registry: &Registry) -> Result<Self, String> {
+        Ok(Self {
+            feed: feed_of(&before.config, registry)?,
+            registry: Some(registry.clone()),
+            ..before.derived.clone()
+        })
+    }
+}
+
+/// The feed of these settings, started.
+fn feed_of(config: &Config, registry: &Registry) -> Result<Option<Arc<Feed>>, String> {
+    let feed = crate::feed::start(config, config.workers, registry);
+    Ok(feed.map_err(|error| error.to_string())?.map(Arc::new))
 }
 
 /// The API names by which settings tell requests apart.
@@ -124,4 +177,27 @@ fn services(config: &Config) -> AHashSet<String> {
         .chain(priorities)
         .chain(mediation);
     named.map(|name| name.to_ascii_lowercase()).collect()
+}
+
+/// What settings say of places that requests may name.
+fn reach<'a>(config: &'a Config, other_admins: &[SocketAddr]) -> Reach<'a> {
+    let nrf = &config.nrf;
+    let nrfs = nrf.sets.iter().flat_map(|set| &set.roots);
+    let nrfs = nrf.roots.iter().chain(&nrf.named.roots).chain(nrfs);
+    let rules = config.mediation.groups.iter().flat_map(|group| &group.rules);
+    let steered = rules
+        .flat_map(|rule| &rule.then)
+        .filter_map(|action| match action {
+            Action::Route(steering) => steering.api_root.as_ref(),
+            _ => None,
+        });
+    let roots = nrfs.chain(config.next_hops.values().flatten()).chain(steered);
+    Reach {
+        everywhere: config.forward_to_unknown,
+        networks: &config.allowed_networks,
+        roots: roots.map(String::as_str).collect(),
+        admin: std::iter::once(config.admin)
+            .chain(other_admins.iter().copied())
+            .collect(),
+    }
 }

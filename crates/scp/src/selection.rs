@@ -4,7 +4,9 @@
 //! standing, then locality, then `priority`; among equals the draw is weighted by `capacity` and by what
 //! `load` leaves of it.
 
-use crate::network::ServiceRef;
+use smallvec::SmallVec;
+
+use routing::network::ServiceRef;
 
 /// What is known of a candidate beyond its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +15,8 @@ pub struct Standing {
     pub usable: bool,
     /// Whether it is chosen only when no other is usable.
     pub last: bool,
-    /// How near it is: 0 the preferred locality, then further away.
-    pub distance: u8,
+    /// How far it is from what the request prefers, and then from this SCP; 0 is best.
+    pub distance: u32,
     /// Load it reported itself (LCI), where newer than its profile; 0 to 100.
     pub load: Option<u8>,
 }
@@ -38,48 +40,43 @@ impl Standing {
 
 /// Position of the chosen candidate; `None` when none is usable.
 ///
-/// `standing` is asked up to twice per candidate and must answer the same. `random` is any number; equal
-/// numbers choose equally.
+/// `standing` is asked once per candidate. `random` is any number; equal numbers choose equally.
 pub fn choose<'a>(
     candidates: &'a [ServiceRef],
     standing: impl Fn(&'a ServiceRef) -> Standing,
     random: u64,
 ) -> Option<usize> {
-    let mut best: Option<(bool, u8, u16)> = None;
-    let mut total: u64 = 0;
-    for candidate in candidates {
+    let mut best: Option<Rank> = None;
+    // Those of the best rank, each with its weight.
+    let mut equals: SmallVec<[(usize, u64); 16]> = SmallVec::new();
+    for (position, candidate) in candidates.iter().enumerate() {
         let standing = standing(candidate);
         let Some(rank) = rank(candidate, standing) else {
             continue;
         };
         if best.is_none_or(|best| rank < best) {
             best = Some(rank);
-            total = 0;
+            equals.clear();
         }
         if best == Some(rank) {
-            total += weight(candidate, standing);
+            equals.push((position, weight(candidate, standing)));
         }
     }
-    let best = best?;
+    let total = equals.iter().map(|(_, weight)| weight).sum();
     let mut ticket = scale(random, total);
-    let mut last = None;
-    for (position, candidate) in candidates.iter().enumerate() {
-        let standing = standing(candidate);
-        if rank(candidate, standing) != Some(best) {
-            continue;
-        }
-        last = Some(position);
-        let weight = weight(candidate, standing);
-        if ticket < weight {
-            return last;
-        }
-        ticket -= weight;
-    }
-    last
+    let drawn = equals.iter().find(|(_, weight)| {
+        let is_drawn = ticket < *weight;
+        ticket = ticket.wrapping_sub(*weight);
+        is_drawn
+    });
+    drawn.or(equals.last()).map(|(position, _)| *position)
 }
 
+/// Whether it is a last resort, its distance, its priority.
+type Rank = (bool, u32, u16);
+
 /// Smaller is better.
-fn rank(candidate: &ServiceRef, standing: Standing) -> Option<(bool, u8, u16)> {
+fn rank(candidate: &ServiceRef, standing: Standing) -> Option<Rank> {
     let service = candidate.service();
     standing
         .usable
@@ -103,8 +100,8 @@ fn scale(random: u64, total: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{NfStatus, Producer};
     use proptest::prelude::*;
+    use routing::network::{NfStatus, Producer};
     use serde_json::json;
     use std::sync::Arc;
 
@@ -149,7 +146,7 @@ mod tests {
             candidate(1, 100, 0, "REGISTERED"),
         ];
         let far_is_second = |c: &ServiceRef| Standing {
-            distance: u8::from(c.service().priority == 1),
+            distance: u32::from(c.service().priority == 1),
             ..Standing::PLAIN
         };
         assert_eq!(shares(&candidates, far_is_second, 100), [100, 0]);

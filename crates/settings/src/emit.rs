@@ -23,7 +23,7 @@ pub fn to_yaml<T: Serialize>(value: &T) -> String {
             }
             text
         }
-        // Only maps with keys that are no texts fail, which no configuration has.
+        // Only maps with keys other than texts fail, which no configuration has.
         Err(error) => format!("# cannot be written: {error}\n"),
     }
 }

@@ -20,6 +20,7 @@ mod formats;
 mod node;
 mod parse;
 mod reference;
+pub mod reload;
 mod report;
 mod schema;
 mod types;
@@ -84,7 +85,7 @@ pub fn from_str_within<T: DeserializeOwned + JsonSchema + Validate>(
     let mut check = schema::Check::new(schema::Schema::new(&root));
     check.findings.extend(faults.into_iter().map(finding));
     let value = check.value(&tree, &root, "");
-    let mut findings = check.findings;
+    let mut findings = std::mem::take(&mut check.findings);
 
     let Some(value) = value else {
         return refuse(findings);
@@ -96,6 +97,7 @@ pub fn from_str_within<T: DeserializeOwned + JsonSchema + Validate>(
             if findings.is_empty() {
                 let path = error.path().to_string();
                 let path = if path == "." { String::new() } else { path };
+                let path = check.as_written(path);
                 let (place, _) = tree.locate(&path);
                 findings.push(Finding {
                     place,
@@ -112,7 +114,8 @@ pub fn from_str_within<T: DeserializeOwned + JsonSchema + Validate>(
     let mut faults = Faults::default();
     found.validate(&mut faults);
     let blamed: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
-    for fault in faults.into_vec() {
+    for mut fault in faults.into_vec() {
+        fault.path = check.as_written(fault.path);
         if blamed
             .iter()
             .any(|path| !path.is_empty() && fault.path.starts_with(path.as_str()))
@@ -139,7 +142,7 @@ pub fn from_str_within<T: DeserializeOwned + JsonSchema + Validate>(
     }
 }
 
-/// The keys at the top of a document, for telling what it is; none when it is not YAML or no mapping.
+/// The keys at the top of a document, to recognise its kind; none when it is not a YAML mapping.
 #[must_use]
 pub fn top_level_keys(text: &str) -> Vec<String> {
     match parse::parse(text, Limits::default()) {

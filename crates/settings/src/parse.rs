@@ -28,7 +28,7 @@ impl Default for Limits {
     }
 }
 
-/// Why the text is no document: where, what, and what would be right.
+/// Why the text is not a valid document: where, what, and what would be right.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub(crate) place: Place,

@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::node::join_key;
-use crate::schema::{Schema, describe, types};
+use crate::reload;
+use crate::schema::{Schema, aliases, describe, types};
 
 /// Renders the Markdown reference of a configuration: a section for each group of keys; key, type, default,
-/// range and meaning of each key. Meanings are the doc comments where the keys are defined.
+/// range and meaning of each key, and whether a reload changes it. Meanings are the doc comments where the keys are defined.
 #[must_use]
 pub fn reference<T: JsonSchema + Default + Serialize>(title: &str) -> String {
     let root = crate::schema_of::<T>();
@@ -19,6 +20,7 @@ pub fn reference<T: JsonSchema + Default + Serialize>(title: &str) -> String {
         schema: Schema::new(&root),
         text: format!("# {title}\n\n"),
         later: Vec::new(),
+        reloaded: Vec::new(),
     };
     if let Some(said) = description(&root) {
         let _ = writeln!(page.text, "{said}\n");
@@ -32,6 +34,8 @@ struct Page<'s> {
     text: String,
     /// Groups of keys that get a section of their own after the table they occur in.
     later: Vec<Section<'s>>,
+    /// Keys that may change while running, with all below them.
+    reloaded: Vec<String>,
 }
 
 struct Section<'s> {
@@ -51,7 +55,7 @@ impl<'s> Page<'s> {
             return;
         };
         self.text
-            .push_str("| key | type | default | range | meaning |\n|---|---|---|---|---|\n");
+            .push_str("| key | type | default | range | reload | meaning |\n|---|---|---|---|---|---|\n");
         let outer = std::mem::take(&mut self.later);
         for (key, property) in properties {
             let inner = join_key(path, key);
@@ -75,7 +79,7 @@ impl<'s> Page<'s> {
     }
 
     fn row(&mut self, path: &str, property: &'s Value, default_value: Option<&Value>, required: bool) {
-        let schema = self.not_null(property);
+        let schema = self.schema.resolve_group(property);
         let meaning = description(property)
             .or_else(|| description(schema))
             .unwrap_or_default();
@@ -91,6 +95,13 @@ impl<'s> Page<'s> {
             Some(Value::String(text)) if text.is_empty() => "`\"\"`".to_owned(),
             Some(value) => format!("`{}`", describe::plain(value)),
         };
+        if reload::is_marked(property) {
+            self.reloaded.push(path.to_owned());
+        }
+        let reload = match self.reloaded.iter().any(|key| reload::is_within(path, key)) {
+            true => "yes",
+            false => "",
+        };
         self.groups(path, schema, default_value, &meaning);
         let mut meaning = cell(&meaning);
         for (name, said) in self.names(schema) {
@@ -98,35 +109,21 @@ impl<'s> Page<'s> {
                 let _ = write!(meaning, "<br>`{name}`: {}", cell(&said));
             }
         }
+        for old in aliases(property) {
+            let _ = write!(meaning, "<br>Old name, still read: `{old}`.");
+        }
         let _ = writeln!(
             self.text,
-            "| `{path}` | {} | {} | {} | {} |",
+            "| `{path}` | {} | {} | {} | {reload} | {meaning} |",
             cell(&kind),
             cell(&default),
-            cell(&range),
-            meaning
+            cell(&range)
         );
-    }
-
-    /// The schema without the alternative "null".
-    fn not_null(&self, property: &'s Value) -> &'s Value {
-        let schema = self.schema.resolve(property);
-        let Some(alternatives) = schema.get("anyOf").and_then(Value::as_array) else {
-            return schema;
-        };
-        let mut real = alternatives
-            .iter()
-            .map(|one| self.schema.resolve(one))
-            .filter(|one| types(one) != ["null"]);
-        match (real.next(), real.next()) {
-            (Some(only), None) => only,
-            _ => schema,
-        }
     }
 
     /// Notes the groups of keys that this value consists of, for sections of their own.
     fn groups(&mut self, path: &str, schema: &'s Value, default: Option<&Value>, meaning: &str) {
-        let schema = self.not_null(schema);
+        let schema = self.schema.resolve_group(schema);
         if let Some(items) = schema.get("items") {
             return self.groups(&format!("{path}[]"), items, None, meaning);
         }
@@ -158,7 +155,7 @@ impl<'s> Page<'s> {
 
     /// The type in the reader's words.
     fn kind(&self, schema: &'s Value) -> String {
-        let schema = self.not_null(schema);
+        let schema = self.schema.resolve_group(schema);
         if let Some(short) = schema
             .get("format")
             .and_then(Value::as_str)
@@ -222,7 +219,7 @@ impl<'s> Page<'s> {
     }
 }
 
-/// Whether an object is a variant of an enumeration, told by its only key: `{file: …}`.
+/// Whether an object is a variant of an enumeration, recognised by its only key: `{file: …}`.
 fn is_variant(schema: &Value) -> bool {
     let mut keys = Schema::properties(schema).into_iter().flatten();
     matches!((keys.next(), keys.next()), (Some((key, _)), None) if required(schema, key))

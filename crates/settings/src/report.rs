@@ -35,7 +35,7 @@ pub struct Report {
     excerpts: Vec<Option<String>>,
 }
 
-/// An excerpt longer than this is cut: a minified line is no help.
+/// An excerpt longer than this is cut: a minified line does not help.
 const EXCERPT: usize = 200;
 
 impl Report {

@@ -9,7 +9,7 @@ use settings::Report;
 
 use crate::config::Config;
 use crate::failure::{Failure, USAGE};
-use crate::print;
+use crate::{complain, print};
 
 /// Check configurations and call models: every mistake at once, with line and column.
 #[derive(Debug, Args)]
@@ -17,10 +17,10 @@ pub(crate) struct CheckArgs {
     /// YAML files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What the files are, where their first keys do not say
+    /// Kind of the files; without it recognised by their keys
     #[arg(long = "as", value_name = "KIND")]
     kind: Option<Kind>,
-    /// For machines: an array, one object per file
+    /// Print JSON: an array with an object per file
     #[arg(long)]
     json: bool,
 }
@@ -35,7 +35,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Told by the keys at the top: those that only this kind has.
+    /// Recognised by the keys at the top that only this kind has.
     fn of(text: &str) -> Self {
         let keys = settings::top_level_keys(text);
         let has = |wanted: &str| keys.iter().any(|key| key == wanted);
@@ -56,20 +56,20 @@ impl Kind {
     fn check(self, text: &str, name: &str) -> Result<(), Report> {
         match self {
             Self::Config => settings::from_str::<Config>(text, name).map(drop),
-            Self::Callmodel => settings::from_str::<lab::callmodel::CallModel>(text, name).map(drop),
+            Self::Callmodel => settings::from_str::<callmodel::CallModel>(text, name).map(drop),
         }
     }
 }
 
-/// Checks files; says what is wrong on stderr and which are fine on stdout.
+/// Checks files; prints mistakes to stderr and the names of files without any to stdout.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let mut all_right = true;
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for file in &args.files {
         let (kind, found) = check(file, args.kind);
         all_right &= found.is_ok();
         if args.json {
-            told.push(as_json(file, kind, &found));
+            results.push(as_json(file, kind, &found));
             continue;
         }
         match found {
@@ -78,11 +78,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
                 file.display(),
                 kind.words()
             ))?,
-            Err(report) => eprintln!("{report}\n"),
+            Err(report) => complain(&format!("{report}\n")),
         }
     }
     if args.json {
-        print(&(serde_json::to_string_pretty(&told)? + "\n"))?;
+        print(&(serde_json::to_string_pretty(&results)? + "\n"))?;
     }
     Ok(if all_right {
         ExitCode::SUCCESS

@@ -8,11 +8,20 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
-use crate::{check, import, inspect, print, run, store_files};
+use crate::{check, import, inspect, laboratory, print, run, store_files};
+
+/// The release, the commit it was built from, and which of the optional parts are in it.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("SIGNALBOX_COMMIT"),
+    env!("SIGNALBOX_FEATURES"),
+    ")"
+);
 
 /// An open signalling core for 4G and 5G networks, and the laboratory that proves what it carries.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 110, after_help = EXAMPLES, subcommand_required = true)]
+#[command(version = VERSION, max_term_width = 110, after_help = EXAMPLES, subcommand_required = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -23,7 +32,7 @@ Examples:
   signalbox up                                     everything on 127.0.0.1, with simulated traffic
   signalbox up --secure                            the same, with mutual TLS and access tokens everywhere
   signalbox check signalbox.yaml                   every mistake, with line and column
-  signalbox run nrf --config signalbox.yaml        for production; SIGHUP reads the file again
+  signalbox run nrf --config signalbox.yaml        for production; SIGHUP reloads the file
   signalbox nrf instances                          look inside a running NRF
   signalbox lab run nrf/5k --duration 60s          measure with an operator's call model
 
@@ -35,27 +44,26 @@ enum Command {
     Up(UpArgs),
     /// Start some functions, for production
     ///
-    /// Prints a line for each address it listens on and `ready` when all are there; logs go to stderr. SIGHUP
-    /// reads the configuration again, SIGTERM and SIGINT let requests in flight finish and end it; a second
-    /// one ends it at once.
+    /// Prints a line for each listen address, then `ready`; logs go to stderr. SIGHUP reloads the configuration.
+    /// SIGTERM and SIGINT stop the process after requests in flight have finished; a second one stops it immediately.
     Run(RunArgs),
     /// Check configurations and call models: every mistake at once, with line and column
     Check(check::CheckArgs),
-    /// The configuration: its reference page, or the one in effect
+    /// Print the reference of all keys, or the configuration in effect
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Write records into the store of a function that does not run, from standard input
+    /// Write records from standard input into the store of a stopped function
     ///
     /// For bsf: bindings of PDU sessions, one PcfBinding (TS 29.521) as JSON on each line, with a member bindingId
-    /// where it is to keep an identity.
+    /// for a binding that has an identity already.
     Import(import::ImportArgs),
-    /// Look for damage in the files of a store whose function does not run, or keep what can be kept
+    /// Find and repair damage in the store of a stopped function
     #[command(subcommand)]
     Store(store_files::StoreCommand),
     /// Print the reference page of every metric, as Markdown
     Metrics,
     /// Measure a function with an operator's call model
-    Lab(lab::cli::LabArgs),
+    Lab(laboratory::LabArgs),
     /// Simulators of the laboratory, each in a process of its own
     #[command(hide = true)]
     LabSim {
@@ -96,7 +104,7 @@ enum ConfigCommand {
         /// Configuration; without it the defaults
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// For machines
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -131,7 +139,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         Command::Store(command) => return store_files::run(&command),
         Command::Metrics => print(&functions::metrics_page())?,
         Command::Lab(args) => return Ok(args.run()),
-        Command::LabSim { args } => return Ok(lab::sim::main(&args)),
+        Command::LabSim { args } => return Ok(laboratory::simulate(&args)),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -20,7 +20,7 @@ impl Config {
         }
     }
 
-    /// As YAML or JSON, passwords in addresses blotted out.
+    /// As YAML or JSON, passwords in addresses redacted.
     pub(crate) fn show(&self, json: bool) -> Result<String, Failure> {
         let value = settings::redacted(serde_json::to_value(self)?);
         Ok(if json {
@@ -45,7 +45,7 @@ impl Config {
         let mut taken: BTreeMap<SocketAddr, String> = BTreeMap::new();
         for function in ALL {
             for (key, address) in (function.addresses)(self) {
-                // Port 0 is a port of its own for everyone.
+                // Port 0 stands for a free port.
                 if address.port() == 0 {
                     continue;
                 }

@@ -33,13 +33,41 @@ impl fmt::Display for Failure {
         match self {
             Self::Mistakes(report) => report.fmt(f),
             Self::Usage(said) => f.write_str(said),
-            Self::Other(error) => write!(f, "{error:#}"),
+            Self::Other(error) => f.write_str(&causes(error)),
         }
     }
+}
+
+/// An error with its causes, each once: some errors print their cause themselves.
+fn causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::Other(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_printed_once() {
+        let cause = std::io::Error::other("the store is open elsewhere");
+        let error = anyhow::Error::new(cause).context("store: the store is open elsewhere");
+        let error = error.context("starting the NRF");
+        assert_eq!(
+            Failure::Other(error).to_string(),
+            "starting the NRF: store: the store is open elsewhere"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Records from standard input into the store of a function that does not run.
+//! Records from standard input into the store of a stopped function.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use telemetry::logging;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::print;
+use crate::{complain, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Whose store
+    /// Function that owns the store
     #[arg(value_parser = ["bsf"], value_name = "FUNCTION")]
     function: String,
     /// Configuration; without it the defaults
@@ -22,7 +22,7 @@ pub(crate) struct ImportArgs {
     config: Option<PathBuf>,
 }
 
-/// Imports, and says how many.
+/// Imports, and prints the number of records.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let config = Config::load(args.config.as_deref())?;
     logging::init(&config.log);
@@ -30,8 +30,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         .enable_all()
         .build()?;
     if std::io::stdin().is_terminal() {
-        eprintln!(
-            "reading bindings from the keyboard, a JSON object on each line; Ctrl-D ends, Ctrl-C gives up"
+        complain(
+            &"reading bindings from the terminal, one JSON object per line; Ctrl-D ends, Ctrl-C cancels",
         );
     }
     let begun = Instant::now();

@@ -3,6 +3,8 @@
 mod client;
 mod table;
 
+pub(crate) use client::identify;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,14 +21,14 @@ use crate::print;
 const COMMON: &[Page] = &[
     Page {
         name: "status",
-        about: "Whether it is alive and ready, and its active alarms; exit code 1 when it is not ready",
+        about: "Health and active alarms; exit code 1 when it is not alive or not ready",
         path: "/readyz",
         argument: None,
         columns: &[],
     },
     Page {
         name: "alarms",
-        about: "Its alarms: those that are active, and with --json those that were cleared",
+        about: "Active alarms with advice; with --json those cleared last as well",
         path: "/alarms",
         argument: None,
         columns: &[
@@ -36,11 +38,12 @@ const COMMON: &[Page] = &[
             ("about", "/instance"),
             ("since", "/raised"),
             ("detail", "/detail"),
+            ("advice", "/advice"),
         ],
     },
     Page {
         name: "metrics",
-        about: "Its metrics, those whose names hold the text where one is given",
+        about: "Metrics; with TEXT those whose names contain it",
         path: "/metrics",
         argument: Some("TEXT"),
         columns: &[],
@@ -54,14 +57,14 @@ const COMMON: &[Page] = &[
     },
     Page {
         name: "reload",
-        about: "Read the configuration file again, as SIGHUP does",
+        about: "Reload the configuration file, as SIGHUP does",
         path: "/config/reload",
         argument: None,
         columns: &[],
     },
     Page {
         name: "log-level",
-        about: "Show what is logged, or change it: info, or info,nrf=debug",
+        about: "Show the log filter, or change it: info, or info,nrf=debug",
         path: "/log-level",
         argument: Some("FILTER"),
         columns: &[],
@@ -111,7 +114,14 @@ pub(crate) fn command(function: &'static Function) -> Command {
                 .long("json")
                 .global(true)
                 .action(ArgAction::SetTrue)
-                .help("For machines"),
+                .help("Print JSON"),
+        )
+        .arg(
+            Arg::new("filter")
+                .long("filter")
+                .value_name("TEXT")
+                .global(true)
+                .help("Only rows of a table that contain this text"),
         )
 }
 
@@ -119,7 +129,7 @@ pub(crate) fn command(function: &'static Function) -> Command {
 pub(crate) fn run(function: &'static Function, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let (name, inner) = matches
         .subcommand()
-        .ok_or_else(|| Failure::Usage("what is to be shown? --help lists it".to_owned()))?;
+        .ok_or_else(|| Failure::Usage("name a page; --help lists them".to_owned()))?;
     let admin = match inner.get_one::<SocketAddr>("admin") {
         Some(admin) => *admin,
         None => (function.admin)(&Config::load(
@@ -132,17 +142,36 @@ pub(crate) fn run(function: &'static Function, matches: &ArgMatches) -> Result<E
         return status(admin, json);
     }
     let page = COMMON.iter().chain(function.pages).find(|page| page.name == name);
-    let page = page.ok_or_else(|| Failure::Usage(format!("there is no {name} to show")))?;
-    show(page, admin, argument.map(String::as_str), json)?;
+    let page = page.ok_or_else(|| Failure::Usage(format!("there is no page {name}; --help lists them")))?;
+    let view = View {
+        json,
+        filter: inner.get_one::<String>("filter").map_or("", String::as_str),
+    };
+    show(page, admin, argument.map(String::as_str), &view)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, json: bool) -> Result<(), Failure> {
+/// How a page is printed.
+struct View<'a> {
+    json: bool,
+    /// Only rows that contain it.
+    filter: &'a str,
+}
+
+fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>) -> Result<(), Failure> {
     let body = match (page.name, argument) {
         ("reload", _) => client::post(admin, page.path, "")?,
         ("log-level", Some(filter)) => client::post(admin, page.path, filter)?,
+        ("enable" | "drain" | "disable" | "reconnect", Some(peer)) => {
+            client::post(admin, &page.path.replace("{}", &client::segment(peer)), "")?
+        }
         (_, Some(argument)) if page.path.contains("{}") => {
-            client::get(admin, &page.path.replace("{}", &client::segment(argument)))?
+            let argument = if page.path.contains('?') {
+                client::query(argument)
+            } else {
+                client::segment(argument)
+            };
+            client::get(admin, &page.path.replace("{}", &argument))?
         }
         _ => client::get(admin, page.path)?,
     };
@@ -155,8 +184,13 @@ fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, json: bool) -> R
     // Active alarms are a list within the page.
     let rows = value.get("active").unwrap_or(&value);
     match rows.as_array() {
-        Some(rows) if !json && !page.columns.is_empty() => print(&table::render(page.columns, rows)),
-        _ if page.name == "config" && !json => print(&settings::to_yaml(&value)),
+        Some(rows) if !view.json && !page.columns.is_empty() => {
+            print(&table::render(page.columns, rows, view.filter))
+        }
+        // The documents of 3GPP stay as they are on the wire.
+        _ if !view.json && (argument.is_none() || page.path.contains('?')) => {
+            print(&settings::to_yaml(&table::rounded(value)))
+        }
         _ => print(&(serde_json::to_string_pretty(&value)? + "\n")),
     }
 }
@@ -209,7 +243,7 @@ fn status(admin: SocketAddr, json: bool) -> Result<ExitCode, Failure> {
                 .iter()
                 .find(|page| page.name == "alarms")
                 .map_or(&[][..], |page| page.columns);
-            said.push_str(&table::render(columns, active));
+            said.push_str(&table::render(columns, active, ""));
         }
         print(&said)?;
     }

@@ -3,10 +3,11 @@
 //! - [`cli`]: what can be typed; [`functions`]: the table of network functions, to which adding one is a line;
 //! - [`config`]: one YAML file, a section per function; [`check`]: every mistake in it;
 //! - [`run`]: from a configuration to running functions and back; [`reload`]: what changes in between;
+//! - [`started`]: a function that runs here; [`welcome`]: what `up` prints when all of them do;
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store;
-//! - [`inspect`]: looking inside through the admin endpoints.
+//! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already.
 //!
 //! Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.
 
@@ -17,9 +18,13 @@ mod failure;
 mod functions;
 mod import;
 mod inspect;
+mod laboratory;
 mod reload;
 mod run;
+mod running;
 mod secure;
+mod started;
+mod store_export;
 mod store_files;
 mod welcome;
 mod wiring;
@@ -35,10 +40,15 @@ fn main() -> ExitCode {
     match cli::run() {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("{failure}");
+            complain(&failure);
             failure.code()
         }
     }
+}
+
+/// Prints a line to stderr. A reader that went away (`2>&1 | head`) must not change the exit code.
+fn complain(text: &dyn std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Prints to stdout; a reader that went away (`| head`) is not an error.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use settings::reload::is_within;
 use telemetry::logging;
 
 use crate::config::Config;
@@ -106,23 +107,13 @@ impl Reloader {
                 .collect::<Vec<_>>(),
         );
         for path in &applied {
-            let pointer = format!("/{}", path.replace('.', "/"));
-            let value = new.pointer(&pointer).cloned().unwrap_or_default();
-            if let Some(place) = effective.pointer_mut(&pointer) {
-                *place = value;
-            }
+            settings::reload::take(&mut effective, &new, path);
         }
         applied.extend(files);
         *current = serde_json::from_value(effective).map_err(|error| error.to_string())?;
         tracing::info!(?applied, ?refused, file = %file.display(), "configuration read again");
         Ok(json!({ "applied": applied, "refused": refused }))
     }
-}
-
-/// Whether `path` is `key` or below it.
-fn is_within(path: &str, key: &str) -> bool {
-    path.strip_prefix(key)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// The paths at which two configurations differ. Lists are compared as a whole; so are groups that only one
@@ -158,6 +149,5 @@ mod tests {
         let new = json!({"a": {"b": 2, "c": [1, 2]}, "d": {"y": 1}});
         assert_eq!(changes(&old, &new), ["a.b", "a.c", "d"]);
         assert_eq!(changes(&old, &old), Vec::<String>::new());
-        assert!(is_within("a.b.c", "a.b") && is_within("a.b", "a.b") && !is_within("a.bc", "a.b"));
     }
 }

@@ -4,15 +4,14 @@
 //! not ready any more → admin endpoints → functions, requests in flight first.
 
 use std::future::pending;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use lab::traffic::Traffic;
-use telemetry::admin::{Limits, Serving, serve_within};
+use telemetry::admin::{Limits, serve_within};
 use telemetry::{Admin, Registry, logging};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -20,27 +19,49 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function, Mounted};
+use crate::laboratory::{self, traffic};
 use crate::reload::Reloader;
 use crate::secure::Secure;
+use crate::started::{self, Started};
+use crate::welcome::State;
 use crate::wiring::Core;
-use crate::{print, welcome};
+use crate::{complain, print, running, welcome};
 
 /// The whole core, and with it simulated traffic where wanted.
 pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool) -> Result<(), Failure> {
+    if traffic && !laboratory::PRESENT {
+        complain(&format!(
+            "starting without simulated traffic: {}",
+            laboratory::ABSENT
+        ));
+    }
+    let simulated = traffic && laboratory::PRESENT;
     let all: Vec<&'static Function> = functions::ALL.iter().collect();
     let kind = match secure {
         true => Kind::SecureCore,
         false => Kind::Core,
     };
     let mut running = Running::start(&all, file, kind)?;
-    print(&welcome::page(&running, traffic))?;
-    let nrf = running.interface("nrf", "SBI").filter(|_| traffic);
-    let wanted = nrf.map(|nrf| Traffic {
+    print(&welcome::page(
+        &running.functions,
+        running.secure.as_deref(),
+        &running.state,
+        simulated,
+    ))?;
+    let nrf = running.interface("nrf", "SBI").filter(|_| simulated);
+    // Bindings and Diameter in cleartext only: with security the BSF and the router have no simulated peers.
+    let clear = |function, interface| {
+        let address = running.interface(function, interface);
+        address.filter(|_| running.secure.is_none())
+    };
+    let wanted = nrf.map(|nrf| traffic::Traffic {
+        bsf: clear("bsf", "SBI"),
+        router: clear("dsr", "Diameter"),
         secure: running.secure.as_ref().map(|secure| secure.traffic()),
-        ..Traffic::new(nrf)
+        ..traffic::Traffic::new(nrf)
     });
     let traffic = wanted
-        .map(|wanted| lab::traffic::start(wanted).context("starting simulated traffic"))
+        .map(|wanted| traffic::start(wanted).context("starting simulated traffic"))
         .transpose()?;
     running.until_signal(traffic.as_ref())?;
     // Simulated functions deregister while the core still runs.
@@ -68,13 +89,14 @@ pub(crate) fn functions(wanted: &[&'static Function], file: Option<PathBuf>) -> 
 }
 
 /// Functions that run in this process, with their admin endpoints.
-pub(crate) struct Running {
-    pub(crate) functions: Vec<One>,
+struct Running {
+    functions: Vec<Started>,
     runtime: Runtime,
     reloader: Arc<Reloader>,
     signals: Signals,
     /// What makes it secure, where it is `up --secure`.
-    pub(crate) secure: Option<Arc<Secure>>,
+    secure: Option<Arc<Secure>>,
+    state: State,
 }
 
 /// What is started.
@@ -86,13 +108,6 @@ enum Kind {
     Core,
     /// The same, secure whatever the configuration says.
     SecureCore,
-}
-
-/// A running function.
-pub(crate) struct One {
-    pub(crate) name: &'static str,
-    pub(crate) mounted: Mounted,
-    pub(crate) admin: Serving,
 }
 
 struct Signals {
@@ -127,6 +142,8 @@ impl Running {
         };
         let core = Arc::new(Core::new(kind != Kind::Functions, secure.clone()));
         core.adapt(&mut config);
+        running::refuse_second(wanted, &config)?;
+        let state = State::of(&config);
         logging::init(&config.log);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -136,7 +153,7 @@ impl Running {
         // From here on a signal ends the start in order, not in the middle.
         let signals = runtime.block_on(async { Signals::new() })?;
         let process = Registry::new();
-        telemetry::process::register(&process);
+        telemetry::process::register(&process, env!("CARGO_PKG_VERSION"), env!("SIGNALBOX_COMMIT"));
         logging::register(&process);
         telemetry::admin::register(&process);
         telemetry::trace::init(&config.traces, &process)?;
@@ -168,10 +185,14 @@ impl Running {
                      let a firewall decide which"
                 );
             }
-            let pages = admin_pages(function.name, &mounted, &process, &reloader).hosts(&config.admin.hosts);
+            let mut pages = admin_pages(function, &mounted, &reloader).hosts(&config.admin.hosts);
+            // At one endpoint only, or sums over all endpoints would count the process several times.
+            if running.is_empty() {
+                pages = pages.also(process.clone());
+            }
             let limits = Limits::from(&config.admin);
             let admin = runtime.block_on(serve_within(address, pages.router(), limits))?;
-            running.push(One {
+            running.push(Started {
                 name: function.name,
                 mounted,
                 admin,
@@ -183,30 +204,18 @@ impl Running {
             reloader,
             signals,
             secure,
+            state,
         })
-    }
-
-    /// The root of the service-based interface of a function.
-    pub(crate) fn root(&self, function: &str) -> Option<String> {
-        let one = self.functions.iter().find(|one| one.name == function)?;
-        let (_, root) = one.mounted.interfaces.iter().find(|(name, _)| *name == "SBI")?;
-        Some(root.clone())
     }
 
     /// The first address of an interface.
     fn interface(&self, function: &str, interface: &str) -> Option<SocketAddr> {
-        let one = self.functions.iter().find(|one| one.name == function)?;
-        let (_, uri) = one
-            .mounted
-            .interfaces
-            .iter()
-            .find(|(name, _)| *name == interface)?;
+        let uri = started::interface(&self.functions, function, interface)?;
         uri.rsplit('/').next()?.parse().ok()
     }
 
-    /// Waits for the end; SIGHUP reads the configuration again. Tells how simulated traffic fares, on a
-    /// terminal.
-    fn until_signal(&mut self, traffic: Option<&lab::traffic::Running>) -> Result<(), Failure> {
+    /// Waits for the end; SIGHUP reloads the configuration. On a terminal it shows the counts of simulated traffic.
+    fn until_signal(&mut self, traffic: Option<&traffic::Running>) -> Result<(), Failure> {
         let reloader = self.reloader.clone();
         let traffic = traffic.filter(|_| std::io::stderr().is_terminal());
         let Signals {
@@ -217,7 +226,7 @@ impl Running {
         self.runtime.block_on(async {
             let mut second = tokio::time::interval(Duration::from_secs(1));
             loop {
-                let tell = async {
+                let report = async {
                     match traffic {
                         Some(traffic) => {
                             second.tick().await;
@@ -234,18 +243,21 @@ impl Running {
                         // What has changed is in the log.
                         let read = tokio::task::spawn_blocking(move || reloader.reload()).await;
                         if let Ok(Err(report)) = read {
-                            tracing::error!("configuration not read again, nothing changed");
+                            tracing::error!("reload failed; configuration unchanged");
                             for line in report.lines().filter(|line| !line.is_empty()) {
                                 tracing::error!("{line}");
                             }
                         }
                     }
-                    (right, wrong) = tell => eprint!("\r  simulated traffic: {right} answered, {wrong} failed "),
+                    (right, wrong) = report => {
+                        // A closed stderr does not end the core.
+                        let _ = write!(std::io::stderr(), "\r  simulated traffic: {right} answered, {wrong} failed ");
+                    }
                 }
             }
         });
         if traffic.is_some() {
-            eprintln!();
+            complain(&"");
         }
         Ok(())
     }
@@ -257,7 +269,7 @@ impl Running {
             runtime,
             reloader,
             mut signals,
-            secure: _,
+            ..
         } = self;
         for one in &functions {
             one.mounted.health.stop();
@@ -279,7 +291,7 @@ impl Running {
             });
             tokio::select! {
                 stopped = stopped => stopped.context("stopping")?,
-                () = signals.end() => Err(anyhow::anyhow!("a second signal: ended at once")),
+                () = signals.end() => Err(anyhow::anyhow!("received second signal; exiting immediately")),
             }
         });
         // Whatever still blocks ends with the process.
@@ -288,10 +300,14 @@ impl Running {
     }
 }
 
-fn admin_pages(name: &'static str, mounted: &Mounted, process: &Registry, reloader: &Arc<Reloader>) -> Admin {
-    let (shown, again) = (reloader.clone(), reloader.clone());
-    Admin::new(name, mounted.registry.clone())
-        .also(process.clone())
+fn admin_pages(function: &'static Function, mounted: &Mounted, reloader: &Arc<Reloader>) -> Admin {
+    let (name, shown, again) = (function.name, reloader.clone(), reloader.clone());
+    let pages = Admin::new(name, mounted.registry.clone());
+    let pages = function
+        .pages
+        .iter()
+        .fold(pages, |pages, page| pages.page(page.path, page.about));
+    pages
         .health(mounted.health.clone())
         .alarms(mounted.alarms.clone())
         .config(move || shown.current(name))

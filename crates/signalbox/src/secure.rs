@@ -11,9 +11,10 @@ use std::sync::OnceLock;
 
 use sbi::identity::IdentityMode;
 use sbi::oauth::AssertionMode;
-use sbi::tls::TlsFiles;
+use tls::TlsFiles;
 
 use crate::config::Config;
+use crate::laboratory::traffic;
 use certificates::Certificates;
 
 pub(crate) use examples::page;
@@ -39,8 +40,10 @@ impl Secure {
         let folder = store
             .parent()
             .map_or_else(|| PathBuf::from(FOLDER), |run| run.join(FOLDER));
+        let mut section = config.nrf.clone();
+        nrf::settle_instance(&mut section).map_err(anyhow::Error::msg)?;
         let instances = vec![
-            ("nrf", config.nrf.nf_instance_id.clone()),
+            ("nrf", section.nf_instance_id),
             ("scp", config.scp.nf_instance_id.clone()),
             ("bsf", config.bsf.nf_instance_id.clone()),
         ];
@@ -59,13 +62,12 @@ impl Secure {
     }
 
     /// What simulated functions prove who they are with.
-    pub(crate) fn traffic(&self) -> lab::traffic::Secure {
-        let files = |name: &str| lab::engine::TlsFiles {
-            certificate: self.certificates.certificate(name),
-            key: self.certificates.key(name),
-            authority: self.certificates.authority(),
+    pub(crate) fn traffic(&self) -> traffic::Secure {
+        let files = |name: &str| TlsFiles {
+            require_client_certificate: None,
+            ..self.files(name)
         };
-        lab::traffic::Secure {
+        traffic::Secure {
             functions: simulated().iter().map(|(name, _)| files(name)).collect(),
             listener: files("simulated"),
         }
@@ -127,14 +129,7 @@ impl Secure {
         section.rx.tls = Some(self.files("bsf"));
 
         for node in &mut config.dsr.local_nodes {
-            node.tls = Some(dsr::config::TlsFiles {
-                certificates: self.certificates.certificate("dsr"),
-                key: self.certificates.key("dsr"),
-                trust: self.certificates.authority(),
-                mutual: true,
-                match_identity: true,
-                check_interval: settings::Period::from_secs(30),
-            });
+            node.tls = Some(self.files("dsr"));
         }
         for peers in &mut config.dsr.dynamic_peers {
             peers.tls_only = true;
@@ -146,7 +141,7 @@ impl Secure {
             certificate: self.certificates.certificate(name),
             key: self.certificates.key(name),
             authorities: Some(self.certificates.authority()),
-            require_client_certificate: true,
+            require_client_certificate: Some(true),
             ..TlsFiles::default()
         }
     }
@@ -154,7 +149,7 @@ impl Secure {
 
 /// The simulated functions: names of files and NF instance ids.
 fn simulated() -> Vec<(String, String)> {
-    let instances = lab::traffic::instances().into_iter().enumerate();
+    let instances = traffic::instances().into_iter().enumerate();
     let named = instances.map(|(place, (nf_type, id))| {
         let name = format!("simulated-{}-{place}", nf_type.to_ascii_lowercase());
         (name, id)

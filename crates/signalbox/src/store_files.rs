@@ -1,26 +1,53 @@
 //! `signalbox store`: the files of the embedded store of a function that does not run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::store::{Error, Salvaged, Verified};
+use ::store::{BackedUp, Error, Salvaged, Verified};
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::failure::{FAILED, Failure};
-use crate::print;
+use crate::store_export::{self, Form};
+use crate::{complain, print};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Read all files of a store and list what is wrong with them; nothing is changed
+    /// Read all files of a store and list all damage; changes nothing
     ///
     /// Exits with 1 when there is damage that keeps the store from opening.
     Verify(StoreArgs),
-    /// Keep what can be read of a damaged store, set damaged files aside, say what was dropped
+    /// Keep the readable part of a damaged store, set damaged files aside, list what was dropped
     ///
     /// The damaged files stay as they are in a folder store.damaged-N of the directory. A record whose last write
-    /// is lost shows the write before it, and one whose deletion is lost is back. First try to restore from a copy.
+    /// is lost shows the write before it; one whose deletion is lost reappears. Restore from a copy where there is one.
     Salvage(StoreArgs),
+    /// Copy a store into another directory, complete files as hard links where both are on one file system
+    Backup {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// Directory of the copy; created, or empty
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+    },
+    /// Write all records of a store as JSON, one a line; changes nothing
+    ///
+    /// Each line has table, key, times of creation and of the last write (microseconds since 1970), site and value.
+    Export {
+        /// Directory of the store (`embedded.directory` of its settings)
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Records of this table alone, such as pcf_binding
+        #[arg(long, value_name = "NAME", conflicts_with = "for_import")]
+        table: Option<String>,
+        /// Bindings of PDU sessions alone, as `signalbox import bsf` reads them
+        #[arg(long)]
+        for_import: bool,
+        /// File to write, which must not exist; without it standard output
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -28,7 +55,7 @@ pub(crate) struct StoreArgs {
     /// Directory of the store (`embedded.directory` of its settings)
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// For machines
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -37,30 +64,73 @@ pub(crate) struct StoreArgs {
 pub(crate) fn run(command: &StoreCommand) -> Result<ExitCode, Failure> {
     match command {
         StoreCommand::Verify(args) => {
-            let verified = told(::store::verify(&args.directory))?;
+            let verified = failed(::store::verify(&args.directory))?;
             show(args, &verified, verified_text)?;
-            Ok(match verified.damage.is_empty() {
-                true => ExitCode::SUCCESS,
-                false => ExitCode::from(FAILED),
+            Ok(if verified.damage.is_empty() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(FAILED)
             })
         }
         StoreCommand::Salvage(args) => {
-            let salvaged = told(::store::salvage(&args.directory))?;
+            let salvaged = failed(::store::salvage(&args.directory))?;
             show(args, &salvaged, salvaged_text)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        StoreCommand::Backup { store, to } => {
+            let made = failed(::store::backup(&store.directory, to))?;
+            show(store, &made, backed_up_text)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        StoreCommand::Export {
+            directory,
+            table,
+            for_import,
+            output,
+        } => {
+            let form = Form {
+                table: table.as_deref(),
+                for_import: *for_import,
+            };
+            let lines = match output {
+                None => store_export::run(directory, form, std::io::stdout().lock())?,
+                Some(file) => {
+                    let created = new_file(file).with_context(|| format!("creating {}", file.display()))?;
+                    let lines = store_export::run(directory, form, &created)?;
+                    created.sync_all()?;
+                    lines
+                }
+            };
+            complain(&format!("{lines} records"));
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-fn told<T>(result: Result<T, Error>) -> Result<T, Failure> {
+/// A file that its owner alone can read: it has what the store has.
+fn new_file(path: &Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn failed<T>(result: Result<T, Error>) -> Result<T, Failure> {
     result.map_err(|error| Failure::Other(error.into()))
 }
 
 fn show<T: Serialize>(args: &StoreArgs, value: &T, text: fn(&T) -> String) -> Result<(), Failure> {
-    match args.json {
-        true => print(&(serde_json::to_string_pretty(value)? + "\n")),
-        false => print(&text(value)),
+    if args.json {
+        print(&(serde_json::to_string_pretty(value)? + "\n"))
+    } else {
+        print(&text(value))
     }
+}
+
+fn backed_up_text(made: &BackedUp) -> String {
+    format!(
+        "{} files of {} bytes, {} of them as hard links\n",
+        made.files, made.bytes, made.linked
+    )
 }
 
 fn verified_text(verified: &Verified) -> String {
@@ -72,7 +142,7 @@ fn verified_text(verified: &Verified) -> String {
         ));
         if file.unfinished > 0 {
             text.push_str(&format!(
-                ", the last {} bytes are a write that was not finished; the next start sets them aside",
+                ", the last {} bytes are an unfinished write; the next start sets them aside",
                 file.unfinished
             ));
         }
@@ -107,7 +177,7 @@ fn salvaged_text(salvaged: &Salvaged) -> String {
         text.push_str(&format!("set aside: {file}\n"));
     }
     text.push_str(&match &salvaged.aside {
-        None => "nothing is damaged, nothing was changed\n".to_owned(),
+        None => "no damage; nothing was changed\n".to_owned(),
         Some(folder) => format!(
             "kept {} entries of damaged files; the damaged files are in {}\n",
             salvaged.kept,

@@ -1,12 +1,52 @@
-//! What `signalbox up` says when all is there.
+//! What `signalbox up` prints when all functions run.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
-use crate::run::Running;
-use crate::secure;
+use crate::config::Config;
+use crate::functions;
+use crate::running::{option, program};
+use crate::secure::{self, Secure};
+use crate::started::Started;
+
+/// The folders of the stores, and whether they hold the state of an earlier start.
+pub(crate) struct State {
+    folders: Vec<(PathBuf, bool)>,
+}
+
+impl State {
+    /// Reads it before the functions start and create their folders.
+    pub(crate) fn of(config: &Config) -> Self {
+        let stores = [
+            &config.nrf.store.embedded.directory,
+            &config.bsf.store.embedded.directory,
+        ];
+        let folders = stores.into_iter().map(|folder| {
+            let found = folder.join("store.json").exists();
+            (
+                std::path::absolute(folder).unwrap_or_else(|_| folder.clone()),
+                found,
+            )
+        });
+        Self {
+            folders: folders.collect(),
+        }
+    }
+
+    fn words(&self) -> String {
+        let mut text = String::from(
+            "\nRegistrations and bindings are kept on disk and found again by the next start:\n",
+        );
+        for (folder, found) in &self.folders {
+            let age = if *found { "from an earlier start" } else { "new" };
+            let _ = writeln!(text, "  {}  ({age})", folder.display());
+        }
+        text
+    }
+}
 
 /// The table of addresses, and what to try.
-pub(crate) fn page(running: &Running, traffic: bool) -> String {
+pub(crate) fn page(started: &[Started], secure: Option<&Secure>, state: &State, traffic: bool) -> String {
     let mut page = String::from("\nSignalbox is up. Ctrl-C ends it.\n\n");
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -14,28 +54,47 @@ pub(crate) fn page(running: &Running, traffic: bool) -> String {
         "  {:<10}{:<11}{:<34}admin",
         "function", "interface", "address"
     );
-    for function in &running.functions {
+    for function in started {
         let mut admin = format!("http://{}", function.admin.address());
+        let mut name = function.name;
         for (interface, address) in &function.mounted.interfaces {
-            let name = if admin.is_empty() { "" } else { function.name };
             let _ = writeln!(page, "  {name:<10}{interface:<11}{address:<34}{admin}");
-            admin.clear();
+            (name, admin) = ("", String::new());
+        }
+        if function.mounted.interfaces.is_empty() {
+            let _ = writeln!(page, "  {name:<10}{:<11}{:<34}{admin}", "-", "none configured");
         }
     }
-    match &running.secure {
-        Some(secure) => page.push_str(&secure::page(secure, running)),
+    page.push_str(&state.words());
+    match secure {
+        Some(secure) => page.push_str(&secure::page(secure, started)),
         None => page.push_str("\nTry:\n"),
     }
-    for function in &running.functions {
-        // Secure, the interfaces do not speak in the clear.
+    let program = program();
+    for function in started {
+        let admin = function.admin.address();
+        let option = functions::find(function.name).map_or_else(String::new, |found| option(found, admin));
+        // Secure interfaces do not answer in cleartext.
         let hints = function.mounted.hints.iter();
-        for hint in hints.filter(|hint| running.secure.is_none() || hint.starts_with("signalbox ")) {
-            let _ = writeln!(page, "  {hint}");
+        for hint in hints.filter(|hint| secure.is_none() || hint.starts_with("signalbox ")) {
+            match hint.strip_prefix("signalbox ") {
+                Some(arguments) => {
+                    let _ = writeln!(page, "  {program} {arguments}{option}");
+                }
+                None => {
+                    let _ = writeln!(page, "  {hint}");
+                }
+            }
         }
-        let _ = writeln!(page, "  curl http://{}/metrics", function.admin.address());
+        let _ = writeln!(page, "  curl http://{admin}/metrics");
     }
     if traffic {
-        page.push_str("\nSimulated network functions register, send heart-beats and look for one another.\n");
+        page.push_str("\nSimulated network functions register, send heart-beats and discover one another.\n");
+        if secure.is_none() {
+            page.push_str(
+                "A simulated PCF keeps bindings at the BSF, an MME updates locations at an HSS through the DSR.\n",
+            );
+        }
     }
     page.push('\n');
     page

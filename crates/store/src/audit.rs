@@ -17,7 +17,7 @@ use crate::batch::{Batch, Condition};
 use crate::error::Error;
 use crate::record::{Record, Stored};
 use crate::store::{Scan, Table};
-use crate::version::Clock;
+use crate::version::{Clock, Version};
 
 /// Settings of an audit.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, PartialEq)]
@@ -96,6 +96,20 @@ pub struct Audit<T: Record> {
     counters: AuditCounters,
 }
 
+/// How far ahead the time of a write may be. Beyond, a clock was wrong when it was written, or when another was written
+/// before it: versions only grow. Nothing is known of the age of such a record.
+const AHEAD: Duration = Duration::from_secs(300);
+
+/// Whether a time of modification, in microseconds since 1970, can be right.
+#[must_use]
+pub fn is_plausible(modified: u64, clock: &Clock) -> bool {
+    modified <= ahead(clock.micros())
+}
+
+fn ahead(now: u64) -> u64 {
+    now.saturating_add(u64::try_from(AHEAD.as_micros()).unwrap_or(u64::MAX))
+}
+
 /// Records read at a time: at most so many, and no more than a fifth of a second's.
 const LARGEST_PAGE: u32 = 100;
 
@@ -131,30 +145,57 @@ impl<T: Record> Audit<T> {
         }
     }
 
-    /// One walk over all records that are old enough now.
+    /// One walk over all records that are old enough now, and over those of a time that cannot be right.
     ///
     /// # Errors
     /// When a page cannot be read. What cannot be written is counted and left for the next walk.
     pub async fn round(&self, decide: &mut impl AsyncFnMut(&Stored<T>) -> Decision<T>) -> Result<(), Error> {
         let age = u64::try_from(self.config.older_than.duration().as_micros()).unwrap_or(u64::MAX);
-        let before = self.clock.micros().saturating_sub(age);
-        let page = (self.config.rate / 5).clamp(1, LARGEST_PAGE);
-        let mut next = Some(Scan::by_modified(page as usize).modified_before(before));
-        while let Some(scan) = next {
-            let begun = tokio::time::Instant::now();
-            let page = self.table.scan(&scan).await?;
-            // A page without records of this table was read all the same.
-            let count = page.records.len().max(1);
-            self.settle(page.records, decide).await;
-            next = page.next;
-            tokio::time::sleep_until(begun + Duration::from_secs(1) * count as u32 / self.config.rate).await;
-        }
+        let now = self.clock.micros();
+        let page = (self.config.rate / 5).clamp(1, LARGEST_PAGE) as usize;
+        let old = Scan::by_modified(page).modified_before(now.saturating_sub(age));
+        self.walk(old, decide).await?;
+        let from = Version::at(ahead(now)).0.to_be_bytes();
+        self.walk(Scan::by_modified(page).from_key(&from), decide).await?;
         self.counters.rounds.fetch_add(1, Relaxed);
         Ok(())
     }
 
-    async fn settle(&self, records: Vec<Stored<T>>, decide: &mut impl AsyncFnMut(&Stored<T>) -> Decision<T>) {
+    async fn walk(
+        &self,
+        scan: Scan,
+        decide: &mut impl AsyncFnMut(&Stored<T>) -> Decision<T>,
+    ) -> Result<(), Error> {
+        // Refreshed records come later in the order: the walk ends where they begin.
+        let mut end: Option<Version> = None;
+        let mut next = Some(scan);
+        while let Some(scan) = next {
+            let begun = tokio::time::Instant::now();
+            let mut page = self.table.scan(&scan).await?;
+            next = page.next;
+            // A page without records of this table was read all the same.
+            let count = page.records.len().max(1);
+            if let Some(end) = end {
+                page.records.retain(|stored| stored.version < end);
+                if page.records.len() < count {
+                    next = None;
+                }
+            }
+            let refreshed = self.settle(page.records, decide).await;
+            end = end.or(refreshed);
+            tokio::time::sleep_until(begun + Duration::from_secs(1) * count as u32 / self.config.rate).await;
+        }
+        Ok(())
+    }
+
+    /// The version of the first record that was written again.
+    async fn settle(
+        &self,
+        records: Vec<Stored<T>>,
+        decide: &mut impl AsyncFnMut(&Stored<T>) -> Decision<T>,
+    ) -> Option<Version> {
         let counters = &self.counters;
+        let mut refreshed = None;
         let mut receipts = Vec::new();
         for stored in records {
             counters.seen.fetch_add(1, Relaxed);
@@ -181,7 +222,12 @@ impl<T: Record> Audit<T> {
         }
         for (receipt, counter) in receipts {
             match receipt.await {
-                Ok(_) => counter.fetch_add(1, Relaxed),
+                Ok(version) => {
+                    if std::ptr::eq(counter, &counters.refreshed) {
+                        refreshed = refreshed.or(Some(version));
+                    }
+                    counter.fetch_add(1, Relaxed)
+                }
                 Err(Error::Conflict { .. }) => counters.changed.fetch_add(1, Relaxed),
                 Err(error) => {
                     tracing::warn!(table = T::TABLE.name, %error, "a decision of the audit was not written");
@@ -189,5 +235,6 @@ impl<T: Record> Audit<T> {
                 }
             };
         }
+        refreshed
     }
 }

@@ -1,11 +1,9 @@
 //! Batches: writes to any tables that become durable together or not at all.
 
-use crate::engine::TableId;
-use crate::record::{IndexKeys, Key, Record};
-use crate::schema::MAX_KEY;
-use crate::sql_mapping::SqlValue;
-use crate::store::Table;
+use crate::record::{IndexKeys, Key};
+use crate::schema::{MAX_KEY, TableId, TableSchema};
 use crate::version::Version;
+use records::SqlValue;
 
 /// What must hold for an operation, and with it its whole batch, to be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,52 +56,6 @@ pub(crate) struct NewRow {
 const OPERATION_OVERHEAD: usize = 256;
 
 impl Batch {
-    /// Writes `record` if `condition` holds; what was there before is replaced.
-    pub fn put<T: Record>(&mut self, table: &Table<T>, record: &T, condition: Condition) {
-        let key = record.key();
-        let row = table.encode(record);
-        self.check(table, &key, &row);
-        self.bytes += key.len() + row.value.len() + row.keys.as_bytes().len() + OPERATION_OVERHEAD;
-        self.operations.push(Operation {
-            table: table.id(),
-            key,
-            condition,
-            change: Change::Put(Box::new(row)),
-        });
-    }
-
-    /// Writes `record` if there is none of its key.
-    pub fn insert<T: Record>(&mut self, table: &Table<T>, record: &T) {
-        self.put(table, record, Condition::Absent);
-    }
-
-    /// Replaces the record of this version.
-    pub fn update<T: Record>(&mut self, table: &Table<T>, record: &T, version: Version) {
-        self.put(table, record, Condition::Version(version));
-    }
-
-    /// Deletes the record of this key if `condition` holds.
-    pub fn delete<T: Record>(&mut self, table: &Table<T>, key: &[u8], condition: Condition) {
-        self.bytes += key.len() + OPERATION_OVERHEAD;
-        self.operations.push(Operation {
-            table: table.id(),
-            key: Key::from_slice(key),
-            condition,
-            change: Change::Delete,
-        });
-    }
-
-    /// Writes nothing, but the batch is carried out only if `condition` holds for this key.
-    pub fn require<T: Record>(&mut self, table: &Table<T>, key: &[u8], condition: Condition) {
-        self.bytes += key.len() + OPERATION_OVERHEAD;
-        self.operations.push(Operation {
-            table: table.id(),
-            key: Key::from_slice(key),
-            condition,
-            change: Change::Nothing,
-        });
-    }
-
     /// How many operations it has.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -116,12 +68,44 @@ impl Batch {
         self.operations.is_empty()
     }
 
-    /// Remembers the first reason why this batch can never be written; `commit` tells it.
-    fn check<T: Record>(&mut self, table: &Table<T>, key: &[u8], row: &NewRow) {
+    /// Whether it writes no record.
+    pub(crate) fn only_deletes(&self) -> bool {
+        !self
+            .operations
+            .iter()
+            .any(|operation| matches!(operation.change, Change::Put(_)))
+    }
+
+    /// Adds a write of a row.
+    pub(crate) fn put_row(
+        &mut self,
+        table: TableId,
+        schema: &TableSchema,
+        key: Key,
+        row: NewRow,
+        condition: Condition,
+    ) {
+        self.check(schema, &key, &row);
+        self.bytes += row.value.len() + row.keys.as_bytes().len();
+        self.push(table, key, condition, Change::Put(Box::new(row)));
+    }
+
+    /// Adds an operation.
+    pub(crate) fn push(&mut self, table: TableId, key: Key, condition: Condition, change: Change) {
+        self.bytes += key.len() + OPERATION_OVERHEAD;
+        self.operations.push(Operation {
+            table,
+            key,
+            condition,
+            change,
+        });
+    }
+
+    /// Keeps the first reason why this batch can never be written; `commit` returns it.
+    fn check(&mut self, schema: &TableSchema, key: &[u8], row: &NewRow) {
         if self.fault.is_some() {
             return;
         }
-        let schema = table.schema();
         let count = schema.indexes.len();
         if key.is_empty() || key.len() > MAX_KEY {
             self.fault = Some(format!(

@@ -14,7 +14,8 @@ pub struct Config {
     pub engine: EngineKind,
     /// Name of this site; kept with every record it writes.
     pub site: String,
-    /// Values longer than this are compressed (LZ4); 0 compresses none.
+    /// Values longer than this are compressed (LZ4; in the embedded engine with a dictionary that is made of the first
+    /// values of their table); 0 compresses none.
     pub compress_above: ByteSize,
     /// Batches that may wait for a commit; beyond it callers get "overflow".
     pub queue_length: usize,
@@ -51,12 +52,22 @@ pub struct EmbeddedConfig {
     pub durability: Durability,
     /// Size of one file of the log. A batch must fit half of it.
     pub segment: ByteSize,
+    /// Files of the log, at most: with `segment`, how large it may become. The last 16 take deletions only, so that
+    /// room can be made.
+    pub files: usize,
+    /// Room on the disk that is kept for deletions, less where the disk has less; 0: none. When a write finds the disk
+    /// full, the log gets the room, and only deletions are taken until the disk has as much again.
+    pub reserve: ByteSize,
     /// Share of void entries from which on a file is compacted. The log takes at most about
     /// 1 / (1 - share) of what its current records take.
     pub compact_at: Percent,
     /// Bytes a second that compaction reads, so that it does not get in the way. While more than `compactAt` of
     /// the whole log is void it does not hold back.
     pub compaction_rate: ByteSize,
+    /// Bytes of the log from which on its indexes are written to a checkpoint, when the store closes and whenever as
+    /// much, or half of the size of the indexes, was written since the last one. A store without one reads and
+    /// checks the whole log when it opens.
+    pub checkpoint_above: ByteSize,
     /// Batches in one group commit.
     pub group_batches: usize,
     /// Shortest time from one group commit to the next. A write in a quiet moment does not wait; under load, those
@@ -89,7 +100,8 @@ pub struct MariadbConfig {
     pub threads: usize,
     /// Batches in one transaction.
     pub group_batches: usize,
-    /// Bytes in one transaction; must fit the server's `max_allowed_packet`.
+    /// Bytes of the batches in one transaction; a larger batch is a transaction of its own. Each record must fit the
+    /// server's `max_allowed_packet`.
     pub group_bytes: ByteSize,
     /// Reads that may wait; beyond it callers get "overflow".
     pub read_queue: usize,
@@ -103,6 +115,9 @@ pub struct MariadbConfig {
     pub heartbeat: Period,
     /// How long the table of commits remembers; longer than any retry.
     pub remember_commits: Period,
+    /// How long, after a release with another list of indexes has opened the database, records are searched for those
+    /// that programs of the earlier release write. Longer than a rolling upgrade of all sites takes.
+    pub upgrade_window: Period,
 }
 
 /// What "durable" means.
@@ -138,8 +153,11 @@ impl Default for EmbeddedConfig {
             directory: PathBuf::from("data"),
             durability: Durability::default(),
             segment: ByteSize::mib(128),
+            files: MOST_FILES,
+            reserve: ByteSize::mib(16),
             compact_at: Percent::new(50.0),
             compaction_rate: ByteSize::mib(64),
+            checkpoint_above: ByteSize::mib(256),
             group_batches: 1_024,
             group_interval: Period::from_millis(1),
         }
@@ -169,10 +187,17 @@ impl Default for MariadbConfig {
             retry_for: Period::from_secs(10),
             heartbeat: Period::from_millis(500),
             remember_commits: Period::from_secs(600),
+            upgrade_window: Period::from_secs(86_400),
         }
     }
 }
 
+/// What is said where this program was built without the engine for databases.
+pub(crate) const WITHOUT_MARIADB: &str = "is mariadb, and this program was built without MariaDB";
+
+/// Files are numbered with 12 bits in the indexes; below the fewest there is no room to compact.
+const MOST_FILES: usize = 4_096;
+const FEWEST_FILES: usize = 32;
 /// Smaller files would be many.
 const SMALLEST_SEGMENT: ByteSize = ByteSize::kib(64);
 /// Places in a file are kept in 25 bits, in units of eight bytes.
@@ -208,10 +233,10 @@ impl Validate for Config {
         }
         faults.within("embedded", &self.embedded);
         if self.engine == EngineKind::Mariadb {
-            if self.max_batch_bytes > self.mariadb.group_bytes {
-                faults.at("maxBatchBytes").say(
-                    "is larger than mariadb.groupBytes",
-                    "a batch that fits a transaction",
+            if cfg!(not(feature = "mariadb")) {
+                faults.at("engine").say(
+                    WITHOUT_MARIADB,
+                    "embedded, or a program with the feature `mariadb` (`make dist`)",
                 );
             }
             faults.within("mariadb", &self.mariadb);
@@ -224,6 +249,10 @@ impl Validate for EmbeddedConfig {
         if self.segment < SMALLEST_SEGMENT || self.segment > LARGEST_SEGMENT {
             let expected = format!("{SMALLEST_SEGMENT} to {LARGEST_SEGMENT}");
             faults.at("segment").say(format!("is {}", self.segment), expected);
+        }
+        if !(FEWEST_FILES..=MOST_FILES).contains(&self.files) {
+            let expected = format!("{FEWEST_FILES} to {MOST_FILES}");
+            faults.at("files").say(format!("is {}", self.files), expected);
         }
         let share = self.compact_at.percent();
         if !(10.0..=90.0).contains(&share) {
@@ -283,6 +312,25 @@ impl Validate for MariadbConfig {
             faults
                 .at("rememberCommits")
                 .say("is too short", "at least twice retryFor");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_engine_is_valid_with_the_other_settings_at_their_defaults() {
+        for engine in [EngineKind::Embedded, EngineKind::Mariadb] {
+            let config = Config {
+                engine,
+                ..Config::default()
+            };
+            let mut faults = Faults::default();
+            config.validate(&mut faults);
+            let built = engine == EngineKind::Embedded || cfg!(feature = "mariadb");
+            assert_eq!(faults.is_empty(), built, "{engine:?}: {faults:?}");
         }
     }
 }

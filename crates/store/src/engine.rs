@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use crate::batch::Batch;
+use crate::record::TableDef;
 use crate::reply::{Receipt, Reply};
-use crate::schema::{Index, TableDef};
+use crate::schema::{Index, TableId};
 use crate::stats::Stats;
 use crate::trouble::Trouble;
 use crate::version::Version;
-
-/// Position of a table in the list the store was opened with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TableId(pub(crate) u16);
 
 /// A record as an engine returns it.
 #[derive(Clone, Debug)]
@@ -63,6 +60,9 @@ pub(crate) trait Engine: Send + Sync {
     fn find(&self, table: TableId, index: Index, key: &[u8], limit: usize) -> Reply<Vec<Row>>;
 
     fn page(&self, table: TableId, request: PageRequest) -> Reply<RowPage>;
+
+    /// About how many records there are.
+    fn count(&self, table: TableId) -> Reply<u64>;
 
     fn commit(&self, batch: Batch) -> Receipt;
 

@@ -28,29 +28,33 @@ mod audit;
 mod batch;
 mod compress;
 mod config;
+mod dictionary;
 mod embedded;
 mod engine;
 mod error;
+#[cfg(feature = "mariadb")]
 mod mariadb;
 mod record;
 mod reply;
 mod schema;
-mod sql_mapping;
 mod stats;
 mod store;
 mod trouble;
 mod version;
 
-pub use audit::{Audit, AuditConfig, AuditCounters, Decision};
+pub use audit::{Audit, AuditConfig, AuditCounters, Decision, is_plausible};
 
 pub use batch::{Batch, Condition};
 pub use config::{Config, Durability, EmbeddedConfig, EngineKind, MariadbConfig};
-pub use embedded::{Damage, Dropped, Salvaged, Verified, VerifiedFile, salvage, verify};
+pub use embedded::{
+    BackedUp, Dropped, Exported, Salvaged, Verified, VerifiedFile, backup, export, salvage, verify,
+};
 pub use error::{Conflict, Error};
-pub use record::{DecodeError, IndexKeyIter, IndexKeys, Key, Record, Stored};
+pub use record::{DecodeError, IndexKeyIter, IndexKeys, Key, Record, Stored, TableDef};
+pub use records::{SqlColumn, SqlIndex, SqlMapping, SqlValue};
 pub use reply::{Receipt, Reply};
-pub use schema::{Index, IndexSchema, MAX_INDEXES, MAX_KEY, TableDef, TableSchema};
-pub use sql_mapping::{SqlColumn, SqlIndex, SqlMapping, SqlValue};
+pub use schema::{Index, IndexSchema, MAX_INDEXES, MAX_KEY, TableSchema};
 pub use stats::Stats;
 pub use store::{Page, Scan, Store, Table};
+pub use trouble::Damage;
 pub use version::{Clock, Version};

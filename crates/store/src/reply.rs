@@ -5,10 +5,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
+use crate::dictionary::Dictionaries;
 use crate::error::Error;
 use crate::version::Version;
 
@@ -45,14 +47,25 @@ impl<T> Reply<T> {
             other => Err(Reply(other)),
         }
     }
+}
 
-    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> Result<U, Error> + Send + 'static) -> Reply<U>
-    where
-        T: 'static,
-    {
+static NONE: LazyLock<Dictionaries> = LazyLock::new(Dictionaries::none);
+
+impl<T: 'static> Reply<T> {
+    /// What `f` makes of the answer. Only engines that answer at once have dictionaries.
+    pub(crate) fn decode<U>(
+        self,
+        dictionaries: &Dictionaries,
+        f: impl FnOnce(T, &Dictionaries) -> Result<U, Error> + Send + 'static,
+    ) -> Reply<U> {
         match self.0 {
-            State::Now(answer) => Reply(State::Now(answer.map(|answer| answer.and_then(f)))),
-            State::Later(answer) => Reply::later(async move { answer.await.and_then(f) }),
+            State::Now(answer) => {
+                let decoded = answer.map(|answer| answer.and_then(|answer| f(answer, dictionaries)));
+                Reply(State::Now(decoded))
+            }
+            State::Later(answer) => {
+                Reply::later(async move { answer.await.and_then(|answer| f(answer, &NONE)) })
+            }
         }
     }
 }

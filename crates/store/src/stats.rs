@@ -37,6 +37,15 @@ pub struct Stats {
     pub compactions: u64,
     /// Bytes that compactions have copied (embedded engine).
     pub compacted_bytes: u64,
+    /// Checkpoints of the indexes written (embedded engine).
+    pub checkpoints: u64,
+    /// Bytes of the last one (embedded engine).
+    pub checkpoint_bytes: u64,
+    /// Files of the log that were not read when the store was opened, because a checkpoint knew them (embedded
+    /// engine).
+    pub unread: u64,
+    /// Files of the log in which damage was found since the store is open (embedded engine).
+    pub damaged: u64,
     /// Transactions tried again after a deadlock, certification failure or node loss (database).
     pub retries: u64,
     /// Changes of the node in use (database).

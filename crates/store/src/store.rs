@@ -4,17 +4,22 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::batch::{Batch, NewRow};
+use crate::batch::{Batch, Change, Condition, NewRow};
 use crate::compress;
+#[cfg(not(feature = "mariadb"))]
+use crate::config::WITHOUT_MARIADB;
 use crate::config::{Config, EngineKind};
+use crate::dictionary::{Dictionaries, Dictionary};
 use crate::embedded;
-use crate::engine::{Engine, Opening, Order, PageRequest, Row, RowPage, TableId};
+use crate::engine::{Engine, Opening, Order, PageRequest, Row, RowPage};
 use crate::error::{Error, hex};
+#[cfg(feature = "mariadb")]
 use crate::mariadb;
-use crate::record::{Record, Stored};
+use crate::record::{Key, Record, Stored, TableDef};
 use crate::reply::{Receipt, Reply};
-use crate::schema::{Index, MAX_INDEXES, TableDef, TableSchema};
+use crate::schema::{Index, MAX_INDEXES, TableId, TableSchema};
 use crate::stats::Stats;
+use crate::trouble::Damage;
 use crate::version::{Clock, Version};
 
 /// An open store. Clones share it; any thread may use it.
@@ -25,6 +30,7 @@ struct Inner {
     engine: Arc<dyn Engine>,
     tables: Vec<&'static TableSchema>,
     compress_above: Option<usize>,
+    dictionaries: Dictionaries,
     max_operations: usize,
     max_bytes: usize,
 }
@@ -53,8 +59,16 @@ impl Store {
     /// As [`Store::open`].
     pub async fn open_with_clock(config: &Config, tables: &[TableDef], clock: Clock) -> Result<Store, Error> {
         check_schemas(tables)?;
+        let mut tables = tables.to_vec();
+        // Once it has dictionaries, a store needs them, also when it compresses no more.
+        let with = config.engine == EngineKind::Embedded
+            && (config.compress_above.bytes() > 0
+                || embedded::has_table(&config.embedded.directory, Dictionary::TABLE.name)?);
+        if with {
+            tables.push(TableDef::of::<Dictionary>());
+        }
         let opening = Opening {
-            tables: tables.to_vec(),
+            tables: tables.clone(),
             site: Arc::from(config.site.as_str()),
             clock,
         };
@@ -63,13 +77,22 @@ impl Store {
         let opened = tokio::task::spawn_blocking(move || -> Result<Arc<dyn Engine>, Error> {
             Ok(match own.engine {
                 EngineKind::Embedded => Arc::new(embedded::open(&own, opening)?),
+                #[cfg(feature = "mariadb")]
                 EngineKind::Mariadb => Arc::new(mariadb::open(&own, opening)?),
+                #[cfg(not(feature = "mariadb"))]
+                EngineKind::Mariadb => return Err(Error::Open(format!("store.engine {WITHOUT_MARIADB}"))),
             })
         });
         let engine = opened.await.map_err(|error| Error::Open(error.to_string()))??;
+        let tables: Vec<&'static TableSchema> = tables.iter().map(|table| table.schema).collect();
+        let dictionaries = match with {
+            true => Dictionaries::new(&tables, stored_dictionaries(&*engine, tables.len() - 1).await?),
+            false => Dictionaries::none(),
+        };
         Ok(Store(Arc::new(Inner {
             engine,
-            tables: tables.iter().map(|table| table.schema).collect(),
+            tables,
+            dictionaries,
             compress_above: (config.compress_above.bytes() > 0).then_some(config.compress_above.as_usize()),
             max_operations: config.max_batch_operations,
             max_bytes: config.max_batch_bytes.as_usize(),
@@ -136,11 +159,96 @@ impl Store {
         self.0.engine.trouble().watch(Arc::new(watcher));
     }
 
+    /// Calls `watcher` with the damage that was found in files since the store was opened, one for each file, and
+    /// whenever more is found: files that a checkpoint stands for are checked behind the start. The watcher must not
+    /// wait for anything.
+    pub fn watch_damage(&self, watcher: impl Fn(&[Damage]) + Send + Sync + 'static) {
+        self.0.engine.trouble().watch_damage(Arc::new(watcher));
+    }
+
     /// Ends background work. What was acknowledged is durable already; later calls fail.
     pub async fn close(self) {
         let engine = self.0.engine.clone();
         // A panic in there has been logged by the thread that had it.
         let _ = tokio::task::spawn_blocking(move || engine.close()).await;
+    }
+}
+
+/// The dictionaries in the table at this position, which has only these.
+async fn stored_dictionaries(engine: &dyn Engine, position: usize) -> Result<Vec<Dictionary>, Error> {
+    let table = TableId(u16::try_from(position).map_err(|_| Error::Open("too many tables".to_owned()))?);
+    let mut scan = Some(Scan::all(64));
+    let mut all = Vec::new();
+    while let Some(next) = scan {
+        let limit = usize::MAX;
+        let page = engine.page(table, next.request.clone()).await?;
+        let page = Page::<Dictionary>::decode(page, next, limit, &Dictionaries::none())?;
+        all.extend(page.records.into_iter().map(|stored| stored.record));
+        scan = page.next;
+    }
+    Ok(all)
+}
+
+impl Inner {
+    /// Makes a dictionary of some values and writes it, on a thread of its own, and uses it once it is durable. Once for
+    /// each table.
+    fn make_dictionary(self: &Arc<Self>, table: TableId, samples: Vec<Vec<u8>>) {
+        let store = Store(self.clone());
+        let thread = std::thread::Builder::new().name("store-dictionary".to_owned());
+        let started = thread.spawn(move || {
+            let Some(dictionary) = store.0.dictionaries.make(table, &samples) else {
+                return;
+            };
+            let written = store.table::<Dictionary>().and_then(|dictionaries| {
+                let mut batch = Batch::default();
+                batch.insert(&dictionaries, &dictionary);
+                store.commit(batch).wait()
+            });
+            let (table_name, bytes) = (dictionary.table.as_str(), dictionary.bytes.len());
+            match written {
+                Ok(_) => {
+                    store.0.dictionaries.add(table, &dictionary);
+                    tracing::info!(
+                        table = table_name,
+                        bytes,
+                        "values are compressed with a dictionary"
+                    );
+                }
+                // The next start gathers again.
+                Err(error) => tracing::warn!(table = table_name, %error, "cannot write a dictionary"),
+            }
+        });
+        if let Err(error) = started {
+            tracing::warn!(%error, "cannot start a thread to make a dictionary");
+        }
+    }
+}
+
+impl Batch {
+    /// Writes `record` if `condition` holds; what was there before is replaced.
+    pub fn put<T: Record>(&mut self, table: &Table<T>, record: &T, condition: Condition) {
+        let row = table.encode(record);
+        self.put_row(table.id, T::TABLE, record.key(), row, condition);
+    }
+
+    /// Writes `record` if there is none of its key.
+    pub fn insert<T: Record>(&mut self, table: &Table<T>, record: &T) {
+        self.put(table, record, Condition::Absent);
+    }
+
+    /// Replaces the record of this version.
+    pub fn update<T: Record>(&mut self, table: &Table<T>, record: &T, version: Version) {
+        self.put(table, record, Condition::Version(version));
+    }
+
+    /// Deletes the record of this key if `condition` holds.
+    pub fn delete<T: Record>(&mut self, table: &Table<T>, key: &[u8], condition: Condition) {
+        self.push(table.id, Key::from_slice(key), condition, Change::Delete);
+    }
+
+    /// Writes nothing, but the batch is carried out only if `condition` holds for this key.
+    pub fn require<T: Record>(&mut self, table: &Table<T>, key: &[u8], condition: Condition) {
+        self.push(table.id, Key::from_slice(key), condition, Change::Nothing);
     }
 }
 
@@ -201,21 +309,32 @@ impl<T: Record> fmt::Debug for Table<T> {
 }
 
 impl<T: Record> Table<T> {
+    /// About how many records there are; a database estimates it.
+    pub fn count(&self) -> Reply<u64> {
+        self.engine().count(self.id)
+    }
+
     /// The record of a primary key.
     pub fn get(&self, key: &[u8]) -> Reply<Option<Stored<T>>> {
         let limit = self.store.0.max_bytes;
         self.engine()
             .get(self.id, key)
-            .map(move |row| row.map(|row| decode(row, limit)).transpose())
+            .decode(&self.store.0.dictionaries, move |row, dictionaries| {
+                row.map(|row| decode(row, limit, dictionaries)).transpose()
+            })
     }
 
     /// Records under a key of an index, newest (by creation) first, at most `limit`. When more share the key,
     /// which of them are returned is not said.
     pub fn find(&self, index: Index, key: &[u8], limit: usize) -> Reply<Vec<Stored<T>>> {
         let bytes = self.store.0.max_bytes;
-        self.engine()
-            .find(self.id, index, key, limit)
-            .map(move |rows| rows.into_iter().map(|row| decode(row, bytes)).collect())
+        self.engine().find(self.id, index, key, limit).decode(
+            &self.store.0.dictionaries,
+            move |rows, dictionaries| {
+                let rows = rows.into_iter();
+                rows.map(|row| decode(row, bytes, dictionaries)).collect()
+            },
+        )
     }
 
     /// One page of records: all in no order that is promised, or by an index, or by modification.
@@ -242,7 +361,9 @@ impl<T: Record> Table<T> {
         let (limit, order) = (self.store.0.max_bytes, scan.clone());
         self.engine()
             .page(self.id, scan.request.clone())
-            .map(move |page| Page::decode(page, order, limit))
+            .decode(&self.store.0.dictionaries, move |page, dictionaries| {
+                Page::decode(page, order, limit, dictionaries)
+            })
     }
 
     /// The store this table belongs to.
@@ -251,23 +372,31 @@ impl<T: Record> Table<T> {
         &self.store
     }
 
-    pub(crate) fn id(&self) -> TableId {
-        self.id
-    }
-
-    pub(crate) fn schema(&self) -> &'static TableSchema {
-        T::TABLE
-    }
-
     pub(crate) fn encode(&self, record: &T) -> NewRow {
         let mut row = NewRow::default();
         record.index(&mut row.keys);
         record.encode(&mut row.value);
-        row.value = compress::pack(std::mem::take(&mut row.value), self.store.0.compress_above);
+        row.value = self.pack(std::mem::take(&mut row.value));
         if self.columns {
             record.columns(&mut row.columns);
         }
         row
+    }
+
+    /// A value as the engine gets it.
+    fn pack(&self, value: Vec<u8>) -> Vec<u8> {
+        let inner = &self.store.0;
+        let Some(above) = inner.compress_above.filter(|above| value.len() > *above) else {
+            return compress::pack(value, None, None);
+        };
+        let dictionary = inner.dictionaries.of(self.id);
+        if dictionary.is_none()
+            && let Some(samples) = inner.dictionaries.gather(self.id, &value)
+        {
+            inner.make_dictionary(self.id, samples);
+        }
+        let dictionary = dictionary.as_ref().map(|(id, bytes)| (*id, &**bytes));
+        compress::pack(value, Some(above), dictionary)
     }
 
     fn engine(&self) -> &dyn Engine {
@@ -275,13 +404,14 @@ impl<T: Record> Table<T> {
     }
 }
 
-fn decode<T: Record>(row: Row, limit: usize) -> Result<Stored<T>, Error> {
+fn decode<T: Record>(row: Row, limit: usize, dictionaries: &Dictionaries) -> Result<Stored<T>, Error> {
     let corrupt = |key: &[u8], reason: String| Error::Corrupt {
         table: T::TABLE.name,
         key: hex(key),
         reason,
     };
-    let value = compress::unpack(row.value, limit).map_err(|reason| corrupt(&row.key, reason))?;
+    let value = compress::unpack(row.value, limit, |id| dictionaries.get(id))
+        .map_err(|reason| corrupt(&row.key, reason))?;
     let record = T::decode(&row.key, &value).map_err(|error| corrupt(&row.key, error.0))?;
     Ok(Stored {
         record,
@@ -328,7 +458,7 @@ impl Scan {
         Scan::over(Order::Modified, limit)
     }
 
-    /// Begins at this key of the order (inclusive); for [`Scan::by_index`].
+    /// Begins at this key of the order (inclusive); for [`Scan::by_index`], and as a version for [`Scan::by_modified`].
     #[must_use]
     pub fn from_key(mut self, key: &[u8]) -> Scan {
         self.request.from = Some(key.to_vec());
@@ -359,11 +489,16 @@ pub struct Page<T> {
 }
 
 impl<T: Record> Page<T> {
-    fn decode(page: RowPage, mut scan: Scan, limit: usize) -> Result<Page<T>, Error> {
+    fn decode(
+        page: RowPage,
+        mut scan: Scan,
+        limit: usize,
+        dictionaries: &Dictionaries,
+    ) -> Result<Page<T>, Error> {
         let records = page
             .rows
             .into_iter()
-            .map(|row| decode(row, limit))
+            .map(|row| decode(row, limit, dictionaries))
             .collect::<Result<_, _>>()?;
         let next = page.next.map(|place| {
             scan.request.after = Some(place);

@@ -1,13 +1,31 @@
-//! Whether writes can be made durable: told when that ends and when it begins again, not for each write.
+//! What is wrong with a store that is open: whether writes can be made durable, reported when that ends and when it begins
+//! again, not for each write, and damage that was found after the start.
 
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::Serialize;
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Where in it.
+    pub byte: u64,
+    /// What is wrong there.
+    pub reason: String,
+}
 
 type Watcher = Arc<dyn Fn(Option<&str>) + Send + Sync>;
+type DamageWatcher = Arc<dyn Fn(&[Damage]) + Send + Sync>;
 
-/// Whether an engine can write, and who wants to know.
+/// Damage that is listed; what is found beyond it counts in the statistics.
+const MAX_DAMAGE: usize = 100;
+
+/// Whether an engine can write, what is damaged, and who wants to know.
 #[derive(Default)]
 pub(crate) struct Trouble(Mutex<State>);
 
@@ -18,6 +36,9 @@ struct State {
     /// Batches refused for it.
     refused: u64,
     watchers: Vec<Watcher>,
+    /// One for each damaged file.
+    damage: Vec<Damage>,
+    damage_watchers: Vec<DamageWatcher>,
 }
 
 impl fmt::Debug for Trouble {
@@ -27,6 +48,29 @@ impl fmt::Debug for Trouble {
 }
 
 impl Trouble {
+    /// A file is damaged.
+    pub(crate) fn found(&self, damage: Damage) {
+        let (all, watchers) = {
+            let mut state = self.0.lock();
+            if state.damage.len() >= MAX_DAMAGE {
+                return;
+            }
+            state.damage.push(damage);
+            (state.damage.clone(), state.damage_watchers.clone())
+        };
+        watchers.iter().for_each(|watcher| watcher(&all));
+    }
+
+    /// Calls `watcher` with the damage found so far, and whenever more is found.
+    pub(crate) fn watch_damage(&self, watcher: DamageWatcher) {
+        let damage = {
+            let mut state = self.0.lock();
+            state.damage_watchers.push(watcher.clone());
+            state.damage.clone()
+        };
+        watcher(&damage);
+    }
+
     /// Writes fail from now on, because of this.
     pub(crate) fn begin(&self, reason: &str) {
         let watchers = {
@@ -43,10 +87,10 @@ impl Trouble {
             state.reason = Some(reason.to_owned());
             state.watchers.clone()
         };
-        tell(&watchers, Some(reason));
+        notify(&watchers, Some(reason));
     }
 
-    /// So many batches were refused for it.
+    /// Counts batches that were refused for it.
     pub(crate) fn refused(&self, batches: u64) {
         self.0.lock().refused += batches;
     }
@@ -62,7 +106,7 @@ impl Trouble {
             tracing::info!(refused, "the store can write again");
             state.watchers.clone()
         };
-        tell(&watchers, None);
+        notify(&watchers, None);
     }
 
     /// Why no write can be made durable; `None` while they can.
@@ -85,7 +129,7 @@ impl Trouble {
     }
 }
 
-fn tell(watchers: &[Watcher], reason: Option<&str>) {
+fn notify(watchers: &[Watcher], reason: Option<&str>) {
     watchers.iter().for_each(|watcher| watcher(reason));
 }
 
@@ -94,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_change_is_told_once() {
+    fn each_change_is_reported_once() {
         let (trouble, heard) = (Trouble::default(), Arc::new(Mutex::new(Vec::new())));
         let hearing = heard.clone();
         trouble.watch(Arc::new(move |reason| {
@@ -109,5 +153,23 @@ mod tests {
         trouble.end();
         assert_eq!(*heard.lock(), [None, Some("no space".to_owned()), None]);
         assert_eq!(trouble.reason(), None);
+    }
+
+    #[test]
+    fn damage_is_listed_up_to_a_bound() {
+        let (trouble, heard) = (Trouble::default(), Arc::new(Mutex::new(Vec::new())));
+        let damage = |byte| Damage {
+            file: "1-1-0.log".to_owned(),
+            byte,
+            reason: "no entry here".to_owned(),
+        };
+        trouble.found(damage(0));
+        let hearing = heard.clone();
+        trouble.watch_damage(Arc::new(move |all| hearing.lock().push(all.len())));
+        for byte in 1..200 {
+            trouble.found(damage(byte));
+        }
+        assert_eq!(*heard.lock(), (1..=MAX_DAMAGE).collect::<Vec<_>>());
+        assert!(!trouble.is_there(), "it can write");
     }
 }

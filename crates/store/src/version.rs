@@ -20,6 +20,20 @@ impl Version {
         self.0 >> WRITER_BITS
     }
 
+    /// This version, or one of the same writer that is later than `stored`, if a clock that is ahead has stamped
+    /// that one: what is written later has the later version, whichever site writes it.
+    #[cfg_attr(
+        not(feature = "mariadb"),
+        allow(dead_code, reason = "one engine has several writers")
+    )]
+    pub(crate) fn beyond(self, stored: Version) -> Version {
+        if self.micros() > stored.micros() {
+            return self;
+        }
+        let writer = self.0 & ((1 << WRITER_BITS) - 1);
+        Version(stored.micros().saturating_add(1) << WRITER_BITS | writer)
+    }
+
     /// The earliest version of a time.
     #[must_use]
     pub fn at(micros: u64) -> Version {
@@ -101,6 +115,21 @@ impl Stamper {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_later_write_has_a_later_version_than_that_of_a_clock_that_is_ahead() {
+        let own = Version(Version::at(1_000).0 | 7);
+        assert_eq!(own.beyond(Version::at(999)), own);
+        for stored in [
+            Version::at(1_000),
+            Version(Version::at(1_000).0 | 9),
+            Version::at(5_000),
+        ] {
+            let later = own.beyond(stored);
+            assert!(later > stored, "{later} after {stored}");
+            assert_eq!(later.0 & 0xfff, 7);
+        }
+    }
 
     #[test]
     fn versions_grow_while_the_clock_stands_or_runs_back() {

@@ -1,4 +1,5 @@
-//! Alarms: what an operator must know of, from the moment it is so until it is no longer.
+//! Alarms: conditions that an operator must know of, from the moment they begin until they end. Each has a number, a
+//! severity, advice, and a section in [`PAGE`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -62,9 +63,17 @@ pub struct AlarmKind {
     pub name: &'static str,
     /// Severity, unless raised with another.
     pub severity: Severity,
-    /// What it means and what to do, in a sentence.
+    /// What it means, in a sentence.
     pub text: &'static str,
+    /// What to do, in a sentence that begins with a verb.
+    pub advice: &'static str,
 }
+
+/// The page that describes each alarm, under the anchor `alarm-<number>`.
+pub const PAGE: &str = "docs/operations.md";
+
+/// The share of its limit at which an alarm of [`Alarms::above`] is cleared: 57 for a limit of 60.
+const CLEAR_SHARE: f64 = 0.95;
 
 /// An alarm that is active, or was.
 #[derive(Clone, Debug, Serialize)]
@@ -82,6 +91,10 @@ pub struct Alarm {
     pub detail: String,
     /// What its kind means.
     pub text: &'static str,
+    /// What to do.
+    pub advice: &'static str,
+    /// Where its kind is described.
+    pub page: String,
     /// When it was raised, RFC 3339.
     pub raised: String,
     /// When it was cleared, RFC 3339.
@@ -162,6 +175,8 @@ impl Alarms {
                     severity,
                     detail,
                     text: kind.text,
+                    advice: kind.advice,
+                    page: format!("{PAGE}#alarm-{}", kind.number),
                     raised: now(),
                     cleared: None,
                 },
@@ -207,6 +222,22 @@ impl Alarms {
         }
     }
 
+    /// Raises while `value` is above `limit`, and clears below 95 % of it, so that a value at the limit does not raise and
+    /// clear the alarm over and over. A limit of 0 switches the alarm off.
+    pub fn above(&self, kind: &AlarmKind, instance: &str, value: f64, limit: f64, unit: &str) {
+        let is_active = || {
+            let key = (kind.number, instance.to_owned());
+            self.inner.state.lock().active.contains_key(&key)
+        };
+        let clear = limit * CLEAR_SHARE;
+        if limit <= 0.0 || value < clear {
+            self.clear(kind, instance);
+        } else if value > limit || is_active() {
+            let detail = format!("{value:.0} {unit}; raised above {limit:.0}, cleared below {clear:.0}");
+            self.raise(kind, instance, detail);
+        }
+    }
+
     /// The active alarms, the worst first.
     #[must_use]
     pub fn active(&self) -> Vec<Alarm> {
@@ -248,7 +279,34 @@ mod tests {
         name: "PeerUnavailable",
         severity: Severity::Critical,
         text: "No connection to the peer is open.",
+        advice: "Check the peer.",
     };
+
+    #[test]
+    fn a_value_near_its_limit_does_not_flap() {
+        let registry = Registry::new();
+        let alarms = Alarms::new(&registry);
+        for (value, active) in [
+            (60.0, false),
+            (61.0, true),
+            (60.0, true),
+            (57.5, true),
+            (56.0, false),
+            (58.0, false),
+        ] {
+            alarms.above(&LOST, "machine", value, 60.0, "percent");
+            assert_eq!(alarms.active().len(), usize::from(active), "{value}");
+        }
+        alarms.above(&LOST, "machine", 99.0, 60.0, "percent");
+        let alarm = alarms.active().remove(0);
+        assert_eq!(alarm.detail, "99 percent; raised above 60, cleared below 57");
+        assert_eq!(
+            (alarm.advice, alarm.page.as_str()),
+            ("Check the peer.", "docs/operations.md#alarm-22051")
+        );
+        alarms.above(&LOST, "machine", 99.0, 0.0, "percent");
+        assert!(alarms.active().is_empty());
+    }
 
     #[test]
     fn an_alarm_is_raised_once_and_cleared_once() {

@@ -1,7 +1,7 @@
 //! What can happen in a function: counted where it happens, declared once, shown as metrics.
 //!
 //! [`events!`](crate::events!) makes of a list with a sentence each the type `Event`. [`Counters`] count them: a set
-//! belongs to one thread, so it is never contended, and whoever reads adds the sets up.
+//! belongs to one thread, so it is never contended, and a reader sums the sets.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,7 +100,7 @@ impl<E: Happening> Counters<E> {
     #[inline]
     pub fn add(&self, event: E, more: u64) {
         let counter = &self.each[event.index()];
-        // A load and a store cost a tenth of an atomic addition, and nobody else writes.
+        // A load and a store cost a tenth of an atomic addition, and no other thread writes.
         counter.store(
             counter.load(Ordering::Relaxed).wrapping_add(more),
             Ordering::Relaxed,
@@ -119,7 +119,7 @@ pub fn declarations<E: Happening>() -> impl Iterator<Item = Declaration> {
     E::ALL.iter().map(|event| declaration(*event))
 }
 
-/// Shows all events; `read` tells how often one has happened, over all threads.
+/// Shows all events; `read` returns the count of an event over all threads.
 pub fn observe<E: Happening>(registry: &Registry, read: impl Fn(E) -> u64 + Clone + Send + Sync + 'static) {
     for event in E::ALL {
         let read = read.clone();

@@ -19,6 +19,8 @@ struct Inner {
     stopping: AtomicBool,
     /// Why each component is not ready; `None` when it is.
     components: Mutex<BTreeMap<String, Option<String>>>,
+    /// What is wrong with components that are ready.
+    remarks: Mutex<BTreeMap<String, String>>,
     pulses: Mutex<Vec<Watched>>,
 }
 
@@ -45,6 +47,7 @@ impl Health {
                 started: Instant::now(),
                 stopping: AtomicBool::new(false),
                 components: Mutex::default(),
+                remarks: Mutex::default(),
                 pulses: Mutex::default(),
             }),
         }
@@ -64,7 +67,7 @@ impl Health {
     }
 
     /// A thread that must beat at least every `longest`, or the process is not alive: a worker that hangs
-    /// serves nobody, and only a restart helps.
+    /// serves no request, and only a restart helps.
     #[must_use]
     pub fn pulse(&self, name: &str, longest: Duration) -> Pulse {
         let last = Arc::new(AtomicU64::new(self.millis()));
@@ -98,6 +101,12 @@ impl Health {
             reasons.insert("process".to_owned(), "stopping".to_owned());
         }
         reasons
+    }
+
+    /// What is wrong although the function can serve.
+    #[must_use]
+    pub fn remarks(&self) -> BTreeMap<String, String> {
+        self.inner.remarks.lock().clone()
     }
 
     /// Why the function is not alive; empty when it is.
@@ -145,6 +154,15 @@ impl Component {
         self.set(Some(reason.into()));
     }
 
+    /// What is wrong with it although it can serve; `None`: nothing.
+    pub fn remark(&self, remark: Option<String>) {
+        let mut remarks = self.health.inner.remarks.lock();
+        match remark {
+            Some(remark) => remarks.insert(self.name.clone(), remark),
+            None => remarks.remove(&self.name),
+        };
+    }
+
     fn set(&self, reason: Option<String>) {
         self.health
             .inner
@@ -184,6 +202,11 @@ mod tests {
         assert_eq!(health.not_ready()["store"], "no disk");
         store.ready();
         assert!(health.not_ready().is_empty());
+        store.remark(Some("damaged".to_owned()));
+        assert!(health.not_ready().is_empty());
+        assert_eq!(health.remarks()["store"], "damaged");
+        store.remark(None);
+        assert!(health.remarks().is_empty());
         health.stop();
         assert_eq!(health.not_ready()["process"], "stopping");
     }

@@ -1,6 +1,6 @@
 //! One question, one answer over HTTP: for asking admin endpoints and handing spans to a collector.
 //!
-//! HTTP/1.0 keeps this short: the answer ends with the connection. Whoever needs more uses a real client.
+//! HTTP/1.0 keeps this short: the answer ends with the connection. Callers that need more use a real client.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -35,7 +35,7 @@ impl Ask<'_> {
     /// Asks at `host:port`. Blocks, each step at most `timeout`.
     ///
     /// # Errors
-    /// When there is no answer, or none by HTTP.
+    /// When the server does not answer, or not with HTTP.
     pub fn at(&self, authority: &str, timeout: Duration) -> io::Result<Answer> {
         let mut outcome = Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
         for address in authority.to_socket_addrs()? {

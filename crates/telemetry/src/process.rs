@@ -1,17 +1,18 @@
-//! This process as the system sees it: CPU time, memory, descriptors, threads.
+//! This process as the system sees it: CPU time, memory, descriptors, threads, and the build it runs.
 
 use std::time::Duration;
 
 use crate::metrics::Registry;
 
 crate::declare! {
-    /// What is told of the process.
+    /// Metrics of the process.
     pub METRICS;
     counter CPU = "signalbox_process_cpu_seconds_total" []: "CPU time that this process has used, in user and kernel mode.";
     gauge RESIDENT = "signalbox_process_resident_memory_bytes" []: "Memory of this process that is in RAM.";
     gauge DESCRIPTORS = "signalbox_process_open_descriptors" []: "File descriptors that are open.";
     gauge THREADS = "signalbox_process_threads" []: "Threads of this process.";
     gauge STARTED = "signalbox_process_start_time_seconds" []: "When this process started, in seconds since 1970.";
+    gauge BUILD = "signalbox_build_info" ["version", "commit"]: "The build that this process runs; always 1.";
 }
 
 /// CPU time and memory of a process.
@@ -68,8 +69,9 @@ fn start_time() -> f64 {
     boot + started / rustix::param::clock_ticks_per_second().max(1) as f64
 }
 
-/// Registers the metrics of this process.
-pub fn register(registry: &Registry) {
+/// Registers the metrics of this process, which runs this build.
+pub fn register(registry: &Registry, version: &str, commit: &str) {
+    registry.gauges(&BUILD).get(&[version, commit]).set(1.0);
     registry.observe(&CPU, || usage().unwrap_or_default().cpu.as_secs_f64());
     registry.observe(&RESIDENT, || usage().unwrap_or_default().resident as f64);
     registry.observe(&THREADS, || usage().unwrap_or_default().threads as f64);
@@ -110,9 +112,14 @@ mod tests {
     #[test]
     fn this_process_uses_something() {
         let registry = Registry::new();
-        register(&registry);
+        register(&registry, "1.2.3", "abc1234");
         assert!(usage().unwrap().resident > 0);
-        assert!(registry.render().contains("signalbox_process_threads"));
+        let page = registry.render();
+        assert!(page.contains("signalbox_process_threads"));
+        assert!(
+            page.contains("signalbox_build_info{version=\"1.2.3\",commit=\"abc1234\"} 1"),
+            "{page}"
+        );
         assert!(start_time() > 1e9);
     }
 }

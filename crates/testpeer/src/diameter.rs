@@ -204,11 +204,26 @@ impl Peer {
         applications: &[ApplicationId],
         why: ResultCode,
     ) {
+        let refusal = Self::refusal(address, host, realm, applications).await;
+        assert_eq!(refusal, why, "the result of the CEA for {host}");
+    }
+
+    /// Connects as this host of that realm; answers the result of the CEA, after which the connection ends.
+    ///
+    /// # Panics
+    /// When the connection goes on.
+    pub async fn refusal(
+        address: SocketAddr,
+        host: &str,
+        realm: &str,
+        applications: &[ApplicationId],
+    ) -> ResultCode {
         let mut peer = Self::connect(address).await;
         realm.clone_into(&mut peer.origin.realm);
         peer.send_cer(host, applications).await;
-        peer.expect_result(command::CAPABILITIES_EXCHANGE, why).await;
+        let answer = peer.expect(command::CAPABILITIES_EXCHANGE).await;
         peer.expect_close().await;
+        ResultCode(answer.require(known::RESULT_CODE).expect("a CEA has a result"))
     }
 
     /// Exchanges capabilities as the one who connected.

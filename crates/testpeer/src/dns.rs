@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hickory_proto::op::{Message, OpCode, ResponseCode};
-use hickory_proto::rr::rdata::{A, AAAA, SRV};
+use hickory_proto::rr::rdata::{A, AAAA, NAPTR, SRV};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use tokio::net::UdpSocket;
 
@@ -65,6 +65,20 @@ impl NameServer {
             (ttl, RData::SRV(SRV::new(*priority, *weight, *port, target)))
         });
         self.set(name, RecordType::SRV, records.collect());
+    }
+
+    /// Sets the NAPTR records of a name: order, flags, services and replacement each.
+    ///
+    /// # Panics
+    /// When a replacement is no name.
+    pub fn naptrs(&self, name: &str, ttl: u32, records: &[(u16, &str, &str, &str)]) {
+        let bytes = |text: &str| text.as_bytes().into();
+        let records = records.iter().map(|(order, flags, services, replacement)| {
+            let replacement = Name::from_ascii(replacement).expect("a name");
+            let data = NAPTR::new(*order, 0, bytes(flags), bytes(services), bytes(""), replacement);
+            (ttl, RData::NAPTR(data))
+        });
+        self.set(name, RecordType::NAPTR, records.collect());
     }
 
     fn set(&self, name: &str, kind: RecordType, records: Records) {

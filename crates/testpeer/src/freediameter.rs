@@ -71,7 +71,7 @@ impl FreeDiameter {
             .stdout(Stdio::null())
             .status();
         if version.is_err() {
-            eprintln!("skipped: freeDiameterd is not installed");
+            crate::skip::missing("freeDiameterd");
             return None;
         }
         let port = if setup.port == 0 { free_port() } else { setup.port };
@@ -151,7 +151,7 @@ fn compiled(folder: &Path) -> Option<std::path::PathBuf> {
     match compiler {
         Ok(done) if done.status.success() => Some(made),
         _ => {
-            eprintln!("skipped: no C compiler, or no headers of freeDiameter (libfreediameter-dev)");
+            crate::skip::missing("a C compiler, or the headers of freeDiameter (libfreediameter-dev),");
             None
         }
     }

@@ -1,7 +1,11 @@
-//! Scripted peers for tests: connect as, send, expect, stay silent, break off.
+//! Peers for tests: scripted ones that may break the rules, and the real programs of others.
 //!
-//! A well-behaved client or server of a library cannot break the rules. These peers put raw frames on the
-//! wire, in any order and any state, and report what came back; a hostile peer is ten lines of a test.
+//! A well-behaved client or server of a library cannot break the rules. The peers of [`http2`] and [`diameter`] put
+//! raw frames on the wire, in any order and any state, and report what came back; a hostile peer is ten lines of a
+//! test. [`sbi`] is the well-behaved counterpart: servers that answer with a closure, and what a test reads of an
+//! answer.
+//!
+//! [`local`] runs a test with a deadline, [`process`] runs one in a process that can be killed. [`skip`] is how a test skips when a program is missing.
 
 #[cfg(feature = "diameter")]
 pub mod diameter;
@@ -12,5 +16,16 @@ pub mod freediameter;
 pub mod http2;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+#[cfg(feature = "pages")]
+mod pages;
+pub mod process;
+mod run;
+#[cfg(feature = "sbi")]
+pub mod sbi;
+pub mod skip;
 #[cfg(feature = "tokens")]
 pub mod tokens;
+
+#[cfg(feature = "pages")]
+pub use pages::page;
+pub use run::{local, until};

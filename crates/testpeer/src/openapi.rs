@@ -1,24 +1,25 @@
-//! A judge of JSON by 3GPP's OpenAPI files.
+//! Validation of JSON by 3GPP's OpenAPI files.
 //!
-//! The files are not part of the project: tests that need them look with [`OpenApi::find`] and skip when they
-//! are not there. A data type becomes one JSON Schema (OpenAPI 3.0 is close to its draft 4) that holds every
-//! data type it reaches, in whatever file.
+//! The files are not part of the project: [`OpenApi::find`] looks for them, and tests skip where they are missing. A
+//! data type becomes one JSON Schema (OpenAPI 3.0 is close to its draft 4) that holds every data type it reaches, in
+//! whatever file. [`Judge`] is what a suite needs: data types by name, each compiled once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value, json};
 
-/// The folder of OpenAPI files, and what has been read of it.
+/// The folder of OpenAPI files, and the files read so far.
 pub struct OpenApi {
     folder: PathBuf,
     files: RefCell<BTreeMap<String, Rc<Value>>>,
 }
 
-/// A data type, ready to judge values.
+/// A compiled data type.
 pub struct DataType {
     name: String,
     validator: jsonschema::Validator,
@@ -26,15 +27,18 @@ pub struct DataType {
 
 impl OpenApi {
     /// The folder that `SIGNALBOX_SPECS` names, or `shared/specs/openapi` beside or above `manifest`, which is
-    /// the caller's `CARGO_MANIFEST_DIR`.
+    /// the caller's `CARGO_MANIFEST_DIR`. `None`, with a message, where there is no such folder.
     #[must_use]
     pub fn find(manifest: &str) -> Option<Self> {
-        let folder = match std::env::var_os("SIGNALBOX_SPECS") {
-            Some(named) => PathBuf::from(named),
-            None => Path::new(manifest)
-                .ancestors()
-                .map(|above| above.join("shared/specs/openapi"))
-                .find(|folder| folder.is_dir())?,
+        let named = std::env::var_os("SIGNALBOX_SPECS").map(PathBuf::from);
+        let beside = || {
+            let mut folders = Path::new(manifest).ancestors();
+            folders
+                .find_map(|above| Some(above.join("shared/specs/openapi")).filter(|folder| folder.is_dir()))
+        };
+        let Some(folder) = named.or_else(beside) else {
+            crate::skip::unavailable("no OpenAPI files of 3GPP (SIGNALBOX_SPECS names their folder)");
+            return None;
         };
         Some(Self {
             folder,
@@ -96,20 +100,57 @@ impl OpenApi {
 }
 
 impl DataType {
-    /// What is wrong with a value, each with its place; nothing if it is one of the type.
+    /// The faults of a value, each with its place; empty if the value is of this type.
     #[must_use]
     pub fn faults(&self, value: &Value) -> Vec<String> {
-        let told = |error: jsonschema::ValidationError<'_>| format!("{}: {error}", error.instance_path);
-        self.validator.iter_errors(value).map(told).collect()
+        let shown = |error: jsonschema::ValidationError<'_>| format!("{}: {error}", error.instance_path);
+        self.validator.iter_errors(value).map(shown).collect()
     }
 
-    /// Passes if the value is one of the type.
+    /// Passes if the value is of this type.
     ///
     /// # Panics
     /// With every fault if it is not.
     pub fn assert(&self, value: &Value) {
         let faults = self.faults(value);
         assert!(faults.is_empty(), "not a {}: {faults:#?}\n{value:#}", self.name);
+    }
+}
+
+/// Data types by file and name, each compiled at its first use. It passes everything where the files are missing.
+pub struct Judge {
+    manifest: &'static str,
+    types: Mutex<BTreeMap<Name, Option<Arc<DataType>>>>,
+}
+
+/// File and name of a data type.
+type Name = (&'static str, &'static str);
+
+impl Judge {
+    /// A judge for a suite; `manifest` is the caller's `CARGO_MANIFEST_DIR`.
+    #[must_use]
+    pub const fn new(manifest: &'static str) -> Self {
+        Self {
+            manifest,
+            types: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Passes if the value is of this data type, or where the files are missing.
+    ///
+    /// # Panics
+    /// With every fault if the value is not.
+    pub fn assert(&self, file: &'static str, name: &'static str, value: &Value) {
+        let data_type = {
+            let mut types = self.types.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = types.entry((file, name)).or_insert_with(|| {
+                OpenApi::find(self.manifest).map(|files| Arc::new(files.data_type(file, name)))
+            });
+            made.clone()
+        };
+        if let Some(data_type) = data_type {
+            data_type.assert(value);
+        }
     }
 }
 
@@ -178,7 +219,6 @@ mod tests {
     #[test]
     fn judges_by_the_files() {
         let Some(api) = OpenApi::find(env!("CARGO_MANIFEST_DIR")) else {
-            eprintln!("skipped: no OpenAPI files (SIGNALBOX_SPECS)");
             return;
         };
         let snssai = api.data_type("TS29571_CommonData.yaml", "Snssai");

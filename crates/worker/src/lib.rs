@@ -5,22 +5,26 @@
 //! worker is `Send`, so nothing on it can be shared by accident; what workers have in common they read
 //! from snapshots. The control path (audits, reloads, admin) runs elsewhere.
 //!
-//! [`posts`] let workers send one another messages. [`spawn`] starts the workers, [`control`] a thread for the rest, [`Shutdown`] tells everybody to drain, and
+//! [`posts`] let workers send one another messages. [`spawn`] starts the workers, [`control`] a thread for the rest, [`Shutdown`] asks all to drain, and
 //! [`Threads`] are all of them together, for whoever has to end them.
 
 mod listen;
 mod post;
+mod random;
 mod shutdown;
 mod threads;
+mod wake;
 
 use std::future::Future;
 use std::io;
 use std::thread::JoinHandle;
 
-pub use listen::{bind, bind_each};
+pub use listen::{bind, bind_each, listen, reserve};
 pub use post::{Mailbox, Post, posts};
+pub use random::Random;
 pub use shutdown::Shutdown;
 pub use threads::{Threads, control};
+pub use wake::woke_at;
 
 /// What a worker knows of itself.
 #[derive(Clone, Debug)]
@@ -113,8 +117,10 @@ where
                 }
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
+                    .on_thread_park(wake::parks)
+                    .on_thread_unpark(wake::woke)
                     .build()?;
-                tokio::task::LocalSet::new().block_on(&runtime, body(context))
+                run(&runtime, body(context))
             })?;
         threads.push(thread);
     }
@@ -122,6 +128,21 @@ where
         threads,
         shutdown: shutdown.clone(),
     })
+}
+
+/// Runs a future, and the tasks that it spawns locally, to its end. A `LocalSet` polls the future that it runs itself
+/// whenever any of its tasks is woken, so that is only the handle of a task.
+pub(crate) fn run<T: 'static>(
+    runtime: &tokio::runtime::Runtime,
+    body: impl Future<Output = T> + 'static,
+) -> T {
+    let local = tokio::task::LocalSet::new();
+    let task = local.spawn_local(body);
+    match local.block_on(runtime, task) {
+        Ok(ended) => ended,
+        // It is never aborted, so it has panicked.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }
 
 impl Workers {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Connections the kernel holds for us until they are accepted.
 const BACKLOG: i32 = 4_096;
@@ -13,6 +13,24 @@ const BACKLOG: i32 = 4_096;
 /// # Errors
 /// When the address is taken by another program or not ours.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = reserve(address)?;
+    listen(&listener)?;
+    Ok(listener)
+}
+
+/// Begins to accept at a socket of [`reserve`].
+///
+/// # Errors
+/// When another program has begun to listen at the address.
+pub fn listen(listener: &TcpListener) -> io::Result<()> {
+    SockRef::from(listener).listen(BACKLOG)
+}
+
+/// As [`bind`], but connections are refused until [`listen`].
+///
+/// # Errors
+/// When the address is taken by another program or not ours.
+pub fn reserve(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
@@ -21,7 +39,6 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
@@ -48,6 +65,15 @@ pub fn bind_each<L, E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reserved_address_accepts_when_it_listens() {
+        let reserved = reserve(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = reserved.local_addr().unwrap();
+        assert!(std::net::TcpStream::connect(address).is_err());
+        listen(&reserved).unwrap();
+        std::net::TcpStream::connect(address).unwrap();
+    }
 
     #[test]
     fn all_workers_have_the_port_of_the_first() {

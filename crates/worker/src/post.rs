@@ -69,6 +69,19 @@ pub fn posts<P>(workers: usize, most: usize) -> Vec<(Post<P>, Mailbox<P>)> {
     mailboxes.into_iter().map(|mailbox| (post(), mailbox)).collect()
 }
 
+impl<P> Default for Post<P> {
+    /// A post without workers.
+    fn default() -> Self {
+        Self {
+            ways: Vec::new(),
+            most: 0,
+            outgoing: RefCell::default(),
+            any: Cell::new(false),
+            waker: Cell::new(None),
+        }
+    }
+}
+
 impl<P> Post<P> {
     /// Sends a message to a worker, with the next batch.
     ///

@@ -14,14 +14,14 @@ use crate::{Shutdown, Workers};
 pub fn control<F, Fut>(name: &str, body: F) -> io::Result<JoinHandle<()>>
 where
     F: FnOnce() -> Fut + Send + 'static,
-    Fut: Future<Output = ()>,
+    Fut: Future<Output = ()> + 'static,
 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || tokio::task::LocalSet::new().block_on(&runtime, body()))
+        .spawn(move || crate::run(&runtime, body()))
 }
 
 /// All threads of a function that runs. Dropping them tells them to stop and does not wait.

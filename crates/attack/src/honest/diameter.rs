@@ -16,7 +16,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::Fared;
-use crate::stage::{MME, REALM, ulr};
+use crate::epc::{MME, REALM, ulr};
 
 /// How long an answer is awaited.
 const DEADLINE: Duration = Duration::from_secs(10);

@@ -12,7 +12,6 @@ use std::time::Duration;
 use sbi::client::Origin;
 
 use crate::answer::{Ask, Got};
-use crate::stage::World;
 
 /// What an honest client asks.
 #[derive(Clone, Debug)]
@@ -92,10 +91,14 @@ impl Honest {
     ///
     /// # Errors
     /// When there is no thread for it.
-    pub fn begin(world: &World, each_on_its_own: bool) -> anyhow::Result<Self> {
+    pub fn begin(
+        plan: Plan,
+        origin: Origin,
+        target: SocketAddr,
+        each_on_its_own: bool,
+    ) -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (plan, its_stop, target) = (world.plan.clone(), stop.clone(), world.target);
-        let origin = world.origin()?;
+        let its_stop = stop.clone();
         let thread = std::thread::Builder::new().name("honest".into()).spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let Ok(runtime) = runtime else {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{DSR_HOST, HSS, Hss, Poisoned, Process, REALM, Recipe, Server, Stage, Tls, World};
 use crate::answer::{Ask, client, client_over, send};
-use crate::attack::Dose;
+use crate::dose::Dose;
 use crate::honest::Plan;
 
 /// The honest producer, a UDM.
@@ -79,9 +79,11 @@ pub fn binding(address: &str, number: u32) -> Value {
 const ANY: &str = "127.0.0.1:0";
 
 fn nrf_section(folder: &Path) -> Value {
+    // As in the SCP's section: a slow build on a busy machine would be discarded by how long its requests wait.
     json!({
         "listen": [ANY], "admin": ANY, "workers": 1,
         "store": {"embedded": {"directory": folder.join("nrf-store")}},
+        "overload": {"waiting": {"target": "0s", "ageLimit": "0s"}},
         "heartBeat": {"default": "1h", "max": "1h"}
     })
 }
@@ -143,13 +145,7 @@ fn poisoned() -> anyhow::Result<Poisoned> {
                 .unwrap_or((500, Vec::new())),
             false => (404, Vec::new()),
         };
-        let mut response = sbi::Response::new(sbi::Body::from(body));
-        *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
-        response.headers_mut().insert(
-            http::header::CONTENT_TYPE,
-            http::HeaderValue::from_static("application/json"),
-        );
-        response
+        sbi::json::response_of(StatusCode::from_u16(status).unwrap_or_default(), body)
     }))?;
     Ok(Poisoned { server, answer })
 }

@@ -1,4 +1,4 @@
-//! The honest HSS behind a router, and what its honest client sends.
+//! The honest HSS behind a router.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,14 +14,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use worker::Shutdown;
 
-/// The router.
-pub const DSR_HOST: &str = "dsr.example";
-/// The realm of all honest peers.
-pub const REALM: &str = "epc.example";
-/// The honest client.
-pub const MME: &str = "mme.epc.example";
-/// The honest server.
-pub const HSS: &str = "hss.epc.example";
+use crate::epc::{HSS, REALM};
+
 /// What all of them speak.
 const APPLICATIONS: [ApplicationId; 2] = [
     ApplicationId::tgpp(application::S6A),
@@ -128,25 +122,4 @@ async fn serve(mut stream: TcpStream, answered: Arc<AtomicU64>) {
 
 fn request_is_of_the_base(request: &MessageMut) -> bool {
     request.application() == 0
-}
-
-/// An Update-Location-Request of `origin` for this subscriber, to the honest HSS.
-///
-/// # Errors
-/// Never with texts of a usual length.
-pub fn ulr(origin: &str, user: &str, number: u32) -> anyhow::Result<MessageMut> {
-    let mut builder = MessageBuilder::request(command::UPDATE_LOCATION, application::S6A);
-    builder.identifiers(number, number);
-    builder
-        .put(known::SESSION_ID, &format!("{origin};1;{number}"))
-        .put(known::AUTH_SESSION_STATE, 1)
-        .put(known::ORIGIN_HOST, origin)
-        .put(known::ORIGIN_REALM, REALM)
-        .put(known::DESTINATION_REALM, REALM)
-        .put(known::DESTINATION_HOST, HSS)
-        .put(known::USER_NAME, user)
-        .put(known::RAT_TYPE, 1004)
-        .put(known::ULR_FLAGS, 34)
-        .put(known::VISITED_PLMN_ID, &[0x00, 0xf1, 0x10]);
-    Ok(builder.finish()?)
 }

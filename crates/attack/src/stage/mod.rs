@@ -12,11 +12,12 @@ use std::path::Path;
 use sbi::client::Origin;
 use serde_json::Value;
 
-use crate::attack::Dose;
+use crate::dose::Dose;
 use crate::honest::Plan;
 
+pub use crate::epc::{DSR_HOST, HSS, MME, REALM, ulr};
 pub use build::{PRODUCER, PRODUCER_PATH, SUBSCRIBER, binding, disc, producer_profile, profile, wish};
-pub use diameter::{DSR_HOST, HSS, Hss, MME, REALM, ulr};
+pub use diameter::Hss;
 pub use process::{Process, binary, how_it_ended};
 pub use server::{Answer, SLOW, Seen, Server};
 pub use tls::Tls;

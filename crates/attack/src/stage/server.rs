@@ -62,11 +62,10 @@ struct Serving {
 
 impl Service for Serving {
     async fn call(self: Rc<Self>, request: Request) -> Response {
-        let path = request.uri().path_and_query().map(ToString::to_string);
         let seen = Seen {
             method: request.method().clone(),
-            path: path.unwrap_or_default(),
-            headers: request.headers().clone(),
+            path: request.target().to_owned(),
+            headers: request.headers().into(),
             body: request.body.to_bytes().to_vec(),
         };
         if seen.path.contains(SLOW) {

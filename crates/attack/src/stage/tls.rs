@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sbi::tls::lab::{Authority, Identity};
 use serde_json::{Value, json};
+use tls::authority::{Authority, Identity};
 
 /// An authority and what it signed.
 pub struct Tls {
@@ -47,6 +47,9 @@ impl Tls {
     /// When a name cannot be in a certificate.
     pub fn client(&self, names: &[&str]) -> anyhow::Result<Arc<rustls::ClientConfig>> {
         let identity = self.authority.issue(names)?;
-        Ok(self.authority.material(Some(&identity), false).client()?)
+        Ok(self
+            .authority
+            .material(Some(&identity), false)
+            .client(tls::HTTP2)?)
     }
 }

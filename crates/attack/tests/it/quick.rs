@@ -1,7 +1,6 @@
 //! Two halves, so that they run side by side on two cores; stages are shared within each.
 
-use attack::attack::Dose;
-use attack::{Attack, attacks, report, run, stage};
+use attack::{Attack, Dose, attacks, report, run, stage};
 
 fn withstood(part: usize) {
     let binary = stage::binary().unwrap();

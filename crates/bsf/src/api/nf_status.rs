@@ -1,4 +1,4 @@
-//! What the NRF tells of PCFs (`NFStatusNotify`, TS 29.510 §5.2.2.6): a hint for the audit, which asks the NRF
+//! Notifications of the NRF about PCFs (`NFStatusNotify`, TS 29.510 §5.2.2.6): a hint for the audit, which asks the NRF
 //! before it does anything.
 
 use sbi::problem::{Cause, Problem};
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{method_not_allowed, no_content};
 use crate::events::Event;
-use crate::peers::pcfs::Told;
-use crate::service::Worker;
+use crate::peers::pcfs::Changed;
+use crate::worker::Worker;
 
 /// Longest notification that is read: a profile and more.
 const LARGEST: usize = 256 * 1024;
@@ -19,9 +19,9 @@ pub(crate) fn notify(worker: &Worker, request: Request) -> Response {
         return method_not_allowed(request.method(), "POST");
     }
     match read(request) {
-        Ok(told) => {
+        Ok(change) => {
             worker.count(Event::PcfTold);
-            match worker.pcf_changed(told) {
+            match worker.pcf_changed(change) {
                 true => no_content(),
                 false => Problem::new(Cause::NfCongestion)
                     .detail("too many notifications wait; try later")
@@ -35,8 +35,8 @@ pub(crate) fn notify(worker: &Worker, request: Request) -> Response {
     }
 }
 
-fn read(request: Request) -> Result<Told, Problem> {
-    let headers = &request.head.headers;
+fn read(request: Request) -> Result<Changed, Problem> {
+    let headers = &request.head.fields;
     sbi::json::expect_type(headers, "application/json")?;
     let body = sbi::coding::decode(headers, request.body, LARGEST)?;
     let value: Value = sbi::json::parse(&body)?;
@@ -50,7 +50,7 @@ fn read(request: Request) -> Result<Told, Problem> {
             .detail("nfInstanceUri does not end in an NF instance id")
             .invalid_param("/nfInstanceUri", "expected the URI of an NF instance"));
     };
-    Ok(Told {
+    Ok(Changed {
         pcf: id.to_ascii_lowercase(),
     })
 }

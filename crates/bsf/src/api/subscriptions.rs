@@ -1,31 +1,30 @@
-//! `/subscriptions`: who wants to be told of a subscriber's bindings (TS 29.521 §5.3.4, §5.3.5).
+//! `/subscriptions`: subscriptions to a subscriber's bindings (TS 29.521 §5.3.4, §5.3.5).
 
 use std::rc::Rc;
 
 use http::{Method, StatusCode};
 use sbi::headers::{Binding, SbiHeader};
-use sbi::problem::{Cause, Problem};
+use sbi::problem::Cause;
 use sbi::{Request, Response};
 use serde_json::Value;
 
+use super::fault::Fault;
 use super::{body_of, created, id_of, method_not_allowed, no_content, not_found};
-use crate::binding::{BindingId, Document, PcfBinding, Subscription, UeBinding, negotiate, shape};
+use crate::binding::{
+    BindingId, Document, PcfBinding, SessionChange, Subscription, UeBinding, negotiate, shape,
+};
 use crate::events::Event;
-use crate::repository::problem;
-use crate::service::Worker;
+use crate::worker::Worker;
 
 /// `/subscriptions`.
-pub(crate) async fn collection(worker: Rc<Worker>, request: Request) -> Result<Response, Problem> {
+pub(crate) async fn collection(worker: Rc<Worker>, request: Request) -> Result<Response, Fault> {
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
     let subscription = read(&worker, request, BindingId::random())?;
     let repository = worker.repository();
     repository.watch();
-    repository
-        .add(&repository.subscriptions, &subscription)
-        .await
-        .map_err(problem)?;
+    repository.add(&repository.subscriptions, &subscription).await?;
     worker.count(Event::Subscribed);
     Ok(created(
         &worker,
@@ -35,11 +34,7 @@ pub(crate) async fn collection(worker: Rc<Worker>, request: Request) -> Result<R
 }
 
 /// `/subscriptions/{subId}`.
-pub(crate) async fn individual(
-    worker: Rc<Worker>,
-    request: Request,
-    id: String,
-) -> Result<Response, Problem> {
+pub(crate) async fn individual(worker: Rc<Worker>, request: Request, id: String) -> Result<Response, Fault> {
     let repository = worker.repository();
     match *request.method() {
         Method::PUT => {
@@ -64,7 +59,7 @@ pub(crate) async fn individual(
     }
 }
 
-fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription, Problem> {
+fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription, Fault> {
     let set = callback_set(request.headers());
     let value = body_of(worker, request, "application/json")?;
     shape::check(&shape::SUBSCRIPTION, &value)?;
@@ -74,9 +69,11 @@ fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription
         .ok()
         .and_then(|uri| sbi::client::Origin::of_uri(&uri).ok());
     if usable.is_none() {
-        return Err(Problem::new(Cause::MandatoryIeIncorrect)
-            .detail("notifications cannot be sent to this URI")
-            .invalid_param("/notifUri", "expected an absolute http or https URI"));
+        return Err(Fault::Member {
+            pointer: "/notifUri",
+            cause: Cause::MandatoryIeIncorrect,
+            expected: "expected an absolute http or https URI",
+        });
     }
     let mut document = worker.repository().document(id, value);
     negotiate(&mut document);
@@ -85,7 +82,7 @@ fn read(worker: &Worker, request: Request, id: BindingId) -> Result<Subscription
 
 /// The NF set that takes the notifications, as a binding for callbacks says (TS 29.500 §6.12.4). One that cannot
 /// be read binds nothing.
-fn callback_set(headers: &http::HeaderMap) -> Option<String> {
+fn callback_set(headers: &sbi::Fields) -> Option<String> {
     let binding = Binding::of(headers).ok().flatten()?;
     let mut sets = binding
         .0
@@ -100,23 +97,22 @@ fn callback_set(headers: &http::HeaderMap) -> Option<String> {
 }
 
 /// The subscription with what is met already (`BsfSubscriptionResp`).
-async fn met(worker: &Worker, subscription: &Subscription) -> Result<Document, Problem> {
+async fn met(worker: &Worker, subscription: &Subscription) -> Result<Document, Fault> {
     let repository = worker.repository();
     let supi = subscription.0.text_of("supi").unwrap_or_default();
-    let sessions = repository.of_subscriber(supi).await.map_err(problem)?;
+    let sessions = repository.of_subscriber(supi).await?;
     let sessions: Vec<&PcfBinding> = sessions.iter().map(|stored| &stored.record).collect();
     let key = PcfBinding::identity_key(supi);
     let ues = repository
         .ues
         .find(UeBinding::SUPI, &key, worker.max_candidates())
-        .await
-        .map_err(problem)?;
+        .await?;
     let ue = ues.iter().find(|ue| ue.record.0.text_of("supi") == Some(supi));
-    let told = [
-        subscription.tell_sessions(&sessions, true),
-        ue.and_then(|ue| subscription.tell_ue(&ue.record, true)),
+    let bodies = [
+        subscription.sessions_body(&sessions, SessionChange::Began),
+        ue.and_then(|ue| subscription.ue_body(&ue.record, true)),
     ];
-    let events: Vec<Value> = told
+    let events: Vec<Value> = bodies
         .into_iter()
         .flatten()
         .filter_map(|mut body| Some(body.get_mut("eventNotifs")?.take()))

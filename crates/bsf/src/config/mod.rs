@@ -12,7 +12,7 @@ pub use audit::Audit;
 pub use notifications::Notifications;
 pub use nrf::Nrf;
 pub use overload::{ConsumerRate, Overload, OverloadLevel};
-pub use rx::{NoBinding, Rx, RxMode, RxPeer};
+pub use rx::{NoBinding, Rx, RxMode, RxPeer, RxTransport};
 pub use scoring::Scoring;
 pub use tokens::{TokenKey, Tokens};
 
@@ -43,9 +43,11 @@ pub struct Config {
     pub api_root: String,
     /// TLS of the service-based interface; absent: cleartext.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
     pub tls: Option<sbi::tls::TlsFiles>,
     /// TLS of the connections this BSF makes; absent: only cleartext peers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
     pub client_tls: Option<sbi::tls::TlsFiles>,
     /// Limits of the server.
     pub server: sbi::server::ServerConfig,
@@ -57,24 +59,31 @@ pub struct Config {
     /// Where bindings are kept.
     pub store: store::Config,
     /// Largest body of a request; a patch does not make a binding larger than this either.
+    #[schemars(extend("x-reload" = true))]
     pub max_body_size: ByteSize,
-    /// Bindings of one address or subscriber that a discovery looks at, the latest first.
+    /// Bindings of one address or subscriber that a discovery reads at once; up to 64 times as many where these do not decide.
+    #[schemars(extend("x-reload" = true))]
     pub max_candidates: usize,
     /// Notifications of subscribers.
     pub notifications: Notifications,
     /// Limits and discards under overload.
+    #[schemars(extend("x-reload" = true))]
     pub overload: Overload,
     /// Diameter Rx.
     pub rx: Rx,
     /// Registration at the NRF.
     pub nrf: Nrf,
     /// Removal of bindings whose PCF is gone.
+    #[schemars(extend("x-reload" = true))]
     pub audit: Audit,
     /// Access tokens of consumers.
+    #[schemars(extend("x-reload" = true))]
     pub tokens: Tokens,
     /// Who may send requests for which NF instances: a binding that names its PCF (`pcfId`) is made by that PCF.
+    #[schemars(extend("x-reload" = true))]
     pub identity: IdentitySettings,
     /// The score of this instance.
+    #[schemars(extend("x-reload" = true))]
     pub scoring: Scoring,
 }
 

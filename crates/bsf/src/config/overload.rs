@@ -1,19 +1,27 @@
 //! Overload control.
 
+use function::{Shedding, Step, WaitingTime};
 use overload::{CongestionLevels, Level};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Validate};
 
-/// Requests that are not worked on: above a rate, or by priority when the CPU is loaded.
+/// Classes of requests: those of service-based interfaces, and Diameter requests.
+const CLASSES: usize = 2;
+
+/// Requests that are refused: above a rate, or by priority when workers have too much to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Overload {
-    /// Whether requests are discarded at congestion levels.
+    /// Whether requests are refused when workers have too much to do.
     pub enabled: bool,
-    /// Levels by rising load; the load is the CPU time of a worker in percent of a core.
+    /// Requests, and Rx requests that begin a session, are refused, the least important first, when they wait too long.
+    pub waiting: WaitingTime,
+    /// Levels of the CPU time of a worker, by rising load, at which a share of the requests is discarded whatever their
+    /// waiting time.
     pub levels: Vec<OverloadLevel>,
-    /// Messages of this priority or more important (0 to 31, TS 29.500 §6.8) are never discarded.
+    /// Messages of this priority or more important (0 to 31, TS 29.500 §6.8) are never refused.
+    #[schemars(range(max = 31))]
     pub spare_priority: u8,
     /// Requests a second that are accepted, all workers together; 0: any number.
     pub ingress_rate: u32,
@@ -48,17 +56,10 @@ pub struct OverloadLevel {
 
 impl Default for Overload {
     fn default() -> Self {
-        let level = |name, set, clear, discard| OverloadLevel {
-            level: Level::new(name, set, clear),
-            discard: Percent::new(discard),
-        };
         Self {
             enabled: false,
-            levels: vec![
-                level("L1", 85.0, 80.0, 10.0),
-                level("L2", 92.0, 88.0, 30.0),
-                level("L3", 97.0, 94.0, 60.0),
-            ],
+            waiting: WaitingTime::default(),
+            levels: Vec::new(),
             spare_priority: 4,
             ingress_rate: 0,
             consumer_rate: 0,
@@ -68,8 +69,27 @@ impl Default for Overload {
     }
 }
 
+impl Overload {
+    /// What a worker refuses.
+    pub(crate) fn shedding(&self) -> Shedding {
+        let step = |one: &OverloadLevel| Step {
+            level: one.level.clone(),
+            shares: vec![one.discard.fraction(); CLASSES],
+            spare: None,
+        };
+        Shedding {
+            waiting: self.waiting.clone(),
+            steps: self.levels.iter().map(step).collect(),
+            classes: CLASSES,
+            spare: self.spare_priority,
+            kept: Shedding::KEPT,
+        }
+    }
+}
+
 impl Validate for Overload {
     fn validate(&self, faults: &mut Faults) {
+        faults.within("waiting", &self.waiting);
         if self.max_consumers == 0 {
             faults.at("maxConsumers").say("is 0", "at least 1");
         }

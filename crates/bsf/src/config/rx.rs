@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
-use diameter::tls::FollowedTls;
+use diameter::{Security, TlsConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
+use tls::{TlsFiles, Watched};
 
 /// The agent for Rx requests (TS 29.214; TS 29.513 §8.2, TS 29.213 §7 for the procedures).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,47 +16,67 @@ pub struct Rx {
     pub enabled: bool,
     /// Addresses it listens at.
     pub listen: Listen,
+    /// Addresses it listens at over SCTP of the system's kernel (RFC 6733 §2.1); where the kernel has none, the start
+    /// fails and says so.
+    pub sctp_listen: Listen,
     /// TLS from the first byte, for those who connect and for all of `peers` (RFC 6733 §13.1); absent: in the
     /// clear. It needs `authorities`; a certificate has to be about the name that its peer gives.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<sbi::tls::TlsFiles>,
+    pub tls: Option<TlsFiles>,
     /// Its DiameterIdentity.
     pub host: String,
     /// Its realm.
     pub realm: String,
     /// Whether it passes requests on or says where to send them.
+    #[schemars(extend("x-reload" = true))]
     pub mode: RxMode,
     /// Peers it connects to: PCFs by the name that bindings give as `pcfDiamHost`, relays, AFs. Others may
     /// connect to it.
     pub peers: Vec<RxPeer>,
     /// Peers that requests go to when the PCF or AF is not connected itself, in this order.
+    #[schemars(extend("x-reload" = true))]
     pub relays: Vec<String>,
     /// How long an answer may take.
+    #[schemars(extend("x-reload" = true))]
     pub timeout: Period,
+    /// How often a request is sent, the first time included, while connections end before the answer; all within
+    /// `timeout`.
+    #[schemars(extend("x-reload" = true))]
+    pub attempts: usize,
     /// Sessions whose path is remembered, in memory and in the store. Those forgotten are routed by
     /// Destination-Host, as RFC 6733 has it.
     pub max_sessions: usize,
     /// Whether the path of a session is kept in the store, so that its requests find the way after a restart, on
     /// any worker, and through another BSF on the same database. The AF has its answer once the path is durable.
+    #[schemars(extend("x-reload" = true))]
     pub keep_sessions: bool,
-    /// How long a path that nobody uses is kept in the store.
+    /// How long the store keeps a path after the last request of its Rx session.
     pub session_lifetime: Period,
     /// Requests of one peer that are accepted in a second; 0: any number.
+    #[schemars(extend("x-reload" = true))]
     pub peer_rate: u32,
     /// Requests for which a binding or a path is being looked up, in each worker; further ones are refused.
+    #[schemars(extend("x-reload" = true))]
     pub max_lookups: usize,
     /// Requests on their way from one worker to another; further ones are refused.
     pub max_crossing: usize,
     /// Whether a request is refused that has an AVP with the M flag that this BSF does not know, as a proxy has
     /// to (RFC 6733 §4.1). A redirect agent never looks.
+    #[schemars(extend("x-reload" = true))]
     pub check_mandatory: bool,
+    /// Whether overload reports (RFC 7683) and loads (RFC 8583) are requested of PCFs and obeyed: a reduction diverts
+    /// sessions that begin to another PCF of the set or refuses them, then requests of sessions that exist.
+    #[schemars(extend("x-reload" = true))]
+    pub overload_reports: bool,
     /// Origin-Realms of peers that may connect: exactly, or with a leading dot all realms below. Empty: any.
     pub realms: Vec<String>,
     /// Peers that may be connected to each worker without being among `peers`.
     pub max_peers: usize,
     /// Result of a request whose session has no binding.
+    #[schemars(extend("x-reload" = true))]
     pub no_binding: NoBinding,
     /// Redirect mode: how long an AF may use an answer for the session.
+    #[schemars(extend("x-reload" = true))]
     pub redirect_cache_time: Period,
 }
 
@@ -90,6 +111,20 @@ pub struct RxPeer {
     /// Its addresses, tried in turn.
     #[schemars(with = "Vec<String>")]
     pub addresses: Vec<SocketAddr>,
+    /// What carries the messages.
+    #[serde(default)]
+    pub transport: RxTransport,
+}
+
+/// What carries Diameter messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RxTransport {
+    /// TCP, with `rx.tls` TLS.
+    #[default]
+    Tcp,
+    /// SCTP of the system's kernel, without TLS.
+    Sctp,
 }
 
 impl Default for Rx {
@@ -97,6 +132,7 @@ impl Default for Rx {
         Self {
             enabled: true,
             listen: Listen::local(3830),
+            sctp_listen: Listen(Vec::new()),
             tls: None,
             host: "bsf.example.org".to_owned(),
             realm: "example.org".to_owned(),
@@ -104,6 +140,7 @@ impl Default for Rx {
             peers: Vec::new(),
             relays: Vec::new(),
             timeout: Period::from_secs(5),
+            attempts: 3,
             max_sessions: 1_000_000,
             keep_sessions: true,
             session_lifetime: Period::from_secs(7 * 86_400),
@@ -111,6 +148,7 @@ impl Default for Rx {
             max_lookups: 10_000,
             max_crossing: 10_000,
             check_mandatory: true,
+            overload_reports: true,
             realms: Vec::new(),
             max_peers: 1_024,
             no_binding: NoBinding::default(),
@@ -120,40 +158,38 @@ impl Default for Rx {
 }
 
 impl Rx {
-    /// What secures connections, if there is an agent and it is to use TLS.
+    /// How connections are secured; their files are among those that `watched` checks.
     ///
     /// # Errors
-    /// When a file cannot be read, or they do not fit together.
-    pub(crate) fn open_tls(&self) -> Result<Option<FollowedTls>, String> {
+    /// When a file cannot be used.
+    pub(crate) fn security(&self, watched: &Watched) -> Result<Security, String> {
         let Some(files) = self.tls.as_ref().filter(|_| self.enabled) else {
-            return Ok(None);
+            return Ok(Security::None);
         };
-        let files = diameter::tls::TlsFiles {
-            certificates: files.certificate.clone(),
-            key: files.key.clone(),
-            trust: files.authorities.clone().unwrap_or_default(),
-            mutual: files.require_client_certificate,
-            match_identity: true,
-        };
-        let opened = FollowedTls::open(files).map_err(|error| format!("rx.tls: {error}"))?;
-        Ok(Some(opened))
+        let mut files = files.clone();
+        files.require_client_certificate.get_or_insert(false);
+        TlsConfig::open(watched, "rx.tls", &files).map(Security::Tls)
     }
 }
 
 impl Validate for Rx {
     fn validate(&self, faults: &mut Faults) {
-        if self.tls.as_ref().is_some_and(|tls| tls.authorities.is_none()) {
-            faults.at("tls.authorities").say(
-                "is missing",
-                "a PEM file with those whose certificates are trusted",
-            );
+        if let Some(files) = &self.tls {
+            files.validate_peer("tls", faults);
         }
         for (name, value) in [("host", &self.host), ("realm", &self.realm)] {
             if value.is_empty() || !value.is_ascii() {
-                faults
-                    .at(name)
-                    .say("is no DiameterIdentity", "a name such as bsf.example.org");
+                faults.at(name).say(
+                    "is not a valid DiameterIdentity",
+                    "a name such as bsf.example.org",
+                );
             }
+        }
+        let over_sctp = |peer: &RxPeer| peer.transport == RxTransport::Sctp;
+        if self.tls.is_some() && (!self.sctp_listen.0.is_empty() || self.peers.iter().any(over_sctp)) {
+            faults
+                .at("tls")
+                .say("is not available over SCTP", "no tls, or TCP alone");
         }
         if self.max_sessions < 2 {
             faults.at("maxSessions").say("is too small", "at least 2");
@@ -162,6 +198,7 @@ impl Validate for Rx {
             ("maxLookups", self.max_lookups),
             ("maxCrossing", self.max_crossing),
             ("maxPeers", self.max_peers),
+            ("attempts", self.attempts),
         ] {
             if value == 0 {
                 faults.at(name).say("is 0", "at least 1");

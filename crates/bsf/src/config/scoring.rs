@@ -15,7 +15,7 @@ pub struct Scoring {
     pub success: u32,
     /// Weight of the CPU time that the busiest worker has left.
     pub load: u32,
-    /// Weight of the mean time to an answer of Nbsf_Management.
+    /// Weight of the mean time to an answer of Nbsf_Management and Rx.
     pub latency: u32,
     /// Mean time up to which the latency is as good as can be; twice as long is half as good.
     pub latency_target: Period,

@@ -1,26 +1,25 @@
-//! Key sets that access tokens are verified with, fetched from where NRFs publish them.
+//! Key sets that access tokens are verified with, fetched from the URIs at which NRFs publish them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::ACCEPT;
 use sbi::Body;
 use sbi::client::{Client, Origin, SendOptions};
+use sbi::name::ACCEPT;
 use sbi::oauth::Keys;
 
-use crate::live::Live;
+use crate::live::{Derived, Effective, Live};
 
-/// How soon it is tried again when a set could not be fetched, and how often settings are looked at.
-const AGAIN: Duration = Duration::from_secs(2);
+/// Pause before another attempt when a set could not be fetched, and interval between checks of the settings.
+const RETRY: Duration = Duration::from_secs(2);
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest key set that is taken.
 const LARGEST: usize = 256 * 1024;
 
 /// Fetches again and again, until dropped.
-pub(crate) async fn follow(live: Arc<ArcSwap<Live>>, client: Client) {
+pub(crate) async fn follow(live: Arc<Live>, client: Client) {
     loop {
         let tokens = live.load().config.tokens.clone();
         let complete = match tokens.key_set_uris.is_empty() {
@@ -29,12 +28,12 @@ pub(crate) async fn follow(live: Arc<ArcSwap<Live>>, client: Client) {
         };
         let pause = match complete {
             true => tokens.refresh.duration(),
-            false => AGAIN,
+            false => RETRY,
         };
         // A reload may name other sets meanwhile.
         let ends = tokio::time::Instant::now() + pause;
         while tokio::time::Instant::now() < ends {
-            tokio::time::sleep(pause.min(AGAIN)).await;
+            tokio::time::sleep(pause.min(RETRY)).await;
             if live.load().config.tokens != tokens {
                 break;
             }
@@ -43,7 +42,7 @@ pub(crate) async fn follow(live: Arc<ArcSwap<Live>>, client: Client) {
 }
 
 /// Whether every set was fetched. One that was not stays as it was, if as many are known.
-async fn fetch(live: &ArcSwap<Live>, client: &Client, uris: &[String]) -> bool {
+async fn fetch(live: &Live, client: &Client, uris: &[String]) -> bool {
     let mut complete = true;
     let before = live.load().fetched().to_vec();
     let mut sets = Vec::with_capacity(uris.len());
@@ -59,12 +58,15 @@ async fn fetch(live: &ArcSwap<Live>, client: &Client, uris: &[String]) -> bool {
         }
     }
     if sets != before {
-        match live.load().with_fetched(sets) {
-            Ok(next) => {
-                tracing::info!(keys = ?next.keys, "keys that verify access tokens");
-                live.store(Arc::new(next));
-            }
-            Err(error) => tracing::warn!(error, "keys that verify access tokens stay as they were"),
+        let change = |now: &Effective| match now.config.tokens.key_set_uris == uris {
+            true => Derived::with_fetched(now, sets).map_err(Some),
+            // A reload names others meanwhile; they are fetched next.
+            false => Err(None),
+        };
+        match live.rederive(change) {
+            Ok(()) => tracing::info!(keys = ?live.load().keys, "updated the keys that verify access tokens"),
+            Err(Some(error)) => tracing::warn!(error, "failed to update the keys that verify access tokens"),
+            Err(None) => complete = false,
         }
     }
     complete

@@ -3,3 +3,4 @@
 pub(crate) mod key_sets;
 pub(crate) mod nrf;
 pub(crate) mod pcfs;
+pub(crate) mod sets;

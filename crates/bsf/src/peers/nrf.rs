@@ -1,4 +1,4 @@
-//! This BSF at the NRFs: its profile, and whom it asks them for (TS 29.510).
+//! This BSF at the NRFs: its profile, and its queries (TS 29.510).
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -9,9 +9,10 @@ use nrf_client::{Nrfs, Presence, Turns};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::client::Client;
 use serde_json::{Value, json};
+use telemetry::{AlarmKind, Alarms, Severity};
 
 use crate::config::Config;
-use crate::service::{State, Switches};
+use crate::state::{State, Switches};
 
 /// Between attempts to register.
 const RETRY: Duration = Duration::from_secs(1);
@@ -57,11 +58,37 @@ fn host_of(profile: &Value) -> Option<String> {
         .or_else(|| Some(format!("[{}]", first("ipv6Addresses")?)))
 }
 
+/// No NRF answers or accepts the registration. The number is ours.
+const NOT_REGISTERED: AlarmKind = AlarmKind {
+    number: 10540,
+    name: "BSF Not Registered",
+    severity: Severity::Major,
+    text: "No NRF has accepted the registration of the function, so consumers do not find it.",
+    advice: "Check `nrf.apiRoots` and the log; the alarm clears by itself.",
+};
+
 /// A BSF as an NRF knows it.
 pub(crate) struct Registration {
-    pub(crate) config: Arc<Config>,
-    pub(crate) address: SocketAddr,
-    pub(crate) switches: Arc<Switches>,
+    config: Arc<Config>,
+    address: SocketAddr,
+    switches: Arc<Switches>,
+    alarms: Alarms,
+}
+
+impl Registration {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        address: SocketAddr,
+        switches: Arc<Switches>,
+        alarms: Alarms,
+    ) -> Self {
+        Self {
+            config,
+            address,
+            switches,
+            alarms,
+        }
+    }
 }
 
 impl Presence for Registration {
@@ -88,6 +115,11 @@ impl Presence for Registration {
 
     fn retry(&self) -> Duration {
         RETRY
+    }
+
+    fn report(&self, registered: bool) {
+        let wrong = (!registered).then(|| "no NRF has accepted the registration".to_owned());
+        self.alarms.set(&NOT_REGISTERED, "nrf", wrong);
     }
 
     fn profile(&self) -> Value {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use ahash::AHashMap;
+use bounded::{Cache, Limits};
 use http::{Method, StatusCode};
 use nrf_client::{Nrfs, Subscription, instance_path};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -14,12 +14,12 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::config::Config;
 
-/// Where the NRF tells of PCFs (`NFStatusNotify`).
+/// Where the NRF notifies of PCFs (`NFStatusNotify`).
 pub(crate) const CALLBACK_PATH: &str = "/signalbox-bsf/v1/nf-status-notify";
 
-/// The NRF has told that a PCF has changed, come or gone.
+/// The NRF has notified that a PCF was registered, changed or deregistered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Changed {
     /// NF instance id.
     pub(crate) pcf: String,
 }
@@ -38,8 +38,25 @@ pub(crate) enum Pcf {
     Gone,
 }
 
+/// How far the clock of a PCF may be ahead of this one.
+const AHEAD: Duration = Duration::from_secs(300);
+
 impl Pcf {
-    fn of(profile: &Value) -> Self {
+    /// What a profile says at `now`, in microseconds since 1970. A time in the future is no time at which a PCF has
+    /// restarted: a clock or a year is wrong, and each binding of the PCF, old or new, would be taken for lost.
+    fn of(id: &str, profile: &Value, now: u64) -> Self {
+        let latest = now.saturating_add(u64::try_from(AHEAD.as_micros()).unwrap_or(u64::MAX));
+        let micros = |text: &str| {
+            let time = micros(text)?;
+            if time > latest {
+                tracing::warn!(
+                    id,
+                    time = text,
+                    "a recovery time of a PCF is in the future, and is ignored"
+                );
+            }
+            (time <= latest).then_some(time)
+        };
         let sets = profile.get("nfSetRecoveryTimeList").and_then(Value::as_object);
         let sets = sets.into_iter().flatten();
         Self::Registered {
@@ -60,19 +77,19 @@ pub(crate) fn micros(text: &str) -> Option<u64> {
     u64::try_from(time.unix_timestamp_nanos() / 1_000).ok()
 }
 
-/// Answers of the NRF, as long as they hold. Bounded.
+/// Answers of the NRF, each until it expires.
 pub(crate) struct Pcfs {
     nrfs: Rc<Nrfs>,
-    known: RefCell<AHashMap<String, (Instant, Rc<Pcf>)>>,
-    sets: RefCell<AHashMap<String, (Instant, bool)>>,
+    known: RefCell<Cache<String, (Instant, Rc<Pcf>)>>,
+    sets: RefCell<Cache<String, (Instant, bool)>>,
 }
 
 impl Pcfs {
     pub(crate) fn new(nrfs: Rc<Nrfs>) -> Self {
         Self {
             nrfs,
-            known: RefCell::default(),
-            sets: RefCell::default(),
+            known: RefCell::new(Cache::new(Limits::entries(0))),
+            sets: RefCell::new(Cache::new(Limits::entries(0))),
         }
     }
 
@@ -85,37 +102,32 @@ impl Pcfs {
     /// A PCF as the NRF knows it, and whether the NRF had to be asked; `None` when no NRF answers.
     pub(crate) async fn get(&self, id: &str, remember: Duration, most: usize) -> Option<(Rc<Pcf>, bool)> {
         let now = Instant::now();
-        if let Some((until, pcf)) = self.known.borrow().get(id)
-            && *until > now
-        {
+        if let Some((_, pcf)) = self.known.borrow().get_if(id, |(until, _)| *until > now) {
             return Some((pcf.clone(), false));
         }
         let answer = self.nrfs.send(Method::GET, &instance_path(id), None).await?;
         let pcf = match answer.status {
-            StatusCode::OK => Pcf::of(&serde_json::from_slice(&answer.body).ok()?),
+            StatusCode::OK => {
+                let profile = serde_json::from_slice(&answer.body).ok()?;
+                Pcf::of(id, &profile, store::Clock::default().micros())
+            }
             StatusCode::NOT_FOUND => Pcf::Gone,
             status => {
-                tracing::warn!(id, %status, "the NRF does not tell of a PCF");
+                tracing::warn!(id, %status, "the NRF refused a query for a PCF");
                 return None;
             }
         };
         let pcf = Rc::new(pcf);
         let mut known = self.known.borrow_mut();
-        if known.len() >= most {
-            known.retain(|_, (until, _)| *until > now);
-        }
-        if known.len() < most {
-            known.insert(id.to_owned(), (now + remember, pcf.clone()));
-        }
+        known.set_limits(Limits::entries(most));
+        known.insert(id.to_owned(), (now + remember, pcf.clone()));
         Some((pcf, true))
     }
 
     /// Whether any PCF of a set is registered; `None` when no NRF answers.
     pub(crate) async fn set_lives(&self, set: &str, remember: Duration, most: usize) -> Option<bool> {
         let now = Instant::now();
-        if let Some((until, lives)) = self.sets.borrow().get(set)
-            && *until > now
-        {
+        if let Some((_, lives)) = self.sets.borrow().get_if(set, |(until, _)| *until > now) {
             return Some(*lives);
         }
         let path = format!(
@@ -124,7 +136,7 @@ impl Pcfs {
         );
         let answer = self.nrfs.send(Method::GET, &path, None).await?;
         if answer.status != StatusCode::OK {
-            tracing::warn!(set, status = %answer.status, "the NRF does not tell of a PCF set");
+            tracing::warn!(set, status = %answer.status, "the NRF refused a query for a PCF set");
             return None;
         }
         let found: Value = serde_json::from_slice(&answer.body).ok()?;
@@ -133,9 +145,7 @@ impl Pcfs {
             .and_then(Value::as_array)
             .is_some_and(|found| !found.is_empty());
         let mut sets = self.sets.borrow_mut();
-        if sets.len() >= most {
-            sets.clear();
-        }
+        sets.set_limits(Limits::entries(most));
         sets.insert(set.to_owned(), (now + remember, lives));
         Some(lives)
     }
@@ -177,7 +187,18 @@ mod tests {
             recovery: Some(1_500_000),
             sets: vec![("set1".to_owned(), 2_000_000)],
         };
-        assert_eq!(Pcf::of(&profile), expected);
+        assert_eq!(Pcf::of("pcf", &profile, 2_000_000), expected);
         assert_eq!(micros("yesterday"), None);
+        let wrong = json!({"recoveryTime": "2100-01-01T00:00:00Z",
+            "nfSetRecoveryTimeList": {"set1": "2100-01-01T00:00:00Z", "set2": "1970-01-01T00:04:00Z"}});
+        let expected = Pcf::Registered {
+            recovery: None,
+            sets: vec![("set2".to_owned(), 240_000_000)],
+        };
+        assert_eq!(
+            Pcf::of("pcf", &wrong, 2_000_000),
+            expected,
+            "minutes ahead are a clock, years are not"
+        );
     }
 }

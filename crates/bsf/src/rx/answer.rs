@@ -1,12 +1,16 @@
 //! The way back: answers, requests that got none, and what becomes of the session.
 
-use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, ResultCode, known};
+use std::time::Instant;
+
+use bytes::Bytes;
+use diameter::proto::{Message, MessageMut, known};
 use diameter::{ConnectionId, Node, PeerId};
 use store::{Batch, Clock, Condition, Conflict, Error};
 
-use super::kept::KeptPath;
 use super::post::Packet;
+use super::sessions::Path;
 use super::{Agent, Link};
+use crate::binding::RxSession;
 use crate::events::Event;
 
 /// Who waits for an answer.
@@ -27,7 +31,10 @@ pub(super) enum Effect {
     /// It begins, between these two.
     Begins {
         af: Box<str>,
+        /// Empty: the realm is all that is known of it before it answers.
         pcf: Box<str>,
+        /// Its set, where another PCF of it may take the session.
+        set: Option<Box<str>>,
     },
     Ends,
 }
@@ -39,6 +46,18 @@ pub(crate) struct Transit {
     /// Header and Session-Id of the request, for an answer of our own.
     pub(super) request: Message,
     pub(super) effect: Effect,
+    /// When it came.
+    pub(super) begun: Instant,
+    /// When it is given up.
+    pub(super) deadline: Instant,
+    /// How often it was sent.
+    pub(super) sent: usize,
+    /// The session begins at another PCF than was thought when the request was sent.
+    pub(super) moved: bool,
+    /// This agent has answered it in place of the next hop.
+    pub(super) failed: bool,
+    /// This agent asks for overload reports with it; its sender does not.
+    pub(super) asked: bool,
 }
 
 impl Transit {
@@ -68,36 +87,70 @@ fn outcome(message: &MessageMut) -> Outcome {
 
 impl Agent {
     /// An answer, or what stands for one, on its way to who waits for it.
-    pub(super) fn deliver(&self, node: &Node<Self>, transit: Transit, message: MessageMut) {
+    pub(super) fn deliver(&self, node: &Node<Self>, mut transit: Transit, message: MessageMut) {
+        self.learn_pcf(&mut transit, &message);
         let ended = matches!(
             (&transit.effect, outcome(&message)),
-            (Effect::Ends, Outcome::Good | Outcome::None) | (Effect::Begins { .. }, Outcome::None)
+            // A session that has not begun is looked for again: its binding may name another PCF by then.
+            (Effect::Ends, Outcome::Good | Outcome::None)
+                | (Effect::Begins { .. }, Outcome::None | Outcome::Unknown)
         );
-        if ended && let Some(session) = transit.session() {
-            self.sessions.borrow_mut().remove(session.as_bytes());
+        if ended {
+            self.forget_path(&transit);
         }
         if transit.sender.worker == self.worker {
             return self.deliver_here(node, transit, message);
         }
         let home = transit.sender.worker;
         if self.post.send(home, Packet::Answer(transit, message)).is_err() {
-            self.front.count(Event::RxAnswerDropped);
+            self.counters.count(Event::RxAnswerDropped);
+        }
+    }
+
+    /// A PCF that was chosen by its realm is known by its answer; the path of a session that another PCF has taken is
+    /// another one.
+    fn learn_pcf(&self, transit: &mut Transit, message: &MessageMut) {
+        let Effect::Begins { af, pcf, .. } = &mut transit.effect else {
+            return;
+        };
+        if !matches!(outcome(message), Outcome::Good) {
+            return;
+        }
+        if pcf.is_empty()
+            && let Ok(Some(host)) = message.get(known::ORIGIN_HOST)
+        {
+            *pcf = host.into();
+            transit.moved = true;
+        }
+        if transit.moved {
+            let path = Path::new(af, pcf, Clock::default().micros());
+            if let Some(session) = transit.session() {
+                let session = Bytes::copy_from_slice(session.as_bytes());
+                self.sessions.borrow_mut().insert(&session, path);
+            }
+        }
+    }
+
+    /// The session is on no path any more.
+    fn forget_path(&self, transit: &Transit) {
+        if let Some(session) = transit.session() {
+            self.sessions.borrow_mut().remove(session.as_bytes());
         }
     }
 
     /// An answer for a peer of this worker; one that begins a session waits until the path is durable.
     fn deliver_here(&self, node: &Node<Self>, transit: Transit, message: MessageMut) {
-        let keeps = self.front.current().config().rx.keep_sessions;
+        let keeps = self.front.worker().config().rx.keep_sessions;
         match (&transit.effect, outcome(&message)) {
-            (Effect::Begins { af, pcf }, Outcome::Good) if keeps => {
+            (Effect::Begins { af, pcf, .. }, Outcome::Good) if keeps => {
                 let now = Clock::default().micros();
                 let path = transit
                     .session()
-                    .and_then(|session| KeptPath::new(session.as_bytes(), af, pcf, now));
+                    .and_then(|session| RxSession::new(session.as_bytes(), af, pcf, now));
                 if let Some(path) = path {
                     return self.keep(node, transit, message, path);
                 }
-                self.front.count(Event::RxSessionNotKept);
+                self.counters.count(Event::RxSessionNotKept);
             }
             (Effect::Ends, Outcome::Good | Outcome::None) if keeps => {
                 return self.forget(node, transit, message);
@@ -108,11 +161,12 @@ impl Agent {
     }
 
     fn give(&self, node: &Node<Self>, transit: &Transit, message: MessageMut) {
+        self.answered(node.now(), transit, transit.failed);
         let given = self
             .origin_of(node, transit)
             .is_some_and(|link| node.answer(&link, message, transit.sender.hop_by_hop));
         if !given {
-            self.front.count(Event::RxAnswerDropped);
+            self.counters.count(Event::RxAnswerDropped);
         }
     }
 
@@ -122,12 +176,12 @@ impl Agent {
         same.or_else(|| node.open_connection(transit.sender.peer?))
     }
 
-    fn keep(&self, node: &Node<Self>, transit: Transit, message: MessageMut, path: KeptPath) {
-        let repository = self.front.repository().clone();
-        let most = self.front.current().config().rx.max_sessions;
-        // The oldest are forgotten a little later; whoever is faster than that is not kept.
+    fn keep(&self, node: &Node<Self>, transit: Transit, message: MessageMut, path: RxSession) {
+        let repository = self.repository.clone();
+        let most = self.front.worker().config().rx.max_sessions;
+        // The oldest are forgotten a little later; a session that begins meanwhile is not kept.
         if repository.paths_held.get() >= most.saturating_add(most / 8) {
-            self.front.count(Event::RxSessionNotKept);
+            self.counters.count(Event::RxSessionNotKept);
             return self.give(node, &transit, message);
         }
         repository.paths_held.add(1);
@@ -138,7 +192,7 @@ impl Agent {
         tokio::task::spawn_local(async move {
             let agent = node.app();
             let kept = match receipt.await {
-                // The AF begins a session anew that it has not ended.
+                // The AF begins a session again that it has not ended.
                 Err(Error::Conflict { .. }) => {
                     repository.paths_held.sub(1);
                     let mut batch = Batch::default();
@@ -152,11 +206,11 @@ impl Agent {
                 kept => kept,
             };
             match kept {
-                Ok(_) => agent.front.count(Event::RxSessionKept),
+                Ok(_) => agent.counters.count(Event::RxSessionKept),
                 Err(error) => {
                     // The session lives; only a restart would lose its path.
                     tracing::warn!(%error, "the path of an Rx session could not be kept");
-                    agent.front.count(Event::RxSessionNotKept);
+                    agent.counters.count(Event::RxSessionNotKept);
                 }
             }
             node.refresh();
@@ -164,9 +218,9 @@ impl Agent {
         });
     }
 
-    /// The end of a session is told when its path is gone: a later request of it must not find it again.
+    /// The end of a session is answered when its path is gone: a later request of it must not find it again.
     fn forget(&self, node: &Node<Self>, transit: Transit, message: MessageMut) {
-        let repository = self.front.repository().clone();
+        let repository = self.repository.clone();
         let mut batch = Batch::default();
         let session = transit.session().unwrap_or_default();
         batch.delete(&repository.paths, session.as_bytes(), Condition::Present);
@@ -185,12 +239,5 @@ impl Agent {
             node.refresh();
             node.app().give(&node, &transit, message);
         });
-    }
-
-    pub(super) fn lost(&self, node: &Node<Self>, transit: Transit) {
-        self.front.count(Event::RxUnanswered);
-        let fault = Fault::new(ResultCode::UNABLE_TO_DELIVER, "the next hop did not answer");
-        let answer = MessageBuilder::error_answer(&transit.request, &self.origin, &fault);
-        self.deliver(node, transit, answer);
     }
 }

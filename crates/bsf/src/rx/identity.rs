@@ -16,9 +16,53 @@ const E164: i32 = 0;
 const IMSI: i32 = 1;
 const NAI: i32 = 3;
 
-/// The question an AAR asks. The subscriber counts only where no address is given: a session has one of those,
-/// a subscriber several sessions.
-pub(super) fn of(message: &MessageMut, routing: &Routing<'_>) -> Result<Query, Fault> {
+/// What an AAR says of its session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Target {
+    /// The question. The subscriber is part of it only where no address is given: a session has one of those, a
+    /// subscriber several sessions.
+    pub(super) query: Query,
+    supi: Option<String>,
+    gpsi: Option<String>,
+}
+
+impl Target {
+    /// Questions that decide where several sessions have the address, as in IP domains of their own: the subscriber's.
+    pub(super) fn narrowed(&self) -> impl Iterator<Item = Query> {
+        let query = &self.query;
+        let by_address = query.places().next().is_some();
+        let (supi, gpsi) = (self.supi.clone(), self.gpsi.clone());
+        let by_supi = supi.filter(|_| by_address).map(|supi| Query {
+            supi: Some(supi),
+            ..query.clone()
+        });
+        let by_gpsi = gpsi.filter(|_| by_address).map(|gpsi| Query {
+            gpsi: Some(gpsi),
+            ..query.clone()
+        });
+        by_supi.into_iter().chain(by_gpsi)
+    }
+
+    /// Questions for a binding that has one of the two addresses alone, and the member that it does not have then: the
+    /// other address may have come later than the binding.
+    pub(super) fn single_stack(&self) -> impl Iterator<Item = (Query, &'static str)> {
+        let query = &self.query;
+        let both = query.ipv4.is_some() && query.ipv6.is_some();
+        let v4 = Query {
+            ipv6: None,
+            ..query.clone()
+        };
+        let v6 = Query {
+            ipv4: None,
+            ..query.clone()
+        };
+        let questions = both.then_some([(v4, "ipv6Prefix"), (v6, "ipv4Addr")]);
+        questions.into_iter().flatten()
+    }
+}
+
+/// Reads what an AAR says of its session.
+pub(super) fn of(message: &MessageMut, routing: &Routing<'_>) -> Result<Target, Fault> {
     let wrong = |avp: Bytes, why: &'static str| Fault::new(ResultCode::INVALID_AVP_VALUE, why).about(avp);
     let mut query = Query::default();
     if let Some(bytes) = routing.framed_ip {
@@ -35,15 +79,17 @@ pub(super) fn of(message: &MessageMut, routing: &Routing<'_>) -> Result<Query, F
         })?;
         query.ipv6 = Some(prefix);
     }
-    if query.ipv4.is_none() && query.ipv6.is_none() {
-        for (kind, identity) in routing.subscription_ids() {
-            match kind {
-                IMSI => query.supi = Some(format!("imsi-{identity}")),
-                NAI if query.supi.is_none() => query.supi = Some(format!("nai-{identity}")),
-                E164 => query.gpsi = Some(format!("msisdn-{}", identity.trim_start_matches('+'))),
-                _ => {}
-            }
+    let (mut supi, mut gpsi) = (None, None);
+    for (kind, identity) in routing.subscription_ids() {
+        match kind {
+            IMSI => supi = Some(format!("imsi-{identity}")),
+            NAI if supi.is_none() => supi = Some(format!("nai-{identity}")),
+            E164 => gpsi = Some(format!("msisdn-{}", identity.trim_start_matches('+'))),
+            _ => {}
         }
+    }
+    if query.ipv4.is_none() && query.ipv6.is_none() {
+        (query.supi, query.gpsi) = (supi.clone(), gpsi.clone());
     }
     for avp in message.avps().map_while(Result::ok) {
         if avp.vendor == known::VENDOR_3GPP && avp.code == IP_DOMAIN_ID {
@@ -57,7 +103,7 @@ pub(super) fn of(message: &MessageMut, routing: &Routing<'_>) -> Result<Query, F
     if !query.is_searchable() {
         return Err(Fault::missing(known::FRAMED_IP_ADDRESS));
     }
-    Ok(query)
+    Ok(Target { query, supi, gpsi })
 }
 
 /// RFC 3162 §2.3: a reserved byte, the length, the bytes of the prefix that matter.

@@ -12,29 +12,36 @@
 //! | file | what happens there |
 //! |---|---|
 //! | `mod` (this) | the agent, its peers |
-//! | `request`, `check`, `identity` | the way of a request |
+//! | `request`, `check`, `identity`, `lookup` | the way of a request |
 //! | `answer`, `redirect` | the way back, and answers of our own |
-//! | `sessions`, `kept` | paths of sessions, in memory and in the store |
+//! | `again` | another way for a request whose next hop was lost |
+//! | `reports` | overload reports and loads of PCFs |
+//! | `sessions`, `expiry` | paths of sessions in memory, and how those in the store end |
+//! | `latency` | how long requests take |
 //! | `places`, `post` | which worker a peer lives on, and the way there |
 
+mod again;
 mod answer;
 mod check;
+mod expiry;
 mod identity;
-mod kept;
+mod latency;
+mod lookup;
 mod places;
 mod post;
 mod redirect;
+mod reports;
 mod request;
 mod sessions;
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diameter::proto::known::application;
 use diameter::proto::peer::{ApplicationId, Capabilities, DownReason, Health};
 use diameter::proto::{MessageMut, Origin};
-use diameter::tls::FollowedTls;
 use diameter::{
     Application, BoundListener, Connection, Directory, DynamicPeers, Node, NodeConfig, PeerConfig, PeerUp,
     Security, Transport, Unanswered,
@@ -44,18 +51,23 @@ use overload::{Rate, RateLimiter};
 use self::answer::Transit;
 use self::places::{Places, Published, home_of};
 use self::post::{Mailbox, Packet, Post};
+use self::reports::Reports;
 use self::sessions::Sessions;
-use crate::config::Rx;
-use crate::error::StartError;
-use crate::service::Front;
+use crate::config::{Rx, RxTransport};
+use crate::events::Counters;
+use crate::repository::Repository;
+use crate::worker::Front;
+use function::StartError;
 
-pub(crate) use self::kept::{KeptPath, tidy};
+pub(crate) use self::expiry::tidy;
 
 type Link = Rc<Connection<PeerState>>;
 
 /// The agent of a worker.
 pub(crate) struct Agent {
     front: Rc<Front>,
+    repository: Repository,
+    counters: Arc<Counters>,
     origin: Origin,
     worker: usize,
     workers: usize,
@@ -63,24 +75,25 @@ pub(crate) struct Agent {
     post: Post,
     sessions: RefCell<Sessions>,
     lookups: Lookups,
+    reports: Reports,
 }
 
-/// What is kept for each open connection: how much it has sent.
-pub(crate) struct PeerState(RefCell<(u32, Option<RateLimiter>)>);
+/// State of an open connection: the rate it keeps to, and how much it has sent.
+pub(crate) struct PeerState(RefCell<(u32, RateLimiter)>);
 
 impl PeerState {
-    /// Whether a request may come in, at so many a second; 0: any number.
+    fn new() -> Self {
+        Self(RefCell::new((0, RateLimiter::new(Rate::per_second(0.0)))))
+    }
+
+    /// Whether a request is within `rate` per second; 0: unlimited.
     fn admits(&self, rate: u32) -> bool {
-        if rate == 0 {
-            return true;
+        let (current, limiter) = &mut *self.0.borrow_mut();
+        if *current != rate {
+            *current = rate;
+            limiter.set_rate(Rate::per_second(f64::from(rate)));
         }
-        let mut state = self.0.borrow_mut();
-        if state.0 != rate {
-            let limiter = RateLimiter::new(Rate::per_second(f64::from(rate)));
-            *state = (rate, Some(limiter));
-        }
-        let now = std::time::Instant::now();
-        state.1.as_mut().is_none_or(|limiter| limiter.allow(now))
+        rate == 0 || limiter.allow(std::time::Instant::now())
     }
 }
 
@@ -124,19 +137,27 @@ pub(crate) struct Seat {
 /// before a worker runs. None when there is to be no agent.
 pub(crate) fn seats(
     settings: &Rx,
-    tls: Option<&FollowedTls>,
+    security: &Security,
     workers: usize,
 ) -> Result<(Vec<Option<Seat>>, Vec<SocketAddr>), StartError> {
     if !settings.enabled {
         return Ok(((0..workers).map(|_| None).collect(), Vec::new()));
     }
-    let security = tls.map_or(Security::None, |tls| Security::Tls(tls.config().clone()));
     let mut listeners: Vec<Vec<BoundListener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
-    for wanted in settings.listen.iter() {
+    let tcp = settings.listen.iter().map(|wanted| (wanted, Transport::Tcp));
+    let sctp = settings
+        .sctp_listen
+        .iter()
+        .map(|wanted| (wanted, Transport::Sctp));
+    for (wanted, transport) in tcp.chain(sctp) {
         let (bound, address) = worker::bind_each(wanted, workers, |address| {
-            let listener = BoundListener::bind(address, Transport::Tcp)
-                .map_err(StartError::io(format!("listening at {address} (Diameter)")))?;
+            let over = match transport {
+                Transport::Tcp => "Diameter",
+                Transport::Sctp => "Diameter over SCTP",
+            };
+            let listener = BoundListener::bind(address, transport)
+                .map_err(StartError::io(format!("listening at {address} ({over})")))?;
             let at = listener.address();
             Ok::<_, StartError>((listener, at))
         })?;
@@ -168,7 +189,7 @@ pub(crate) fn seats(
 
 /// Starts the agent of this worker.
 pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> {
-    let settings = front.current().config().rx.clone();
+    let settings = front.worker().config().rx.clone();
     let applications = [ApplicationId::tgpp(application::RX)];
     let local = Capabilities::new(&settings.host, &settings.realm).with_applications(applications);
     let config = NodeConfig {
@@ -180,6 +201,8 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
         ..NodeConfig::new(local)
     };
     let agent = Agent {
+        repository: front.function().repository().clone(),
+        counters: front.function().counts.of(seat.worker),
         front,
         origin: Origin::new(&settings.host, &settings.realm),
         worker: seat.worker,
@@ -193,6 +216,7 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
                 .min(settings.max_sessions / seat.workers.max(1) * 2),
         )),
         lookups: Lookups::default(),
+        reports: Reports::new(),
     };
     let seed = uuid::Uuid::new_v4().as_u64_pair().0;
     let node = Node::new(config, agent, Some(seat.directory), seed);
@@ -201,8 +225,13 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
     }
     for peer in settings.peers {
         if home_of(&peer.host, seat.workers) == seat.worker {
+            let (transport, security) = match peer.transport {
+                RxTransport::Tcp => (Transport::Tcp, seat.security.clone()),
+                RxTransport::Sctp => (Transport::Sctp, Security::None),
+            };
             let peer = PeerConfig {
-                security: seat.security.clone(),
+                transport,
+                security,
                 ..PeerConfig::connect(peer.host, peer.addresses)
             };
             node.add_peer(peer)
@@ -223,6 +252,7 @@ async fn take_post(node: Node<Agent>, mut mailbox: Mailbox) {
             match packet {
                 Packet::Request(crossing) => node.app().send_here(&node, crossing),
                 Packet::Answer(transit, message) => node.app().deliver(&node, transit, message),
+                Packet::Report(received) => node.app().learn_handed_on(&node, &received),
             }
         }
     }
@@ -234,13 +264,13 @@ impl Application for Agent {
 
     fn peer_up(&self, _: &Node<Self>, _: &Link, peer: &PeerUp) -> PeerState {
         tracing::info!(host = %peer.remote.origin.host, worker = self.worker, "Diameter peer up");
-        PeerState(RefCell::new((0, None)))
+        PeerState::new()
     }
 
     fn peer_down(&self, node: &Node<Self>, connection: &Link, reason: DownReason) {
         let Some(up) = connection.peer() else { return };
         tracing::info!(host = %up.remote.origin.host, ?reason, "Diameter peer down");
-        // It may have connected anew already.
+        // It may have connected again already.
         if node
             .open_connection(up.id)
             .is_none_or(|open| open.id() == connection.id())
@@ -263,11 +293,12 @@ impl Application for Agent {
         self.received(node, from, message);
     }
 
-    fn answer(&self, node: &Node<Self>, _: &Link, transit: Transit, message: MessageMut) {
+    fn answer(&self, node: &Node<Self>, from: &Link, transit: Transit, message: MessageMut) {
+        let message = self.take_reports(node, from, &transit, message);
         self.deliver(node, transit, message);
     }
 
     fn unanswered(&self, node: &Node<Self>, lost: Unanswered<Transit, PeerState>) {
-        self.lost(node, lost.context);
+        self.lost(node, lost);
     }
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use diameter::proto::MessageMut;
 
 use super::Transit;
+use super::reports::Received;
 
 /// A request for a peer of that worker.
 pub(super) struct Crossing {
@@ -20,6 +21,8 @@ pub(super) enum Packet {
     Request(Crossing),
     /// For a peer of that worker.
     Answer(Transit, MessageMut),
+    /// Of a peer of another worker.
+    Report(Received),
 }
 
 /// A worker's ways to all workers.

@@ -21,10 +21,15 @@ pub(super) fn no_binding(
     as_what: NoBinding,
     why: &'static str,
 ) {
-    agent.front.count(Event::RxNoBinding);
+    agent.counters.count(Event::RxNoBinding);
     match as_what {
         NoBinding::UnableToDeliver => {
-            agent.refuse(node, request, &Fault::new(ResultCode::UNABLE_TO_DELIVER, why));
+            agent.refuse_as(
+                node,
+                request,
+                &Fault::new(ResultCode::UNABLE_TO_DELIVER, why),
+                false,
+            );
         }
         NoBinding::IpCanSessionNotAvailable => {
             let mut answer = MessageBuilder::answer(&request.message);
@@ -46,7 +51,7 @@ pub(super) fn no_binding(
 
 /// DIAMETER_REDIRECT_INDICATION with the PCF's name (RFC 6733 §6.12 to §6.14).
 pub(super) fn redirect(agent: &Agent, node: &Node<Agent>, request: &Request, settings: &Rx, host: &str) {
-    agent.front.count(Event::RxRedirected);
+    agent.counters.count(Event::RxRedirected);
     let seconds = settings.redirect_cache_time.duration().as_secs();
     let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
     let mut answer = MessageBuilder::answer(&request.message);

@@ -1,24 +1,31 @@
 //! The way of a request: may it come in, is it in order, where does it go.
 
+use std::time::Instant;
+
 use bytes::{Bytes, BytesMut};
 use diameter::proto::known::{self, application, command};
-use diameter::proto::{Fault, MessageBuilder, MessageMut, ResultCode, Routing};
+use diameter::proto::{CommandFlags, Fault, MessageBuilder, MessageMut, ResultCode, Routing, encode_one};
 use diameter::{Forward, Node};
+use function::Admission;
+use store::Clock;
 
 use super::answer::{Effect, Sender, Transit};
+use super::identity::Target;
+use super::lookup::{self, Found};
 use super::post::{Crossing, Packet};
 use super::sessions::Path;
 use super::{Agent, Link, check, identity, redirect};
-use crate::binding::{Query, Selection, select};
 use crate::config::RxMode;
 use crate::events::Event;
-use crate::service::{State, Worker};
+use crate::overload::{Drmp, RX};
+use crate::state::State;
+use crate::worker::Worker;
 
 /// DIAMETER_UNKNOWN_SESSION_ID (RFC 6733 §7.1.5).
 const UNKNOWN_SESSION_ID: ResultCode = ResultCode(5002);
 /// Rx-Request-Type (TS 29.214 §5.3.31), and its value for a session that exists.
 const RX_REQUEST_TYPE: u32 = 533;
-const UPDATE_REQUEST: [u8; 4] = [0, 0, 0, 1];
+const INITIAL_REQUEST: [u8; 4] = [0, 0, 0, 0];
 
 /// A request on its way.
 pub(super) struct Request {
@@ -26,15 +33,32 @@ pub(super) struct Request {
     pub(super) hop_by_hop: u32,
     pub(super) message: MessageMut,
     session: Option<Bytes>,
-    has_destination: bool,
+    pub(super) has_destination: bool,
+    /// Its sender reacts to overload reports (RFC 7683).
+    pub(super) takes_part: bool,
+    /// DRMP (RFC 7944).
+    pub(super) priority: Option<u8>,
+    pub(super) begun: Instant,
+}
+
+/// What is known of the PCF of a session that begins, beside its name.
+#[derive(Default)]
+struct Beginning {
+    realm: Option<String>,
+    /// Its set, where the binding holds for that.
+    set: Option<Box<str>>,
+    /// No overload report holds it back.
+    admitted: bool,
 }
 
 /// What a request asks for, once its AVPs are read.
 enum Step {
     /// To this host.
     To(String),
+    /// To this host, as the request that begins its session.
+    Begin(String),
     /// By the bindings.
-    Find(Query),
+    Find(Box<Target>),
     /// By the path that the store may have; if it has none, this.
     Recall(Box<Step>),
     /// Nowhere.
@@ -42,33 +66,46 @@ enum Step {
 }
 
 impl Agent {
-    pub(super) fn received(&self, node: &Node<Self>, from: &Link, message: MessageMut) {
-        self.front.count(Event::RxRequest);
-        let worker = self.front.current();
-        let (step, session, has_destination) = match Routing::scan(&message, self.origin.host.as_bytes()) {
-            Ok(routing) => (
-                self.step(&worker, from, &message, &routing),
-                routing.session_id.map(Bytes::copy_from_slice),
-                routing.destination_host.is_some(),
-            ),
-            Err(error) => (Step::Refuse(error.into()), None, false),
-        };
+    pub(super) fn received(&self, node: &Node<Self>, from: &Link, mut message: MessageMut) {
+        self.counters.count(Event::RxRequest);
+        let worker = self.front.worker();
+        let (step, session, destination, takes_part, priority) =
+            match Routing::scan(&message, self.origin.host.as_bytes()) {
+                Ok(routing) => (
+                    self.step(&worker, from, &message, &routing),
+                    routing.session_id.map(Bytes::copy_from_slice),
+                    routing.destination_host.map(|host| self.is_own(host)),
+                    routing.supports_overload,
+                    routing.priority,
+                ),
+                Err(error) => (Step::Refuse(error.into()), None, None, false, None),
+            };
+        // Who names this BSF means the agent: the next hop gets the name of its own (RFC 6733 §6.1.4).
+        if destination == Some(true)
+            && let Some(unnamed) = without(&message, &[DESTINATION_HOST])
+        {
+            message = unnamed;
+        }
         let request = Request {
             from: from.clone(),
             hop_by_hop: message.hop_by_hop(),
             message,
             session,
-            has_destination,
+            has_destination: destination == Some(false),
+            takes_part,
+            priority,
+            begun: node.now(),
         };
         self.take(node, request, step);
     }
 
     fn take(&self, node: &Node<Self>, request: Request, step: Step) {
         match step {
-            Step::To(host) => self.send(node, request, &host, false),
+            Step::To(host) => self.send(node, request, &host, None),
+            Step::Begin(host) => self.send(node, request, &host, Some(Beginning::default())),
             Step::Refuse(fault) => self.refuse(node, &request, &fault),
             Step::Find(_) | Step::Recall(_) => {
-                let Some(place) = self.lookups.take(self.front.current().config().rx.max_lookups) else {
+                let Some(place) = self.lookups.take(self.front.worker().config().rx.max_lookups) else {
                     let fault = Fault::new(ResultCode::TOO_BUSY, "too many requests wait for the bindings");
                     return self.refuse(node, &request, &fault);
                 };
@@ -76,7 +113,7 @@ impl Agent {
                 tokio::task::spawn_local(async move {
                     let agent = node.app();
                     match step {
-                        Step::Find(query) => agent.initial(&node, request, query).await,
+                        Step::Find(target) => agent.initial(&node, request, &target).await,
                         Step::Recall(otherwise) => agent.recall(&node, request, *otherwise).await,
                         _ => {}
                     }
@@ -91,11 +128,15 @@ impl Agent {
         let refuse = |code, why: &'static str| Step::Refuse(Fault::new(code, why));
         let settings = &worker.config().rx;
         if !from.state().is_none_or(|state| state.admits(settings.peer_rate)) {
-            self.front.count(Event::RxPeerLimited);
+            self.counters.count(Event::RxPeerLimited);
             return refuse(
                 ResultCode::TOO_BUSY,
                 "this peer sends more than it may (peerRate)",
             );
+        }
+        // Without the P flag a request is for the node that it reaches (RFC 6733 §3), and nothing of Rx is for an agent.
+        if !message.flags().contains(CommandFlags::PROXIABLE) {
+            return refuse(ResultCode::INVALID_HDR_BITS, "a request without the P flag");
         }
         if routing.loops {
             return refuse(ResultCode::LOOP_DETECTED, "been here before");
@@ -121,15 +162,18 @@ impl Agent {
             return refuse(ResultCode::TOO_BUSY, "this BSF is shut down");
         }
         let session = routing.session_id.unwrap_or_default();
-        let path = self.sessions.borrow_mut().get(session);
+        let path = self.sessions.borrow().get(session);
         let kept = settings.keep_sessions && settings.mode == RxMode::Proxy;
+        if let Some(path) = path.as_ref().filter(|_| kept) {
+            self.renew(session, path);
+        }
         let recall = |otherwise: Step| match kept {
             true => Step::Recall(Box::new(otherwise)),
             false => otherwise,
         };
         let destination = routing
             .destination_host
-            .filter(|host| !host.eq_ignore_ascii_case(self.origin.host.as_bytes()))
+            .filter(|host| !self.is_own(host))
             .map(|host| std::str::from_utf8(host).map(str::to_owned));
         match (destination, path) {
             (Some(Err(_)), _) => refuse(ResultCode::UNABLE_TO_DELIVER, "Destination-Host is no name"),
@@ -137,14 +181,15 @@ impl Agent {
             (Some(Ok(_)), Some(path)) if !by_af => Step::To(path.af.to_string()),
             (Some(Ok(host)), None) if !by_af && self.places.home(&host).is_none() => recall(Step::To(host)),
             (Some(Ok(host)), _) => Step::To(host),
+            // Sent again, perhaps because the first one failed.
+            (None, Some(path)) if by_af && is_initial(message) => Step::Begin(path.pcf.to_string()),
             (None, Some(path)) if by_af => Step::To(path.pcf.to_string()),
             (None, Some(path)) => Step::To(path.af.to_string()),
             (None, None) if message.command() == command::AA => {
                 let first = self.begins(worker, message, routing);
                 match &first {
-                    Step::Find(_) if !is_update(message) => first,
-                    Step::Find(_) => recall(first),
-                    // Without an address only a session that exists can be meant.
+                    Step::Find(_) if is_initial(message) => first,
+                    // Without an address only a session that exists can be meant; with one, it may be.
                     _ => recall(first),
                 }
             }
@@ -152,32 +197,45 @@ impl Agent {
         }
     }
 
-    /// What becomes of an AAR of a session that nobody knows.
+    fn is_own(&self, host: &[u8]) -> bool {
+        host.eq_ignore_ascii_case(self.origin.host.as_bytes())
+    }
+
+    /// What becomes of an AAR of an unknown session.
     fn begins(&self, worker: &Worker, message: &MessageMut, routing: &Routing<'_>) -> Step {
         let refuse = |code, why: &'static str| Step::Refuse(Fault::new(code, why));
         if worker.switches().state() != State::Serving {
             return refuse(ResultCode::TOO_BUSY, "this BSF takes no new sessions");
         }
-        if worker.shedder().discards(routing.priority) {
-            self.front.count(Event::RxDiscarded);
+        let (now, shedder) = (Instant::now(), worker.shedder());
+        let admission = shedder.admit(now, shedder.waited(now), RX, &Drmp(routing.priority));
+        if admission != Admission::Admitted {
+            self.counters.count(Event::RxDiscarded);
             return refuse(ResultCode::TOO_BUSY, "discarded under overload");
         }
         match identity::of(message, routing) {
-            Ok(query) => Step::Find(query),
+            Ok(target) => Step::Find(Box::new(target)),
             Err(fault) => Step::Refuse(fault),
         }
     }
 
+    /// That a request cannot be delivered, or that there is too much to do, is a failure of this instance.
     pub(super) fn refuse(&self, node: &Node<Self>, request: &Request, fault: &Fault) {
-        self.front.count(Event::RxRefused);
+        let failed = matches!(fault.code, ResultCode::UNABLE_TO_DELIVER | ResultCode::TOO_BUSY);
+        self.refuse_as(node, request, fault, failed);
+    }
+
+    pub(super) fn refuse_as(&self, node: &Node<Self>, request: &Request, fault: &Fault, failed: bool) {
+        self.counters.count(Event::RxRefused);
+        self.refused(request, node.now(), failed);
         let answer = MessageBuilder::error_answer(&request.message, &self.origin, fault);
         node.answer(&request.from, answer, request.hop_by_hop);
     }
 
     /// An initial AAR: asks the bindings.
-    async fn initial(&self, node: &Node<Self>, request: Request, query: Query) {
-        let matching = match self.front.repository().matching(&query).await {
-            Ok(matching) => matching,
+    async fn initial(&self, node: &Node<Self>, request: Request, target: &Target) {
+        let found = match lookup::find(&self.repository, target).await {
+            Ok(found) => found,
             Err(error) => {
                 tracing::warn!(%error, "an AAR could not be routed");
                 let fault = Fault::new(ResultCode::TOO_BUSY, "bindings cannot be read");
@@ -185,27 +243,50 @@ impl Agent {
             }
         };
         node.refresh();
-        let worker = self.front.current();
+        let worker = self.front.worker();
         let settings = &worker.config().rx;
         let no_binding = |why| redirect::no_binding(self, node, &request, settings.no_binding, why);
-        let binding = match select(&matching, &query) {
-            Selection::One(binding) => binding,
-            Selection::None => return no_binding("no binding of this UE"),
-            Selection::Ambiguous => {
+        let binding = match found {
+            Found::One(binding) => binding,
+            Found::None => return no_binding("no binding of this UE"),
+            Found::Ambiguous => {
                 return no_binding("several sessions match; IP-Domain-Id or Called-Station-Id would tell");
             }
         };
-        let Some(host) = binding.0.text_of("pcfDiamHost") else {
-            return no_binding("the PCF of this session has no Diameter name");
+        let text = |name| binding.0.text_of(name);
+        let mut host = match (text("pcfDiamHost"), text("pcfDiamRealm")) {
+            (Some(host), _) => host.to_owned(),
+            // A relay finds a PCF of the realm.
+            (None, Some(_)) if settings.mode == RxMode::Proxy => String::new(),
+            _ => return no_binding("the PCF of this session has no Diameter name"),
         };
         if settings.mode == RxMode::Redirect {
-            return redirect::redirect(self, node, &request, settings, host);
+            return redirect::redirect(self, node, &request, settings, &host);
         }
-        if let (Some(session), Some(af)) = (&request.session, request.from.peer()) {
-            let path = Path::new(&af.remote.origin.host, host);
-            self.sessions.borrow_mut().insert(session, path);
+        // What holds for the set, each PCF of it can serve (TS 29.500 §6.12.1).
+        let set = text("pcfSetId").filter(|_| text("bindLevel") == Some("NF_SET"));
+        let mut realm = text("pcfDiamRealm").map(str::to_owned);
+        let mut abated = self.abates(&request, &host, true);
+        if !host.is_empty()
+            && (abated || self.next_hop(&host, None).is_none())
+            && let Some(set) = set
+            && let Some(other) = self.sibling(set, &host).await
+        {
+            node.refresh();
+            // The other one may have too much to do as well.
+            abated = self.abates(&request, &other, true);
+            self.counters.count(Event::RxOtherPcf);
+            (host, realm) = (other, None);
         }
-        self.send(node, request, host, true);
+        if abated {
+            return self.refuse(node, &request, &self.abated());
+        }
+        let beginning = Beginning {
+            realm,
+            set: set.map(Into::into),
+            admitted: true,
+        };
+        self.send(node, request, &host, Some(beginning));
     }
 
     /// A request of a session that this worker does not know: another run, worker or instance may have kept it.
@@ -213,13 +294,14 @@ impl Agent {
         let Some(session) = request.session.clone() else {
             return self.take(node, request, otherwise);
         };
-        let found = self.front.repository().paths.get(&session).await;
+        let found = self.repository.paths.get(&session).await;
         node.refresh();
         match found {
             Ok(Some(stored)) => {
-                self.front.count(Event::RxSessionRecalled);
-                let path = Path::new(&stored.record.af, &stored.record.pcf);
-                self.sessions.borrow_mut().insert(&session, path);
+                self.counters.count(Event::RxSessionRecalled);
+                let path = Path::new(&stored.record.af, &stored.record.pcf, stored.record.began);
+                self.sessions.borrow_mut().insert(&session, path.clone());
+                self.renew(&session, &path);
                 let by_af = matches!(
                     request.message.command(),
                     command::AA | command::SESSION_TERMINATION
@@ -229,7 +311,7 @@ impl Agent {
                 } else {
                     &stored.record.af
                 };
-                self.send(node, request, host, false);
+                self.send(node, request, host, None);
             }
             Ok(None) => self.take(node, request, otherwise),
             Err(error) => {
@@ -240,37 +322,43 @@ impl Agent {
         }
     }
 
-    /// Sends a request to a host, or to a relay when the host is not connected, on whatever worker they are.
-    fn send(&self, node: &Node<Self>, request: Request, host: &str, begins: bool) {
-        let worker = self.front.current();
-        let settings = &worker.config().rx;
-        let relays = settings.relays.iter().map(String::as_str);
-        let next = std::iter::once(host)
-            .chain(relays)
-            .find_map(|hop| self.places.home(hop).map(|home| (hop, home)));
-        let Some((hop, home)) = next else {
+    /// Sends a request to a host, or to a relay when the host is not connected, on whatever worker they are. Without a
+    /// host, to a relay, by the realm.
+    fn send(&self, node: &Node<Self>, mut request: Request, host: &str, begins: Option<Beginning>) {
+        let Some((hop, home)) = self.next_hop(host, None) else {
             let why = format!("{host} is not connected, nor is a relay");
             return self.refuse(node, &request, &Fault::new(ResultCode::UNABLE_TO_DELIVER, why));
         };
-        let mut append = BytesMut::from(&request.from.route_record()[..]);
-        if !request.has_destination {
-            // Behind a relay, only its name leads to the PCF (RFC 6733 §6.1.4).
-            append.extend_from_slice(&diameter::proto::build::encode_one(known::DESTINATION_HOST, host));
+        let admitted = begins.as_ref().is_some_and(|begins| begins.admitted);
+        if !admitted && self.abates(&request, host, begins.is_some()) {
+            return self.refuse(node, &request, &self.abated());
         }
+        // Requests that follow at once take the same way; if this one fails, it is removed again.
+        if begins.is_some()
+            && !host.is_empty()
+            && let (Some(session), Some(af)) = (&request.session, request.from.peer())
+        {
+            let path = Path::new(&af.remote.origin.host, host, Clock::default().micros());
+            self.sessions.borrow_mut().insert(session, path);
+        }
+        let asked = !self.asking(&request).is_empty();
+        let realm = begins.as_ref().and_then(|begins| begins.realm.as_deref());
+        let append = self.appended(&mut request, host, realm);
         let mut own = MessageBuilder::new(request.message.header());
         if let Ok(Some(session)) = request.message.avps().find(known::SESSION_ID) {
             own.copy(&session);
         }
         let Ok(own) = own.finish() else { return };
-        let effect = match request.message.command() {
-            command::SESSION_TERMINATION => Effect::Ends,
-            command::AA if begins => Effect::Begins {
+        let effect = match (request.message.command(), begins) {
+            (command::SESSION_TERMINATION, _) => Effect::Ends,
+            (command::AA, Some(Beginning { set, .. })) => Effect::Begins {
                 af: request
                     .from
                     .peer()
                     .map(|up| up.remote.origin.host.as_str().into())
                     .unwrap_or_default(),
                 pcf: host.into(),
+                set,
             },
             _ => Effect::None,
         };
@@ -283,6 +371,12 @@ impl Agent {
             },
             request: own.freeze(),
             effect,
+            begun: request.begun,
+            deadline: node.now() + self.front.worker().config().rx.timeout.duration(),
+            sent: 0,
+            moved: false,
+            asked,
+            failed: false,
         };
         let crossing = Crossing {
             hop: hop.into(),
@@ -298,13 +392,42 @@ impl Agent {
         }
     }
 
+    /// What is appended to a request that goes to this host, in this realm. Where the request has another realm, that is
+    /// taken out of it.
+    fn appended(&self, request: &mut Request, host: &str, realm: Option<&str>) -> BytesMut {
+        /// Heads and padding of the two names.
+        const ROOM: usize = 64;
+        let asking = self.asking(request);
+        let route_record = request.from.route_record();
+        let names = host.len() + realm.map_or(0, str::len) + ROOM;
+        let mut append = BytesMut::with_capacity(route_record.len() + asking.len() + names);
+        append.extend_from_slice(route_record);
+        append.extend_from_slice(asking);
+        if request.has_destination {
+            return append;
+        }
+        // Behind a relay, only its name and realm lead to the PCF (RFC 6733 §6.1.4).
+        if !host.is_empty() {
+            append.extend_from_slice(&encode_one(known::DESTINATION_HOST, host));
+        }
+        let given = request.message.get(known::DESTINATION_REALM).ok().flatten();
+        if let Some(realm) = realm
+            && given.is_none_or(|given| !given.eq_ignore_ascii_case(realm))
+            && let Some(unnamed) = without(&request.message, &[DESTINATION_REALM])
+        {
+            append.extend_from_slice(&encode_one(known::DESTINATION_REALM, realm));
+            request.message = unnamed;
+        }
+        append
+    }
+
     /// Sends a request to a peer that lives here.
     pub(super) fn send_here(&self, node: &Node<Self>, crossing: Crossing) {
         let Crossing {
             hop,
             message,
             append,
-            transit,
+            mut transit,
         } = crossing;
         let link = node
             .peer(&hop)
@@ -316,19 +439,22 @@ impl Agent {
         };
         // Both workers of a session know its path.
         if transit.sender.worker != self.worker
-            && let Effect::Begins { af, pcf } = &transit.effect
+            && let Effect::Begins { af, pcf, .. } = &transit.effect
+            && !pcf.is_empty()
             && let Ok(session) = transit.request.require(known::SESSION_ID)
         {
             let session = Bytes::copy_from_slice(session.as_bytes());
-            self.sessions.borrow_mut().insert(&session, Path::new(af, pcf));
+            let path = Path::new(af, pcf, Clock::default().micros());
+            self.sessions.borrow_mut().insert(&session, path);
         }
         let how = Forward {
-            deadline: node.now() + self.front.current().config().rx.timeout.duration(),
+            deadline: transit.deadline,
             append: &append,
-            keep: false,
+            keep: true,
         };
+        transit.sent += 1;
         match node.forward(&link, message, how, transit) {
-            Ok(()) => self.front.count(Event::RxForwarded),
+            Ok(()) => self.counters.count(Event::RxForwarded),
             Err(refused) => {
                 let fault = Fault::new(ResultCode::TOO_BUSY, refused.why.to_string());
                 self.fail(node, refused.context, &fault);
@@ -337,16 +463,33 @@ impl Agent {
     }
 
     /// A request that came from anywhere goes nowhere.
-    fn fail(&self, node: &Node<Self>, transit: Transit, fault: &Fault) {
-        self.front.count(Event::RxRefused);
+    pub(super) fn fail(&self, node: &Node<Self>, mut transit: Transit, fault: &Fault) {
+        self.counters.count(Event::RxRefused);
+        transit.failed = true;
         let answer = MessageBuilder::error_answer(&transit.request, &self.origin, fault);
         self.deliver(node, transit, answer);
     }
 }
 
-/// Whether an AAR says that its session exists.
-fn is_update(message: &MessageMut) -> bool {
-    message.avps().map_while(Result::ok).any(|avp| {
-        avp.vendor == known::VENDOR_3GPP && avp.code == RX_REQUEST_TYPE && avp.data == UPDATE_REQUEST
-    })
+/// Whether an AAR says that it begins its session.
+fn is_initial(message: &MessageMut) -> bool {
+    message.command() == command::AA
+        && message.avps().map_while(Result::ok).any(|avp| {
+            avp.vendor == known::VENDOR_3GPP && avp.code == RX_REQUEST_TYPE && avp.data == INITIAL_REQUEST
+        })
+}
+
+/// Codes of Destination-Realm and Destination-Host (RFC 6733 §6.6, §6.5).
+const DESTINATION_REALM: u32 = 283;
+pub(super) const DESTINATION_HOST: u32 = 293;
+
+/// The message without its AVPs of the base protocol with these codes.
+pub(super) fn without(message: &MessageMut, codes: &[u32]) -> Option<MessageMut> {
+    let mut rest = MessageBuilder::new(message.header());
+    for avp in message.avps().map_while(Result::ok) {
+        if avp.vendor != 0 || !codes.contains(&avp.code) {
+            rest.copy(&avp);
+        }
+    }
+    rest.finish().ok()
 }

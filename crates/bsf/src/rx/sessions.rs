@@ -1,8 +1,9 @@
 //! The paths of Rx sessions: between which peer on the AF's side and which PCF.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
+use bounded::{Cache, Limits};
 use bytes::Bytes;
 
 /// The two ends of a session.
@@ -12,24 +13,24 @@ pub(super) struct Path {
     pub(super) af: Rc<str>,
     /// The PCF.
     pub(super) pcf: Rc<str>,
+    /// When its use was written to the store last, in microseconds since 1970.
+    pub(super) renewed: u64,
 }
 
 impl Path {
-    pub(super) fn new(af: &str, pcf: &str) -> Self {
+    pub(super) fn new(af: &str, pcf: &str, renewed: u64) -> Self {
         Self {
             af: af.into(),
             pcf: pcf.into(),
+            renewed,
         }
     }
 }
 
-/// The most recently used sessions, in two generations: when the younger is half of all that is allowed, the
-/// older is forgotten.
+/// The sessions in use; one that was not used lately goes when there are too many.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    young: HashMap<Bytes, Path>,
-    old: HashMap<Bytes, Path>,
-    half: usize,
+    paths: Cache<Bytes, Path>,
     /// Names of peers, each once.
     names: HashSet<Rc<str>>,
 }
@@ -40,9 +41,7 @@ const MAX_NAMES: usize = 10_000;
 impl Sessions {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
-            half: (most / 2).max(1),
+            paths: Cache::new(Limits::entries(most.max(1))),
             names: HashSet::new(),
         }
     }
@@ -61,25 +60,17 @@ impl Sessions {
         let path = Path {
             af: self.shared(path.af),
             pcf: self.shared(path.pcf),
+            renewed: path.renewed,
         };
-        if self.young.len() >= self.half {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(id.clone(), path);
+        self.paths.insert(id.clone(), path);
     }
 
-    pub(super) fn get(&mut self, id: &[u8]) -> Option<Path> {
-        if let Some(path) = self.young.get(id) {
-            return Some(path.clone());
-        }
-        let (id, path) = self.old.remove_entry(id)?;
-        self.insert(&id, path.clone());
-        Some(path)
+    pub(super) fn get(&self, id: &[u8]) -> Option<Path> {
+        self.paths.get(id).cloned()
     }
 
     pub(super) fn remove(&mut self, id: &[u8]) {
-        self.young.remove(id);
-        self.old.remove(id);
+        self.paths.remove(id);
     }
 }
 
@@ -91,11 +82,11 @@ mod tests {
     fn bounded_and_what_is_used_stays() {
         let mut sessions = Sessions::new(10);
         let id = |number: u32| Bytes::from(format!("af;1;{number}"));
-        sessions.insert(&id(0), Path::new("af", "pcf"));
+        sessions.insert(&id(0), Path::new("af", "pcf", 0));
         for number in 1..100 {
-            sessions.insert(&id(number), Path::new("af", "pcf"));
+            sessions.insert(&id(number), Path::new("af", "pcf", 0));
             assert!(sessions.get(&id(0)).is_some(), "{number}");
-            assert!(sessions.young.len() + sessions.old.len() <= 11);
+            assert!(sessions.paths.len() <= 10);
         }
         assert_eq!(sessions.get(&id(1)), None);
         sessions.remove(&id(0));

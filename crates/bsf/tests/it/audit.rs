@@ -4,54 +4,54 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bsf::Event;
 use http::{Method, StatusCode};
+use sbi::Response;
 use sbi::problem::Problem;
-use sbi::{Request, Response, Service};
 use serde_json::{Value, json};
 use settings::Period;
+use testpeer::sbi::{Seen, Server};
 
+use crate::pages::{admin, serve};
 use crate::support::{Bsf, binding, local, start};
 
-const GONE: &str = "6f1c7a52-0000-4000-8000-000000000001";
+pub(crate) const GONE: &str = "6f1c7a52-0000-4000-8000-000000000001";
 const MOVED: &str = "6f1c7a52-0000-4000-8000-000000000002";
-const WELL: &str = "6f1c7a52-0000-4000-8000-000000000003";
+pub(crate) const WELL: &str = "6f1c7a52-0000-4000-8000-000000000003";
 
-/// Knows PCFs by id, and of which sets one is left; takes subscriptions.
+/// An NRF that knows PCFs by id and the sets that have a member left, and takes subscriptions.
 #[derive(Default)]
-struct Nrf {
-    profiles: RefCell<HashMap<String, Value>>,
+pub(crate) struct Nrf {
+    pub(crate) profiles: RefCell<HashMap<String, Value>>,
     sets: RefCell<Vec<String>>,
     subscriptions: RefCell<Vec<Value>>,
 }
 
-impl Service for Nrf {
-    async fn call(self: Rc<Self>, request: Request) -> Response {
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        let body: Value = serde_json::from_slice(&request.body.into_bytes()).unwrap_or_default();
-        let id = uri.path().rsplit('/').next().unwrap_or_default();
-        match (method, uri.path()) {
-            (Method::GET, "/nnrf-disc/v1/nf-instances") => {
-                let query = uri.query().unwrap_or_default();
-                assert!(query.contains("target-nf-type=PCF"), "{query}");
-                let lives = self.sets.borrow().iter().any(|set| query.contains(set));
+impl Nrf {
+    fn answer(&self, seen: &Seen) -> Response {
+        let path = seen.path.split('?').next().unwrap_or_default();
+        match (&seen.method, path) {
+            (&Method::GET, "/nnrf-disc/v1/nf-instances") => {
+                assert!(seen.path.contains("target-nf-type=PCF"), "{}", seen.path);
+                let lives = self.sets.borrow().iter().any(|set| seen.path.contains(set));
                 let found: Vec<Value> = lives.then(|| json!({"nfInstanceId": WELL})).into_iter().collect();
-                sbi::json::response(
-                    StatusCode::OK,
-                    &json!({"nfInstances": found, "validityPeriod": 10}),
-                )
+                let answer = json!({"nfInstances": found, "validityPeriod": 10});
+                sbi::json::response(StatusCode::OK, &answer)
             }
-            (Method::GET, _) => match self.profiles.borrow().get(id) {
-                Some(profile) => sbi::json::response(StatusCode::OK, profile),
-                None => Problem::of_status(StatusCode::NOT_FOUND).into_response(),
-            },
-            (Method::POST, "/nnrf-nfm/v1/subscriptions") => {
+            (&Method::GET, _) => {
+                let id = path.rsplit('/').next().unwrap_or_default();
+                match self.profiles.borrow().get(id) {
+                    Some(profile) => sbi::json::response(StatusCode::OK, profile),
+                    None => Problem::of_status(StatusCode::NOT_FOUND).into_response(),
+                }
+            }
+            (&Method::POST, "/nnrf-nfm/v1/subscriptions") => {
+                let body = seen.json();
                 let mut made = sbi::json::response(StatusCode::CREATED, &body);
-                let location = "http://nrf/nnrf-nfm/v1/subscriptions/1".parse().unwrap();
-                made.headers_mut().insert("location", location);
+                let location = "http://nrf/nnrf-nfm/v1/subscriptions/1";
+                made.headers_mut().set_printed("location", location);
                 self.subscriptions.borrow_mut().push(body);
                 made
             }
@@ -60,19 +60,11 @@ impl Service for Nrf {
     }
 }
 
-fn nrf() -> (Rc<Nrf>, SocketAddr) {
-    let listener = sbi::server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = listener.local_addr().unwrap();
+pub(crate) fn nrf() -> (Rc<Nrf>, SocketAddr) {
     let nrf = Rc::new(Nrf::default());
-    tokio::task::spawn_local(sbi::server::serve(
-        listener,
-        nrf.clone(),
-        Arc::default(),
-        None,
-        Arc::default(),
-        worker::Shutdown::new(),
-    ));
-    (nrf, address)
+    let answering = nrf.clone();
+    let server = Server::start(move |seen| answering.answer(seen));
+    (nrf, server.address)
 }
 
 /// A binding of its own address, of this PCF.
@@ -95,7 +87,7 @@ async fn until(bsf: &Bsf, event: Event, count: u64) {
     }
 }
 
-fn audited(config: &mut bsf::Config, nrf: SocketAddr) {
+pub(crate) fn audited(config: &mut bsf::Config, nrf: SocketAddr) {
     config.nrf.api_roots = vec![format!("http://{nrf}")];
     config.audit.walk.older_than = Period::from_millis(1);
     config.audit.walk.pause = Period::from_millis(50);
@@ -182,21 +174,22 @@ fn of_a_pcf_that_has_restarted_at_once_and_subscribers_are_told() {
             .parse()
             .unwrap();
 
-        // It begins anew, a little in the future of what was written: clocks tell the bindings apart.
-        nrf.profiles
-            .borrow_mut()
-            .insert(MOVED.to_owned(), since("2100-01-01T00:00:00Z"));
-        let told = json!({"event": "NF_PROFILE_CHANGED",
-            "nfInstanceUri": format!("http://nrf/nnrf-nfm/v1/nf-instances/{MOVED}")});
-        let got = bsf
-            .ask(
-                Method::POST,
-                callback.path(),
-                "application/json",
-                told.to_string(),
-            )
-            .await;
-        assert_eq!(got.status, StatusCode::NO_CONTENT);
+        let notify = async |pcf: &str, recovery: &str| {
+            nrf.profiles.borrow_mut().insert(pcf.to_owned(), since(recovery));
+            let event = json!({"event": "NF_PROFILE_CHANGED",
+                "nfInstanceUri": format!("http://nrf/nnrf-nfm/v1/nf-instances/{pcf}")});
+            let (path, body) = (callback.path(), event.to_string());
+            let got = bsf.ask(Method::POST, path, "application/json", body).await;
+            assert_eq!(got.status, StatusCode::NO_CONTENT);
+        };
+        // A year that is wrong loses no binding.
+        notify(WELL, "2100-01-01T00:00:00Z").await;
+        // It begins again, a little in the future of what was written: clocks tell the bindings apart.
+        let soon = time::OffsetDateTime::now_utc() + time::Duration::seconds(60);
+        let soon = soon
+            .format(&time::format_description::well_known::Rfc3339)
+            .unwrap();
+        notify(MOVED, &soon).await;
         until(&bsf, Event::AuditRestarted, 1).await;
         assert!(!holds(&bsf, 1).await && holds(&bsf, 2).await);
         assert_eq!(bsf.running.as_ref().unwrap().count(Event::AuditRestarted), 1);
@@ -215,6 +208,34 @@ fn of_a_pcf_that_has_restarted_at_once_and_subscribers_are_told() {
     });
 }
 
+/// An NRF that has lost its registrations, or is asked at a wrong place, knows no PCF.
+#[test]
+fn of_no_pcf_while_most_are_gone() {
+    local(async {
+        let (nrf, address) = nrf();
+        let bsf = start(|config| audited(config, address));
+        let pcf = |number: u8| format!("6f1c7a52-0000-4000-8000-0000000000{number:02}");
+        for number in 1..=4 {
+            bound(&bsf, number, &pcf(number), json!({})).await;
+        }
+        until(&bsf, Event::AuditHeldBack, 8).await;
+        for number in 1..=4 {
+            assert!(holds(&bsf, number).await, "{number}");
+        }
+        assert_eq!(bsf.running.as_ref().unwrap().count(Event::AuditGone), 0);
+        // Registered again: one of them was gone indeed.
+        for number in 1..=3 {
+            let profile = json!({"recoveryTime": "2020-01-01T00:00:00Z"});
+            nrf.profiles.borrow_mut().insert(pcf(number), profile);
+        }
+        until(&bsf, Event::AuditGone, 1).await;
+        for number in 1..=3 {
+            assert!(holds(&bsf, number).await, "{number}");
+        }
+        assert!(!holds(&bsf, 4).await);
+    });
+}
+
 #[test]
 fn of_no_pcf_while_the_nrf_does_not_answer() {
     local(async {
@@ -227,5 +248,71 @@ fn of_no_pcf_while_the_nrf_does_not_answer() {
         until(&bsf, Event::AuditUnanswered, 3).await;
         assert!(holds(&bsf, 1).await);
         assert_eq!(bsf.running.as_ref().unwrap().count(Event::AuditMissed), 0);
+    });
+}
+
+/// The NRF says that the PCF of all bindings has restarted: a share of them goes, then an operator has to say so.
+#[test]
+fn no_more_than_a_share_without_the_word_of_an_operator() {
+    const BINDINGS: u8 = 40;
+    local(async {
+        let (nrf, address) = nrf();
+        let bsf = start(|config| {
+            config.audit.most_removed = settings::Percent::new(25.0);
+            config.audit.free_removals = 2;
+            config.audit.subscribe = false;
+            audited(config, address);
+        });
+        let began = |time: &str| json!({"nfInstanceId": MOVED, "recoveryTime": time});
+        nrf.profiles
+            .borrow_mut()
+            .insert(MOVED.to_owned(), began("2020-01-01T00:00:00Z"));
+        for number in 0..BINDINGS {
+            bound(&bsf, number, MOVED, json!({})).await;
+        }
+        let now = time::OffsetDateTime::now_utc() + time::Duration::seconds(2);
+        let now = now
+            .format(&time::format_description::well_known::Rfc3339)
+            .unwrap();
+        nrf.profiles.borrow_mut().insert(MOVED.to_owned(), began(&now));
+        until(&bsf, Event::AuditBraked, 1).await;
+        let running = bsf.running.as_ref().unwrap();
+        assert_eq!(running.count(Event::AuditRestarted), u64::from(BINDINGS) / 4);
+        let pages = serve(running).await;
+        let (_, shown) = admin(pages, "GET", "/bsf/audit", "").await;
+        assert_eq!(
+            (&shown[0]["table"], &shown[0]["braked"]),
+            (&json!("pcf_binding"), &json!(true))
+        );
+        let alarms = running.handle().alarms();
+        assert!(format!("{:?}", alarms.active()).contains("BSF Audit Braked"));
+        // Further walks remove none.
+        until(&bsf, Event::AuditBraked, 100).await;
+        assert_eq!(running.count(Event::AuditRestarted), u64::from(BINDINGS) / 4);
+        admin(pages, "PUT", "/bsf/audit", "\"RELEASED\"").await;
+        until(&bsf, Event::AuditRestarted, u64::from(BINDINGS)).await;
+        for number in 0..BINDINGS {
+            assert!(!holds(&bsf, number).await, "{number}");
+        }
+        assert!(alarms.active().is_empty());
+    });
+}
+
+/// No NRF can say what became of the PCF of a binding that does not name it.
+#[test]
+fn of_no_named_pcf_when_nothing_has_written_it_for_its_lifetime() {
+    local(async {
+        let (nrf, address) = nrf();
+        nrf.profiles
+            .borrow_mut()
+            .insert(WELL.to_owned(), json!({"recoveryTime": "2020-01-01T00:00:00Z"}));
+        let bsf = start(|config| {
+            audited(config, address);
+            config.audit.lifetime = Period::from_millis(300);
+        });
+        bound(&bsf, 1, WELL, json!({"pcfId": null})).await;
+        bound(&bsf, 2, WELL, json!({})).await;
+        until(&bsf, Event::AuditExpired, 1).await;
+        assert!(!holds(&bsf, 1).await && holds(&bsf, 2).await);
     });
 }

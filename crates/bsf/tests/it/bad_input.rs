@@ -1,9 +1,8 @@
-//! What strangers send: never a panic, never a 5xx for their fault, always problem details.
+//! Invalid requests: no panic, no 5xx for a fault of the client, always problem details.
 
 use http::{Method, StatusCode};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde_json::json;
+use testpeer::sbi::{Template, mutations};
 
 use crate::support::{binding, local, start};
 
@@ -205,77 +204,26 @@ fn mutations_of_valid_requests_are_answered() {
             "ipv4Addr=10.0.0.1&ipv6Prefix=2001:db8::1/128&snssai=%7B%22sst%22%3A1%7D&supi=imsi-1&supp-feat=7";
         let path = bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
         let root = "/nbsf-management/v1";
-        let json_type = "application/json";
-        let mut random = StdRng::seed_from_u64(29_521);
-        for round in 0..10_000 {
-            let (method, path, kind, text) = match round % 6 {
-                0 => (Method::POST, format!("{root}/pcfBindings"), json_type, &whole),
-                1 => (
-                    Method::PATCH,
-                    path.clone(),
-                    "application/merge-patch+json",
-                    &patch,
-                ),
-                2 => (Method::POST, format!("{root}/pcf-ue-bindings"), json_type, &ue),
-                3 => (Method::POST, format!("{root}/pcf-mbs-bindings"), json_type, &mbs),
-                4 => (
-                    Method::POST,
-                    format!("{root}/subscriptions"),
-                    json_type,
-                    &subscription,
-                ),
-                _ => {
-                    let mutated = mutated(query, &mut random);
-                    let plain: String = mutated
-                        .iter()
-                        .map(|b| *b as char)
-                        .filter(|c| c.is_ascii_graphic() && !"\"<>#\\^`{|}".contains(*c))
-                        .collect();
-                    let path = format!("{root}/pcfBindings?{plain}");
-                    (Method::GET, path, "", &String::new())
-                }
-            };
-            let body = match text.is_empty() {
-                true => Vec::new(),
-                false => mutated(text, &mut random),
-            };
-            let shown = String::from_utf8_lossy(&body).into_owned();
-            let got = bsf.ask(method.clone(), &path, kind, body).await;
-            assert!(
-                !got.status.is_server_error(),
-                "{method} {path} {shown}: {}",
-                got.json
-            );
+        let json = "application/json";
+        let create =
+            |resource: &str, body| Template::body(Method::POST, &format!("{root}/{resource}"), json, body);
+        let templates = vec![
+            create("pcfBindings", whole),
+            Template::body(Method::PATCH, &path, "application/merge-patch+json", patch),
+            create("pcf-ue-bindings", ue),
+            create("pcf-mbs-bindings", mbs),
+            create("subscriptions", subscription),
+            Template::query(&format!("{root}/pcfBindings"), query),
+        ];
+        for damaged in mutations(templates, 10_000, 29_521) {
+            let shown = damaged.to_string();
+            let got = bsf
+                .ask(damaged.method, &damaged.path, damaged.content_type, damaged.body)
+                .await;
+            assert!(!got.status.is_server_error(), "{shown}: {}", got.json);
             if got.status.is_client_error() {
-                assert_eq!(
-                    got.headers["content-type"], "application/problem+json",
-                    "{method} {path} {shown}"
-                );
+                assert_eq!(got.header("content-type"), "application/problem+json", "{shown}");
             }
         }
     });
-}
-
-fn mutated(text: &str, random: &mut StdRng) -> Vec<u8> {
-    let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..random.random_range(1..4) {
-        let at = random
-            .random_range(0..bytes.len().max(1))
-            .min(bytes.len().saturating_sub(1));
-        match random.random_range(0..5) {
-            0 if !bytes.is_empty() => bytes[at] = random.random(),
-            1 if !bytes.is_empty() => drop(bytes.remove(at)),
-            2 => bytes.insert(
-                at,
-                *b"{}[]\",:0-\\".get(random.random_range(0..10)).unwrap_or(&b'x'),
-            ),
-            3 => bytes.truncate(at),
-            _ => {
-                let to = (at + random.random_range(0..20)).min(bytes.len());
-                let piece = bytes[at..to].to_vec();
-                bytes.splice(at..at, piece);
-            }
-        }
-    }
-    bytes
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bsf::Event;
-use bsf::config::RxPeer;
+use bsf::config::{RxPeer, RxTransport};
 use diameter::endpoint::Endpoint;
 use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::ApplicationId;
@@ -31,6 +31,7 @@ async fn running(
         config.rx.peers = vec![RxPeer {
             host: PCF.to_owned(),
             addresses: vec![address],
+            transport: RxTransport::Tcp,
         }];
         change(config);
     });
@@ -251,6 +252,7 @@ fn a_silent_pcf_costs_its_own_sessions_only() {
             config.rx.peers.push(RxPeer {
                 host: "silent.example".to_owned(),
                 addresses: vec![silent_address],
+                transport: RxTransport::Tcp,
             });
         })
         .await;

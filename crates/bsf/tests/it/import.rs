@@ -53,6 +53,55 @@ fn imported_bindings_are_served_under_their_identities() {
     });
 }
 
+/// What an export writes, an import reads: the same bindings under the same identities.
+#[test]
+fn exported_bindings_can_be_imported() {
+    let directory = tempfile::tempdir().unwrap();
+    local(async {
+        let mut bsf = start(|config| config.store = self::config(&directory.path().join("one")).store);
+        let kept = bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        let gone = bsf.path(
+            &bsf.post("pcfBindings", &binding(&json!({"ipv4Addr": "10.0.0.2"})))
+                .await,
+        );
+        let removed = bsf.ask(http::Method::DELETE, &gone, "", "").await;
+        assert_eq!(removed.status, StatusCode::NO_CONTENT);
+        let ue = json!({"supi": "imsi-1", "pcfForUeFqdn": "pcf1.example.org"});
+        bsf.path(&bsf.post("pcf-ue-bindings", &ue).await);
+        let subscription = json!({"events": ["PCF_UE_BINDING_REGISTRATION"], "notifUri": "http://127.0.0.1:9/told",
+            "notifCorreId": "c1", "supi": "imsi-1"});
+        bsf.path(&bsf.post("subscriptions", &subscription).await);
+        bsf.stop();
+        let (mut lines, mut tables) = (String::new(), Vec::new());
+        store::export(&directory.path().join("one"), |record| {
+            let store::Exported {
+                table, key, value, ..
+            } = &record;
+            if let Some((_, value)) = bsf::export::readable(table, key, value).unwrap() {
+                tables.push((table.to_string(), value));
+            }
+            if let Some(binding) = bsf::export::importable(table, key, value).unwrap() {
+                lines.push_str(&format!("{binding}\n"));
+            }
+            Ok::<_, store::Error>(())
+        })
+        .unwrap();
+        let names: Vec<&str> = tables.iter().map(|(table, _)| table.as_str()).collect();
+        assert_eq!(names, ["pcf_binding", "pcf_ue_binding", "bsf_subscription"]);
+        assert_eq!(tables[2].1["notifCorreId"], "c1");
+        let store = self::config(&directory.path().join("two")).store;
+        assert_eq!(import(&store, lines.as_bytes()).await.unwrap(), 1);
+        let bsf = start(|config| config.store = store);
+        let got = bsf.find("ipv4Addr=10.0.0.1").await;
+        assert_eq!(
+            (got.status, &got.json["vendorExtra"]),
+            (StatusCode::OK, &binding(&json!({}))["vendorExtra"])
+        );
+        let gone = bsf.ask(http::Method::DELETE, &kept, "", "").await;
+        assert_eq!(gone.status, StatusCode::NO_CONTENT, "under the same identity");
+    });
+}
+
 #[test]
 fn the_line_that_is_wrong_is_named() {
     let directory = tempfile::tempdir().unwrap();

@@ -3,9 +3,13 @@
 mod audit;
 mod bad_input;
 mod churn;
+mod columns;
 mod crash;
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
+mod events;
+#[path = "../../../store/tests/it/format_one.rs"]
+mod format_one;
 mod fuzz;
 mod galera;
 mod hostile;
@@ -14,12 +18,18 @@ mod judge;
 mod limits;
 mod live;
 mod notifications;
+mod pages;
 mod process;
 mod registration;
 mod rx;
+mod rx_rainy;
+mod rx_reports;
+mod rx_targets;
 mod sessions;
 mod sites;
+mod spellings;
 mod support;
 mod survival;
 mod tokens;
 mod ues;
+mod upgrade;

@@ -1,58 +1,34 @@
-//! Subscribers are told.
+//! Notifications to subscribers.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::cell::Cell;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use sbi::{Request, Response, Service};
+use sbi::problem::Problem;
 use serde_json::{Value, json};
+use testpeer::sbi::{Seen, Server, no_content};
 
 use crate::support::{binding, local, start};
 
-/// Takes notifications; the first of each run is refused with 503.
-#[derive(Default)]
-struct Subscriber {
-    seen: RefCell<Vec<Value>>,
-    refused: std::cell::Cell<bool>,
-}
-
-impl Service for Subscriber {
-    async fn call(self: Rc<Self>, request: Request) -> Response {
-        let mut response = Response::default();
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        if !self.refused.replace(true) {
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            return response;
+/// A subscriber that refuses the first notification.
+fn subscriber() -> Server {
+    let refused = Cell::new(false);
+    Server::start(move |seen| {
+        if !refused.replace(true) {
+            return Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response();
         }
-        assert_eq!(
-            request.head.headers["3gpp-sbi-callback"],
-            "Nbsf_Management_Notify"
-        );
-        let body = serde_json::from_slice(&request.body.into_bytes()).unwrap();
-        crate::judge::notification(&body);
-        self.seen.borrow_mut().push(body);
-        response
-    }
+        assert_eq!(seen.header("3gpp-sbi-callback"), "Nbsf_Management_Notify");
+        crate::judge::notification(&seen.json());
+        no_content()
+    })
 }
 
 #[test]
 fn of_bindings_that_come_and_go() {
     local(async {
         let bsf = start(|config| config.notifications.retry_pause = settings::Period::from_millis(10));
-        let listener = sbi::server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let target = format!("http://{}/told", listener.local_addr().unwrap());
-        let subscriber = Rc::new(Subscriber::default());
-        let serving = sbi::server::serve(
-            listener,
-            subscriber.clone(),
-            Arc::default(),
-            None,
-            Arc::default(),
-            worker::Shutdown::new(),
-        );
-        tokio::task::spawn_local(serving);
+        let subscriber = subscriber();
+        let target = format!("{}/told", subscriber.root());
 
         let session = bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
         let body = json!({"events": ["PCF_PDU_SESSION_BINDING_REGISTRATION", "PCF_PDU_SESSION_BINDING_DEREGISTRATION",
@@ -72,10 +48,10 @@ fn of_bindings_that_come_and_go() {
         bsf.path(&bsf.post("pcf-ue-bindings", &ue).await);
         let other = binding(&json!({"supi": "imsi-2"}));
         bsf.path(&bsf.post("pcfBindings", &other).await);
-        while subscriber.seen.borrow().len() < 2 {
+        while subscriber.count() < 3 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let seen = subscriber.seen.borrow().clone();
+        let seen: Vec<Value> = subscriber.seen()[1..].iter().map(Seen::json).collect();
         assert_eq!(seen[0]["notifCorreId"], "c1");
         assert_eq!(
             seen[0]["eventNotifs"][0]["event"],
@@ -106,77 +82,37 @@ fn of_bindings_that_come_and_go() {
     });
 }
 
-/// Sends whoever comes elsewhere, once; takes what comes after that.
-struct Mover(RefCell<Option<String>>, RefCell<usize>);
-
-impl Service for Mover {
-    async fn call(self: Rc<Self>, _: Request) -> Response {
-        let mut response = Response::default();
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        match &*self.0.borrow() {
-            Some(there) => {
-                *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
-                response.headers_mut().insert("location", there.parse().unwrap());
-            }
-            None => *self.1.borrow_mut() += 1,
-        }
-        response
-    }
-}
-
-/// Serves at an address of this machine's own network.
-fn serve<S: Service>(ip: &str, port: u16, service: Rc<S>) -> std::net::SocketAddr {
-    let listener = sbi::server::bind(format!("{ip}:{port}").parse().unwrap()).unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::task::spawn_local(sbi::server::serve(
-        listener,
-        service,
-        Arc::default(),
-        None,
-        Arc::default(),
-        worker::Shutdown::new(),
-    ));
-    address
-}
-
-/// Knows one set, with one instance there.
-struct Nrf(&'static str);
-
-impl Service for Nrf {
-    async fn call(self: Rc<Self>, request: Request) -> Response {
-        let uri = request.uri().clone();
-        let query = uri.query().unwrap_or_default();
-        let known = uri.path() == "/nnrf-disc/v1/nf-instances"
-            && query.contains("target-nf-type=NEF")
-            && query.contains("set1%2Enefset");
-        let found = if known {
-            json!([{"ipv4Addresses": [self.0]}])
-        } else {
-            json!([])
+/// An NRF that knows one set, with one instance at this address.
+fn nrf(instance: &'static str) -> Server {
+    Server::start(move |seen| {
+        let known = seen.path.starts_with("/nnrf-disc/v1/nf-instances?")
+            && seen.path.contains("target-nf-type=NEF")
+            && seen.path.contains("set1%2Enefset");
+        let found = match known {
+            true => json!([{"ipv4Addresses": [instance]}]),
+            false => json!([]),
         };
-        sbi::json::response(
-            StatusCode::OK,
-            &json!({"nfInstances": found, "validityPeriod": 1, "heartBeatTimer": 100}),
-        )
-    }
+        let answer = json!({"nfInstances": found, "validityPeriod": 1, "heartBeatTimer": 100});
+        sbi::json::response(StatusCode::OK, &answer)
+    })
 }
 
 #[test]
 fn where_the_subscriber_or_another_of_its_set_is() {
     local(async {
-        let taken = Rc::new(Mover(RefCell::default(), RefCell::default()));
-        let there = serve("127.0.0.1", 0, taken.clone());
-        let moved = Mover(
-            RefCell::new(Some(format!("http://{there}/new"))),
-            RefCell::default(),
-        );
-        let redirecting = serve("127.0.0.1", 0, Rc::new(moved));
+        let taken = Server::start(|_| no_content());
+        let there = format!("{}/new", taken.root());
+        let redirecting = Server::start(move |_| {
+            let mut response = no_content();
+            *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+            response.headers_mut().set_printed("location", &there);
+            response
+        });
         // Another instance of the set: the same port at another host.
-        let another = Rc::new(Mover(RefCell::default(), RefCell::default()));
-        let another_address = serve("127.0.0.2", 0, another.clone());
-        let nrf = serve("127.0.0.1", 0, Rc::new(Nrf("127.0.0.2")));
+        let another = Server::at("127.0.0.2:0".parse().unwrap(), |_| no_content());
+        let nrf = nrf("127.0.0.2");
         let bsf = start(|config| {
-            config.nrf.api_roots = vec![format!("http://{nrf}")];
+            config.nrf.api_roots = vec![nrf.root()];
             config.notifications.retry_pause = settings::Period::from_millis(1);
             config.notifications.rate = 1_000;
         });
@@ -184,11 +120,11 @@ fn where_the_subscriber_or_another_of_its_set_is() {
             json!({"events": ["PCF_PDU_SESSION_BINDING_REGISTRATION"], "notifUri": target, "notifCorreId": "c",
                 "supi": supi})
         };
-        let redirected = body("imsi-00001", format!("http://{redirecting}/old"));
+        let redirected = body("imsi-00001", format!("{}/old", redirecting.root()));
         bsf.path(&bsf.post("subscriptions", &redirected).await);
         let dead = body(
             "imsi-00002",
-            format!("http://127.0.0.1:{}/x", another_address.port()),
+            format!("http://127.0.0.1:{}/x", another.address.port()),
         );
         let request = http::Request::post("/nbsf-management/v1/subscriptions")
             .header("content-type", "application/json")
@@ -206,7 +142,7 @@ fn where_the_subscriber_or_another_of_its_set_is() {
         while running.count(bsf::Event::Notified) < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert_eq!((*taken.1.borrow(), *another.1.borrow()), (1, 1));
+        assert_eq!((taken.count(), another.count()), (1, 1));
         assert_eq!(running.count(bsf::Event::NotificationRedirected), 1);
         assert_eq!(running.count(bsf::Event::NotificationRerouted), 1);
         assert!(running.score().score > 0.0);
@@ -217,8 +153,8 @@ fn where_the_subscriber_or_another_of_its_set_is() {
 fn where_dns_says_that_the_subscriber_is_served_too() {
     local(async {
         let dns = testpeer::dns::NameServer::start().await.unwrap();
-        let another = Rc::new(Mover(RefCell::default(), RefCell::default()));
-        let port = serve("127.0.0.1", 0, another.clone()).port();
+        let another = Server::start(|_| no_content());
+        let port = another.address.port();
         let nobody = testpeer::freediameter::free_port();
         for name in ["nef.example", "nef2.example"] {
             dns.addresses(name, 60, &["127.0.0.1".parse().unwrap()]);
@@ -241,6 +177,100 @@ fn where_dns_says_that_the_subscriber_is_served_too() {
         while running.count(bsf::Event::NotificationRerouted) == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert_eq!(*another.1.borrow(), 1);
+        assert_eq!(another.count(), 1);
+    });
+}
+
+#[test]
+fn a_subscriber_that_answers_again_gets_the_bindings_it_missed() {
+    local(async {
+        let subscriber = Server::start(|_| no_content());
+        subscriber.fails_with(503);
+        let bsf = start(|config| {
+            config.notifications.attempts = 1;
+            config.notifications.alternates = 0;
+        });
+        let body = json!({"events": ["PCF_PDU_SESSION_BINDING_REGISTRATION"], "notifCorreId": "c",
+            "notifUri": format!("{}/callback", subscriber.root()), "supi": "imsi-00001"});
+        bsf.path(&bsf.post("subscriptions", &body).await);
+        let session = |dnn: &str| binding(&json!({"supi": "imsi-00001", "dnn": dnn}));
+        let running = bsf.running.as_ref().unwrap();
+        let mut paths = Vec::new();
+        for (failed, dnn) in [(1, "missed"), (2, "gone")] {
+            paths.push(bsf.path(&bsf.post("pcfBindings", &session(dnn)).await));
+            while running.count(bsf::Event::NotificationFailed) < failed {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        bsf.ask(Method::DELETE, &paths[1], "", "").await;
+        let _refused = subscriber.take();
+        subscriber.answers(|seen| {
+            crate::judge::notification(&seen.json());
+            no_content()
+        });
+        bsf.path(&bsf.post("pcfBindings", &session("present")).await);
+        while running.count(bsf::Event::Notified) < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let dnn = |seen: &Seen| seen.json()["eventNotifs"][0]["pcfForPduSessInfos"][0]["dnn"].clone();
+        let dnns: Vec<Value> = subscriber.seen().iter().map(dnn).collect();
+        assert_eq!(dnns, ["present", "missed"]);
+        assert_eq!(running.count(bsf::Event::NotificationResynced), 1);
+        assert_eq!(running.notifications(), notifier::Pending::default());
+    });
+}
+
+/// Subscribers that take connections and never answer hold up none of the others, however their identities hash, nor do
+/// they hold up what follows once all that may be in flight is theirs.
+#[test]
+fn subscribers_that_are_silent_hold_up_no_other() {
+    const SILENT: usize = 3;
+    const OTHERS: usize = 100;
+    local(async {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = silent.local_addr().unwrap();
+        let subscriber = Server::start(|_| no_content());
+        let bsf = start(|config| {
+            // Longer than the test lasts: not one of the silent ones is given up meanwhile.
+            config.notifications.timeout = settings::Period::from_secs(600);
+            config.notifications.parallel = SILENT + 1;
+        });
+        let subscribe = async |number: usize, target: String| {
+            let body = json!({"events": ["PCF_PDU_SESSION_BINDING_REGISTRATION"], "notifUri": target,
+                "notifCorreId": number.to_string(), "supi": format!("imsi-{number:05}")});
+            bsf.path(&bsf.post("subscriptions", &body).await);
+        };
+        for number in 0..SILENT {
+            subscribe(number, format!("http://{place}/{number}")).await;
+        }
+        for number in SILENT..SILENT + OTHERS {
+            subscribe(number, format!("{}/{number}", subscriber.root())).await;
+        }
+        // Several for each of the silent ones: one is in flight, the others wait for it.
+        for round in 0..4 {
+            for number in 0..SILENT {
+                let more = json!({"supi": format!("imsi-{number:05}"), "dnn": format!("dnn{round}")});
+                bsf.path(&bsf.post("pcfBindings", &binding(&more)).await);
+            }
+        }
+        for number in SILENT..SILENT + OTHERS {
+            let more = json!({"supi": format!("imsi-{number:05}")});
+            bsf.path(&bsf.post("pcfBindings", &binding(&more)).await);
+        }
+        let begun = std::time::Instant::now();
+        while subscriber.count() < OTHERS {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "{} of {OTHERS}",
+                subscriber.count()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let running = bsf.running.as_ref().unwrap();
+        while running.count(bsf::Event::Notified) < OTHERS as u64 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // Of each silent one, all but the notification in flight.
+        assert_eq!(running.notifications().notifications, 3 * SILENT);
     });
 }

@@ -1,59 +1,34 @@
 //! The BSF registers at an NRF, tells its load and state, and deregisters.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::cell::Cell;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use sbi::{Request, Response, Service};
-use serde_json::{Value, json};
+use sbi::problem::Problem;
+use serde_json::json;
+use testpeer::sbi::{Seen, Server};
 
 use crate::support::{local, start};
 
-/// Takes registrations; asks for a heart-beat a second; forgets the first registration once.
-#[derive(Default)]
-struct Nrf(RefCell<Vec<(Method, Value)>>);
-
-impl Service for Nrf {
-    async fn call(self: Rc<Self>, request: Request) -> Response {
-        let method = request.method().clone();
-        let body: Value = serde_json::from_slice(&request.body.into_bytes()).unwrap_or_default();
-        let beats = self
-            .0
-            .borrow()
-            .iter()
-            .filter(|(method, _)| method == Method::PATCH)
-            .count();
-        let answer = match (&method, beats) {
-            (&Method::PUT, _) => {
-                let mut profile = body.clone();
-                profile["heartBeatTimer"] = json!(1);
-                sbi::json::response(StatusCode::CREATED, &profile)
-            }
-            (&Method::PATCH, 0) => sbi::problem::Problem::of_status(StatusCode::NOT_FOUND).into_response(),
-            _ => sbi::json::response(StatusCode::OK, &json!({})),
-        };
-        self.0.borrow_mut().push((method, body));
-        answer
-    }
+/// An NRF that wants a heart-beat each second, and does not know the instance at the first one.
+fn nrf() -> Server {
+    let known = Cell::new(false);
+    Server::start(move |seen| match seen.method {
+        Method::PUT => {
+            let mut profile = seen.json();
+            profile["heartBeatTimer"] = json!(1);
+            sbi::json::response(StatusCode::CREATED, &profile)
+        }
+        Method::PATCH if !known.replace(true) => Problem::of_status(StatusCode::NOT_FOUND).into_response(),
+        _ => sbi::json::response(StatusCode::OK, &json!({})),
+    })
 }
 
 #[test]
 fn as_long_as_it_runs() {
     local(async {
-        let listener = sbi::server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let root = format!("http://{}", listener.local_addr().unwrap());
-        let nrf = Rc::new(Nrf::default());
-        let shutdown = worker::Shutdown::new();
-        tokio::task::spawn_local(sbi::server::serve(
-            listener,
-            nrf.clone(),
-            Arc::default(),
-            None,
-            Arc::default(),
-            shutdown,
-        ));
+        let nrf = nrf();
+        let root = nrf.root();
         let mut bsf = start(|config| {
             config.nrf.api_roots = vec![root];
             config
@@ -61,25 +36,16 @@ fn as_long_as_it_runs() {
                 .profile
                 .insert("bsfInfo".to_owned(), json!({"dnnList": ["internet"]}));
         });
-        let count = |wanted: Method| {
-            nrf.0
-                .borrow()
-                .iter()
-                .filter(|(method, _)| *method == wanted)
-                .count()
+        let of = |wanted: Method| -> Vec<Seen> {
+            let all = nrf.seen().into_iter();
+            all.filter(|seen| seen.method == wanted).collect()
         };
-        while count(Method::PATCH) < 2 {
+        while of(Method::PATCH).len() < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // The NRF knew nothing of it: it has registered again.
-        assert_eq!(count(Method::PUT), 2);
-        let first = nrf
-            .0
-            .borrow()
-            .iter()
-            .find(|(method, _)| method == Method::PUT)
-            .cloned();
-        let profile = first.unwrap().1;
+        // The NRF did not know it: it has registered again.
+        assert_eq!(of(Method::PUT).len(), 2);
+        let profile = of(Method::PUT)[0].json();
         crate::judge::profile(&profile);
         assert_eq!(
             (&profile["nfType"], &profile["bsfInfo"]["dnnList"][0]),
@@ -92,6 +58,6 @@ fn as_long_as_it_runs() {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!(count(Method::DELETE), 1);
+        assert_eq!(of(Method::DELETE).len(), 1);
     });
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bsf::Event;
-use bsf::config::{NoBinding, RxMode, RxPeer};
+use bsf::config::{NoBinding, RxMode, RxPeer, RxTransport};
 use diameter::endpoint::{Endpoint, Request, SendOptions, Service, To};
 use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::{ApplicationId, Capabilities};
@@ -96,6 +96,7 @@ fn a_session_stays_on_one_path() {
             config.rx.peers = vec![RxPeer {
                 host: PCF.to_owned(),
                 addresses: vec![address],
+                transport: RxTransport::Tcp,
             }];
         });
         let (af, _) = peer(AF);
@@ -225,6 +226,7 @@ fn a_free_diameter_relay_on_each_side() {
             config.rx.peers = vec![RxPeer {
                 host: "fd2.example".to_owned(),
                 addresses: vec![second_address],
+                transport: RxTransport::Tcp,
             }];
         });
         let own = bsf.running.as_ref().unwrap().diameter_addresses()[0];
@@ -304,6 +306,7 @@ fn between_a_free_diameter_as_af_and_one_as_pcf() {
             config.rx.peers = vec![RxPeer {
                 host: "pcf.example".to_owned(),
                 addresses: vec![pcf_address],
+                transport: RxTransport::Tcp,
             }];
         });
         bsf.path(
@@ -363,6 +366,7 @@ fn a_path_outlives_the_bsf() {
         let peers = vec![RxPeer {
             host: PCF.to_owned(),
             addresses: vec![address],
+            transport: RxTransport::Tcp,
         }];
         let mut bsf = start(|config| config.rx.peers.clone_from(&peers));
         {
@@ -411,6 +415,85 @@ fn a_path_outlives_the_bsf() {
     });
 }
 
+/// RFC 6733 §6.1.4 and §6.5: who names the agent does not name the PCF.
+#[test]
+fn a_request_that_names_the_bsf_reaches_the_pcf_by_its_own_name() {
+    local(async {
+        let (pcf, address) = peer(PCF);
+        let bsf = start(|config| config.rx.peers = vec![rx_peer(PCF, address)]);
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        pcf.available(BSF).await;
+        bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        let mut first = aar("af;1;1", [10, 0, 0, 1]);
+        first.put(known::DESTINATION_HOST, BSF);
+        assert_eq!(result(&ask(&af, BSF, first).await), 2001);
+        let mut end = begun(command::SESSION_TERMINATION, "af;1;1", AF);
+        end.put(known::DESTINATION_HOST, BSF);
+        assert_eq!(result(&ask(&af, BSF, end).await), 2001);
+        let seen = pcf.service().seen.borrow();
+        assert_eq!(seen.len(), 2);
+        assert!(seen.iter().all(|seen| seen.1.as_deref() == Some(PCF)), "{seen:?}");
+    });
+}
+
+/// A session that has not begun is not bound to the PCF that could not be reached.
+#[test]
+fn an_initial_request_that_failed_is_sent_where_the_binding_points_next() {
+    local(async {
+        let (pcf, address) = peer(PCF);
+        let bsf = start(|config| config.rx.peers = vec![rx_peer(PCF, address)]);
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        pcf.available(BSF).await;
+        let gone = json!({"pcfDiamHost": "pcf9.example.org"});
+        bsf.path(&bsf.post("pcfBindings", &binding(&gone)).await);
+        assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await), 3002);
+        bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+        assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await), 2001);
+    });
+}
+
+/// Rx-Request-Type is not needed to know that a session exists.
+#[test]
+fn an_update_with_an_address_stays_at_its_pcf_after_a_restart() {
+    local(async {
+        let ((pcf, address), (other, elsewhere)) = (peer(PCF), peer("pcf2.example.org"));
+        let peers = vec![rx_peer(PCF, address), rx_peer("pcf2.example.org", elsewhere)];
+        let mut bsf = start(|config| config.rx.peers.clone_from(&peers));
+        {
+            let (af, _) = peer(AF);
+            connect(&af, &bsf).await;
+            pcf.available(BSF).await;
+            bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
+            assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await), 2001);
+            let moved = json!({"pcfDiamHost": "pcf2.example.org"});
+            bsf.path(&bsf.post("pcfBindings", &binding(&moved)).await);
+        }
+        bsf.stop();
+        let mut config = crate::support::config(bsf.directory.path());
+        config.rx.peers = peers;
+        bsf.running = Some(bsf::start(config).unwrap());
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        pcf.available(BSF).await;
+        other.available(BSF).await;
+        let answer = ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await;
+        assert_eq!(
+            (result(&answer), answer.require(known::ORIGIN_HOST).unwrap()),
+            (2001, PCF)
+        );
+    });
+}
+
+pub fn rx_peer(host: &str, address: SocketAddr) -> RxPeer {
+    RxPeer {
+        host: host.to_owned(),
+        addresses: vec![address],
+        transport: RxTransport::Tcp,
+    }
+}
+
 #[test]
 fn paths_in_the_store_are_bounded() {
     local(async {
@@ -420,6 +503,7 @@ fn paths_in_the_store_are_bounded() {
             config.rx.peers = vec![RxPeer {
                 host: PCF.to_owned(),
                 addresses: vec![address],
+                transport: RxTransport::Tcp,
             }];
         });
         let (af, _) = peer(AF);
@@ -449,6 +533,7 @@ fn a_path_that_nobody_ends_is_forgotten_with_its_age() {
             config.rx.peers = vec![RxPeer {
                 host: PCF.to_owned(),
                 addresses: vec![address],
+                transport: RxTransport::Tcp,
             }];
         });
         let (af, _) = peer(AF);
@@ -469,11 +554,17 @@ fn a_path_that_nobody_ends_is_forgotten_with_its_age() {
     });
 }
 
+/// TLS by what is in the files now.
+fn by_files(files: &tls::TlsFiles) -> Security {
+    let config = diameter::TlsConfig::open(&tls::Watched::default(), "test", files);
+    Security::Tls(config.unwrap())
+}
+
 #[test]
 fn over_tls() {
     local(async {
         let files = tempfile::tempdir().unwrap();
-        let authority = sbi::tls::lab::Authority::new("lab").unwrap();
+        let authority = tls::authority::Authority::new("lab").unwrap();
         let write = |name: &str, text: &str| {
             let path = files.path().join(name);
             std::fs::write(&path, text).unwrap();
@@ -487,27 +578,26 @@ fn over_tls() {
         };
         let own = identity(BSF);
         let bsf = start(|config| {
-            config.rx.tls = Some(sbi::tls::TlsFiles {
+            config.rx.tls = Some(tls::TlsFiles {
                 certificate: own.0,
                 key: own.1,
                 authorities: Some(trust.clone()),
-                require_client_certificate: true,
+                require_client_certificate: Some(true),
                 ..Default::default()
             });
         });
         let address = bsf.running.as_ref().unwrap().diameter_addresses()[0];
-        let (certificates, key) = identity(AF);
-        let secured = diameter::tls::TlsFiles {
-            certificates,
+        let (certificate, key) = identity(AF);
+        let secured = tls::TlsFiles {
+            certificate,
             key,
-            trust,
-            mutual: true,
-            match_identity: true,
+            authorities: Some(trust),
+            ..Default::default()
         };
         let (af, _) = peer(AF);
         af.node()
             .add_peer(PeerConfig {
-                security: Security::Tls(secured.load().unwrap()),
+                security: by_files(&secured),
                 ..PeerConfig::connect(BSF, [address])
             })
             .unwrap();
@@ -525,7 +615,7 @@ fn over_tls() {
         // Another authority, in the files of before: who comes anew meets it, who is there stays.
         let running = bsf.running.as_ref().unwrap();
         assert!(!running.reread().unwrap());
-        let other = sbi::tls::lab::Authority::new("another").unwrap();
+        let other = tls::authority::Authority::new("another").unwrap();
         write("ca.pem", other.pem());
         let issued = other.issue(&[BSF]).unwrap();
         write(&format!("{BSF}.pem"), &issued.certificate);
@@ -533,8 +623,8 @@ fn over_tls() {
         write(&format!("{BSF}.key"), &issued.key);
         assert!(running.reread().unwrap());
         let issued = other.issue(&["later.example"]).unwrap();
-        let secured = diameter::tls::TlsFiles {
-            certificates: write("later.pem", &issued.certificate),
+        let secured = tls::TlsFiles {
+            certificate: write("later.pem", &issued.certificate),
             key: write("later.key", &issued.key),
             ..secured
         };
@@ -542,7 +632,7 @@ fn over_tls() {
         later
             .node()
             .add_peer(PeerConfig {
-                security: Security::Tls(secured.load().unwrap()),
+                security: by_files(&secured),
                 ..PeerConfig::connect(BSF, [address])
             })
             .unwrap();
@@ -561,6 +651,7 @@ fn on_several_workers() {
                 .map(|(n, (_, address))| RxPeer {
                     host: format!("pcf{n}.example"),
                     addresses: vec![*address],
+                    transport: RxTransport::Tcp,
                 })
                 .collect();
         });

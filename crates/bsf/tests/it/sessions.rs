@@ -2,18 +2,8 @@
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use testpeer::openapi::OpenApi;
 
 use crate::support::{Got, binding, local, start};
-
-const FILE: &str = "TS29521_Nbsf_Management.yaml";
-
-fn judge(name: &str, value: &Value) {
-    match OpenApi::find(env!("CARGO_MANIFEST_DIR")) {
-        Some(files) => files.data_type(FILE, name).assert(value),
-        None => eprintln!("skipped: the OpenAPI files are not there"),
-    }
-}
 
 #[test]
 fn register_find_change_remove() {
@@ -21,7 +11,7 @@ fn register_find_change_remove() {
         let bsf = start(|_| {});
         let created = bsf.post("pcfBindings", &binding(&json!({}))).await;
         let path = bsf.path(&created);
-        judge("PcfBinding", &created.json);
+        crate::judge::is("PcfBinding", &created.json);
         assert_eq!(created.json["vendorExtra"], json!({"kept": [1, 2.50, null]}));
         assert_eq!(created.json["suppFeat"], "7");
 
@@ -55,7 +45,7 @@ fn register_find_change_remove() {
             )
             .await;
         assert_eq!(patched.status, StatusCode::OK, "{}", patched.json);
-        judge("PcfBinding", &patched.json);
+        crate::judge::is("PcfBinding", &patched.json);
         assert_eq!(bsf.find("ipv4Addr=10.0.0.1").await.status, StatusCode::NO_CONTENT);
         let found = bsf.find("ipv6Prefix=2001:db8:1::77/128").await;
         assert_eq!(found.json["pcfFqdn"], "pcf2.example.org");
@@ -130,7 +120,54 @@ fn the_most_recent_session_or_a_word_that_it_is_ambiguous() {
     });
 }
 
-fn combination(pcf: u8, more: &Value) -> Value {
+/// Private addresses are used in many domains.
+#[test]
+fn found_among_more_of_its_address_than_are_read_at_once() {
+    local(async {
+        let bsf = start(|config| config.max_candidates = 4);
+        for domain in 0..60 {
+            let one = binding(
+                &json!({"ipDomain": format!("d{domain}"), "pcfFqdn": format!("pcf{domain}.example.org")}),
+            );
+            bsf.path(&bsf.post("pcfBindings", &one).await);
+        }
+        for domain in 0..60 {
+            let found = bsf.find(&format!("ipv4Addr=10.0.0.1&ipDomain=d{domain}")).await;
+            assert_eq!(found.status, StatusCode::OK, "d{domain}");
+            assert_eq!(found.json["pcfFqdn"], format!("pcf{domain}.example.org"));
+        }
+        assert_eq!(
+            bsf.find("ipv4Addr=10.0.0.1").await.cause(),
+            "MULTIPLE_BINDING_INFO_FOUND"
+        );
+    });
+}
+
+/// An older session is given an address that one begun later has left behind.
+#[test]
+fn who_took_the_address_last_has_it() {
+    local(async {
+        let bsf = start(|_| {});
+        let one = |pcf: &str, address: &str| binding(&json!({"pcfFqdn": pcf, "ipv4Addr": address}));
+        let older = bsf.path(
+            &bsf.post("pcfBindings", &one("older.example.org", "10.0.0.1"))
+                .await,
+        );
+        bsf.path(
+            &bsf.post("pcfBindings", &one("newer.example.org", "10.0.0.2"))
+                .await,
+        );
+        let patch = json!({"ipv4Addr": "10.0.0.2"}).to_string();
+        let patched = bsf
+            .ask(Method::PATCH, &older, "application/merge-patch+json", patch)
+            .await;
+        assert_eq!(patched.status, StatusCode::OK, "{}", patched.json);
+        let found = bsf.find("ipv4Addr=10.0.0.2").await;
+        assert_eq!(found.json["pcfFqdn"], "older.example.org");
+    });
+}
+
+pub fn combination(pcf: u8, more: &Value) -> Value {
     let mut one = binding(&json!({
         "pcfId": format!("6f1c7a52-0000-4000-8000-00000000000{pcf}"), "pcfSmFqdn": format!("sm.pcf{pcf}.example.org"),
         "pcfSmIpEndPoints": [{"ipv4Address": "192.0.2.1", "port": 80}], "ipv4Addr": format!("10.0.0.{pcf}"),
@@ -154,7 +191,7 @@ fn another_pcf_is_told_who_has_the_combination() {
         );
         assert_eq!(refused.json["pcfSmFqdn"], "sm.pcf1.example.org");
         assert_eq!(refused.json["pcfSmIpEndPoints"][0]["port"], 80);
-        judge("ExtProblemDetails", &refused.json);
+        crate::judge::is("ExtProblemDetails", &refused.json);
         // The same PCF again, another DNN, and a PCF without the feature are let in.
         for one in [
             combination(1, &json!({"ipv4Addr": "10.0.0.9"})),

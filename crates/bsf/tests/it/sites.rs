@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use bsf::config::RxPeer;
+use bsf::config::{RxPeer, RxTransport};
 use bsf::repository::Repository;
 use diameter::PeerConfig;
 use diameter::proto::known;
@@ -13,7 +13,8 @@ use crate::churn::{COLLECTION, Churn, Life, Stage, by_address, members, settle};
 use crate::databases::Servers;
 use crate::process::Process;
 use crate::rx::{AF, BSF, aar, ask, peer, result};
-use crate::support::{client, config, local, request, send};
+use crate::sessions::combination;
+use crate::support::{Bsf, client, config, local, request, send, start};
 
 /// The PCFs of bindings as registered and as changed.
 const PCFS: [&str; 2] = ["pcf1.example.org", "pcf2.example.org"];
@@ -38,6 +39,7 @@ fn the_other_site_takes_over_when_one_dies() {
                 .map(|(host, (_, address))| RxPeer {
                     host: (*host).to_owned(),
                     addresses: vec![*address],
+                    transport: RxTransport::Tcp,
                 })
                 .collect();
             config
@@ -145,4 +147,32 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "never: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Two PCFs at two BSFs of one database, at the same moment: the database decides, not the clocks of the BSFs.
+#[test]
+fn one_pcf_at_most_gets_the_combination_whichever_bsf_it_asks() {
+    let Some(servers) = Servers::sites(1) else { return };
+    local(async {
+        let bsfs: [Bsf; 2] =
+            std::array::from_fn(|_| start(|config| config.store = servers.config("site-1", &[1])));
+        for round in 0..40 {
+            let supi = format!("imsi-{round:015}");
+            let more = serde_json::json!({"supi": supi, "paraCom": {"supi": supi}});
+            let bodies = [1, 2].map(|pcf| combination(pcf, &more));
+            let (first, second) = tokio::join!(
+                bsfs[0].post("pcfBindings", &bodies[0]),
+                bsfs[1].post("pcfBindings", &bodies[1])
+            );
+            let mut statuses = [first.status, second.status];
+            statuses.sort_unstable();
+            assert_eq!(
+                statuses,
+                [StatusCode::CREATED, StatusCode::FORBIDDEN],
+                "round {round}"
+            );
+            let found = bsfs[0].find(&format!("supi={supi}")).await;
+            assert_eq!(found.status, StatusCode::OK, "round {round}: {}", found.json);
+        }
+    });
 }

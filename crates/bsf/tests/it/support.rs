@@ -1,15 +1,14 @@
 //! A running BSF on a free port and a client, inside the test's own runtime.
 
-use std::future::Future;
-use std::sync::Arc;
-
 use bsf::{Config, Running};
 use http::{Method, StatusCode};
-use sbi::client::{Client, ClientConfig, Origin, SendError, SendOptions};
-use sbi::{Body, Response};
+use sbi::Body;
+use sbi::client::{Client, Origin};
 use serde_json::{Value, json};
+pub use testpeer::local;
+pub use testpeer::sbi::{Got, request, send};
 
-/// An BSF and somebody who asks it.
+/// A BSF and a client of it.
 pub struct Bsf {
     pub running: Option<Running>,
     pub origin: Origin,
@@ -32,14 +31,10 @@ pub fn config(directory: &std::path::Path) -> Config {
 }
 
 pub fn client() -> Client {
-    let config = ClientConfig {
-        user_agent: "PCF-test".into(),
-        ..ClientConfig::default()
-    };
-    Client::new(Arc::new(config), None)
+    testpeer::sbi::client("PCF-test")
 }
 
-/// Starts an BSF whose configuration `change` may change.
+/// Starts a BSF whose configuration `change` may change.
 pub fn start(change: impl FnOnce(&mut Config)) -> Bsf {
     let directory = tempfile::tempdir().unwrap();
     let mut config = config(directory.path());
@@ -53,52 +48,6 @@ pub fn start(change: impl FnOnce(&mut Config)) -> Bsf {
         directory,
         judged: true,
     }
-}
-
-/// Runs a test as a worker would run a function.
-pub fn local<F: Future>(test: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    tokio::task::LocalSet::new().block_on(&runtime, test)
-}
-
-/// A response, taken apart.
-pub struct Got {
-    pub status: StatusCode,
-    pub headers: http::HeaderMap,
-    pub json: Value,
-}
-
-impl Got {
-    pub fn cause(&self) -> &str {
-        self.json["cause"].as_str().unwrap_or_default()
-    }
-}
-
-fn got(response: Response) -> Got {
-    let (head, body) = response.into_parts();
-    let json = serde_json::from_slice(&body.into_bytes()).unwrap_or_default();
-    Got {
-        status: head.status,
-        headers: head.headers,
-        json,
-    }
-}
-
-/// A request; without a content type when that is empty.
-pub fn request(method: Method, path: &str, content_type: &str, body: impl Into<Body>) -> http::Request<Body> {
-    let mut request = http::Request::builder().method(method).uri(path);
-    if !content_type.is_empty() {
-        request = request.header("content-type", content_type);
-    }
-    request.body(body.into()).unwrap()
-}
-
-/// Sends a request to somebody who may be gone.
-pub async fn send(client: &Client, to: &Origin, request: http::Request<Body>) -> Result<Got, SendError> {
-    client.send(to, request, SendOptions::default()).await.map(got)
 }
 
 impl Bsf {

@@ -1,16 +1,15 @@
 //! Access tokens: what opens the service, and what does not; mutual TLS.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use sbi::Body;
 use sbi::client::{Client, ClientConfig, SendOptions};
 use sbi::oauth::SigningKey;
-use sbi::tls::lab::Authority;
-use sbi::{Body, Request, Response, Service};
 use serde_json::{Value, json};
+use testpeer::sbi::Server;
+use tls::authority::Authority;
 
 use crate::support::{Bsf, Got, local, start};
 
@@ -79,41 +78,25 @@ fn a_valid_token_opens_the_service_and_nothing_else_does() {
     });
 }
 
-/// Publishes a key set; another from the second time on.
-struct Publisher(Cell<usize>, [String; 2]);
-
-impl Service for Publisher {
-    async fn call(self: Rc<Self>, _: Request) -> Response {
-        let asked = self.0.replace(self.0.get() + 1);
-        sbi::json::response_of(StatusCode::OK, self.1[asked.min(1)].clone())
-    }
-}
-
 #[test]
 fn key_sets_are_fetched_and_follow_the_nrf() {
     local(async {
         let ((old, first), (new, second)) = (key("k1"), key("k2"));
-        let listener = sbi::server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let uri = format!("http://{}/oauth2/jwks", listener.local_addr().unwrap());
-        let publisher = Rc::new(Publisher(Cell::new(0), [first, second]));
-        tokio::task::spawn_local(sbi::server::serve(
-            listener,
-            publisher,
-            Arc::default(),
-            None,
-            Arc::default(),
-            worker::Shutdown::new(),
-        ));
+        let publisher = Server::start(move |_| sbi::json::response_of(StatusCode::OK, first.clone()));
+        let uri = format!("{}/oauth2/jwks", publisher.root());
         let bsf = start(|config| {
             config.tokens.required = true;
             config.tokens.key_set_uris = vec![uri];
             config.tokens.refresh = settings::Period::from_millis(300);
         });
-        for key in [&old, &new] {
+        let accepts = async |key| {
             while ask(&bsf, &token(key, json!({}))).await.status != StatusCode::NO_CONTENT {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-        }
+        };
+        accepts(&old).await;
+        publisher.answers(move |_| sbi::json::response_of(StatusCode::OK, second.clone()));
+        accepts(&new).await;
         assert_eq!(
             ask(&bsf, &token(&old, json!({}))).await.status,
             StatusCode::UNAUTHORIZED
@@ -136,7 +119,7 @@ fn mutual_tls_lets_only_known_consumers_in() {
             certificate: write("cert.pem", &own.certificate),
             key: write("key.pem", &own.key),
             authorities: Some(write("ca.pem", authority.pem())),
-            require_client_certificate: true,
+            require_client_certificate: Some(true),
             ..Default::default()
         };
         let bsf = start(|config| config.tls = Some(tls));
@@ -145,7 +128,7 @@ fn mutual_tls_lets_only_known_consumers_in() {
         let get = || http::Request::get(PATH).body(Body::empty()).unwrap();
         let pcf = authority.issue(&["pcf.example"]).unwrap();
         for (identity, welcome) in [(Some(&pcf), true), (None, false)] {
-            let tls = authority.material(identity, false).client().unwrap();
+            let tls = authority.material(identity, false).client(tls::HTTP2).unwrap();
             let client = Client::new(Arc::new(ClientConfig::default()), Some(tls));
             let got = client.send(&origin, get(), SendOptions::default()).await;
             assert_eq!(

@@ -19,6 +19,7 @@
 //! Grammars are those of RFC 6733 §3.2: `<X>` fixed, `{X}` required, `[X]` optional, with `*`, `1*`, `*2` or
 //! `1*2` before them for how often. Without `*[AVP]` nothing else may be there.
 
+mod failed_avp;
 mod parse;
 
 use std::sync::OnceLock;

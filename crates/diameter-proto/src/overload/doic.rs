@@ -5,14 +5,17 @@
 //! is asked to send less: it remembers reports and decides request by request, so that the less important
 //! go first (RFC 7944 §10.2). Both do the default algorithm, loss.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 
 use super::priority;
+use crate::avp::AvpWriter;
 use crate::avp::Avps;
-use crate::build::AvpWriter;
 use crate::fault::{Fault, ResultCode};
+use crate::identity::with_lower;
 use crate::known;
 use crate::message::Message;
 
@@ -149,18 +152,38 @@ struct Overload {
     mix: PriorityMix,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Key {
-    application: u32,
-    kind: ReportType,
-    /// Host or realm, in lower case.
-    name: Box<str>,
+/// How long all traffic takes to return after a report that nothing has renewed or ended: RFC 7683 §6.3 wants a
+/// conservative return, as nothing is known of the node then. A report of 30 % takes 30 % of this time.
+pub const RETURN: Duration = Duration::from_secs(1);
+
+impl Overload {
+    /// The share of requests to be held back. An end that was reported holds at once.
+    fn reduction(&self, now: Instant) -> f64 {
+        let asked = f64::from(self.report.reduction) / 100.0;
+        let since = now.saturating_duration_since(self.until);
+        (asked - since.as_secs_f64() / RETURN.as_secs_f64()).max(0.0)
+    }
+
+    /// When it may be forgotten.
+    fn ends(&self) -> Instant {
+        self.until + RETURN.mul_f64(f64::from(self.report.reduction) / 100.0)
+    }
+}
+
+/// Overloads of one application and type, by host or realm in lower case.
+type ByName = AHashMap<Box<[u8]>, Overload>;
+
+/// Whether a sequence number is newer than another; numbers roll over (RFC 7683 §5.2.1.3).
+const fn is_newer(sequence: u64, than: u64) -> bool {
+    let ahead = sequence.wrapping_sub(than);
+    ahead != 0 && ahead < 1 << 63
 }
 
 /// The reports we were given, and what follows from them.
 #[derive(Debug, Default)]
 pub struct Reactions {
-    overloads: AHashMap<Key, Overload>,
+    /// None of the inner maps is empty.
+    overloads: AHashMap<(u32, ReportType), ByName>,
 }
 
 impl Reactions {
@@ -180,44 +203,58 @@ impl Reactions {
             ReportType::Host => host,
             ReportType::Realm => realm,
         };
-        let key = Key {
-            application,
-            kind: report.kind,
-            name: name.to_ascii_lowercase().into(),
-        };
-        let known = self.overloads.get(&key).filter(|overload| overload.until > now);
-        if known.is_some_and(|overload| report.sequence <= overload.report.sequence) {
+        let key = (application, report.kind);
+        with_lower(name.as_bytes(), |name| self.learn_of(now, key, name, report)).unwrap_or_default()
+    }
+
+    fn learn_of(&mut self, now: Instant, key: (u32, ReportType), name: &[u8], report: Report) -> bool {
+        let of_name = self.overloads.get(&key).and_then(|named| named.get(name));
+        let is_new = of_name.is_none();
+        let known = of_name.filter(|overload| overload.until > now);
+        if known.is_some_and(|overload| !is_newer(report.sequence, overload.report.sequence)) {
             return false;
         }
-        if report.validity.is_zero() {
-            return self.overloads.remove(&key).is_some();
-        }
-        if self.overloads.len() >= MAX_REPORTS && !self.overloads.contains_key(&key) {
+        // The end of an overload keeps its number for a while: an older report that was delayed must not begin it
+        // again.
+        let (report, lasts) = match report.validity.is_zero() {
+            true if known.is_none() => return false,
+            true => (
+                Report {
+                    reduction: 0,
+                    ..report
+                },
+                DEFAULT_VALIDITY,
+            ),
+            false => (report, report.validity),
+        };
+        if is_new && self.count() >= MAX_REPORTS {
             self.expire(now);
-            if self.overloads.len() >= MAX_REPORTS {
+            if self.count() >= MAX_REPORTS {
                 return false;
             }
         }
-        let until = now + report.validity;
-        match self.overloads.get_mut(&key) {
+        let until = now + lasts;
+        let named = self.overloads.entry(key).or_default();
+        match named.get_mut(name) {
             Some(overload) => (overload.report, overload.until) = (report, until),
             None => {
-                self.overloads.insert(
-                    key,
-                    Overload {
-                        report,
-                        until,
-                        mix: PriorityMix::new(now),
-                    },
-                );
+                let mix = PriorityMix::new(now);
+                named.insert(name.into(), Overload { report, until, mix });
             }
         }
         true
     }
 
+    fn count(&self) -> usize {
+        self.overloads.values().map(|named| named.len()).sum()
+    }
+
     /// Forgets what has ended.
     pub fn expire(&mut self, now: Instant) {
-        self.overloads.retain(|_, overload| overload.until > now);
+        self.overloads.retain(|_, named| {
+            named.retain(|_, overload| overload.ends() > now);
+            !named.is_empty()
+        });
     }
 
     /// What becomes of a request of this application and [`priority`], to this host, or to no host in
@@ -226,8 +263,8 @@ impl Reactions {
         &mut self,
         now: Instant,
         application: u32,
-        host: Option<&str>,
-        realm: &str,
+        host: Option<&[u8]>,
+        realm: &[u8],
         priority: u8,
         dice: u32,
     ) -> Decision {
@@ -238,21 +275,14 @@ impl Reactions {
             Some(host) => (ReportType::Host, host),
             None => (ReportType::Realm, realm),
         };
-        let key = Key {
-            application,
-            kind,
-            name: name.to_ascii_lowercase().into(),
-        };
-        let Some(overload) = self.overloads.get_mut(&key) else {
+        let Some(named) = self.overloads.get_mut(&(application, kind)) else {
             return Decision::Pass;
         };
-        if overload.until <= now {
-            self.overloads.remove(&key);
+        let Some(Some(overload)) = with_lower(name, |name| named.get_mut(name)) else {
             return Decision::Pass;
-        }
-        let share = overload
-            .mix
-            .abate_share(now, priority, f64::from(overload.report.reduction) / 100.0);
+        };
+        let reduction = overload.reduction(now);
+        let share = overload.mix.abate_share(now, priority, reduction);
         if f64::from(dice) < share * (f64::from(u32::MAX) + 1.0) {
             Decision::Abate
         } else {
@@ -262,18 +292,14 @@ impl Reactions {
 
     /// The overloads that are in force: application, what about, whom, by how much, how much longer.
     pub fn current(&self, now: Instant) -> impl Iterator<Item = (u32, ReportType, &str, u8, Duration)> {
-        let live = self
-            .overloads
-            .iter()
-            .filter(move |(_, overload)| overload.until > now);
-        live.map(move |(key, overload)| {
-            (
-                key.application,
-                key.kind,
-                &*key.name,
-                overload.report.reduction,
-                overload.until - now,
-            )
+        let all = self.overloads.iter();
+        let all =
+            all.flat_map(|(key, named)| named.iter().map(move |(name, overload)| (key, name, overload)));
+        let live = all.filter(move |(.., overload)| overload.until > now && overload.report.reduction > 0);
+        live.filter_map(move |((application, kind), name, overload)| {
+            let name = std::str::from_utf8(name).ok()?;
+            let (reduction, left) = (overload.report.reduction, overload.until - now);
+            Some((*application, *kind, name, reduction, left))
         })
     }
 }
@@ -318,7 +344,10 @@ impl PriorityMix {
 pub struct Reporter {
     kind: ReportType,
     validity: Duration,
+    /// Number of the last report.
     sequence: u64,
+    /// The last number that was given out, by all who report in the same name.
+    numbers: Arc<AtomicU64>,
     reduction: u8,
     /// Until when the last report is in force at those who got it.
     until: Option<Instant>,
@@ -328,14 +357,27 @@ impl Reporter {
     /// Nothing to report yet. `sequence` has to be above that of the last run: the time in seconds will do.
     #[must_use]
     pub fn new(kind: ReportType, validity: Duration, sequence: u64) -> Self {
+        Self::numbered(kind, validity, Arc::new(AtomicU64::new(sequence)))
+    }
+
+    /// As [`Reporter::new`], with numbers that several reporters of one name share: each report of any is newer than
+    /// all before it (RFC 7683 §5.2.1.4).
+    #[must_use]
+    pub fn numbered(kind: ReportType, validity: Duration, numbers: Arc<AtomicU64>) -> Self {
         let validity = validity.clamp(Duration::from_secs(1), MAX_VALIDITY);
         Self {
             kind,
             validity,
-            sequence,
+            sequence: numbers.load(Ordering::Relaxed),
+            numbers,
             reduction: 0,
             until: None,
         }
+    }
+
+    /// Changes how long further reports are valid.
+    pub fn configure(&mut self, validity: Duration) {
+        self.validity = validity.clamp(Duration::from_secs(1), MAX_VALIDITY);
     }
 
     /// Asks for this reduction from now on; 0 ends the overload. Repeat it while it lasts: a report is
@@ -344,7 +386,7 @@ impl Reporter {
         let reduction = reduction.min(100);
         let ageing = self.until.is_some_and(|until| until <= now + self.validity / 2);
         if reduction != self.reduction || (reduction > 0 && ageing) {
-            self.sequence += 1;
+            self.sequence = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             self.reduction = reduction;
             self.until = Some(now + self.validity);
         }
@@ -408,7 +450,7 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let which = n % priorities.len();
             let dice = (random >> 32) as u32;
-            if reactions.decide(now, GX, Some("PCRF.example"), "r", priorities[which], dice)
+            if reactions.decide(now, GX, Some(b"PCRF.example"), b"r", priorities[which], dice)
                 == Decision::Abate
             {
                 abated[which] += 1;
@@ -461,12 +503,12 @@ mod tests {
         let share = shares(&mut reactions, now, &[10])[0];
         assert!((share - 0.3).abs() < 0.01, "{share}");
         assert_eq!(
-            reactions.decide(now, GX, None, "r", 10, 0),
+            reactions.decide(now, GX, None, b"r", 10, 0),
             Decision::Pass,
             "the realm is not overloaded"
         );
         assert_eq!(
-            reactions.decide(now, 4, Some("pcrf.example"), "r", 10, 0),
+            reactions.decide(now, 4, Some(b"pcrf.example"), b"r", 10, 0),
             Decision::Pass
         );
     }
@@ -488,16 +530,19 @@ mod tests {
         let now = Instant::now();
         let mut reactions = Reactions::default();
         let abates = |reactions: &mut Reactions, at| {
-            reactions.decide(at, GX, Some("h"), "r", 10, 0) == Decision::Abate
+            reactions.decide(at, GX, Some(b"h"), b"r", 10, 0) == Decision::Abate
         };
         reactions.learn(now, GX, "h", "r", report(5, 100, 10));
         reactions.learn(now, GX, "h", "r", report(5, 0, 0));
         reactions.learn(now, GX, "h", "r", report(4, 0, 10));
         assert!(abates(&mut reactions, now));
-        assert!(!abates(&mut reactions, now + Duration::from_secs(10)));
-        reactions.learn(now, GX, "h", "r", report(1, 100, 10));
-        assert!(abates(&mut reactions, now), "after the end, any number is new");
-        reactions.learn(now, GX, "h", "r", report(2, 0, 0));
+        let later = now + Duration::from_secs(10) + RETURN;
+        assert!(!abates(&mut reactions, later));
+        reactions.learn(later, GX, "h", "r", report(1, 100, 10));
+        assert!(abates(&mut reactions, later), "after the end, any number is new");
+        reactions.learn(later, GX, "h", "r", report(2, 0, 0));
+        assert_eq!(reactions.current(later).count(), 0);
+        reactions.expire(later + DEFAULT_VALIDITY);
         assert!(reactions.is_empty());
     }
 
@@ -529,5 +574,63 @@ mod tests {
         reporter.set(at(16), 0);
         assert_eq!(reporter.report(at(17)).unwrap(), report(103, 0, 0));
         assert_eq!(reporter.report(at(36)), None);
+    }
+
+    #[test]
+    fn old_reports_stay_old() {
+        let start = Instant::now();
+        let abates = |reactions: &mut Reactions| {
+            reactions.decide(start, GX, Some(b"pcrf"), b"r", 10, 0) == Decision::Abate
+        };
+        let mut reactions = Reactions::default();
+        assert!(reactions.learn(start, GX, "pcrf", "r", report(5, 100, 30)));
+        assert!(abates(&mut reactions));
+        assert!(
+            reactions.learn(start, GX, "pcrf", "r", report(6, 100, 0)),
+            "the end"
+        );
+        assert!(!abates(&mut reactions));
+        assert!(
+            !reactions.learn(start, GX, "pcrf", "r", report(5, 100, 30)),
+            "a delayed report is still the older one"
+        );
+        assert!(!abates(&mut reactions));
+        // RFC 7683 §5.2.1.3: the numbers roll over.
+        let mut reactions = Reactions::default();
+        assert!(reactions.learn(start, GX, "pcrf", "r", report(u64::MAX - 1, 100, 30)));
+        assert!(reactions.learn(start, GX, "pcrf", "r", report(3, 0, 30)));
+        assert!(!abates(&mut reactions));
+    }
+
+    #[test]
+    fn traffic_returns_gradually_after_a_report_that_runs_out() {
+        let start = Instant::now();
+        let mut reactions = Reactions::default();
+        reactions.learn(start, GX, "pcrf.example", "r", report(1, 100, 2));
+        let end = start + Duration::from_secs(2);
+        let mut shares = [0.0, 0.25, 0.5, 0.75]
+            .map(|at| shares(&mut reactions, end + RETURN.mul_f64(at), &[10])[0])
+            .into_iter();
+        for expected in [1.0, 0.75, 0.5, 0.25] {
+            let share = shares.next().unwrap();
+            assert!((share - expected).abs() < 0.01, "{share} instead of {expected}");
+        }
+        reactions.expire(end);
+        assert!(!reactions.is_empty());
+        reactions.expire(end + RETURN);
+        assert!(reactions.is_empty());
+    }
+
+    #[test]
+    fn reporters_of_one_name_share_their_numbers() {
+        let start = Instant::now();
+        let numbers = Arc::new(AtomicU64::new(100));
+        let reporter = || Reporter::numbered(ReportType::Realm, Duration::from_secs(5), numbers.clone());
+        let (mut first, mut second) = (reporter(), reporter());
+        first.set(start, 25);
+        second.set(start, 50);
+        first.set(start, 50);
+        let number = |reporter: &Reporter| reporter.report(start).unwrap().sequence;
+        assert_eq!((number(&second), number(&first)), (102, 103));
     }
 }

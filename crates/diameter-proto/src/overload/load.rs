@@ -1,8 +1,8 @@
 //! How loaded a node says it is (RFC 8583): unlike an overload report nothing to obey, but a weight to choose
 //! by among those who could take a request.
 
+use crate::avp::AvpWriter;
 use crate::avp::Avps;
-use crate::build::AvpWriter;
 use crate::fault::{Fault, ResultCode};
 use crate::known;
 use crate::message::Message;

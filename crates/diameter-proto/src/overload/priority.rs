@@ -1,6 +1,6 @@
 //! Message priority, the DRMP AVP (RFC 7944): 0 is the most important, 15 the least.
 
-use crate::build::AvpWriter;
+use crate::avp::AvpWriter;
 use crate::known;
 use crate::message::Message;
 

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::build::{MessageBuilder, Origin, encode_one};
+use crate::avp::encode_one;
+use crate::build::{MessageBuilder, Origin};
 use crate::fault::{Fault, ResultCode};
 use crate::kind::{AddressValue, DiameterIdentity, Tag};
 use crate::known::{self, application};

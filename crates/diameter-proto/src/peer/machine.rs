@@ -18,6 +18,9 @@ use crate::fault::{Fault, ResultCode};
 use crate::known::{self, command, disconnect_cause};
 use crate::message::{Message, MessageRef};
 
+/// Number of longest pauses after which a busy peer without pending requests is connected to.
+const BUSY_PAUSES: u32 = 10;
+
 /// One peer.
 #[derive(Debug)]
 pub struct Machine {
@@ -41,6 +44,10 @@ pub struct Machine {
     /// End of the present state, for those that may not last.
     due: Option<Instant>,
     reconnect_at: Option<Instant>,
+    /// Since when we stay away because the peer does not want to talk to us.
+    idle_since: Option<Instant>,
+    /// The last DPR of the peer said that it is busy.
+    busy: bool,
     pause: Duration,
     pub(super) stop_cause: i32,
     pub(super) next_id: u32,
@@ -69,6 +76,8 @@ impl Machine {
             ),
             due: None,
             reconnect_at: None,
+            idle_since: None,
+            busy: false,
             pause: settings.reconnect_min,
             stop_cause: disconnect_cause::REBOOTING,
             next_id: seed as u32,
@@ -95,6 +104,18 @@ impl Machine {
         self.pause = self.pause.clamp(settings.reconnect_min, settings.reconnect_max);
         self.watchdog.configure(settings.watchdog, settings.reopen);
         self.settings = settings;
+    }
+
+    /// Whether a peer that is left alone since its DPR (RFC 6733 §5.4) is to be connected to with [`Input::Start`]:
+    /// `wanted` says that there is something to send to it, `traffic` that requests flow at all.
+    #[must_use]
+    pub fn wakes(&self, now: Instant, traffic: bool, wanted: impl FnOnce() -> bool) -> bool {
+        let is_left = self.state == State::Closed && self.wanted;
+        let Some(since) = self.idle_since.filter(|_| is_left) else {
+            return false;
+        };
+        let rested = now.saturating_duration_since(since) >= self.settings.reconnect_max;
+        (traffic && rested) || ((rested || !self.busy) && wanted())
     }
 
     /// What the watchdog thinks.
@@ -151,6 +172,7 @@ impl Machine {
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Start => {
+                self.idle_since = None;
                 self.wanted = true;
                 self.event(now, Event::Start, None);
             }
@@ -201,7 +223,7 @@ impl Machine {
             self.watchdog_says(now, command);
         }
         if self.state == State::Closed && over(self.reconnect_at) {
-            self.reconnect_at = None;
+            (self.reconnect_at, self.idle_since) = (None, None);
             self.event(now, Event::Start, None);
         }
     }
@@ -363,15 +385,19 @@ impl Machine {
         if !std::mem::take(&mut self.up) {
             return;
         }
-        self.watchdog.connection_down();
+        self.watchdog.connection_down(reason == DownReason::Lost);
         self.outputs.push_back(Output::Down(reason));
-        // Busy peers get the longest pause; those who do not want to talk are left alone until we have to.
-        self.reconnect_at = match reason {
-            DownReason::PeerSaid(disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU) => None,
-            DownReason::PeerSaid(disconnect_cause::BUSY) => Some(now + self.settings.reconnect_max),
-            _ => Some(now + self.pause),
-        }
-        .filter(|_| self.wanted);
+        // RFC 6733 §5.4: peers that are busy or do not want to talk get no periodic attempts. They are left alone until
+        // there is something to send; busy ones for the longest pause at least, and not for ever.
+        self.busy = reason == DownReason::PeerSaid(disconnect_cause::BUSY);
+        let unwilling = reason == DownReason::PeerSaid(disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU);
+        let pause = match self.busy {
+            true => self.settings.reconnect_max * BUSY_PAUSES,
+            false => self.pause,
+        };
+        self.reconnect_at = (!unwilling && self.wanted).then(|| now + pause);
+        let is_left = self.busy || unwilling;
+        self.idle_since = (is_left && self.wanted).then_some(now);
     }
 
     /// Timers of the state just entered.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::events::Output;
 use super::machine::Machine;
+use super::rules;
 use super::table::Side;
 use crate::build::MessageBuilder;
 use crate::fault::{Fault, ResultCode};
@@ -100,6 +101,11 @@ impl Machine {
 
     /// DWA or DPA.
     pub(super) fn answer(&mut self, side: Side, request: MessageRef<'_>) {
+        // A wrong one says all the same that the peer lives, or leaves.
+        if let Err(fault) = rules::check_base(&request) {
+            let answer = MessageBuilder::error_answer(&request, &self.local.origin, &fault);
+            return self.outputs.push_back(Output::Send(side, answer));
+        }
         let mut builder = MessageBuilder::answer(&request);
         builder.result(ResultCode::SUCCESS, &self.local.origin);
         if request.command() == command::DEVICE_WATCHDOG {

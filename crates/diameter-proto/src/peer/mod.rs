@@ -6,6 +6,7 @@
 //! | [`table`] | the state machine, row by row | RFC 6733 §5.6 |
 //! | [`machine`] | what the rows' actions do | RFC 6733 §5.3 to §5.6 |
 //! | [`events`] | what the machine is told, what it says, how it is set | |
+//! | [`rules`] | what CER, DWR and DPR have to be | RFC 6733 §3, §5.3 to §5.5, §6.10, §6.11 |
 //! | [`watchdog`] | is the peer still there? | RFC 3539 §3.4 |
 //! | [`capabilities`] | CER and CEA as types, the applications in common | RFC 6733 §5.3 |
 //!
@@ -16,11 +17,13 @@ pub mod capabilities;
 pub mod events;
 pub mod machine;
 mod messages;
+mod rules;
 pub mod table;
 pub mod watchdog;
 
 pub use capabilities::{ApplicationId, Capabilities};
 pub use events::{DownReason, Duplicate, Input, Output, PeerSettings};
 pub use machine::Machine;
+pub use rules::check_cer;
 pub use table::{Action, Event, Side, State};
 pub use watchdog::{Health, Reopen};

@@ -40,6 +40,8 @@ pub enum Reopen {
     /// kernel says nothing about the path, so it does not count.
     #[default]
     AfterSilence,
+    /// As that, and after every connection that broke without a goodbye.
+    AfterLoss,
     /// After every one, to the letter of RFC 3539.
     Always,
 }
@@ -72,6 +74,8 @@ pub struct Watchdog {
     heard: Option<Instant>,
     /// The connection was closed for silence.
     silent: bool,
+    /// The connection broke without a goodbye.
+    lost: bool,
     random: u64,
 }
 
@@ -91,6 +95,7 @@ impl Watchdog {
             due: None,
             heard: None,
             silent: false,
+            lost: false,
             random: seed | 1,
         }
     }
@@ -129,6 +134,7 @@ impl Watchdog {
         let prove = match self.reopen {
             Reopen::Never => false,
             Reopen::AfterSilence => self.silent,
+            Reopen::AfterLoss => self.silent || self.lost,
             Reopen::Always => self.health == Health::Down,
         };
         self.set(now);
@@ -141,12 +147,14 @@ impl Watchdog {
         } else {
             self.health = Health::Okay;
             self.pending = false;
+            self.lost = false;
             Command::Failback
         }
     }
 
-    /// The connection is down, whoever closed it.
-    pub const fn connection_down(&mut self) {
+    /// The connection is down, whoever closed it; `lost`: without a goodbye.
+    pub const fn connection_down(&mut self, lost: bool) {
+        self.lost |= lost;
         self.health = Health::Down;
         self.pending = false;
         self.due = None;
@@ -188,7 +196,7 @@ impl Watchdog {
 
     fn back(&mut self, now: Instant) -> Option<Command> {
         self.health = Health::Okay;
-        self.silent = false;
+        (self.silent, self.lost) = (false, false);
         self.set(now);
         Some(Command::Failback)
     }
@@ -229,7 +237,7 @@ impl Watchdog {
             }
             Health::Suspect | Health::Reopen if self.pending || self.health == Health::Suspect => {
                 self.silent = true;
-                self.connection_down();
+                self.connection_down(false);
                 Some(Command::CloseConnection)
             }
             Health::Okay | Health::Reopen => {
@@ -317,9 +325,30 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_broke_proves_itself_and_one_that_said_goodbye_does_not() {
+        let (mut dog, mut now) = up(Reopen::AfterLoss);
+        dog.connection_down(false);
+        assert_eq!(dog.connection_up(now), Command::Failback);
+        dog.connection_down(true);
+        assert_eq!(dog.connection_up(now), Command::SendWatchdog);
+        // It breaks again before it has proved itself, and says goodbye then.
+        dog.connection_down(true);
+        dog.connection_down(false);
+        assert_eq!(dog.connection_up(now), Command::SendWatchdog);
+        for _ in 0..2 {
+            assert_eq!(dog.answer(now), None);
+            now += LATE;
+            assert_eq!(dog.timer(now), Some(Command::SendWatchdog));
+        }
+        assert_eq!(dog.answer(now), Some(Command::Failback));
+        dog.connection_down(false);
+        assert_eq!(dog.connection_up(now), Command::Failback);
+    }
+
+    #[test]
     fn a_reopened_connection_that_stays_silent_is_closed_at_the_second_timer() {
         let (mut dog, mut now) = up(Reopen::Always);
-        dog.connection_down();
+        dog.connection_down(false);
         assert_eq!(dog.connection_up(now), Command::SendWatchdog);
         now += LATE;
         assert_eq!(dog.timer(now), None);

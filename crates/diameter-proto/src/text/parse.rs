@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use crate::avp::AvpWriter;
 use crate::avp::{AvpFlags, AvpKey};
-use crate::build::{AvpWriter, MessageBuilder};
+use crate::build::MessageBuilder;
 use crate::check;
 use crate::dictionary::{AvpDefinition, Dictionary};
 use crate::header::{CommandFlags, Header, VERSION};
@@ -329,7 +330,7 @@ impl<'t> Parser<'t> {
             self.error(
                 at,
                 format!(
-                    "`{word}` is no value of {} ({}){hint}",
+                    "`{word}` is not a value of {} ({}){hint}",
                     definition.name,
                     kind.name()
                 ),

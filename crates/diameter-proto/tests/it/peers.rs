@@ -150,10 +150,10 @@ fn leaving_is_said_and_heard() {
         world.nodes[0].told.last(),
         Some(&Told::Down(DownReason::PeerSaid(disconnect_cause::BUSY)))
     );
-    // A busy peer is left alone for the longest pause, then asked again.
-    world.pass(25 * SECOND);
+    // RFC 6733 §5.4: a busy peer is not connected to periodically.
+    world.pass(290 * SECOND);
     assert_eq!(world.states()[0], State::Closed);
-    world.pass(10 * SECOND);
+    world.pass(20 * SECOND);
     assert_eq!(world.states(), [State::IOpen, State::ROpen]);
 }
 

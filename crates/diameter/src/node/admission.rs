@@ -4,16 +4,16 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use diameter_proto::known::disconnect_cause;
-use diameter_proto::peer::{Capabilities, Input, PeerSettings};
+use diameter_proto::peer::{self, Capabilities, Input, PeerSettings};
 use diameter_proto::{CommandFlags, Fault, MessageBuilder, MessageMut, ResultCode};
 
 use ipnet::IpNet;
 
-use super::peers::PeerId;
+use super::application::{Application, NodeEvent};
 use super::{Node, Verdict};
-use crate::application::{Application, NodeEvent};
 use crate::config::{DynamicPeers, Security};
 use crate::connection::{Connection, Ending};
+use crate::peer::PeerId;
 
 /// Where a peer lives.
 enum Admission {
@@ -35,7 +35,9 @@ struct Rule {
 
 impl<A: Application> Node<A> {
     pub(super) fn received_cer(&self, from: &Rc<Connection<A::State>>, cer: MessageMut) -> Verdict {
-        let admitted = Capabilities::read(&cer).and_then(|remote| {
+        let offers_tls = self.local().inband_tls;
+        let right = peer::check_cer(&cer, !self.is_tls(from), offers_tls);
+        let admitted = right.and_then(|()| Capabilities::read(&cer)).and_then(|remote| {
             let key = self.admit(from, &remote)?;
             Ok((key, remote))
         });

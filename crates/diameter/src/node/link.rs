@@ -14,12 +14,12 @@ use rustls::server::ParsedCertificate;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
+use super::application::{Application, NodeEvent, UnansweredReason};
+use super::io::Io;
 use super::{Link, Node};
-use crate::application::{Application, NodeEvent};
 use crate::config::{PeerConfig, Security, TlsConfig};
 use crate::connection::{Connection, ConnectionId};
 use crate::directory::Handover;
-use crate::io::Io;
 use crate::transport::tls::TlsStream;
 use crate::transport::{self, BoundListener, Stream};
 
@@ -73,8 +73,8 @@ impl<A: Application> Node<A> {
             },
             (stream, _) => stream,
         };
-        self.0.handshakes.set(self.0.handshakes.get() + 1);
-        self.add_connection(stream, BytesMut::new(), remote, local, security.clone());
+        let connection = self.add_connection(stream, BytesMut::new(), remote, local, security.clone());
+        self.handshake_begins(&connection);
     }
 
     fn check_limits(&self, remote: SocketAddr) -> Result<(), &'static str> {
@@ -96,8 +96,17 @@ impl<A: Application> Node<A> {
         Ok(())
     }
 
-    pub(super) fn handshake_done(&self) {
-        self.0.handshakes.set(self.0.handshakes.get().saturating_sub(1));
+    /// A connection that somebody has made to us has shown a right CER, or is gone.
+    pub(super) fn handshake_done(&self, connection: &Connection<A::State>) {
+        if connection.in_handshake.take() {
+            self.0.handshakes.set(self.0.handshakes.get().saturating_sub(1));
+        }
+    }
+
+    /// Counts a connection that somebody has made to us, until [`Node::handshake_done`].
+    fn handshake_begins(&self, connection: &Connection<A::State>) {
+        connection.in_handshake.set(true);
+        self.0.handshakes.set(self.0.handshakes.get() + 1);
     }
 
     /// Makes a connection known and starts its task.
@@ -162,8 +171,14 @@ impl<A: Application> Node<A> {
 
     async fn try_addresses(&self, config: &PeerConfig) -> io::Result<(Stream, SocketAddr, SocketAddr)> {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the peer has no address");
-        let share = config.settings.connect_timeout / config.addresses.len().max(1) as u32;
-        for &address in &config.addresses {
+        let timeout = config.settings.connect_timeout;
+        let mut addresses = config.addresses.clone();
+        if let Some(lookup) = &config.lookup {
+            let found = tokio::time::timeout(timeout, lookup.find()).await;
+            addresses.extend(found.unwrap_or_default());
+        }
+        let share = timeout / addresses.len().max(1) as u32;
+        for address in addresses {
             let attempt = transport::connect(config.transport, address, config.bind);
             match tokio::time::timeout(share, attempt).await {
                 Ok(Ok((stream, local))) => {
@@ -306,12 +321,11 @@ impl<A: Application> Node<A> {
         if let Some(error) = error {
             tracing::debug!(remote = %connection.remote(), %error, "connection lost");
         }
-        match connection.binding.take() {
-            Some((key, side)) => self.peer_lost(key, side),
-            None if connection.peer().is_none() => self.handshake_done(),
-            None => {}
+        if let Some((key, side)) = connection.binding.take() {
+            self.peer_lost(key, side);
         }
-        self.give_up_pending(connection);
+        self.handshake_done(connection);
+        self.give_up_pending(connection, UnansweredReason::ConnectionLost);
         self.forget_connection(connection);
     }
 
@@ -351,7 +365,7 @@ impl<A: Application> Node<A> {
         worker: usize,
         outcome: io::Result<Handover>,
     ) {
-        self.handshake_done();
+        self.handshake_done(connection);
         self.forget_connection(connection);
         let sent = outcome.is_ok_and(|handover| {
             self.0
@@ -383,8 +397,8 @@ impl<A: Application> Node<A> {
                 let security = handover.security.clone();
                 match handover.unpack() {
                     Ok((stream, read)) => {
-                        node.0.handshakes.set(node.0.handshakes.get() + 1);
-                        node.add_connection(stream, read, remote, local, security);
+                        let connection = node.add_connection(stream, read, remote, local, security);
+                        node.handshake_begins(&connection);
                     }
                     Err(error) => node.app().event(&node, NodeEvent::AcceptFailed { error: &error }),
                 }

@@ -11,6 +11,8 @@
 //! | `pace` | several messages for each system call |
 
 mod admission;
+mod application;
+mod io;
 mod link;
 mod orders;
 mod pace;
@@ -25,18 +27,18 @@ use std::time::Instant;
 
 use ahash::AHashMap;
 use bytes::{BufMut, Bytes, BytesMut};
-use diameter_proto::known::{application, command};
+use diameter_proto::known::{application as applications, command};
 use diameter_proto::peer::Capabilities;
 use diameter_proto::{CommandFlags, MessageMut, Pending};
 use slab::Slab;
 use tokio::task::JoinHandle;
 
-use crate::application::{Application, Kept, NodeEvent};
 use crate::config::{DynamicPeers, Limits, NodeConfig, Security};
 use crate::connection::{Connection, ConnectionId, count};
 use crate::directory::Seat;
 
-pub use peers::{AddPeerError, PeerId, PeerStatus};
+pub use application::{Application, Kept, NodeEvent, Unanswered, UnansweredReason};
+pub use peers::{AddPeerError, PeerStatus};
 
 /// A node. Cheap to clone; all clones are the same node.
 pub struct Node<A: Application>(pub(crate) Rc<Inner<A>>);
@@ -59,6 +61,8 @@ pub(crate) struct Inner<A: Application> {
     pending: RefCell<Pending<Waiting<A::Context>>>,
     /// Kept requests, oldest first, to be moved out of read buffers once they have waited a while.
     kept: RefCell<VecDeque<(Instant, u32, u32)>>,
+    /// Bytes of kept requests.
+    kept_bytes: Cell<usize>,
     peers: RefCell<peers::Peers>,
     outputs: RefCell<VecDeque<peers::Order<A::State>>>,
     draining: Cell<bool>,
@@ -165,6 +169,7 @@ impl<A: Application> Node<A> {
             handshakes: Cell::new(0),
             pending: RefCell::new(pending),
             kept: RefCell::default(),
+            kept_bytes: Cell::new(0),
             peers: RefCell::default(),
             outputs: RefCell::default(),
             draining: Cell::new(false),
@@ -267,7 +272,7 @@ impl<A: Application> Node<A> {
     /// A message came.
     #[inline]
     pub(crate) fn received(&self, from: &Rc<Connection<A::State>>, message: MessageMut) -> Verdict {
-        let is_base = message.application() == application::COMMON
+        let is_base = message.application() == applications::COMMON
             && matches!(
                 message.command(),
                 command::CAPABILITIES_EXCHANGE | command::DEVICE_WATCHDOG | command::DISCONNECT_PEER
@@ -288,10 +293,12 @@ impl<A: Application> Node<A> {
                 .borrow_mut()
                 .take(from.id().slot, message.hop_by_hop());
             match waiting {
-                Some(waiting) => self
-                    .0
-                    .app
-                    .answer_to(self, from, waiting.context, waiting.kept, message),
+                Some(waiting) => {
+                    self.release_bytes(from, &waiting);
+                    self.0
+                        .app
+                        .answer_to(self, from, waiting.context, waiting.kept, message);
+                }
                 None => {
                     let figures = from.figures();
                     count(&figures.answers_unmatched, 1);
@@ -351,6 +358,7 @@ impl<A: Application> Node<A> {
             });
         }
         let slot = to.id().slot;
+        let length = message.as_bytes().len();
         let mut pending = self.0.pending.borrow_mut();
         let mut sent = Bytes::new();
         let id = pending.insert_with(slot, how.deadline, |id| {
@@ -365,6 +373,7 @@ impl<A: Application> Node<A> {
         });
         drop(pending);
         if how.keep {
+            self.hold_bytes(to, length);
             self.0.kept.borrow_mut().push_back((self.now(), slot, id));
         }
         count(&to.figures().requests_out, 1);
@@ -412,6 +421,7 @@ impl<A: Application> Node<A> {
         if let Err(why) = self.may_send(to, length) {
             return Err((why, kept, context));
         }
+        let message_bytes = kept.message.as_bytes().len();
         let (mut header, rest) = kept.message.split();
         header.flags = header.flags.with(more);
         header.length = length as u32;
@@ -424,6 +434,7 @@ impl<A: Application> Node<A> {
                 kept: Some(kept),
             }
         });
+        self.hold_bytes(to, message_bytes);
         self.0.kept.borrow_mut().push_back((self.now(), slot, id));
         count(&to.figures().requests_out, 1);
         let mut head = BytesMut::with_capacity(diameter_proto::HEADER_LEN);
@@ -515,7 +526,42 @@ impl<A: Application> Node<A> {
         if pending.is_full() || pending.owned(to.id().slot) as usize >= self.limits().pending_per_peer {
             return Err(RefusedReason::PendingFull);
         }
+        let limits = self.limits();
+        let full = self.0.kept_bytes.get() + length > limits.pending_bytes
+            || to.kept_bytes.get() + length > limits.pending_bytes_per_peer;
+        if full {
+            return Err(RefusedReason::PendingFull);
+        }
         Ok(())
+    }
+
+    /// Bytes of requests that are kept while they wait for answers, all peers together.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.0.kept_bytes.get()
+    }
+
+    /// A request of this length is kept until its answer comes.
+    #[inline]
+    fn hold_bytes(&self, to: &Connection<A::State>, length: usize) {
+        self.0.kept_bytes.set(self.0.kept_bytes.get() + length);
+        to.kept_bytes.set(to.kept_bytes.get() + length);
+    }
+
+    /// A request waits no longer.
+    #[inline]
+    fn release_bytes(&self, of: &Connection<A::State>, waiting: &Waiting<A::Context>) {
+        let Some(kept) = &waiting.kept else { return };
+        let length = kept.message.as_bytes().len();
+        for held in [&self.0.kept_bytes, &of.kept_bytes] {
+            held.set(held.get().saturating_sub(length));
+        }
+    }
+
+    /// Bytes of requests that are kept while they wait for answers.
+    #[must_use]
+    pub fn pending_bytes(&self) -> usize {
+        self.0.kept_bytes.get()
     }
 
     fn by_host(peers: &AHashMap<Box<str>, usize>, host: &str) -> Option<usize> {

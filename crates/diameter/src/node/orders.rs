@@ -6,10 +6,11 @@ use std::rc::Rc;
 use diameter_proto::peer::{DownReason, Health, Output, Side};
 use diameter_proto::{encode_one, known};
 
-use super::Node;
+use super::application::{Application, Unanswered, UnansweredReason};
 use super::peers::Order;
-use crate::application::{Application, PeerUp, Unanswered, UnansweredReason};
+use super::{Node, Waiting};
 use crate::connection::{Connection, Ending};
+use crate::peer::PeerUp;
 
 impl<A: Application> Node<A> {
     pub(super) fn execute(&self, order: Order<A::State>) {
@@ -24,7 +25,7 @@ impl<A: Application> Node<A> {
                 if let Some(connection) = incoming {
                     connection.binding.set(Some((key, Side::Responder)));
                     self.with_slot(key, |slot| slot.responder = Some(connection.id()));
-                    self.handshake_done();
+                    self.handshake_done(&connection);
                 }
             }
             Output::Reject(answer) => {
@@ -81,6 +82,9 @@ impl<A: Application> Node<A> {
                     connection.health.set(health);
                     if connection.is_open() {
                         self.app().peer_health(self, &connection, health);
+                    }
+                    if health == Health::Suspect {
+                        self.fail_over_pending(&connection);
                     }
                 }
             }
@@ -151,23 +155,57 @@ impl<A: Application> Node<A> {
                 }
             });
         }
-        self.give_up_pending(connection);
+        // RFC 6733 §5.4: who says goodbye may answer until the connection closes, and is not asked elsewhere a second
+        // time before.
+        if !matches!(reason, DownReason::PeerSaid(_)) {
+            self.give_up_pending(connection, UnansweredReason::ConnectionLost);
+        }
+    }
+
+    /// RFC 3539 §3.4.1: requests that wait for a peer in doubt are sent elsewhere. Where there is no other way they
+    /// go on waiting.
+    fn fail_over_pending(&self, connection: &Rc<Connection<A::State>>) {
+        let slot = connection.id().slot;
+        let ids = self.0.pending.borrow().ids(slot);
+        for id in ids {
+            let has_alternative = self.0.pending.borrow().get(slot, id).is_some_and(|waiting| {
+                self.app()
+                    .has_alternative(&waiting.context, waiting.kept.as_ref())
+            });
+            if !has_alternative {
+                continue;
+            }
+            let waiting = self.0.pending.borrow_mut().take(slot, id);
+            if let Some(waiting) = waiting {
+                self.give_up(connection, waiting, UnansweredReason::ConnectionLost);
+            }
+        }
     }
 
     /// Whatever waits for an answer of this connection waits in vain.
-    pub(super) fn give_up_pending(&self, connection: &Rc<Connection<A::State>>) {
+    pub(super) fn give_up_pending(&self, connection: &Rc<Connection<A::State>>, why: UnansweredReason) {
         loop {
             let waiting = self.0.pending.borrow_mut().take_any(connection.id().slot);
             let Some(waiting) = waiting else { return };
-            self.app().unanswered(
-                self,
-                Unanswered {
-                    context: waiting.context,
-                    connection: connection.clone(),
-                    why: UnansweredReason::ConnectionLost,
-                    kept: waiting.kept,
-                },
-            );
+            self.give_up(connection, waiting, why);
         }
+    }
+
+    fn give_up(
+        &self,
+        connection: &Rc<Connection<A::State>>,
+        waiting: Waiting<A::Context>,
+        why: UnansweredReason,
+    ) {
+        self.release_bytes(connection, &waiting);
+        self.app().unanswered(
+            self,
+            Unanswered {
+                context: waiting.context,
+                connection: connection.clone(),
+                why,
+                kept: waiting.kept,
+            },
+        );
     }
 }

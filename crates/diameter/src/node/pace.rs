@@ -17,7 +17,7 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::Node;
-use crate::application::Application;
+use super::application::Application;
 
 /// Requests under way from which on there is something to gather.
 const FROM_PENDING: usize = 2;

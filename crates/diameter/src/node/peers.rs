@@ -10,18 +10,11 @@ use diameter_proto::peer::{Health, Input, Machine, Output, PeerSettings, Side, S
 use slab::Slab;
 use tokio::task::JoinHandle;
 
+use super::{Application, NodeEvent};
 use super::{Node, Verdict};
-use crate::application::{Application, NodeEvent, PeerUp};
 use crate::config::PeerConfig;
 use crate::connection::{Connection, ConnectionId, Ending, Totals};
-
-/// Names a peer of a node. A configured peer keeps its id from `add_peer` to `remove_peer`, whatever happens
-/// to its connections; a dynamic one as long as it is connected.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct PeerId {
-    pub(super) slot: u32,
-    generation: u32,
-}
+use crate::peer::{PeerId, PeerUp};
 
 /// A peer as it stands.
 #[derive(Clone, Debug)]
@@ -116,7 +109,7 @@ impl<A: Application> Node<A> {
         if config.host.eq_ignore_ascii_case(&self.local().origin.host) {
             return Err(AddPeerError::Ourselves(config.host));
         }
-        let initiate = !config.addresses.is_empty();
+        let initiate = !config.addresses.is_empty() || config.lookup.is_some();
         let mut settings = config.settings.clone();
         settings.host = Some(config.host.clone());
         settings.initiate = initiate;
@@ -193,6 +186,39 @@ impl<A: Application> Node<A> {
         if let Some(key) = self.key(id) {
             self.0.peers.borrow_mut().slots[key].removed = true;
             self.drive(key, Input::Stop(cause), None);
+        }
+    }
+
+    /// Changes the timers and the policy of a configured peer; its connection stays.
+    pub fn configure_peer(&self, id: PeerId, settings: PeerSettings) {
+        self.with_slot(id.slot as usize, |slot| {
+            if slot.id == id {
+                let known = slot.machine.settings();
+                let settings = PeerSettings {
+                    host: known.host.clone(),
+                    initiate: known.initiate,
+                    ..settings
+                };
+                slot.machine.configure(settings.clone());
+                if let Some(config) = &mut slot.config {
+                    Rc::make_mut(config).settings = settings;
+                }
+            }
+        });
+    }
+
+    /// Connects to peers that have said in a DPR that they are busy or do not want to talk to us (RFC 6733 §5.4), where
+    /// `wanted` says that there is something to send, or after their longest pause where there is `traffic` at all.
+    pub fn wake_idle(&self, traffic: bool, mut wanted: impl FnMut(&str) -> bool) {
+        let now = self.now();
+        let idle: Vec<usize> = {
+            let peers = self.0.peers.borrow();
+            let mut due = |slot: &PeerSlot| slot.machine.wakes(now, traffic, || wanted(&slot.host));
+            let slots = peers.slots.iter().filter(|(_, slot)| slot.lasting().is_some());
+            slots.filter(|(_, slot)| due(slot)).map(|(key, _)| key).collect()
+        };
+        for key in idle {
+            self.drive(key, Input::Start, None);
         }
     }
 

@@ -6,7 +6,7 @@ use diameter_proto::peer::Input;
 use diameter_proto::pending::TICK;
 
 use super::Node;
-use crate::application::{Application, NodeEvent, Unanswered, UnansweredReason};
+use super::application::{Application, NodeEvent, Unanswered, UnansweredReason};
 use crate::connection::{Ending, count};
 
 /// How often connections and peers are looked at.
@@ -15,6 +15,8 @@ const SLOW_TICK: Duration = Duration::from_millis(50);
 const OWN_AFTER: Duration = Duration::from_millis(500);
 /// How long a peer may take to close after us.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long answers to requests that were given up have to reach other workers and their peers when the node stops.
+const STOP_ANSWERS: Duration = Duration::from_millis(50);
 /// How often `stop` looks whether all is done.
 const STOP_STEP: Duration = Duration::from_millis(10);
 
@@ -52,6 +54,7 @@ impl<A: Application> Node<A> {
                 .map(|link| link.connection.clone());
             // A connection gives up its requests before it is forgotten, so it is there.
             let Some(connection) = connection else { continue };
+            self.release_bytes(&connection, &waiting);
             count(&connection.figures().timeouts, 1);
             self.app().unanswered(
                 self,
@@ -134,6 +137,14 @@ impl<A: Application> Node<A> {
             tokio::time::sleep(STOP_STEP).await;
         }
         self.refresh();
+        // Who waits for an answer gets one from us before the connections end; nothing is sent elsewhere by then.
+        if self.pending() > 0 {
+            for connection in self.connections() {
+                self.give_up_pending(&connection, UnansweredReason::Stopping);
+            }
+            tokio::time::sleep(STOP_ANSWERS).await;
+            self.refresh();
+        }
         let keys: Vec<usize> = self.0.peers.borrow().slots.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.drive(key, Input::Stop(cause), None);

@@ -39,7 +39,7 @@ impl SctpStream {
             kind,
             Some(Protocol::from(libc::IPPROTO_SCTP)),
         )
-        .map_err(|error| io::Error::new(error.kind(), format!("SCTP is not to be had: {error}")))?;
+        .map_err(|error| io::Error::new(error.kind(), format!("the kernel has no SCTP: {error}")))?;
         if let Some(ip) = bind {
             socket.bind(&SocketAddr::new(ip, 0).into())?;
         }
@@ -54,6 +54,19 @@ impl SctpStream {
             Some(error) => Err(error),
             None => Ok(stream),
         }
+    }
+
+    /// The socket, off this thread's runtime.
+    pub(crate) fn into_socket(self) -> Socket {
+        self.socket.into_inner()
+    }
+
+    /// An association that another thread has had, on this thread's runtime.
+    pub(crate) fn resume(socket: Socket) -> io::Result<Self> {
+        Ok(Self {
+            socket: register(socket)?,
+            chunk: vec![0; CHUNK].into_boxed_slice(),
+        })
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {

@@ -385,7 +385,7 @@ fn ipv4_and_ipv6_come_in_at_one_listener_and_figures_outlive_connections() {
 fn sctp_is_used_where_the_kernel_has_it_and_refused_by_name_where_not() {
     run(async {
         match BoundListener::bind("127.0.0.1:0".parse().unwrap(), Transport::Sctp) {
-            Err(error) => eprintln!("skipped: no SCTP here: {error}"),
+            Err(error) => testpeer::skip::unavailable(&format!("no SCTP here: {error}")),
             Ok(listener) => {
                 let server = crate::support::endpoint(HOSTS[0]);
                 let address = listener.address();

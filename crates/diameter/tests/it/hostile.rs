@@ -415,3 +415,36 @@ fn a_name_of_60_kilobytes_is_refused_with_a_short_answer() {
         long.expect_close().await;
     });
 }
+
+#[test]
+fn connections_of_ours_that_fail_do_not_widen_the_bound_on_handshakes() {
+    run(async {
+        let limits = Limits {
+            handshakes: 2,
+            handshakes_per_address: 100,
+            ..Limits::default()
+        };
+        let (server, address) = server(limits);
+        let refusing = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut peer = diameter::PeerConfig::connect("refusing.example", [refusing.local_addr().unwrap()]);
+        peer.settings.reconnect_min = Duration::from_millis(1);
+        peer.settings.reconnect_max = Duration::from_millis(2);
+        server.node().add_peer(peer).unwrap();
+        // Four that we make end before their CEA.
+        for _ in 0..4 {
+            let mut there = Peer::accept(&refusing).await;
+            let cer = there.expect(command::CAPABILITIES_EXCHANGE).await;
+            there.answer(&cer, ResultCode::NO_COMMON_APPLICATION).await;
+            there.expect_close().await;
+        }
+        drop(refusing);
+        let mut silent = Vec::new();
+        for _ in 0..6 {
+            silent.push(Peer::connect(address).await);
+        }
+        // Beyond two, those that say nothing are closed.
+        let mut last = silent.pop().unwrap();
+        last.expect_close().await;
+        until(|| server.node().connections().len() <= 2).await;
+    });
+}

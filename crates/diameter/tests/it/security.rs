@@ -2,17 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use diameter::endpoint::{ClientOnly, Endpoint, SendOptions, To};
 use diameter::proto::ResultCode;
 use diameter::proto::known::{self, command};
-use diameter::tls::{FollowedTls, TlsFiles};
 use diameter::{NodeConfig, PeerConfig, Security, TlsConfig};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 use testpeer::diameter::Peer;
+use tls::{TlsFiles, Watched};
 
 use crate::support::{Hss, S6A, config, listen, run, ulr, until};
 
@@ -22,17 +20,15 @@ const MME: &str = "mme.example";
 /// An authority and its certificates, as files.
 pub(crate) struct Authority {
     folder: TempDir,
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    issuer: tls::authority::Authority,
 }
 
 impl Authority {
     pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
-        Self { folder, issuer }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            issuer: tls::authority::Authority::new("test").unwrap(),
+        }
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
@@ -40,27 +36,19 @@ impl Authority {
     }
 
     pub(crate) fn tls(&self, host: &str) -> TlsConfig {
-        self.files(host, &self.file("ca.pem")).load().unwrap()
+        load(&self.files(host)).unwrap()
     }
 
-    fn files(&self, host: &str, trust: &Path) -> TlsFiles {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let (certificates, key_file) = (
-            self.file(&format!("{host}.pem")),
-            self.file(&format!("{host}.key")),
-        );
-        std::fs::write(&certificates, certificate.pem()).unwrap();
-        std::fs::write(&key_file, key.serialize_pem()).unwrap();
-        TlsFiles {
-            certificates,
-            key: key_file,
-            trust: trust.to_owned(),
-            mutual: true,
-            match_identity: true,
-        }
+    /// A certificate for this host; its peers have one of this authority too.
+    fn files(&self, host: &str) -> TlsFiles {
+        let identity = self.issuer.issue(&[host]).unwrap();
+        self.issuer.write(&identity, self.folder.path(), host).unwrap()
     }
+}
+
+/// What is in the files now.
+fn load(files: &TlsFiles) -> Result<TlsConfig, String> {
+    TlsConfig::open(&Watched::default(), "test", files)
 }
 
 fn inband(host: &str) -> NodeConfig {
@@ -172,7 +160,11 @@ fn foreign_authorities_and_plain_text_stay_outside() {
         let address = listen(server.node(), Security::Tls(ours.tls(HSS)));
         let client = node(config(MME, S6A));
         // Trusts the server, but shows a certificate of an authority the server does not know.
-        let security = Security::Tls(theirs.files(MME, &ours.file("ca.pem")).load().unwrap());
+        let files = TlsFiles {
+            authorities: ours.files("any").authorities,
+            ..theirs.files(MME)
+        };
+        let security = Security::Tls(load(&files).unwrap());
         to_hss(&client, address, security);
         let mut plain = Peer::connect(address).await;
         plain.send_cer("plain.example", S6A).await;
@@ -210,25 +202,30 @@ fn who_is_configured_for_tls_does_not_come_without() {
 }
 
 #[test]
-fn what_is_wrong_with_files_is_said() {
+fn faults_of_files_name_the_file() {
     let authority = Authority::new();
-    let files = authority.files(HSS, &authority.file("ca.pem"));
+    let files = authority.files(HSS);
+    let fault = |files: &TlsFiles| load(files).unwrap_err();
     let absent = TlsFiles {
         key: authority.file("nowhere.key"),
         ..files.clone()
     };
-    assert!(absent.load().unwrap_err().to_string().contains("nowhere.key"));
+    assert!(fault(&absent).contains("nowhere.key"));
     let swapped = TlsFiles {
-        certificates: files.key.clone(),
+        certificate: files.key.clone(),
         ..files.clone()
     };
-    assert!(swapped.load().unwrap_err().to_string().contains("CERTIFICATE"));
-    authority.files(MME, &authority.file("ca.pem"));
+    assert!(fault(&swapped).contains("PEM with certificates"));
     let mixed = TlsFiles {
-        key: authority.file("mme.example.key"),
+        key: authority.files(MME).key,
+        ..files.clone()
+    };
+    assert!(fault(&mixed).contains("Key"), "{}", fault(&mixed));
+    let trusting = TlsFiles {
+        authorities: None,
         ..files
     };
-    assert!(mixed.load().unwrap_err().to_string().contains("key"));
+    assert!(fault(&trusting).contains("authorities"));
 }
 
 /// Whether a client with these keys gets as far as an answer to what it says.
@@ -253,42 +250,51 @@ async fn is_answered(address: SocketAddr, tls: TlsConfig) -> io::Result<()> {
 fn files_that_change_count_for_the_next_handshake() {
     run(async {
         let (old, new) = (Authority::new(), Authority::new());
-        let files = old.files(HSS, &old.file("ca.pem"));
-        let followed = FollowedTls::open(files.clone()).unwrap();
+        let files = old.files(HSS);
+        let ca = files.authorities.clone().unwrap();
+        let watched = Watched::default();
+        let mut now = Instant::now();
+        let mut check = || {
+            now += files.check_interval.duration();
+            watched.poll(now);
+        };
+        let tls = TlsConfig::open(&watched, "hss", &files).unwrap();
         let server = Endpoint::new(config(HSS, S6A), Hss::default(), None, 1);
-        let address = listen(server.node(), Security::Tls(followed.config().clone()));
+        let address = listen(server.node(), Security::Tls(tls));
         let client = node(config("first.example", S6A));
         let security = Security::Tls(old.tls("first.example"));
         to_hss(&client, address, security);
         exchange(&server, &client).await;
         is_answered(address, old.tls(MME)).await.unwrap();
         assert!(
-            followed.look().unwrap().is_none(),
+            !watched.reread().unwrap(),
             "nothing has changed, whenever the files were written"
         );
 
-        let replaced = new.files(HSS, &new.file("ca.pem"));
-        std::fs::copy(&replaced.certificates, &files.certificates).unwrap();
+        let replaced = new.files(HSS);
+        std::fs::copy(&replaced.certificate, &files.certificate).unwrap();
         // The key is still the old one.
-        assert!(followed.look().unwrap_err().to_string().contains("key"));
-        followed.check();
+        assert!(watched.reread().unwrap_err().contains("Key"));
+        check();
         is_answered(address, old.tls(MME)).await.unwrap();
         std::fs::copy(&replaced.key, &files.key).unwrap();
-        std::fs::copy(&replaced.trust, &files.trust).unwrap();
-        followed.check();
+        std::fs::copy(replaced.authorities.as_ref().unwrap(), &ca).unwrap();
+        check();
         is_answered(address, new.tls(MME)).await.unwrap();
-        // Who trusts the new authority, and shows a certificate of the old one: the server turns it away.
-        let mixed = old.files(MME, &new.file("ca.pem")).load().unwrap();
-        assert!(is_answered(address, mixed).await.is_err());
-        // Who trusts the old authority turns away by itself.
-        std::fs::write(old.file("ca.pem"), old.issuer.pem()).unwrap();
+        // Trusts the new authority, and shows a certificate of the old one: the server turns it away.
+        let mixed = TlsFiles {
+            authorities: replaced.authorities.clone(),
+            ..old.files(MME)
+        };
+        assert!(is_answered(address, load(&mixed).unwrap()).await.is_err());
+        // Trusts the old authority and turns away by itself.
         assert!(is_answered(address, old.tls(MME)).await.is_err());
 
         std::fs::write(&files.key, "no key").unwrap();
-        followed.check();
+        check();
         is_answered(address, new.tls(MME)).await.unwrap();
-        std::fs::remove_file(&files.trust).unwrap();
-        followed.check();
+        std::fs::remove_file(&ca).unwrap();
+        check();
         is_answered(address, new.tls(MME)).await.unwrap();
         // All the while the first connection has stood.
         server.service().seen.borrow_mut().clear();

@@ -14,21 +14,9 @@ use diameter::{
     Security, Transport, Unanswered, UnansweredReason,
 };
 
-pub(crate) const REALM: &str = "epc.example";
+pub(crate) use testpeer::local as run;
 
-/// Runs a test on a runtime of its own, within a minute.
-pub(crate) fn run<F: Future<Output = ()>>(test: F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
-        tokio::time::timeout(Duration::from_secs(60), test)
-            .await
-            .expect("the test takes too long");
-    });
-}
+pub(crate) const REALM: &str = "epc.example";
 
 /// A node of this name that serves S6a (or relays) and lets everybody in.
 pub(crate) fn config(host: &str, applications: &[ApplicationId]) -> NodeConfig {

@@ -18,16 +18,9 @@ use testpeer::diameter::Peer;
 use crate::support::{S6A, hss, run, ulr};
 
 fn tshark(arguments: &[&str], file: &Path) -> Option<String> {
-    let outcome = Command::new("tshark")
-        .arg("-r")
-        .arg(file)
-        .args(arguments)
-        .stderr(Stdio::null())
-        .output();
-    let Ok(output) = outcome else {
-        eprintln!("skipped: tshark is not installed");
-        return None;
-    };
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(file).args(arguments).stderr(Stdio::null());
+    let output = testpeer::skip::output(&mut tshark)?;
     assert!(output.status.success(), "tshark cannot read {}", file.display());
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

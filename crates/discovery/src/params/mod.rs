@@ -67,6 +67,17 @@ fn capability(
     Ok(Some(Test::new(move |profile| !wanted || has(profile))))
 }
 
+/// A boolean that must not contradict the profile's: one that says nothing may have the capability or not.
+fn unless_contradicted(
+    param: Param<'_>,
+    said: impl Fn(&NfProfile) -> Option<bool> + 'static,
+) -> Result<Option<Test>, ParamFault> {
+    let wanted = param.boolean()?;
+    Ok(Some(Test::new(move |profile| {
+        said(profile).is_none_or(|said| said == wanted)
+    })))
+}
+
 /// A boolean that must equal the profile's.
 fn exactly(param: Param<'_>, has: impl Fn(&NfProfile) -> bool + 'static) -> Result<Option<Test>, ParamFault> {
     let wanted = param.boolean()?;

@@ -101,7 +101,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             })
         }
         "exclude-nfservinst-list" => {
-            let instances = crate::query::service_instances(param)?;
+            let instances = crate::service_instance::list(param)?;
             must(move |p| {
                 let excluded =
                     |s: &model::NfService| instances.iter().any(|one| one.names(&p.nf_instance_id, s));

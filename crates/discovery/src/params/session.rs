@@ -3,11 +3,13 @@
 use std::net::Ipv4Addr;
 
 use model::address::IpAddrChoice;
-use model::nf_profile::{AtsssCapability, EndpointInfo, ProSeCapability, SliceDnnItem, V2xCapability};
+use model::nf_profile::{
+    AtsssCapability, EndpointInfo, ProSeCapability, SliceDnnItem, SmfInfo, V2xCapability,
+};
 use model::{Ipv6Prefix, NfProfile, PlmnId, Snssai};
 use serde_json::Value;
 
-use super::{all_or, block_or, capability, exactly, must, open_or};
+use super::{all_or, block_or, exactly, must, open_or, unless_contradicted};
 use crate::fault::ParamFault;
 use crate::test::{Param, Test};
 
@@ -51,21 +53,48 @@ pub struct Session {
     pub dnn: Option<String>,
     /// `dnai-list`.
     pub dnais: Vec<String>,
+    /// `redundant-transport`.
+    pub redundant: Option<bool>,
 }
 
 impl Session {
+    /// The names of the parameters that are given.
+    pub(crate) fn names(&self) -> String {
+        let given = [
+            ("dnn", self.dnn.is_some()),
+            ("dnai-list", !self.dnais.is_empty()),
+            ("redundant-transport", self.redundant.is_some()),
+        ];
+        let names: Vec<&str> = given
+            .iter()
+            .filter(|(_, given)| *given)
+            .map(|(name, _)| *name)
+            .collect();
+        names.join(", ")
+    }
+
     /// The test that these parameters stand for together, with the slices of `snssais`.
     pub fn into_test(self, slices: &[Snssai]) -> Option<Test> {
-        if self.dnn.is_none() && self.dnais.is_empty() {
+        if self.dnn.is_none() && self.dnais.is_empty() && self.redundant.is_none() {
             return None;
         }
         let slices = slices.to_vec();
         Some(Test::new(move |profile| {
             self.dnn.as_deref().is_none_or(|dnn| lists_dnn(profile, dnn))
                 && self.is_offered(profile, &slices)
+                && self.is_transported(profile, &slices)
                 && (self.dnais.is_empty()
                     || open_or(&profile.nef_info, |b| any_or(&b.dnai_list, &self.dnais)))
         }))
+    }
+
+    /// Whether a UPF has redundant transport, or has not, as it is asked for, in one of the slices.
+    fn is_transported(&self, profile: &NfProfile, slices: &[Snssai]) -> bool {
+        let Some(wanted) = self.redundant else { return true };
+        open_or(profile.upf_infos().flat_map(|b| &b.snssais), |item| {
+            let in_slice = slices.is_empty() || slices.iter().any(|slice| item.serves_slice(slice));
+            in_slice && item.redundant_transport == wanted
+        })
     }
 
     fn is_offered(&self, profile: &NfProfile, slices: &[Snssai]) -> bool {
@@ -123,11 +152,14 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
                     })
             })
         }
-        "redundant-transport" => capability(param, |p| {
-            open_or(p.upf_infos().flat_map(|b| &b.snssais), |item| {
-                item.redundant_transport
-            })
-        }),
+        "redundant-transport" => {
+            let redundant = Some(param.boolean()?);
+            Ok(Session {
+                redundant,
+                ..Session::default()
+            }
+            .into_test(&[]))
+        }
         "smf-serving-area" => {
             let area = param.text()?;
             must(move |p| {
@@ -158,15 +190,17 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
             let address: IpAddrChoice = param.json()?;
             must(move |p| p.smf_infos().any(|b| b.pgw_ip_addr_list.contains(&address)))
         }
-        "vsmf-support-ind" => exactly(param, |p| p.smf_infos().any(|b| b.vsmf_support_ind == Some(true))),
-        "ismf-support-ind" => exactly(param, |p| p.smf_infos().any(|b| b.ismf_support_ind == Some(true))),
+        // An SMF of an earlier release says nothing and may serve (table 6.2.3.2.3.1-1 note 15).
+        "vsmf-support-ind" => unless_contradicted(param, |p| said(p, |b| b.vsmf_support_ind)),
+        "ismf-support-ind" => unless_contradicted(param, |p| said(p, |b| b.ismf_support_ind)),
         "upf-iwk-eps-ind" => exactly(param, |p| p.upf_infos().any(|b| b.iwk_eps_ind)),
         "upf-ue-ip-addr-ind" => exactly(param, |p| p.upf_infos().any(|b| b.ue_ip_addr_ind)),
         "redundant-gtpu" => exactly(param, |p| p.upf_infos().any(|b| b.redundant_gtpu)),
         "ipups" => exactly(param, |p| p.upf_infos().any(|b| b.ipups)),
         "data-forwarding" => exactly(param, |p| p.upf_infos().any(|b| b.data_forwarding)),
         "required-pfcp-features" => {
-            let wanted = pfcp_bits(param.value).ok_or_else(|| param.fault("expected base64"))?;
+            let wanted = pfcp_bits(param.value)
+                .ok_or_else(|| param.fault("expected hexadecimal digits, two for each octet"))?;
             must(move |p| {
                 let upf = p.upf_infos().filter_map(|b| b.supported_pfcp_features.as_deref());
                 let mb = p
@@ -248,6 +282,12 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
     }
 }
 
+/// What the blocks of an SMF say of a capability: that one has it, that none has it, or nothing.
+fn said(profile: &NfProfile, of: impl Fn(&SmfInfo) -> Option<bool>) -> Option<bool> {
+    let blocks = profile.smf_infos().filter_map(of);
+    blocks.reduce(|one, other| one || other)
+}
+
 fn index(
     param: Param<'_>,
     list: impl Fn(&model::nf_profile::DnnItem) -> &Vec<Value> + 'static,
@@ -271,8 +311,13 @@ fn endpoint(
     must(move |p| p.upf_infos().filter_map(&info).any(|known| known.shares(&wanted)))
 }
 
-/// `SupportedPfcpFeatures`: base64 of the octets of the UP Function Features IE (TS 29.510 §6.1.6.2.13).
+/// `supportedPfcpFeatures`: the octets of the UP Function Features IE (TS 29.244 §8.2.25) in hexadecimal
+/// (TS 29.510 §6.1.6.2.13).
 fn pfcp_bits(text: &str) -> Option<Vec<u8>> {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.decode(text).ok()
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .map(|digit| digit.to_digit(16).and_then(|value| u8::try_from(value).ok()))
+        .collect();
+    let digits = digits.filter(|digits| !digits.is_empty() && digits.len() % 2 == 0)?;
+    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }

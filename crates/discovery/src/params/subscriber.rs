@@ -84,7 +84,7 @@ pub fn gpsi_ranges<'a>(profile: &'a NfProfile, each: &mut dyn FnMut(&'a Identity
 }
 
 /// Whether the profile serves this SUPI; `group` is what a location function says of the subscriber:
-/// `None` when nobody was asked, `Some(None)` when it knows no group.
+/// `None` without a lookup, `Some(None)` when the lookup found no group.
 #[must_use]
 pub fn fits_supi(profile: &NfProfile, supi: &str, group: Option<Option<&str>>) -> bool {
     fits(profile, supi, group, |block| block.supi)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
 
 use super::Answer;
+use super::range::Span;
 
 /// An application inside the router.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +19,79 @@ pub struct Application {
     /// Range based address resolution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rbar: Option<Rbar>,
+    /// Equipment identity register: the server of S13 and S13' (TS 29.272).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eir: Option<Eir>,
+}
+
+/// Equipment identity register: answers ME-Identity-Check-Requests by its lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Eir {
+    /// The lists: one `LIST,IMEI`, `LIST,FIRST,LAST` or `pair,IMEI,IMSI,LIST` per line, where LIST is white, grey or
+    /// black, and FIRST and LAST are TACs or more digits of an IMEI. Reloaded when it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// What equipment is that no list has.
+    pub on_unlisted: Unlisted,
+    /// What equipment is whose IMEI is in pairs, but not with the IMSI of the request; absent or `unknown`: the other
+    /// lists decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_other_subscriber: Option<Unlisted>,
+    /// Bound on ranges, of 16 bytes each. One of more than 2^32 IMEIs counts as several.
+    pub max_ranges: usize,
+    /// Bound on single IMEIs, of 8 bytes each.
+    pub max_imeis: usize,
+    /// Bound on pairs, of 13 bytes each.
+    pub max_pairs: usize,
+}
+
+impl Default for Eir {
+    fn default() -> Self {
+        Self {
+            file: None,
+            on_unlisted: Unlisted::default(),
+            on_other_subscriber: None,
+            max_ranges: 10_000_000,
+            max_imeis: 10_000_000,
+            max_pairs: 100_000_000,
+        }
+    }
+}
+
+/// What equipment is that is in no list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Unlisted {
+    /// DIAMETER_ERROR_EQUIPMENT_UNKNOWN.
+    #[default]
+    Unknown,
+    /// WHITELISTED.
+    White,
+    /// GREYLISTED.
+    Grey,
+    /// BLACKLISTED.
+    Black,
+}
+
+impl Validate for Eir {
+    fn validate(&self, faults: &mut Faults) {
+        if self.file.is_none() {
+            faults
+                .at("file")
+                .say("is absent", "the path of a file with the lists");
+        }
+    }
+}
+
+impl Application {
+    pub(super) fn validate_at(&self, at: &str, faults: &mut Faults) {
+        faults.within(format!("{at}.rbar"), &self.rbar);
+        faults.within(format!("{at}.eir"), &self.eir);
+        if self.rbar.is_some() && self.eir.is_some() {
+            faults.at(at).say("is of two kinds", "one of rbar and eir");
+        }
+    }
 }
 
 /// Range based address resolution: the subscriber's number decides on the destination.
@@ -54,7 +128,7 @@ pub struct Lookup {
     pub identities: Vec<Identity>,
 }
 
-/// What subscribers are told apart by.
+/// Identities of subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Identity {
@@ -135,7 +209,7 @@ pub enum Otherwise {
     Destination(String),
     /// It is answered.
     Answer(Answer),
-    /// It is forgotten; its sender gets no answer.
+    /// It is dropped; its sender gets no answer.
     Abandon,
 }
 
@@ -152,11 +226,11 @@ impl Validate for Rbar {
         for (index, range) in self.ranges.iter().enumerate() {
             if !names.contains(range.destination.as_str()) {
                 faults.at(format!("ranges[{index}].destination")).say(
-                    format!("there is no destination `{}`", range.destination),
+                    format!("unknown destination `{}`", range.destination),
                     "the name of one",
                 );
             }
-            if let Err(reason) = crate::rbar::check(range) {
+            if let Err(reason) = Span::parse(range.identity, &range.start, &range.end) {
                 faults
                     .at(format!("ranges[{index}]"))
                     .say(reason, "a range that begins before it ends");
@@ -172,7 +246,7 @@ impl Validate for Rbar {
             {
                 faults
                     .at(key)
-                    .say(format!("there is no destination `{name}`"), "the name of one");
+                    .say(format!("unknown destination `{name}`"), "the name of one");
             }
         }
         for (index, lookup) in self.lookups.iter().enumerate() {

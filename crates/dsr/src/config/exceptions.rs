@@ -23,8 +23,10 @@ pub struct Exceptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct AnswerRule {
-    /// Result-Code; 0: no answer at all.
+    /// Result-Code; with `vendorId`: Experimental-Result-Code. 0: no answer at all.
     pub result_code: u32,
+    /// Vendor-Id of the result (RFC 6733 §7.6), such as 10415 for a code of 3GPP; 0: a Result-Code.
+    pub vendor_id: u32,
     /// Error-Message.
     pub message: String,
 }
@@ -39,6 +41,7 @@ impl AnswerRule {
     fn new(result_code: u32, message: &str) -> Self {
         Self {
             result_code,
+            vendor_id: 0,
             message: message.to_owned(),
         }
     }

@@ -40,7 +40,7 @@ impl Validate for TopologyHiding {
                 if !is_identity(name) {
                     faults
                         .at(format!("hosts[{index}].{key}"))
-                        .say(format!("`{name}` is no DiameterIdentity"), "a host name");
+                        .say(format!("`{name}` is not a valid DiameterIdentity"), "a host name");
                 }
             }
             let same = |other: &&HiddenHost| other.pseudo.eq_ignore_ascii_case(&host.pseudo);

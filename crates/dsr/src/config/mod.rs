@@ -3,33 +3,44 @@
 mod applications;
 mod exceptions;
 mod hiding;
+mod mediation;
 mod nodes;
 mod overload;
 mod peers;
 mod profiles;
+mod range;
 mod routing;
 mod rules;
 mod watching;
 
-pub use applications::{Application, Destination, Identity, Lookup, Otherwise, Range, Rbar};
+pub use applications::{Application, Destination, Eir, Identity, Lookup, Otherwise, Range, Rbar, Unlisted};
 pub use exceptions::{AnswerRule, Exception, Exceptions};
 pub use hiding::{HiddenHost, TopologyHiding};
-pub use nodes::{LocalNode, NodeLimits, TlsFiles};
-pub use overload::{ClassDiscard, Colour, Heed, Overload, OverloadLevel, Policy, TellLoad, Thresholds};
+pub use mediation::{AvpCondition, AvpValue, Change, Mediation, MediationRule, MessageConditions, Messages};
+pub(crate) use mediation::{AvpPath, data, encode, is_text, key, path};
+pub use nodes::{LocalNode, NodeLimits};
+pub use overload::{
+    AdvertiseLoad, ClassDiscard, Colour, LevelSeverity, Overload, OverloadLevel, Policy, ServerReports,
+    Thresholds,
+};
+pub(crate) use peers::PeerName;
 pub use peers::{
-    DuplicatePolicy, DynamicPeers, Ingress, Peer, ThrottleGroup, ThrottleLevel, Timers, TransportKind,
+    DuplicatePolicy, DynamicPeers, Ingress, Peer, ReopenPolicy, ThrottleGroup, ThrottleLevel, Timers,
+    TransportKind,
 };
 pub use profiles::Plan;
-pub use routing::{Group, Member, Reroute, RouteList, Routing, TableOfApplication, Transaction};
+pub(crate) use range::Span;
+pub use routing::{Group, Member, RealmRoute, Reroute, RouteList, Routing, TableOfApplication, Transaction};
 pub use rules::{
     Action, Answer, ApplicationAction, ApplicationRule, ApplicationTable, Conditions, Rule, Table,
     TextCondition,
 };
-pub use watching::{Indicators, Trace, TracePoint};
+pub use watching::{Indicators, Measurements, Trace, TracePoint};
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use sbi::dns::DnsConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
@@ -50,24 +61,42 @@ pub struct Config {
     /// Bounds of one message processor.
     pub limits: NodeLimits,
     /// Peers that are known by name.
+    #[schemars(extend("x-reload" = true))]
     pub peers: Vec<Peer>,
+    /// How `peers[].names` are resolved.
+    pub dns: DnsConfig,
     /// Peers that may connect without being configured one by one.
+    #[schemars(extend("x-reload" = true))]
     pub dynamic_peers: Vec<DynamicPeers>,
     /// Where requests go.
+    #[schemars(extend("x-reload" = true))]
     pub routing: Routing,
     /// Applications inside the router.
+    #[schemars(extend("x-reload" = true))]
     pub applications: Vec<Application>,
     /// How many requests per second are taken from a connection of a peer without a bound of its own.
+    #[schemars(extend("x-reload" = true))]
     pub ingress: Ingress,
     /// Rates for requests to several peers together.
+    #[schemars(extend("x-reload" = true))]
     pub throttle_groups: Vec<ThrottleGroup>,
     /// What happens under too much load.
+    #[schemars(extend("x-reload" = true))]
     pub overload: Overload,
     /// What foreign networks may not see.
+    #[schemars(extend("x-reload" = true))]
     pub topology_hiding: TopologyHiding,
+    /// Rules that change requests and answers on their way.
+    #[schemars(extend("x-reload" = true))]
+    pub mediation: Mediation,
     /// When an indicator becomes an alarm.
+    #[schemars(extend("x-reload" = true))]
     pub indicators: Indicators,
+    /// Files of measurements.
+    #[schemars(extend("x-reload" = true))]
+    pub measurements: Measurements,
     /// Which messages are written down.
+    #[schemars(extend("x-reload" = true))]
     pub trace: Trace,
     /// How long requests in flight may take to finish when the router stops.
     pub drain: Period,
@@ -82,6 +111,7 @@ impl Default for Config {
             local_nodes: vec![LocalNode::default()],
             limits: NodeLimits::default(),
             peers: Vec::new(),
+            dns: DnsConfig::default(),
             dynamic_peers: vec![DynamicPeers::default()],
             routing: Routing::default(),
             applications: Vec::new(),
@@ -89,7 +119,9 @@ impl Default for Config {
             throttle_groups: Vec::new(),
             overload: Overload::default(),
             topology_hiding: TopologyHiding::default(),
+            mediation: Mediation::default(),
             indicators: Indicators::default(),
+            measurements: Measurements::default(),
             trace: Trace::default(),
             drain: Period::from_secs(2),
         }
@@ -124,7 +156,7 @@ impl Config {
             if !name.is_empty() && unknown {
                 faults
                     .at(format!("{at}.{key}"))
-                    .say(format!("there is no table `{name}`"), "the name of a table");
+                    .say(format!("unknown table `{name}`"), "the name of a table");
             }
         }
     }
@@ -155,17 +187,16 @@ impl Config {
             }
             for (number, name) in peer.local_nodes.iter().enumerate() {
                 if self.local_node(name).is_none() {
-                    faults.at(format!("{at}.localNodes[{number}]")).say(
-                        format!("there is no local node `{name}`"),
-                        "a name from localNodes",
-                    );
+                    faults
+                        .at(format!("{at}.localNodes[{number}]"))
+                        .say(format!("unknown local node `{name}`"), "a name from localNodes");
                 }
             }
             self.validate_tables(&at, &peer.peer_route_table, &peer.application_route_table, faults);
             let is_sibling = |other: &Peer| other.sibling && other.host.eq_ignore_ascii_case(&peer.via);
             if !peer.via.is_empty() && !self.peers.iter().any(is_sibling) {
                 faults.at(format!("{at}.via")).say(
-                    format!("there is no sibling `{}`", peer.via),
+                    format!("unknown sibling `{}`", peer.via),
                     "the host of a peer with `sibling: true`",
                 );
             }
@@ -194,6 +225,7 @@ impl Validate for Config {
             }
         }
         faults.within("limits", &self.limits);
+        faults.within("dns", &self.dns);
         self.validate_peers(faults);
         let peers: BTreeSet<String> = self
             .peers
@@ -202,14 +234,14 @@ impl Validate for Config {
             .collect();
         let applications: BTreeSet<&str> = self.applications.iter().map(|one| one.name.as_str()).collect();
         for (index, application) in self.applications.iter().enumerate() {
-            faults.within(format!("applications[{index}].rbar"), &application.rbar);
+            application.validate_at(&format!("applications[{index}]"), faults);
         }
         for (g, group) in self.throttle_groups.iter().enumerate() {
             for (p, host) in group.peers.iter().enumerate() {
                 if !peers.contains(&host.to_ascii_lowercase()) {
                     faults
                         .at(format!("throttleGroups[{g}].peers[{p}]"))
-                        .say(format!("there is no peer `{host}`"), "the host of a peer");
+                        .say(format!("unknown peer `{host}`"), "the host of a peer");
                 }
             }
         }
@@ -217,7 +249,9 @@ impl Validate for Config {
         faults.within("ingress", &self.ingress);
         faults.within("overload", &self.overload);
         faults.within("topologyHiding", &self.topology_hiding);
+        faults.within("mediation", &self.mediation);
         faults.within("indicators", &self.indicators);
+        faults.within("measurements", &self.measurements);
         faults.within("trace", &self.trace);
     }
 }

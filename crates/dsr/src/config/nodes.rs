@@ -1,11 +1,11 @@
 //! Who the router is, and what one message processor may hold.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Period, Validate};
+use tls::TlsFiles;
 
 use super::TransportKind;
 
@@ -61,6 +61,9 @@ pub(crate) fn is_identity(name: &str) -> bool {
 
 impl Validate for LocalNode {
     fn validate(&self, faults: &mut Faults) {
+        if let Some(files) = &self.tls {
+            files.validate_peer("tls", faults);
+        }
         if self.tls.is_some() && self.transport == TransportKind::Sctp {
             faults
                 .at("tls")
@@ -69,52 +72,10 @@ impl Validate for LocalNode {
         for (key, value) in [("host", &self.host), ("realm", &self.realm)] {
             if !is_identity(value) {
                 faults.at(key).say(
-                    format!("`{value}` is no DiameterIdentity"),
+                    format!("`{value}` is not a valid DiameterIdentity"),
                     "a name such as dsr1.epc.example.org",
                 );
             }
-        }
-    }
-}
-
-/// Keys and trust, as PEM files.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct TlsFiles {
-    /// The certificate, followed by those up to (not including) the root.
-    pub certificates: PathBuf,
-    /// The private key.
-    pub key: PathBuf,
-    /// The roots that peers' certificates have to lead to.
-    pub trust: PathBuf,
-    /// Whether clients have to show a certificate too.
-    #[serde(default = "yes")]
-    pub mutual: bool,
-    /// Whether a client's certificate has to be about the Origin-Host it gives.
-    #[serde(default = "yes")]
-    pub match_identity: bool,
-    /// How often the files are looked at for changes; 0: only when the configuration is read again. Handshakes use
-    /// what is in them then, connections go on as they began.
-    #[serde(default = "half_a_minute")]
-    pub check_interval: Period,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn half_a_minute() -> Period {
-    Period::from_secs(30)
-}
-
-impl TlsFiles {
-    pub(crate) fn driver(&self) -> diameter::tls::TlsFiles {
-        diameter::tls::TlsFiles {
-            certificates: self.certificates.clone(),
-            key: self.key.clone(),
-            trust: self.trust.clone(),
-            mutual: self.mutual,
-            match_identity: self.match_identity,
         }
     }
 }
@@ -139,6 +100,10 @@ pub struct NodeLimits {
     pub pending: usize,
     /// Of which with one peer.
     pub pending_per_peer: usize,
+    /// Bytes of requests that are kept while they wait for answers, all peers of a local node together.
+    pub pending_bytes: ByteSize,
+    /// Of which with one peer.
+    pub pending_bytes_per_peer: ByteSize,
     /// A peer that takes nothing for so long while something is queued is cut off.
     pub write_stall: Period,
     /// A message that has begun has to be complete after so long, or its peer is cut off.
@@ -170,6 +135,8 @@ impl Default for NodeLimits {
             handshake: Period(driver.handshake),
             pending: driver.pending,
             pending_per_peer: driver.pending_per_peer,
+            pending_bytes: ByteSize(driver.pending_bytes as u64),
+            pending_bytes_per_peer: ByteSize(driver.pending_bytes_per_peer as u64),
             write_stall: Period(driver.write_stall),
             read_stall: Period(driver.read_stall),
             base_rate: driver.base_rate,
@@ -191,6 +158,8 @@ impl NodeLimits {
             handshake: self.handshake.duration(),
             pending: self.pending,
             pending_per_peer: self.pending_per_peer,
+            pending_bytes: self.pending_bytes.as_usize(),
+            pending_bytes_per_peer: self.pending_bytes_per_peer.as_usize(),
             write_stall: self.write_stall.duration(),
             read_stall: self.read_stall.duration(),
             base_rate: self.base_rate,

@@ -1,4 +1,4 @@
-//! What a message processor does when it has too much to do.
+//! Overload control of a message processor.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Overload {
     pub spare_priority: u8,
     /// The time over which the load is averaged.
     pub average: Period,
-    /// What a discarded request is answered.
+    /// The answer to a discarded request.
     pub answer: AnswerRule,
     /// The profile that a message processor is planned for, by the guide's name: `18K_MPS`, `VM:35K_MPS`,
     /// `40K_MPS_FABR` and others; case and `VM:` do not count. Empty: `profileMps`.
@@ -35,36 +35,40 @@ pub struct Overload {
     pub hard_limit_percent: u32,
     /// Whether clients that support it are asked to send less (RFC 7683).
     pub doic: bool,
-    /// How long such a report holds.
+    /// Validity of such a report.
     pub doic_validity: Period,
-    /// What servers report of their own load.
-    pub heed: Heed,
-    /// What peers are told of our load.
-    pub tell_load: TellLoad,
+    /// Load and overload reports of servers.
+    #[serde(alias = "heed")]
+    #[schemars(extend("x-aliases" = ["heed"]))]
+    pub server_reports: ServerReports,
+    /// Reports of our load to peers.
+    #[serde(alias = "tellLoad")]
+    #[schemars(extend("x-aliases" = ["tellLoad"]))]
+    pub advertise_load: AdvertiseLoad,
     /// Take this for the load, instead of what is measured: to rehearse what happens at a level. Absent:
     /// measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed_load: Option<Percent>,
 }
 
-/// What becomes of what servers report of their load.
+/// How load and overload reports of servers are used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Heed {
+pub struct ServerReports {
     /// Whether less is sent to servers and realms that ask for it (OC-OLR, RFC 7683): requests that name no host
     /// go to other servers, others are refused, the least important first (RFC 7944). Requests of clients that
     /// support overload reports themselves are not refused.
     pub reports: bool,
     /// Whether servers are asked for reports on behalf of clients that do not support them: requests get an
-    /// OC-Supported-Features, answers lose what was asked for.
+    /// OC-Supported-Features, and what it brings is removed from answers.
     pub ask: bool,
-    /// Whether route groups give less to peers that say they are loaded (Load, RFC 8583).
+    /// Whether route groups give less to peers that report a load (Load, RFC 8583).
     pub loads: bool,
-    /// What a request is answered that the server does not want (RFC 7683 §8).
+    /// The answer to a request that is held back because of a report (RFC 7683 §8).
     pub answer: AnswerRule,
 }
 
-impl Default for Heed {
+impl Default for ServerReports {
     fn default() -> Self {
         Self {
             reports: true,
@@ -72,27 +76,28 @@ impl Default for Heed {
             loads: true,
             answer: AnswerRule {
                 result_code: 5012,
+                vendor_id: 0,
                 message: "the server is overloaded".to_owned(),
             },
         }
     }
 }
 
-/// What peers are told of our load (RFC 8583): how much the message processor that has their connection has left. It
-/// is a weight for peers that choose between us and others; nothing is refused for it. Peers that are `untrusted` are
-/// not told.
+/// Reports of our load to peers (RFC 8583): the free share of the message processor that has their connection. Peers use
+/// it as a weight when they choose between us and others; no request is refused for it. Peers that are `untrusted` get
+/// no report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct TellLoad {
+pub struct AdvertiseLoad {
     /// Whether answers carry a Load of type PEER, with 65535 for a processor that is idle and 0 for one that is full.
     pub enabled: bool,
-    /// A load that has moved by so much since it was told is told again, with the next answer to each peer.
+    /// A load that has changed by this much is reported with the next answer to each peer.
     pub step: Percent,
-    /// One that has not is told again after so long: peers forget what nobody renews. 0s: every answer carries it.
+    /// Interval at which an unchanged load is reported again, because peers expire it. 0s: every answer carries it.
     pub interval: Period,
 }
 
-impl Default for TellLoad {
+impl Default for AdvertiseLoad {
     fn default() -> Self {
         Self {
             enabled: false,
@@ -141,10 +146,25 @@ pub struct OverloadLevel {
     /// How long the load must have been below `clear`; absent: 250ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abatement: Option<Period>,
+    /// Severity of alarm 22200 at this level; absent: minor at the first, major at the second, critical above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severity: Option<LevelSeverity>,
     /// The share of all requests that is discarded, those first that `policy` says.
     pub discard: Percent,
     /// Shares of some requests, instead of `discard`: the first entry that fits counts.
     pub classes: Vec<ClassDiscard>,
+}
+
+/// Severity of the alarm for a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum LevelSeverity {
+    /// Minor.
+    Minor,
+    /// Major.
+    Major,
+    /// Critical.
+    Critical,
 }
 
 /// The share of some requests that is discarded.
@@ -205,6 +225,7 @@ impl Default for Overload {
             average: Period::from_millis(300),
             answer: AnswerRule {
                 result_code: 3004,
+                vendor_id: 0,
                 message: "overload".to_owned(),
             },
             profile: String::new(),
@@ -212,8 +233,8 @@ impl Default for Overload {
             hard_limit_percent: 250,
             doic: true,
             doic_validity: Period::from_secs(5),
-            heed: Heed::default(),
-            tell_load: TellLoad::default(),
+            server_reports: ServerReports::default(),
+            advertise_load: AdvertiseLoad::default(),
             assumed_load: None,
         }
     }
@@ -293,9 +314,9 @@ impl Validate for Overload {
             let (said, expected) = profiles::fault(&self.profile);
             faults.at("profile").say(said, expected);
         }
-        if self.heed.answer.result_code == 0 {
-            faults.at("heed.answer.resultCode").say(
-                "is no answer, and a client that hears nothing tries again",
+        if self.server_reports.answer.result_code == 0 {
+            faults.at("serverReports.answer.resultCode").say(
+                "means no answer, and a client without an answer retries",
                 "5012 (DIAMETER_UNABLE_TO_COMPLY) or 3004 (DIAMETER_TOO_BUSY)",
             );
         }

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use diameter::proto::peer::{Duplicate, PeerSettings};
+use diameter::proto::peer::{Duplicate, PeerSettings, Reopen};
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
+use tls::TlsFiles;
 
-use super::TlsFiles;
 use super::nodes::is_identity;
 
 /// A peer that is known by name.
@@ -20,9 +20,13 @@ pub struct Peer {
     /// Where to connect, tried in turn; empty: it connects to us.
     #[schemars(with = "Vec<String>")]
     pub addresses: Vec<SocketAddr>,
-    /// Networks it may connect from, beside its `addresses`; anybody else who gives its name is refused
+    /// Names of where to connect, resolved before each attempt (RFC 6733 §5.2) and tried after `addresses`:
+    /// `hss1.example.org:3868` is a host; `example.org` has NAPTR records for Diameter, else SRV records of
+    /// `_diameter._tcp`, else is a host at port 3868 (with TLS: `_diameters._tcp`, 5868).
+    pub names: Vec<String>,
+    /// Networks it may connect from, beside its `addresses`; any other that gives its name is refused
     /// (DIAMETER_UNKNOWN_PEER), unless a certificate proves the name (`matchIdentity`). Without either: from this
-    /// machine. `0.0.0.0/0` and `::/0` let anybody in who knows the name.
+    /// machine. `0.0.0.0/0` and `::/0` admit every client that knows the name.
     #[schemars(with = "Vec<String>")]
     pub networks: Vec<IpNet>,
     /// Our address when connecting; absent: the system's choice.
@@ -59,9 +63,20 @@ pub struct Peer {
     pub accepts: Vec<u32>,
     /// Whether it belongs to a foreign network: `topologyHiding` applies.
     pub untrusted: bool,
+    /// Whether the DRMP priority (RFC 7944) of its requests counts; absent: unless `untrusted`. Where it does not,
+    /// `priority` does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_priority: Option<bool>,
+    /// Whether its overload reports (RFC 7683) are heeded and passed on, and those of others are sent to it;
+    /// absent: unless `untrusted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_overload_reports: Option<bool>,
     /// Whether it is another message processor of this router, in another process. It has the same
     /// configuration; nothing that came from one goes to another.
     pub sibling: bool,
+    /// Whether it is the other router of a mated pair, which carries our traffic when we are unavailable, as we do its:
+    /// while it is available, alarm 10204 goes by `indicators.mpCpuWithMate`.
+    pub mate: bool,
     /// The sibling that has its connection; empty: we have it ourselves.
     pub via: String,
 }
@@ -72,7 +87,7 @@ pub struct Peer {
 pub struct Ingress {
     /// Requests within this rate are green: discarded last under overload. 0: all are.
     pub reserved: u32,
-    /// Requests beyond this rate are discarded. 0: there is no bound.
+    /// Requests beyond this rate are discarded. 0: unbounded.
     pub maximum: u32,
 }
 
@@ -94,7 +109,7 @@ pub struct ThrottleGroup {
     pub name: String,
     /// The peers' DiameterIdentities.
     pub peers: Vec<String>,
-    /// Requests per second to all of them; each message processor keeps the share of the peers that live on it.
+    /// Requests per second to all of them; each message processor keeps the share of the available peers that live on it.
     pub rate: u32,
     /// Before the rate is reached, the less important requests go elsewhere: levels by rising load.
     pub levels: Vec<ThrottleLevel>,
@@ -131,31 +146,31 @@ impl TransportKind {
     }
 }
 
-impl PartialEq for TlsFiles {
-    /// Whether connections are secured alike; how often the files are looked at is no part of that.
-    fn eq(&self, other: &Self) -> bool {
-        let key = |files: &Self| {
-            let paths = [&files.certificates, &files.key, &files.trust].map(Clone::clone);
-            (paths, files.mutual, files.match_identity)
-        };
-        key(self) == key(other)
-    }
-}
-
 impl Validate for Peer {
     fn validate(&self, faults: &mut Faults) {
         if !is_identity(&self.host) {
             faults.at("host").say(
-                format!("`{}` is no DiameterIdentity", self.host),
+                format!("`{}` is not a valid DiameterIdentity", self.host),
                 "a name such as hss1.epc.example.org",
             );
         }
+        if let Some(files) = &self.tls {
+            files.validate_peer("tls", faults);
+        }
         faults.within("timers", &self.timers);
         faults.within("ingress", &self.ingress);
-        if !self.via.is_empty() && !self.addresses.is_empty() {
+        if !self.via.is_empty() && self.is_connected_to() {
             faults
                 .at("via")
-                .say("and addresses exclude one another", "one of them");
+                .say("and addresses or names exclude one another", "one of them");
+        }
+        for (index, name) in self.names.iter().enumerate() {
+            if PeerName::parse(name).is_none() {
+                faults.at(format!("names[{index}]")).say(
+                    format!("`{name}` is not a name"),
+                    "a name such as epc.example.org, or with a port hss1.epc.example.org:3868",
+                );
+            }
         }
     }
 }
@@ -182,6 +197,14 @@ pub struct DynamicPeers {
     pub ingress: Option<Ingress>,
     /// Whether they belong to foreign networks: `topologyHiding` applies.
     pub untrusted: bool,
+    /// Whether the DRMP priority (RFC 7944) of their requests counts; absent: unless `untrusted`. Where it does not,
+    /// `priority` does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_priority: Option<bool>,
+    /// Whether their overload reports (RFC 7683) are heeded and passed on, and those of others are sent to them;
+    /// absent: unless `untrusted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_overload_reports: Option<bool>,
     /// DRMP priority of their requests that bring none; absent: 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 15))]
@@ -198,7 +221,7 @@ impl Validate for DynamicPeers {
         if self.max == 0 {
             faults
                 .at("max")
-                .say("lets nobody in", "at least 1, or no such rule");
+                .say("admits no peer", "at least 1, or no such rule");
         }
         faults.within("timers", &self.timers);
         faults.within("ingress", &self.ingress);
@@ -217,6 +240,8 @@ impl Default for DynamicPeers {
             accepts: Vec::new(),
             ingress: None,
             untrusted: false,
+            trust_priority: None,
+            trust_overload_reports: None,
             priority: None,
             peer_route_table: String::new(),
             application_route_table: String::new(),
@@ -224,7 +249,34 @@ impl Default for DynamicPeers {
     }
 }
 
+/// A name in DNS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerName<'n> {
+    /// Of a host, with a port.
+    Host(&'n str, u16),
+    /// Of a realm or a service.
+    Service(&'n str),
+}
+
+impl<'n> PeerName<'n> {
+    pub(crate) fn parse(text: &'n str) -> Option<Self> {
+        let name = |name: &'n str| is_identity(name).then_some(name);
+        match text.rsplit_once(':') {
+            Some((host, port)) => Some(Self::Host(
+                name(host)?,
+                port.parse().ok().filter(|port| *port > 0)?,
+            )),
+            None => Some(Self::Service(name(text)?)),
+        }
+    }
+}
+
 impl Peer {
+    /// Whether we connect to it; else it connects to us.
+    pub(crate) fn is_connected_to(&self) -> bool {
+        !self.addresses.is_empty() || !self.names.is_empty()
+    }
+
     /// The networks it may connect from, beside its addresses.
     pub(crate) fn admitted_from(&self) -> Vec<IpNet> {
         match self.networks.is_empty() && self.addresses.is_empty() {
@@ -233,7 +285,7 @@ impl Peer {
         }
     }
 
-    /// Whether whoever knows its name may connect from anywhere.
+    /// Whether any client that knows its name may connect, from any address.
     pub(crate) fn is_open_to_all(&self) -> bool {
         self.networks.iter().any(|network| network.prefix_len() == 0)
     }
@@ -267,7 +319,7 @@ impl DynamicPeers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Timers {
-    /// Watchdog interval (RFC 3539 `Twinit`).
+    /// Watchdog interval (RFC 3539 `Twinit`), at least 6 s.
     pub watchdog: Period,
     /// How long the peer may take to accept a connection.
     pub connect: Period,
@@ -281,6 +333,24 @@ pub struct Timers {
     pub reconnect_max: Period,
     /// What to do when a peer that is connected connects again.
     pub duplicate: DuplicatePolicy,
+    /// After which losses a new connection of a configured peer has to prove itself by three answered watchdogs, while
+    /// requests prefer other peers (RFC 3539 §3.4.1, state REOPEN).
+    pub reopen: ReopenPolicy,
+}
+
+/// After which losses a new connection has to prove itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ReopenPolicy {
+    /// After none.
+    Never,
+    /// After a connection that was closed because watchdogs went unanswered.
+    AfterSilence,
+    /// As `afterSilence`, and after one that broke without DPR.
+    #[default]
+    AfterLoss,
+    /// After every one, also one that a DPR has ended.
+    Always,
 }
 
 /// What to do when a peer that is connected connects again.
@@ -307,6 +377,7 @@ impl Default for Timers {
             reconnect_min: Period(driver.reconnect_min),
             reconnect_max: Period(driver.reconnect_max),
             duplicate: DuplicatePolicy::default(),
+            reopen: ReopenPolicy::default(),
         }
     }
 }
@@ -325,17 +396,26 @@ impl Timers {
                 DuplicatePolicy::ReplaceSameAddress => Duplicate::ReplaceSameAddress,
                 DuplicatePolicy::Replace => Duplicate::Replace,
             },
+            reopen: match self.reopen {
+                ReopenPolicy::Never => Reopen::Never,
+                ReopenPolicy::AfterSilence => Reopen::AfterSilence,
+                ReopenPolicy::AfterLoss => Reopen::AfterLoss,
+                ReopenPolicy::Always => Reopen::Always,
+            },
             ..PeerSettings::default()
         }
     }
 }
 
+/// The shortest watchdog interval (RFC 3539 §3.4.1).
+const SHORTEST_WATCHDOG: Period = Period::from_secs(6);
+
 impl Validate for Timers {
     fn validate(&self, faults: &mut Faults) {
-        if self.watchdog.is_zero() {
-            faults
-                .at("watchdog")
-                .say("is no time at all", "a period such as 30s");
+        // RFC 3539 §3.4.1: Twinit "MUST NOT be set lower than 6 seconds".
+        if self.watchdog < SHORTEST_WATCHDOG {
+            let wrong = format!("is {}, shorter than RFC 3539 permits", self.watchdog);
+            faults.at("watchdog").say(wrong, "at least 6s, such as 30s");
         }
         if self.reconnect_max < self.reconnect_min {
             faults

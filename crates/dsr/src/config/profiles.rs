@@ -45,10 +45,10 @@ pub(super) fn find(written: &str) -> Option<Plan> {
     })
 }
 
-/// Why this is no name of a profile, and what would be one.
+/// The fault of an unknown profile, with the nearest name.
 pub(super) fn fault(written: &str) -> (String, String) {
     let names: Vec<&str> = PROFILES.iter().map(|(name, _)| *name).collect();
-    let mut said = format!("`{written}` is no DA-MP profile");
+    let mut said = format!("`{written}` is not a DA-MP profile");
     if let Some(near) = settings::nearest(written, &names) {
         said.push_str(&format!("; did you mean `{near}`?"));
     }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_wrong_is_told_which_profiles_there_are() {
+    fn an_unknown_profile_is_reported_with_the_known_ones() {
         let (said, expected) = fault("18K_MSP");
         assert!(said.ends_with("did you mean `18K_MPS`?"), "{said}");
         assert!(

@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period};
 
+use super::nodes::is_identity;
 use super::{Action, ApplicationAction, ApplicationTable, Exceptions, Table};
 
 /// Where requests go. Changes while running.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Routing {
     /// Tables of application route rules: which application inside the router a request meets before it is
@@ -19,6 +20,9 @@ pub struct Routing {
     pub peer_route_tables: Vec<Table>,
     /// Tables by application id: for requests of peers that name no table.
     pub tables_by_application: Vec<TableOfApplication>,
+    /// Routes by realm (RFC 6733 §2.7): for requests that no peer route rule sends anywhere and whose Destination-Host
+    /// is absent or unknown. The route of the realm itself counts before one of a realm above it, and that before `*`.
+    pub realm_routes: Vec<RealmRoute>,
     /// Lists of route groups that rules refer to.
     pub route_lists: Vec<RouteList>,
     /// Groups of peers that route lists refer to.
@@ -30,8 +34,29 @@ pub struct Routing {
     /// Whether DIAMETER_REDIRECT_INDICATION is followed, to Redirect-Hosts that are connected; else it is passed
     /// back.
     pub follow_redirects: bool,
+    /// Routes of redirect indications that one message processor caches for as long as their Redirect-Max-Cache-Time
+    /// says (RFC 6733 §6.13, §6.14); beyond, the oldest unused one is evicted. 0: none is cached.
+    pub redirect_cache: usize,
     /// What is answered when a request cannot be routed.
     pub exceptions: Exceptions,
+}
+
+impl Default for Routing {
+    fn default() -> Self {
+        Self {
+            application_route_tables: Vec::new(),
+            peer_route_tables: Vec::new(),
+            tables_by_application: Vec::new(),
+            realm_routes: Vec::new(),
+            route_lists: Vec::new(),
+            route_groups: Vec::new(),
+            transaction: Transaction::default(),
+            reroute: Vec::new(),
+            follow_redirects: false,
+            redirect_cache: 4096,
+            exceptions: Exceptions::default(),
+        }
+    }
 }
 
 /// Which table serves an application.
@@ -44,6 +69,18 @@ pub struct TableOfApplication {
     pub peer_route_table: String,
     /// Table of application route rules; empty: the default one.
     pub application_route_table: String,
+}
+
+/// A route by realm.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct RealmRoute {
+    /// Destination-Realm: a realm, `.example.org` for that realm and all below it, or `*` for any.
+    pub realm: String,
+    /// Application ids; empty: any.
+    pub applications: Vec<u32>,
+    /// Name of a route list.
+    pub route_list: String,
 }
 
 /// A list of route groups.
@@ -164,7 +201,7 @@ impl Routing {
         );
         let unknown = |faults: &mut Faults, at: String, kind: &str, name: &str| {
             faults.at(at).say(
-                format!("there is no {kind} `{name}`"),
+                format!("unknown {kind} `{name}`"),
                 format!("the name of a {kind}"),
             );
         };
@@ -216,6 +253,18 @@ impl Routing {
                     let at = format!("routing.tablesByApplication[{index}].{key}");
                     unknown(faults, at, "table", name);
                 }
+            }
+        }
+        for (r, route) in self.realm_routes.iter().enumerate() {
+            let at = format!("routing.realmRoutes[{r}]");
+            if !lists.contains(route.route_list.as_str()) {
+                unknown(faults, format!("{at}.routeList"), "route list", &route.route_list);
+            }
+            if route.realm != "*" && !is_identity(route.realm.trim_start_matches('.')) {
+                faults.at(format!("{at}.realm")).say(
+                    format!("`{}` is not a realm", route.realm),
+                    "a realm such as epc.example.org, .example.org, or *",
+                );
             }
         }
         for (l, list) in self.route_lists.iter().enumerate() {

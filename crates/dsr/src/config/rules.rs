@@ -19,9 +19,9 @@ pub struct ApplicationTable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ApplicationRule {
-    /// Name, in logs and counts.
+    /// Name, by which what fits is counted; rules of one name count together. Empty: not counted.
     pub name: String,
-    /// Rules with a lower value are looked at first.
+    /// Rules with a lower value are evaluated first.
     pub priority: u32,
     /// What a request has to be like; conditions that are absent are always true.
     pub when: Conditions,
@@ -69,9 +69,9 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Rule {
-    /// Name, in logs and counts.
+    /// Name, by which what fits is counted; rules of one name count together. Empty: not counted.
     pub name: String,
-    /// Rules with a lower value are looked at first.
+    /// Rules with a lower value are evaluated first.
     pub priority: u32,
     /// What a request has to be like; conditions that are absent are always true.
     pub when: Conditions,
@@ -161,18 +161,24 @@ pub struct TextCondition {
 
 impl Validate for TextCondition {
     fn validate(&self, faults: &mut Faults) {
-        let given = [
-            !self.equals.is_empty(),
-            !self.starts_with.is_empty(),
-            !self.ends_with.is_empty(),
-            self.present.is_some(),
-        ];
-        if given.iter().filter(|given| **given).count() != 1 {
-            faults.at("").say(
-                "does not say one thing",
-                "exactly one of equals, startsWith, endsWith and present",
-            );
-        }
+        let lists = [&self.equals, &self.starts_with, &self.ends_with];
+        require_one_test(lists, self.present, "", faults);
+    }
+}
+
+/// A condition has exactly one test: one of its lists (`equals`, `startsWith`, `endsWith`), or `present`.
+pub(super) fn require_one_test(
+    lists: [&Vec<String>; 3],
+    present: Option<bool>,
+    at: &str,
+    faults: &mut Faults,
+) {
+    let given = lists.iter().filter(|list| !list.is_empty()).count();
+    if given + usize::from(present.is_some()) != 1 {
+        faults.at(at).say(
+            "does not say one thing",
+            "exactly one of equals, startsWith, endsWith and present",
+        );
     }
 }
 
@@ -196,8 +202,10 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Answer {
-    /// Result-Code.
+    /// Result-Code; with `vendorId`: Experimental-Result-Code.
     pub result_code: u32,
+    /// Vendor-Id of the result (RFC 6733 §7.6), such as 10415 for a code of 3GPP; 0: a Result-Code.
+    pub vendor_id: u32,
     /// Error-Message.
     pub message: String,
 }
@@ -206,6 +214,7 @@ impl Default for Answer {
     fn default() -> Self {
         Self {
             result_code: 3002,
+            vendor_id: 0,
             message: String::new(),
         }
     }

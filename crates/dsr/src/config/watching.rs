@@ -1,4 +1,4 @@
-//! What operators are told: thresholds of indicators, traces.
+//! Thresholds of indicators, and traces.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,10 @@ use super::Conditions;
 pub struct Indicators {
     /// The time over which indicators are averaged.
     pub interval: Period,
-    /// 10204 MpCPUAvg, minor above this: 30 % leaves room for the load of a mate that fails, 60 % is for those
-    /// without one.
+    /// 10204 MpCPUAvg, minor above this while no mate (`peers[].mate`) is available.
     pub mp_cpu: Percent,
+    /// 10204 MpCPUAvg, minor above this while a mate is available: its load would come as well.
+    pub mp_cpu_with_mate: Percent,
     /// 10133 RxMsgSizeAvg, minor above this.
     pub message_size: ByteSize,
     /// 10500 RxConnAvgMPS: messages per second on a connection that 100 % is, where its peer has no maximum.
@@ -35,6 +36,8 @@ pub struct Indicators {
     pub traffic_critical: Option<Percent>,
     /// Average time from a request to its answer, minor above this; 0s: never.
     pub hold_time: Period,
+    /// 10503 PDU Message Pool, minor above this share of `limits.pendingBytes`.
+    pub pdu_pool: Percent,
     /// 31052 CPU_UtilPct_Average of the machine, minor above this.
     pub system_cpu: Percent,
     /// 31056 RAM_UtilPct_Average of the machine, minor above this.
@@ -46,6 +49,7 @@ impl Default for Indicators {
         Self {
             interval: Period::from_secs(30),
             mp_cpu: Percent::new(60.0),
+            mp_cpu_with_mate: Percent::new(30.0),
             message_size: ByteSize(2000),
             connection_mps: 10_000,
             connection_minor: Percent::new(50.0),
@@ -54,6 +58,7 @@ impl Default for Indicators {
             traffic_major: None,
             traffic_critical: None,
             hold_time: Period::from_secs(1),
+            pdu_pool: Percent::new(80.0),
             system_cpu: Percent::new(60.0),
             system_memory: Percent::new(80.0),
         }
@@ -63,9 +68,7 @@ impl Default for Indicators {
 impl Validate for Indicators {
     fn validate(&self, faults: &mut Faults) {
         if self.interval.is_zero() {
-            faults
-                .at("interval")
-                .say("is no time at all", "a period such as 30s");
+            faults.at("interval").say("is 0", "a period such as 30s");
         }
         if self.connection_major <= self.connection_minor {
             faults
@@ -85,6 +88,43 @@ impl Validate for Indicators {
                 );
             }
             below = (key, share);
+        }
+    }
+}
+
+/// Files of measurements, one CSV for each interval. Changes while running.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Measurements {
+    /// Where files are written: `dsr-20261122T230500Z.csv`, named by the end of the interval. Absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// How long an interval is. Intervals end at multiples of it, by the clock in UTC.
+    pub interval: Period,
+    /// How many files are kept; the oldest go first.
+    pub keep: usize,
+}
+
+impl Default for Measurements {
+    /// Five minutes; the files of a week.
+    fn default() -> Self {
+        Self {
+            directory: None,
+            interval: Period::from_secs(300),
+            keep: 2016,
+        }
+    }
+}
+
+impl Validate for Measurements {
+    fn validate(&self, faults: &mut Faults) {
+        if self.interval.duration().as_secs() == 0 {
+            faults
+                .at("interval")
+                .say("is less than a second", "a period such as 5m");
+        }
+        if self.keep == 0 {
+            faults.at("keep").say("keeps no file", "at least 1");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ahash::AHashMap;
 
-use super::Tables;
+use super::tables::Tables;
 use crate::config::Identity;
 
 pub(super) fn read(path: &Path, destinations: &AHashMap<&str, u32>, into: &mut Tables) -> Result<(), String> {

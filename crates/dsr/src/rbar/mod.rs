@@ -1,45 +1,21 @@
 //! Range based address resolution: which destination a subscriber's number belongs to.
 //!
 //! Ranges lie in sorted arrays, starts apart from ends and destinations, so that a search among a million
-//! touches little memory. Numbers have an array for each count of digits; the longest that holds a number's
-//! beginning counts.
+//! touches little memory. Numbers have an array for each count of digits; the longest prefix match counts.
 
 mod file;
 mod spans;
-
-use std::net::{Ipv4Addr, Ipv6Addr};
+mod tables;
 
 use ahash::AHashMap;
 use diameter::proto::{Fault, ResultCode};
-use ipnet::Ipv6Net;
 
-use crate::config::{self, Identity, Otherwise, Range};
+use crate::application::{Application, Given, Outcome, Table};
+use crate::config::{self, Destination, Identity, Otherwise};
+use crate::events::Event;
 use crate::routing::{self, Digits, View};
-use spans::{Collected, Spans};
-
-/// Where a range leads to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Destination {
-    /// Name.
-    pub name: String,
-    /// New Destination-Realm; empty: as it is.
-    pub realm: String,
-    /// New Destination-Host; empty: as it is.
-    pub host: String,
-}
-
-/// What becomes of a request.
-#[derive(Clone, Copy, Debug)]
-pub enum Outcome<'a> {
-    /// It goes on as it is.
-    Forward,
-    /// It goes there.
-    To(&'a Destination),
-    /// It is answered.
-    Answer(&'a Fault),
-    /// It is forgotten.
-    Abandon,
-}
+use spans::Spans;
+use tables::{Sorted, Tables};
 
 #[derive(Debug)]
 enum Fallback {
@@ -49,144 +25,40 @@ enum Fallback {
     Abandon,
 }
 
+impl Fallback {
+    fn new(otherwise: &Otherwise, destinations: &AHashMap<&str, u32>) -> Self {
+        match otherwise {
+            Otherwise::Forward => Self::Forward,
+            Otherwise::Destination(name) => destinations
+                .get(name.as_str())
+                .map_or(Self::Forward, |number| Self::To(*number)),
+            Otherwise::Answer(answer) => {
+                Self::Answer(Fault::new(ResultCode(answer.result_code), answer.message.clone()))
+            }
+            Otherwise::Abandon => Self::Abandon,
+        }
+    }
+}
+
 /// The resolver.
 #[derive(Debug)]
-pub struct Rbar {
+pub(crate) struct Rbar {
     lookups: Vec<config::Lookup>,
     destinations: Vec<Destination>,
-    numbers: [Vec<(usize, Spans<u64>)>; 2],
-    names: [Spans<Box<str>>; 2],
-    v4: Spans<u32>,
-    v6: Spans<u128>,
+    ranges: Sorted,
     unknown_command: Fallback,
     invalid_identity: Fallback,
     no_match: Fallback,
-}
-
-/// One end of a range, or both.
-enum Bound {
-    Digits(usize, u64),
-    Name(Box<str>),
-    V4(u32),
-    V6(u128, u128),
-}
-
-fn bound(identity: Identity, text: &str) -> Result<Bound, String> {
-    match identity {
-        Identity::Imsi | Identity::Msisdn => {
-            let digits = text.strip_prefix('+').unwrap_or(text).as_bytes();
-            let parsed = Digits::parse(digits).ok_or_else(|| format!("`{text}` is not 1 to 15 digits"))?;
-            Ok(Bound::Digits(
-                digits.len(),
-                parsed.prefix(digits.len()).unwrap_or_default(),
-            ))
-        }
-        Identity::Impi | Identity::Impu if text.is_empty() => Err("a name is empty".to_owned()),
-        Identity::Impi | Identity::Impu => Ok(Bound::Name(text.to_ascii_lowercase().into())),
-        Identity::Ipv4 => {
-            let address: Ipv4Addr = text.parse().map_err(|_| format!("`{text}` is no IPv4 address"))?;
-            Ok(Bound::V4(address.into()))
-        }
-        Identity::Ipv6Prefix => {
-            if let Ok(net) = text.parse::<Ipv6Net>() {
-                return Ok(Bound::V6(net.network().into(), net.broadcast().into()));
-            }
-            let address: Ipv6Addr = text
-                .parse()
-                .map_err(|_| format!("`{text}` is no IPv6 address or prefix"))?;
-            Ok(Bound::V6(address.into(), address.into()))
-        }
-    }
-}
-
-/// Whether a range can be.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check(range: &Range) -> Result<(), String> {
-    let mut tables = Tables::default();
-    tables.add(range.identity, &range.start, &range.end, 0, 0)
-}
-
-/// Ranges that are being collected.
-#[derive(Default)]
-struct Tables {
-    numbers: [AHashMap<usize, Collected<u64>>; 2],
-    names: [Collected<Box<str>>; 2],
-    v4: Collected<u32>,
-    v6: Collected<u128>,
-}
-
-impl Tables {
-    fn add(
-        &mut self,
-        identity: Identity,
-        start: &str,
-        end: &str,
-        to: u32,
-        line: usize,
-    ) -> Result<(), String> {
-        let end = if end.is_empty() { start } else { end };
-        let second = usize::from(matches!(identity, Identity::Msisdn | Identity::Impu));
-        let turned = || Err(format!("{start} to {end} ends before it begins"));
-        match (bound(identity, start)?, bound(identity, end)?) {
-            (Bound::Digits(length, from), Bound::Digits(other, until)) => {
-                if length != other {
-                    return Err(format!("{start} and {end} differ in the count of digits"));
-                }
-                if until < from {
-                    return turned();
-                }
-                self.numbers[second]
-                    .entry(length)
-                    .or_default()
-                    .push(from, until, to, line);
-            }
-            (Bound::Name(from), Bound::Name(until)) => {
-                if until < from {
-                    return turned();
-                }
-                self.names[second].push(from, until, to, line);
-            }
-            (Bound::V4(from), Bound::V4(until)) => {
-                if until < from {
-                    return turned();
-                }
-                self.v4.push(from, until, to, line);
-            }
-            (Bound::V6(from, _), Bound::V6(_, until)) => {
-                if until < from {
-                    return turned();
-                }
-                self.v6.push(from, until, to, line);
-            }
-            // Both ends are of the same identity.
-            _ => return Err("the ends are of different kinds".to_owned()),
-        }
-        Ok(())
-    }
 }
 
 impl Rbar {
     /// Collects the ranges of a configuration and of the file it names.
     ///
     /// # Errors
-    /// When the file cannot be read, or a range cannot be or overlaps another; with its line.
-    pub fn load(config: &config::Rbar) -> Result<Self, String> {
-        let destinations: Vec<Destination> = config
-            .destinations
-            .iter()
-            .map(|one| Destination {
-                name: one.name.clone(),
-                realm: one.realm.clone(),
-                host: one.host.clone(),
-            })
-            .collect();
-        let by_name: AHashMap<&str, u32> = destinations
-            .iter()
-            .zip(0..)
-            .map(|(one, number)| (one.name.as_str(), number))
-            .collect();
+    /// When the file cannot be read, or a range is invalid or overlaps another; with its line.
+    pub(crate) fn load(config: &config::Rbar) -> Result<Self, String> {
+        let names = config.destinations.iter().map(|one| one.name.as_str());
+        let by_name: AHashMap<&str, u32> = names.zip(0..).collect();
         let mut tables = Tables::default();
         for (index, range) in config.ranges.iter().enumerate() {
             let to = by_name
@@ -200,88 +72,23 @@ impl Rbar {
         if let Some(path) = &config.file {
             file::read(path, &by_name, &mut tables)?;
         }
-        let fallback = |otherwise: &Otherwise| match otherwise {
-            Otherwise::Forward => Fallback::Forward,
-            Otherwise::Destination(name) => by_name
-                .get(name.as_str())
-                .map_or(Fallback::Forward, |number| Fallback::To(*number)),
-            Otherwise::Answer(answer) => {
-                Fallback::Answer(Fault::new(ResultCode(answer.result_code), answer.message.clone()))
-            }
-            Otherwise::Abandon => Fallback::Abandon,
-        };
-        let of = |what: &str| {
-            let file = config.file.as_ref().map(|path| format!("{}: ", path.display()));
-            (file.unwrap_or_default(), what.to_owned())
-        };
-        let told = |(file, what): (String, String)| {
-            move |(one, other): (usize, usize)| {
-                let place = |line| match line {
-                    0 => "the configuration".to_owned(),
-                    line => format!("line {line}"),
-                };
-                format!(
-                    "{file}ranges of {what} overlap: those of {} and {}",
-                    place(one),
-                    place(other)
-                )
-            }
-        };
-        let Tables {
-            numbers,
-            names,
-            v4,
-            v6,
-        } = tables;
-        let sort_numbers = |by_length: AHashMap<usize, Collected<u64>>, what: &str| {
-            let mut sorted = Vec::new();
-            for (length, collected) in by_length {
-                sorted.push((length, collected.sort().map_err(told(of(what)))?));
-            }
-            sorted.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
-            Ok::<_, String>(sorted)
-        };
-        let [imsi, msisdn] = numbers;
-        let [impi, impu] = names;
-        let (unknown_command, invalid_identity, no_match) = (
-            fallback(&config.on_unknown_command),
-            fallback(&config.on_invalid_identity),
-            fallback(&config.on_no_match),
-        );
-        drop(by_name);
+        let ranges = tables.sort().map_err(|reason| match &config.file {
+            Some(path) => format!("{}: {reason}", path.display()),
+            None => reason,
+        })?;
         Ok(Self {
             lookups: config.lookups.clone(),
-            numbers: [sort_numbers(imsi, "imsi")?, sort_numbers(msisdn, "msisdn")?],
-            names: [
-                impi.sort().map_err(told(of("impi")))?,
-                impu.sort().map_err(told(of("impu")))?,
-            ],
-            v4: v4.sort().map_err(told(of("ipv4")))?,
-            v6: v6.sort().map_err(told(of("ipv6Prefix")))?,
-            destinations,
-            unknown_command,
-            invalid_identity,
-            no_match,
+            destinations: config.destinations.clone(),
+            ranges,
+            unknown_command: Fallback::new(&config.on_unknown_command, &by_name),
+            invalid_identity: Fallback::new(&config.on_invalid_identity, &by_name),
+            no_match: Fallback::new(&config.on_no_match, &by_name),
         })
-    }
-
-    /// How many ranges there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        let numbers: usize = self.numbers.iter().flatten().map(|(_, spans)| spans.len()).sum();
-        let names: usize = self.names.iter().map(Spans::len).sum();
-        numbers + names + self.v4.len() + self.v6.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// What becomes of a request.
     #[must_use]
-    pub fn resolve(&self, view: &View<'_>) -> Outcome<'_> {
+    pub(crate) fn resolve(&self, view: &View<'_>) -> Outcome<'_> {
         let fits = |lookup: &&config::Lookup| {
             (lookup.applications.is_empty() || lookup.applications.contains(&view.application))
                 && (lookup.commands.is_empty() || lookup.commands.contains(&view.command))
@@ -323,16 +130,41 @@ impl Rbar {
     /// The destination of the request's identity; the outer none: it has no such identity.
     fn find(&self, identity: Identity, view: &View<'_>) -> Option<Option<u32>> {
         match identity {
-            Identity::Imsi => Some(number(&self.numbers[0], view.imsi()?)),
-            Identity::Msisdn => Some(number(&self.numbers[1], view.msisdn()?)),
-            Identity::Impi => Some(name(&self.names[0], routing::impi(view.routing)?)),
-            Identity::Impu => Some(name(&self.names[1], routing::impu(view.routing)?)),
-            Identity::Ipv4 => Some(self.v4.find(&u32::from(routing::ipv4(view.routing)?))),
+            Identity::Imsi => Some(number(&self.ranges.numbers[0], view.imsi()?)),
+            Identity::Msisdn => Some(number(&self.ranges.numbers[1], view.msisdn()?)),
+            Identity::Impi => Some(name(&self.ranges.names[0], routing::impi(view.routing)?)),
+            Identity::Impu => Some(name(&self.ranges.names[1], routing::impu(view.routing)?)),
+            Identity::Ipv4 => Some(self.ranges.v4.find(&u32::from(routing::ipv4(view.routing)?))),
             Identity::Ipv6Prefix => {
                 let (address, _) = routing::ipv6(view.routing)?;
-                Some(self.v6.find(&u128::from(address)))
+                Some(self.ranges.v6.find(&u128::from(address)))
             }
         }
+    }
+}
+
+impl Application for Rbar {
+    fn kind(&self) -> &'static str {
+        "rbar"
+    }
+
+    #[inline]
+    fn request(&self, given: &Given<'_>) -> Outcome<'_> {
+        (given.count)(Event::Resolved);
+        let outcome = self.resolve(given.view);
+        if matches!(outcome, Outcome::To(_)) {
+            (given.count)(Event::ResolvedTo);
+        }
+        outcome
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        let (entries, bytes) = self.ranges.size();
+        vec![Table {
+            name: "ranges",
+            entries,
+            bytes,
+        }]
     }
 }
 
@@ -354,6 +186,7 @@ fn name(spans: &Spans<Box<str>>, name: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Range;
     use diameter::proto::{MessageBuilder, Routing, known};
 
     fn config(ranges: &[(Identity, &str, &str, &str)]) -> config::Rbar {
@@ -408,7 +241,7 @@ mod tests {
             (Identity::Ipv6Prefix, "2001:db8::/32", "", "b"),
         ]))
         .unwrap();
-        assert_eq!(rbar.len(), 7);
+        assert_eq!(rbar.ranges.size().0, 7);
         let s6a = 16_777_251;
         let user = |name: &'static str| {
             outcome(&rbar, s6a, |b| {
@@ -458,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
+    fn invalid_ranges_are_reported() {
         for (ranges, part) in [
             (&[(Identity::Imsi, "1x", "", "a")][..], "digits"),
             (&[(Identity::Imsi, "100", "99", "a")], "count of digits"),
@@ -497,7 +330,7 @@ mod tests {
         let mut with_file = config(&[]);
         with_file.file = Some(file.path().to_owned());
         let rbar = Rbar::load(&with_file).unwrap();
-        assert_eq!(rbar.len(), 1_000_000);
+        assert_eq!(rbar.ranges.size().0, 1_000_000);
         let s6a = 16_777_251;
         let user = |name: String| {
             outcome(&rbar, s6a, |b| {

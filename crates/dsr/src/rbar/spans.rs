@@ -56,6 +56,12 @@ impl<T: Ord> Spans<T> {
         self.to.len()
     }
 
+    /// How many ranges there are, and the bytes of their arrays.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let each = 2 * size_of::<T>() + size_of::<u32>();
+        (self.len(), self.len() * each)
+    }
+
     /// What the range leads to that holds `value`.
     #[inline]
     pub(super) fn find(&self, value: &T) -> Option<u32> {

@@ -1,17 +1,19 @@
-//! A request that goes elsewhere: its connection was lost, nobody answered in time, or an answer says so.
+//! A request that goes elsewhere: its connection was lost, it timed out, or its answer asks for it.
 
 use diameter::Kept;
-use diameter::proto::{CommandFlags, Message, MessageMut, Routing, known};
+use diameter::proto::{CommandFlags, MessageMut, Routing};
 
 use super::mailbox::Packet;
 use super::request::{Decision, reason};
-use super::{Core, Target, Transit};
+use super::{Core, Link, RequestFlags, Target, Transit};
 use crate::config::Exception;
 use crate::events::Event;
-use crate::routing::View;
+use crate::redirects::{CachedRoute, redirect_hosts};
+use crate::routing::{Choice, View};
+use crate::snapshot::Snapshot;
 
-/// Redirect-Hosts that are looked at.
-const MOST_REDIRECTS: usize = 8;
+/// Bound on the hops that are tried, those that took nothing included.
+const MAX_TRIED: usize = 64;
 
 impl Core {
     /// Tries a request elsewhere; when nothing is left, answers it.
@@ -23,7 +25,31 @@ impl Core {
 
     /// Whether a request may be sent once more.
     fn has_another_try(&self, transit: &Transit) -> bool {
-        transit.tried.len() < usize::from(self.snapshot.borrow().attempts) && self.now() < transit.until
+        transit.sent < self.snapshot.borrow().attempts
+            && transit.tried.len() < MAX_TRIED
+            && self.now() < transit.until
+    }
+
+    /// Whether a request whose peer is in doubt may be sent elsewhere now.
+    #[cold]
+    pub(super) fn has_alternative(&self, kept: &Kept, transit: &Transit) -> bool {
+        let message = transit
+            .original
+            .as_ref()
+            .map_or(kept, |original| &**original)
+            .message();
+        let is_copy = transit.origin.flags.has(RequestFlags::COPY);
+        let Some(routing) = Routing::scan_as(message, |_| false).ok().filter(|_| !is_copy) else {
+            return false;
+        };
+        let view = View::new(
+            message.application(),
+            message.command(),
+            transit.priority,
+            &routing,
+        );
+        self.has_another_try(transit)
+            && matches!(self.route(&self.snapshot(), &view, transit), Decision::Send(..))
     }
 
     /// Tries a request elsewhere, with these flags added to its own. Gives it back when nothing is left: no
@@ -76,7 +102,12 @@ impl Core {
         }
         let snapshot = self.snapshot();
         let target = {
-            let choice = self.choice(&snapshot, &transit);
+            let choice = Choice {
+                tried: &transit.tried,
+                from: transit.from,
+                barred: &[],
+                dice: self.dice(),
+            };
             redirect_hosts(answer).find_map(|host| self.implicit(&snapshot, host, &choice))
         };
         match target {
@@ -88,6 +119,80 @@ impl Core {
         }
     }
 
+    /// Caches the route of a redirect indication where it says so, on every worker. RFC 6733 §13: what foreign networks
+    /// say of routes holds for the one request.
+    #[cold]
+    pub(super) fn cache_redirect(
+        &self,
+        from: &Link,
+        kept: &Kept,
+        transit: &Transit,
+        indication: &MessageMut,
+    ) {
+        if from.profile().untrusted {
+            return;
+        }
+        let message = transit
+            .original
+            .as_ref()
+            .map_or(kept, |original| &**original)
+            .message();
+        let Ok(request) = Routing::scan_as(message, |_| false) else {
+            return;
+        };
+        let route = CachedRoute::new(
+            indication,
+            &request,
+            transit.application,
+            &from.hop().host,
+            self.now(),
+        );
+        let Some(route) = route else { return };
+        for worker in (0..self.tools.gauges.len()).filter(|worker| *worker != self.worker) {
+            // A worker whose mailbox is full asks the redirecting host itself.
+            let _ = self.post.send(worker, Packet::Redirect(route.clone()));
+        }
+        self.learn_redirect(route);
+    }
+
+    /// Caches a route that this or another worker was given.
+    pub(super) fn learn_redirect(&self, route: CachedRoute) {
+        let evicted = self.redirects.borrow_mut().learn(route);
+        self.count(Event::RedirectCached);
+        self.counters.add(Event::RedirectEvicted, evicted);
+    }
+
+    /// A hop for a new request by a cached route, in place of the one that routing has found.
+    #[cold]
+    pub(super) fn cached_redirect(
+        &self,
+        snapshot: &Snapshot,
+        view: &View<'_>,
+        choice: &Choice<'_>,
+        found: Option<Target>,
+    ) -> Option<Target> {
+        let now = self.now();
+        let redirects = self.redirects.borrow();
+        let by_request = match view.routing.destination_host {
+            None => redirects.find(view.application, view.routing, now),
+            Some(_) => None,
+        };
+        let hosts = match by_request {
+            Some(hosts) => hosts,
+            None => {
+                let hop = found?.hop;
+                let mut hops = self.hops.borrow_mut();
+                let host = hops.all().find(|known| known.id == hop)?.host.clone();
+                redirects.instead_of(&host, now)?
+            }
+        };
+        let target = hosts
+            .iter()
+            .find_map(|host| self.implicit(snapshot, host, choice))?;
+        self.count(Event::RedirectReused);
+        Some(target)
+    }
+
     #[allow(clippy::result_large_err)]
     fn dispatch_kept(
         &self,
@@ -97,8 +202,6 @@ impl Core {
         mut transit: Transit,
     ) -> Result<(), (Kept, Transit)> {
         transit.tried.push(target.hop);
-        self.count(Event::Rerouted);
-        self.count(Event::Message);
         if target.worker == self.worker {
             self.send_kept(target.hop, kept, flags, transit);
             return Ok(());
@@ -134,25 +237,25 @@ impl Core {
             self.trace(transit.origin.trace, "request out", &connection, pieces);
         }
         let deadline = self.deadline(&connection, &transit);
+        let flags = match transit.origin.flags.has(RequestFlags::LOST) {
+            true => flags.with(CommandFlags::RETRANSMITTED),
+            false => flags,
+        };
+        let again = transit.sent > 0;
+        transit.sent = transit.sent.saturating_add(1);
         match node.forward_kept(&connection, kept, deadline, flags, transit) {
-            Ok(()) => self.count(Event::RequestSent),
-            Err((why, kept, transit)) => self.elsewhere(kept, flags, transit, reason(why)),
+            Ok(()) => {
+                self.count(Event::RequestSent);
+                if again {
+                    self.count(Event::Rerouted);
+                    self.count(Event::Message);
+                }
+            }
+            Err((why, kept, mut transit)) => {
+                // Nothing of it was sent.
+                transit.sent = transit.sent.saturating_sub(1);
+                self.elsewhere(kept, flags, transit, reason(why));
+            }
         }
     }
-}
-
-/// The hosts that an answer redirects to: `aaa://host:port;transport=…` (RFC 6733 §4.3.1).
-fn redirect_hosts<B: AsRef<[u8]>>(answer: &Message<B>) -> impl Iterator<Item = &[u8]> {
-    answer
-        .avps()
-        .map_while(Result::ok)
-        .filter(|avp| avp.is(known::REDIRECT_HOST))
-        .take(MOST_REDIRECTS)
-        .filter_map(|avp| {
-            let uri = avp.data;
-            let host = uri
-                .strip_prefix(b"aaa://")
-                .or_else(|| uri.strip_prefix(b"aaas://"))?;
-            host.split(|byte| matches!(byte, b':' | b';')).next()
-        })
 }

@@ -1,4 +1,4 @@
-//! An answer: rerouted or delivered. And requests that get none.
+//! An answer: rerouted or delivered. And requests that get no answer.
 
 use std::rc::Rc;
 
@@ -6,15 +6,18 @@ use diameter::proto::{CommandFlags, MessageMut, ResultCode, Routing};
 use diameter::{Connection, Kept, Unanswered, UnansweredReason};
 
 use super::mailbox::Packet;
-use super::{Core, Link, Marks, Origin, Transit};
-use crate::config::Exception;
+use super::{Core, Link, Origin, RequestFlags, Transit};
+use crate::config::{Exception, Messages};
 use crate::events::Event;
 use crate::hiding::Hiding;
+use crate::measures::Transaction;
 
-/// What is to be done about an answer.
-enum Liking {
+/// What happens with an answer.
+enum AnswerAction {
     Deliver,
     Elsewhere,
+    /// A sibling does not have the peer; the next one may have it.
+    NextSibling,
     Redirect,
 }
 
@@ -27,7 +30,7 @@ impl Core {
         kept: Option<Kept>,
         message: MessageMut,
     ) {
-        if transit.origin.marks.has(Marks::COPY) {
+        if transit.origin.flags.has(RequestFlags::COPY) {
             // Not a message in the sense of MPS.
             return self.count(Event::CopyAnswered);
         }
@@ -38,19 +41,27 @@ impl Core {
             self.trace(transit.origin.trace, "answer in", from, [message.as_bytes(), &[]]);
         }
         let mut changed = None;
-        let liking = match Routing::scan_as(&message, |_| false) {
+        let transaction;
+        let action = match Routing::scan_as(&message, |_| false) {
             Ok(routing) => {
-                let asked = transit.origin.marks.has(Marks::ASKED);
+                transaction = Transaction::of(transit.application, message.command(), &routing);
+                let asked = transit.origin.flags.has(RequestFlags::ASKED);
                 if routing.overload_report || routing.load || (asked && routing.supports_overload) {
-                    changed = self.heed(from, &transit, &routing, &message);
+                    changed = self.take_reports(from, &transit, &routing, &message);
                 }
-                let marks = &mut transit.origin.marks;
-                marks.set(Marks::ANSWER_FEATURES, routing.supports_overload);
-                marks.set(Marks::ANSWER_REPORT, routing.overload_report);
-                self.like(from, &transit, &routing)
+                // What was taken out is not in the answer any more.
+                let believed =
+                    changed.is_none() || from.state().is_some_and(|link| link.profile().trusts_reports);
+                let flags = &mut transit.origin.flags;
+                flags.set(
+                    RequestFlags::ANSWER_FEATURES,
+                    believed && routing.supports_overload,
+                );
+                flags.set(RequestFlags::ANSWER_REPORT, believed && routing.overload_report);
+                self.classify(from, &transit, &routing)
             }
             Err(_) => {
-                // Nobody else is to be bothered with it; whether the request was done, nobody can tell.
+                // The request may have been processed: it is not sent again.
                 self.count(Event::BadAnswer);
                 if let Some(kept) = kept {
                     let kept = transit.original.take().map_or(kept, |original| *original);
@@ -65,50 +76,95 @@ impl Core {
             None => message,
         };
         let (origin, since) = (transit.origin, transit.since);
-        let gone = match (liking, kept) {
-            (Liking::Elsewhere, Some(kept)) => self.try_again(kept, CommandFlags::default(), transit).is_ok(),
-            (Liking::Redirect, Some(kept)) => self.redirect(kept, transit, &message).is_ok(),
-            _ => false,
-        };
+        let gone = kept.is_some_and(|kept| self.diverts(from, action, kept, transit, &message));
         if !gone {
+            self.measures.borrow_mut().answered(transaction);
             self.tools
                 .hold
                 .observe(self.now().saturating_duration_since(since));
-            self.deliver(origin, message);
+            self.deliver(origin, self.mediated(from, message));
         }
     }
 
+    /// Whether the request goes elsewhere because of its answer.
+    fn diverts(
+        &self,
+        from: &Connection<Link>,
+        action: AnswerAction,
+        kept: Kept,
+        mut transit: Transit,
+        answer: &MessageMut,
+    ) -> bool {
+        match action {
+            AnswerAction::Deliver => false,
+            AnswerAction::NextSibling => {
+                // It did not have the peer: no attempt.
+                transit.sent = transit.sent.saturating_sub(1);
+                self.try_again(kept, CommandFlags::default(), transit).is_ok()
+            }
+            AnswerAction::Elsewhere => self.try_again(kept, CommandFlags::default(), transit).is_ok(),
+            AnswerAction::Redirect => {
+                if let Some(link) = from.state() {
+                    self.cache_redirect(link, &kept, &transit, answer);
+                }
+                self.redirect(kept, transit, answer).is_ok()
+            }
+        }
+    }
+
+    /// The answer with the changes of mediation rules; one that would get too long stays as it is.
     #[inline]
-    fn like(&self, from: &Connection<Link>, transit: &Transit, answer: &Routing<'_>) -> Liking {
+    fn mediated(&self, from: &Connection<Link>, message: MessageMut) -> MessageMut {
+        let snapshot = self.snapshot.borrow();
+        let Some(link) = from.state() else { return message };
+        let changed = self.mediate(&snapshot, Messages::Answers, &message, &link.hop().host);
+        changed.and_then(Result::ok).unwrap_or(message)
+    }
+
+    #[inline]
+    fn classify(&self, from: &Connection<Link>, transit: &Transit, answer: &Routing<'_>) -> AnswerAction {
         let snapshot = self.snapshot.borrow();
         if snapshot.reroutes(transit.application, answer) {
-            return Liking::Elsewhere;
+            return AnswerAction::Elsewhere;
         }
         let code = answer.result_code.map(ResultCode);
         if code == Some(ResultCode::REDIRECT_INDICATION) && snapshot.follow_redirects {
-            return Liking::Redirect;
+            return AnswerAction::Redirect;
         }
-        // A sibling that does not know the peer says so; the next one may.
+        // A sibling that does not have the peer answers so; the next one may have it.
         let lost = code == Some(ResultCode::UNABLE_TO_DELIVER)
             && !snapshot.siblings().is_empty()
             && from.state().is_some_and(|link| link.profile().sibling);
-        if lost { Liking::Elsewhere } else { Liking::Deliver }
+        if lost {
+            AnswerAction::NextSibling
+        } else {
+            AnswerAction::Deliver
+        }
     }
 
     /// A request will not be answered by the hop it was sent to.
     pub(super) fn on_unanswered(&self, lost: Unanswered<Transit, Link>) {
         let Unanswered {
-            context, why, kept, ..
+            mut context,
+            why,
+            kept,
+            ..
         } = lost;
         // Every request is sent with `keep`.
         let Some(kept) = kept else { return };
         let again = CommandFlags::RETRANSMITTED;
+        context.origin.flags.set(RequestFlags::LOST, true);
         match why {
             UnansweredReason::ConnectionLost => {
                 self.elsewhere(kept, again, context, Exception::ConnectionFailure);
             }
             UnansweredReason::Timeout if self.snapshot.borrow().on_timeout => {
                 self.elsewhere(kept, again, context, Exception::NoAnswer);
+            }
+            // The next server would get a duplicate of what the last one may do yet.
+            UnansweredReason::Stopping => {
+                let kept = context.original.map_or(kept, |original| *original);
+                self.except(context.origin, kept.message(), Exception::ConnectionFailure);
             }
             UnansweredReason::Timeout => {
                 let kept = context.original.map_or(kept, |original| *original);
@@ -117,10 +173,10 @@ impl Core {
         }
     }
 
-    /// Sends an answer to where its request came from.
+    /// Sends an answer to the origin of its request.
     #[inline]
     pub(super) fn deliver(&self, origin: Origin, message: MessageMut) {
-        if origin.marks.has(Marks::COPY) {
+        if origin.flags.has(RequestFlags::COPY) {
             return;
         }
         if usize::from(origin.worker) == self.worker {
@@ -151,6 +207,7 @@ impl Core {
             },
         };
         let message = self.hide_answer(&connection, message);
+        let message = self.withhold_reports(&connection, origin, message);
         let (report, tells) = self.own_load(origin, &connection);
         if origin.trace > 0 {
             self.trace(
@@ -165,7 +222,7 @@ impl Core {
             false => node.answer_with(&connection, message, origin.hop_by_hop, report),
         };
         if sent && tells {
-            self.load_told(&connection);
+            self.load_reported(&connection);
         }
         self.count(if sent {
             Event::AnswerSent

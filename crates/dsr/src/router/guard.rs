@@ -1,35 +1,40 @@
-//! What is let in: rates of connections, overload, trace points; and what a worker tells of its load.
+//! What is let in: rates of connections, overload, trace points; and what a worker reports of its load.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use diameter::Connection;
-use diameter::proto::MessageMut;
+use diameter::proto::{MessageMut, known};
+use diameter::{Connection, Node};
 use overload::cpu::read;
 
-use super::{Core, Link, Origin};
+use super::{Core, Link, Origin, RequestFlags, Transit};
 use crate::config::Colour;
 use crate::congestion::{Counts, Cpu};
+use crate::edit::{Edit, edit};
 use crate::events::Event;
+use crate::registry::Hop;
 use crate::routing::View;
 use crate::snapshot::Snapshot;
 use crate::trace::Record;
 
-/// How often a worker looks at its load.
+/// How often a worker samples at its load.
 const SAMPLE: Duration = Duration::from_millis(50);
-/// So many make about a second.
-const LOOKS_PER_SECOND: u32 = 20;
+/// This number makes about a second.
+const SAMPLES_PER_SECOND: u32 = 20;
 /// From this level on (CL1 of the usual four) a message processor takes no new connections.
 const STASIS: u8 = 2;
 
-/// What a worker tells of its load. Written by that worker some times per second.
+/// What a worker reports of its load. Written by that worker some times per second.
 #[derive(Debug)]
 pub(crate) struct Gauges {
     level: AtomicU8,
     cpu: AtomicU64,
     connections: AtomicI64,
+    /// Kept requests, in percent of the bytes that may be kept.
+    pool: AtomicU64,
     /// A load that somebody drives instead of the measured one; NaN: none.
     driven: AtomicU64,
 }
@@ -40,6 +45,7 @@ impl Default for Gauges {
             level: AtomicU8::new(0),
             cpu: AtomicU64::new(0),
             connections: AtomicI64::new(0),
+            pool: AtomicU64::new(0),
             driven: AtomicU64::new(f64::NAN.to_bits()),
         }
     }
@@ -54,6 +60,11 @@ impl Gauges {
     /// The load in percent of a core.
     pub(crate) fn cpu(&self) -> f64 {
         f64::from_bits(self.cpu.load(Ordering::Relaxed))
+    }
+
+    /// Kept requests, in percent of the bytes that may be kept.
+    pub(crate) fn pool(&self) -> f64 {
+        f64::from_bits(self.pool.load(Ordering::Relaxed))
     }
 
     /// Open connections.
@@ -78,7 +89,7 @@ impl Gauges {
 }
 
 impl Core {
-    /// What this worker tells of its load.
+    /// What this worker reports of its load.
     pub(super) fn gauges(&self) -> &Gauges {
         // There is one for each worker.
         &self.tools.gauges[self.worker]
@@ -88,7 +99,7 @@ impl Core {
     ///
     /// `share` is the part of a core that this worker can have at most: below 1 where workers share cores.
     pub(crate) async fn watch_load(self: Rc<Self>, share: f64) {
-        let mut looks = 0;
+        let (mut samples, mut before) = (0, 0);
         loop {
             tokio::time::sleep(SAMPLE).await;
             let now = tokio::time::Instant::now().into_std();
@@ -98,7 +109,7 @@ impl Core {
             let cpu = match (driven.is_nan(), assumed) {
                 (false, _) => Cpu::Driven(driven),
                 (true, Some(load)) => Cpu::Driven(load.percent()),
-                // Where the system does not tell, there is no load.
+                // Where the system does not report CPU time, the load is 0.
                 (true, None) => {
                     read::thread().map_or(Cpu::Driven(0.0), |used| Cpu::Used(used.div_f64(share)))
                 }
@@ -123,15 +134,55 @@ impl Core {
                 );
             }
             if let Some(load) = congestion.load() {
-                self.telling.borrow_mut().sample(now, load);
+                self.load_reporter.borrow_mut().sample(now, load);
             }
-            looks = (looks + 1) % LOOKS_PER_SECOND;
-            if looks == 0 {
+            samples = (samples + 1) % SAMPLES_PER_SECOND;
+            if samples == 0 {
                 self.forget_loads();
+                self.share_throttles();
+                self.wake_idle(offered != before);
+                self.follow_administration();
+                before = offered;
             }
             gauges.level.store(congestion.level().0 as u8, Ordering::Relaxed);
-            gauges.cpu.store(congestion.cpu().to_bits(), Ordering::Relaxed);
+            let load = congestion.load().unwrap_or_default();
+            gauges.cpu.store(load.to_bits(), Ordering::Relaxed);
+            gauges.pool.store(self.pool().to_bits(), Ordering::Relaxed);
         }
+    }
+
+    /// Takes the part of each throttle group that the peers which are available here have.
+    fn share_throttles(&self) {
+        let snapshot = self.snapshot.borrow();
+        for (position, throttle) in self.throttles.borrow_mut().iter_mut().enumerate() {
+            throttle.set_share(snapshot.throttle_share(position, self.worker));
+        }
+    }
+
+    /// Kept requests of the fullest local node, in percent of the bytes that it may keep.
+    fn pool(&self) -> f64 {
+        let most = self.nodes.borrow().iter().map(Node::kept_bytes).max();
+        let limit = self.snapshot.borrow().config.limits.pending_bytes.bytes();
+        100.0 * most.unwrap_or_default() as f64 / limit.max(1) as f64
+    }
+
+    /// Connects to peers that stay away, where there is something to send.
+    fn wake_idle(&self, busy: bool) {
+        for (index, node) in self.nodes().iter().enumerate() {
+            node.wake_idle(busy, |host| {
+                let mut hops = self.hops.borrow_mut();
+                let hops = hops.find(host.as_bytes()).into_iter().flatten();
+                hops.filter(|hop| usize::from(hop.node) == index)
+                    .any(|hop| hop.take_wanted())
+            });
+        }
+    }
+
+    /// The hop of a peer at that local node.
+    pub(crate) fn hop_of(&self, host: &str, node: usize) -> Option<Arc<Hop>> {
+        let mut hops = self.hops.borrow_mut();
+        let hops = hops.find(host.as_bytes())?;
+        hops.iter().find(|hop| usize::from(hop.node) == node).cloned()
     }
 
     /// Where a new connection should live: with the fewest, but not with a message processor that has too much
@@ -155,22 +206,55 @@ impl Core {
 
     /// The colour of a connection's next request; none when it comes too soon.
     #[inline]
-    pub(super) fn colour(&self, link: &Link) -> Option<Colour> {
+    pub(super) fn colour(&self, link: &Link, priority: u8) -> Option<Colour> {
         let mut gate = link.gate().borrow_mut();
         if gate.settings().maximum == 0 && gate.settings().reserved == 0 {
             return Some(Colour::Green);
         }
-        let colour = gate.colour(self.now());
+        let colour = gate.colour(self.now(), priority);
         if colour == Some(Colour::Yellow) {
             self.count(Event::Yellow);
         }
         colour
     }
 
-    /// Whether the next request is discarded for overload.
+    /// Whether a new request is discarded for overload.
     #[inline]
-    pub(super) fn discards(&self, priority: u8, colour: Colour) -> bool {
-        self.congestion.borrow_mut().discards(priority, colour)
+    pub(super) fn discards(&self, link: &Link, transit: &Transit, colour: Colour) -> bool {
+        let flags = transit.origin.flags;
+        let mut congestion = self.congestion.borrow_mut();
+        // Our reports are about requests that name no host.
+        let obeyed = match flags.has(RequestFlags::DOIC) && !flags.has(RequestFlags::HOST_ROUTED) {
+            true => {
+                let mut obedience = link.obedience().borrow_mut();
+                obedience.request(self.now());
+                obedience.reduction(self.now())
+            }
+            false => 0.0,
+        };
+        congestion.discards(transit.priority, colour, obeyed)
+    }
+
+    /// Whether a request that another worker has admitted is discarded because this worker, which has the server's
+    /// connection, is loaded more than that one.
+    #[inline]
+    pub(super) fn discards_for_another(&self, transit: &Transit) -> bool {
+        let admitted_by = usize::from(transit.origin.worker);
+        if admitted_by == self.worker || self.congestion.borrow().is_calm() {
+            return false;
+        }
+        let other = self.tools.gauges.get(admitted_by);
+        let mine = self.congestion.borrow().level().0;
+        if other.is_some_and(|other| other.level() >= mine) {
+            return false;
+        }
+        let colour = match transit.origin.flags.has(RequestFlags::YELLOW) {
+            true => Colour::Yellow,
+            false => Colour::Green,
+        };
+        self.congestion
+            .borrow_mut()
+            .discards(transit.priority, colour, 0.0)
     }
 
     /// The trigger point that a request fits, counted from 1; 0 for none.
@@ -181,11 +265,14 @@ impl Core {
                 point.peers.is_empty() || point.peers.iter().any(|peer| peer.eq_ignore_ascii_case(host));
             of_peer && point.rules.find(view).is_some()
         });
+        if let Some(point) = fits.and_then(|position| snapshot.trace.get(position)) {
+            self.measure(point.count);
+        }
         // There are at most 255.
         fits.map_or(0, |position| (position + 1).min(usize::from(u8::MAX)) as u8)
     }
 
-    /// Hands a copy of a message to whoever writes it down.
+    /// Hands a copy of a message to the writer of traces.
     #[cold]
     pub(super) fn trace(
         &self,
@@ -245,17 +332,43 @@ impl Core {
         }
     }
 
-    /// What this answer says of our own load, encoded: an overload report, and a Load where there is news for its
-    /// peer. And whether there is.
+    /// An answer for a foreign network without overload reports of ours (RFC 7683 §10.4).
+    #[inline]
+    pub(super) fn withhold_reports(
+        &self,
+        connection: &Connection<Link>,
+        origin: Origin,
+        message: MessageMut,
+    ) -> MessageMut {
+        let withheld = origin.flags.has(RequestFlags::ANSWER_REPORT)
+            && connection
+                .state()
+                .is_some_and(|link| !link.profile().trusts_reports);
+        if !withheld {
+            return message;
+        }
+        let decide = |avp: &diameter::proto::Avp<'_>| match avp.is(known::OC_OLR) {
+            true => Edit::Drop,
+            false => Edit::<'_>::Keep,
+        };
+        edit(&message, decide, &[]).unwrap_or(message)
+    }
+
+    /// What this answer says of our own load, encoded: an overload report, and a Load where its peer has
+    /// not got it. And whether there is such a Load.
     #[inline]
     pub(super) fn own_load(&self, origin: Origin, to: &Connection<Link>) -> (Bytes, bool) {
-        let report = self.overload_report(origin);
-        let telling = self.telling.borrow();
-        if telling.is_silent() {
+        let trusted = to.state().is_some_and(|link| link.profile().trusts_reports);
+        let report = match trusted {
+            true => self.overload_report(origin, to),
+            false => Bytes::new(),
+        };
+        let load_reporter = self.load_reporter.borrow();
+        if load_reporter.is_silent() {
             return (report, false);
         }
         let news = to.state().filter(|link| !link.profile().untrusted);
-        match news.and_then(|link| telling.news(origin.node, link.told())) {
+        match news.and_then(|link| load_reporter.unreported(origin.node, link.last_reported())) {
             Some(load) if report.is_empty() => (load.clone(), true),
             Some(load) => ([&*report, &**load].concat().into(), true),
             None => (report, false),
@@ -264,27 +377,33 @@ impl Core {
 
     /// A peer has our load, as it is in effect.
     #[cold]
-    pub(super) fn load_told(&self, to: &Connection<Link>) {
+    pub(super) fn load_reported(&self, to: &Connection<Link>) {
         self.count(Event::LoadTold);
         if let Some(link) = to.state() {
-            self.telling.borrow().mark(link.told());
+            self.load_reporter.borrow().mark_reported(link.last_reported());
         }
     }
 
     /// The overload report for this answer, encoded; empty for none.
     #[inline]
-    fn overload_report(&self, origin: Origin) -> Bytes {
-        use super::Marks;
-        let marks = origin.marks;
-        if !marks.has(Marks::DOIC) || marks.has(Marks::ANSWER_REPORT) {
+    fn overload_report(&self, origin: Origin, to: &Connection<Link>) -> Bytes {
+        let flags = origin.flags;
+        if !flags.has(RequestFlags::DOIC) || flags.has(RequestFlags::ANSWER_REPORT) {
             return Bytes::new();
         }
         let congestion = self.congestion.borrow();
         let report = congestion
-            .report_for(marks.has(Marks::HOST_ROUTED), marks.has(Marks::ANSWER_FEATURES))
+            .report_for(
+                flags.has(RequestFlags::HOST_ROUTED),
+                flags.has(RequestFlags::ANSWER_FEATURES),
+            )
             .clone();
-        if !report.is_empty() {
+        if congestion.is_reporting() && !flags.has(RequestFlags::HOST_ROUTED) {
             self.count(Event::OverloadReported);
+            let now = self.now();
+            if let (Some(link), Some((reduction, validity))) = (to.state(), congestion.reported(now)) {
+                link.obedience().borrow_mut().reported(now, reduction, validity);
+            }
         }
         report
     }

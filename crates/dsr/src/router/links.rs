@@ -1,4 +1,4 @@
-//! Peers that come and go.
+//! Connections of peers as they open and close.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -17,49 +17,51 @@ use diameter::{Connection, ConnectionId, Node, PeerUp};
 use super::{Core, Origin, Router};
 use crate::events::Event;
 use crate::gate::Gate;
+use crate::load_report::LastReported;
+use crate::obedience::Obedience;
 use crate::registry::{ByHost, Hop, HopState, Hops};
-use crate::routing::find_lower;
 use crate::snapshot::Profile;
-use crate::telling::Told;
 
 /// What is kept for each open connection.
 #[derive(Debug)]
-pub struct Link {
+pub(crate) struct Link {
     hop: Arc<Hop>,
     profile: RefCell<Rc<Profile>>,
     gate: RefCell<Gate>,
-    /// While answers to requests of an earlier connection may come: what was asked on this one since.
-    heir: RefCell<Option<Heir>>,
-    /// What it was told of our load.
-    told: Told,
+    /// Requests on this connection, as long as answers to requests of an earlier connection may come.
+    successor: RefCell<Option<Successor>>,
+    /// Version of our load that was reported on it.
+    last_reported: LastReported,
+    /// What its client does about our overload reports.
+    obedience: RefCell<Obedience>,
     /// The Route-Record of its requests, with what asks servers for overload reports.
     asking: OnceCell<Bytes>,
 }
 
 /// A connection of a peer that was connected before, for as long as answers to its earlier requests may come.
-/// Hop-by-Hop Identifiers are unique on one connection alone (RFC 6733 §3): a peer that begins to count anew
-/// must not take the answer to an old request for that to a new one.
+/// Hop-by-Hop Identifiers are unique on one connection alone (RFC 6733 §3): a peer that starts over
+/// must not match the answer to an old request with a new one.
 #[derive(Debug)]
-struct Heir {
+struct Successor {
     until: Instant,
     asked: AHashSet<u32>,
 }
 
-/// Requests of an heir that are remembered; with more under way it gets no earlier answers.
-const MOST_ASKED: usize = 16_384;
+/// Requests of an successor that are remembered; with more under way it gets no earlier answers.
+const MAX_ASKED: usize = 16_384;
 
 impl Link {
     /// The hop it is a connection of.
     #[inline]
     #[must_use]
-    pub fn hop(&self) -> &Arc<Hop> {
+    pub(crate) fn hop(&self) -> &Arc<Hop> {
         &self.hop
     }
 
     /// How its requests are treated.
     #[inline]
     #[must_use]
-    pub fn profile(&self) -> Rc<Profile> {
+    pub(crate) fn profile(&self) -> Rc<Profile> {
         self.profile.borrow().clone()
     }
 
@@ -76,11 +78,11 @@ impl Link {
     /// A request came on it.
     #[inline]
     pub(super) fn asked(&self, hop_by_hop: u32, now: Instant) {
-        let mut heir = self.heir.borrow_mut();
-        let Some(known) = &mut *heir else { return };
+        let mut successor = self.successor.borrow_mut();
+        let Some(known) = &mut *successor else { return };
         if now >= known.until {
-            *heir = None;
-        } else if known.asked.len() <= MOST_ASKED {
+            *successor = None;
+        } else if known.asked.len() <= MAX_ASKED {
             known.asked.insert(hop_by_hop);
         }
     }
@@ -88,22 +90,28 @@ impl Link {
     /// An answer goes out on it.
     #[inline]
     pub(super) fn answered(&self, hop_by_hop: u32) {
-        if let Some(known) = &mut *self.heir.borrow_mut() {
+        if let Some(known) = &mut *self.successor.borrow_mut() {
             known.asked.remove(&hop_by_hop);
         }
     }
 
     /// Whether the answer to a request of an earlier connection may go out on this one.
     fn takes(&self, hop_by_hop: u32) -> bool {
-        self.heir
+        self.successor
             .borrow()
             .as_ref()
-            .is_some_and(|known| known.asked.len() <= MOST_ASKED && !known.asked.contains(&hop_by_hop))
+            .is_some_and(|known| known.asked.len() <= MAX_ASKED && !known.asked.contains(&hop_by_hop))
     }
 
-    /// What it was told of our load.
-    pub(super) const fn told(&self) -> &Told {
-        &self.told
+    /// Version of our load that was reported on it.
+    pub(super) const fn last_reported(&self) -> &LastReported {
+        &self.last_reported
+    }
+
+    /// What its client does about our overload reports.
+    #[inline]
+    pub(super) const fn obedience(&self) -> &RefCell<Obedience> {
+        &self.obedience
     }
 
     /// The bounds on its requests.
@@ -117,7 +125,7 @@ impl Link {
 #[derive(Default)]
 pub(crate) struct Links {
     by_hop: Vec<Option<(u8, Rc<Connection<Link>>)>>,
-    /// Who was behind connections that ended lately: their answers may still come.
+    /// Peers of connections that ended lately: answers for them may still come.
     departed: AHashMap<(u8, ConnectionId), Departed>,
     departures: VecDeque<(Instant, u8, ConnectionId)>,
 }
@@ -128,7 +136,7 @@ impl Links {
     }
 }
 
-/// Who was behind a connection.
+/// Peer of a connection that has ended.
 struct Departed {
     host: Box<str>,
     /// Its Origin-State-Id.
@@ -136,12 +144,12 @@ struct Departed {
     since: Instant,
 }
 
-/// How long it is remembered who was behind a connection.
-const REMEMBERED: Duration = Duration::from_secs(60);
-/// How many ended connections are remembered.
-const MOST_DEPARTED: usize = 4096;
+/// How long the peer of an ended connection is kept.
+const DEPARTED_TTL: Duration = Duration::from_secs(60);
+/// Bound on ended connections that are kept.
+const MAX_DEPARTED: usize = 4096;
 
-/// A worker's view of the hops by name: one load per look, no count that others write.
+/// A worker's view of the hops by name: one load per lookup, no count that other workers write.
 pub(crate) struct ByHostCache(Cache<Arc<ArcSwap<ByHost>>, Arc<ByHost>>);
 
 impl ByHostCache {
@@ -151,12 +159,12 @@ impl ByHostCache {
 
     /// Every hop.
     pub(super) fn all(&mut self) -> impl Iterator<Item = &Arc<Hop>> {
-        self.0.load().values().flatten()
+        self.0.load().hops()
     }
 
     /// The hops of that name, in any case.
     pub(super) fn find(&mut self, host: &[u8]) -> Option<&Hops> {
-        find_lower(self.0.load(), host)
+        self.0.load().find(host)
     }
 }
 
@@ -175,20 +183,21 @@ impl Core {
         let snapshot = self.snapshot();
         let profile = snapshot.profile_of(&peer.remote, connection.remote().ip(), peer.tls);
         let left = links.departed.iter().filter(|((at, _), _)| *at == node);
-        let heir = left
+        let successor = left
             .filter(|(_, departed)| departed.host.eq_ignore_ascii_case(host))
             .map(|(_, departed)| departed.since + snapshot.lifetime)
             .max()
             .filter(|until| *until > self.now())
-            .map(|_| Heir {
+            .map(|_| Successor {
                 until: self.now() + snapshot.lifetime,
                 asked: AHashSet::new(),
             });
         self.gauges().connected(1);
         Link {
             hop,
-            heir: RefCell::new(heir),
-            told: Told::default(),
+            successor: RefCell::new(successor),
+            last_reported: LastReported::default(),
+            obedience: RefCell::default(),
             asking: OnceCell::new(),
             gate: RefCell::new(Gate::new(profile.ingress)),
             profile: RefCell::new(Rc::new(Profile::clone(&profile))),
@@ -209,17 +218,17 @@ impl Core {
         };
         links.departed.insert((node, connection.id()), departed);
         links.departures.push_back((now, node, connection.id()));
-        while links.departures.len() > MOST_DEPARTED
+        while links.departures.len() > MAX_DEPARTED
             || links
                 .departures
                 .front()
-                .is_some_and(|(since, ..)| now.saturating_duration_since(*since) > REMEMBERED)
+                .is_some_and(|(since, ..)| now.saturating_duration_since(*since) > DEPARTED_TTL)
         {
             if let Some((_, node, id)) = links.departures.pop_front() {
                 links.departed.remove(&(node, id));
             }
         }
-        // A peer that connected anew has taken the place already.
+        // A peer that has reconnected holds the place already.
         let place = links.by_hop.get_mut(link.hop.id as usize);
         if let Some(place) = place
             && place
@@ -243,7 +252,7 @@ impl Core {
         });
     }
 
-    /// Profiles follow the configuration.
+    /// Takes profiles from a new configuration.
     pub(super) fn refresh_links(&self) {
         let snapshot = self.snapshot();
         for (_, connection) in self.links.borrow().by_hop.iter().flatten() {
@@ -291,7 +300,7 @@ impl Core {
     }
 
     /// The connection that a peer has now, whose connection at the time of its request is gone. None when it
-    /// has started anew since (RFC 6733 §8.16), or has used the identifier for another request meanwhile.
+    /// has restarted since (RFC 6733 §8.16), or has used the identifier for another request meanwhile.
     #[cold]
     pub(super) fn follow(&self, node: &Node<Router>, origin: Origin) -> Option<Rc<Connection<Link>>> {
         let links = self.links.borrow();

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use diameter::Kept;
 use diameter::proto::{CommandFlags, MessageMut};
 
-use super::heed::Heard;
+use super::reports::ReceivedReport;
 use super::{Core, Origin, Transit};
+use crate::redirects::CachedRoute;
 
 /// A message on its way to another worker.
 #[derive(Debug)]
@@ -28,22 +29,24 @@ pub(crate) enum Packet {
     },
     /// An answer for a peer of that worker.
     Answer { origin: Origin, message: MessageMut },
-    /// An overload report that all workers are to know.
-    Heard(Heard),
+    /// An overload report for every worker.
+    Report(ReceivedReport),
+    /// A route of a redirect indication for every worker.
+    Redirect(CachedRoute),
 }
 
-/// A worker's ways to all others.
+/// Sends to the other workers.
 pub(crate) type Post = worker::Post<Packet>;
-/// Where a worker finds what others send it.
+/// Receives from the other workers.
 pub(crate) type Mailbox = worker::Mailbox<Packet>;
 
 impl Core {
-    /// Sends what turns leave behind, until the worker ends.
+    /// Sends the batches of each turn, until the worker ends.
     pub(crate) async fn deliver_post(self: Rc<Self>) {
         match self.post.deliver().await {}
     }
 
-    /// Takes what others send, until the worker ends.
+    /// Handles what other workers send, until the worker ends.
     pub(crate) async fn take_post(self: Rc<Self>, mut mailbox: Mailbox) {
         while let Some(batch) = mailbox.next().await {
             for node in self.nodes.borrow().iter() {
@@ -64,7 +67,8 @@ impl Core {
                         transit,
                     } => self.send_kept(hop, kept, flags, transit),
                     Packet::Answer { origin, message } => self.deliver_here(origin, message),
-                    Packet::Heard(heard) => self.hear(&heard),
+                    Packet::Redirect(route) => self.learn_redirect(route),
+                    Packet::Report(report) => self.learn_forwarded(&report),
                 }
             }
         }

@@ -14,51 +14,60 @@
 //! | file | what happens there |
 //! |---|---|
 //! | `mod` (this) | a worker's [`Core`], and what the driver calls |
-//! | `request` | a request: looked at, routed, dispatched |
-//! | `again` | a request that goes elsewhere, after a failure or an answer that says so |
+//! | `request` | a request: examined, admitted, dispatched |
+//! | `route` | where a request goes |
+//! | `again` | a request that goes elsewhere, after a failure or by its answer |
 //! | `answer` | an answer: rerouted or delivered; requests that get none |
 //! | `guard` | what is let in: rates, overload, trace points |
-//! | `heed` | what servers report of their load |
+//! | `settings` | what servers report of their load |
 //! | `links` | peers that come and go |
 //! | `mailbox` | messages between workers |
 
+mod administer;
 mod again;
 mod answer;
 mod guard;
-mod heed;
 mod links;
 mod mailbox;
+mod reports;
 mod request;
+mod route;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use diameter::proto::overload::doic::Reactions;
 use diameter::proto::peer::{DownReason, Health};
-use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, Origin as Names, ResultCode};
+use diameter::proto::{
+    CommandFlags, Fault, Message, MessageBuilder, MessageMut, Origin as Names, ResultCode,
+};
 use diameter::{Application, Connection, ConnectionId, Kept, Node, NodeEvent, PeerUp, Unanswered};
 use smallvec::SmallVec;
 use telemetry::Histogram;
+use tokio::sync::mpsc;
+use worker::Random;
 
 use crate::config::{AnswerRule, Exception};
 use crate::congestion::Congestion;
 use crate::events::{Counters, Event};
 use crate::gate::Throttle;
+use crate::load_report::LoadReporter;
+use crate::measures::{Count, Measures, Published, Transaction};
+use crate::redirects::Redirects;
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
-use crate::telling::Telling;
 use crate::trace::Record;
 
 pub(crate) use guard::Gauges;
-pub use links::Link;
+pub(crate) use links::Link;
 pub(crate) use mailbox::{Mailbox, Post};
 
 /// The owner of one node: a local node on one worker.
 #[derive(Clone)]
-pub struct Router {
+pub(crate) struct Router {
     core: Rc<Core>,
     /// Position of the local node.
     node: u8,
@@ -67,7 +76,7 @@ pub struct Router {
 /// The configuration as one worker holds it. All workers share the inner count; a worker that touched it with
 /// every message would have the others wait for the cache line, so each counts its own holders.
 #[allow(clippy::redundant_allocation)]
-type Held = Rc<Arc<Snapshot>>;
+type LocalSnapshot = Rc<Arc<Snapshot>>;
 
 /// What the nodes of one worker share.
 pub struct Core {
@@ -75,86 +84,97 @@ pub struct Core {
     worker: usize,
     nodes: RefCell<Vec<Node<Router>>>,
     names: Vec<Names>,
-    snapshot: RefCell<Held>,
+    snapshot: RefCell<LocalSnapshot>,
     registry: Arc<Registry>,
     hops: RefCell<links::ByHostCache>,
     links: RefCell<links::Links>,
     post: Post,
     counters: Arc<Counters>,
-    random: Cell<u64>,
+    random: Random,
     congestion: RefCell<Congestion>,
-    /// What neighbours are told of our load.
-    telling: RefCell<Telling>,
-    /// Overload reports of servers.
-    heeds: RefCell<Reactions>,
+    /// Reports our load to neighbours.
+    load_reporter: RefCell<LoadReporter>,
+    /// Overload reports in effect, of servers and realms.
+    reactions: RefCell<Reactions>,
+    /// Routes of redirect indications.
+    redirects: RefCell<Redirects>,
     throttles: RefCell<Vec<Throttle>>,
+    measures: RefCell<Measures>,
     tools: Tools,
 }
 
-/// What a worker is given to tell what it does.
+/// What a worker reports with.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     /// One per worker.
     pub(crate) gauges: Arc<Vec<Gauges>>,
     /// Time from request to answer.
     pub(crate) hold: Histogram,
-    /// Who writes traces.
-    pub(crate) tracer: SyncSender<Record>,
+    /// The last number of an overload report of ours, of all workers.
+    pub(crate) report_numbers: Arc<AtomicU64>,
+    /// To the control thread, which writes traces.
+    pub(crate) tracer: mpsc::Sender<Record>,
 }
 
-/// Something true of a request, remembered where its answer goes.
+/// Properties of a request, kept for its answer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Marks(u8);
+pub(crate) struct RequestFlags(u16);
 
-impl Marks {
-    /// The client takes overload reports.
-    const DOIC: u8 = 1;
+impl RequestFlags {
+    /// The client supports overload reports.
+    const DOIC: u16 = 1;
     /// The request named a host.
-    const HOST_ROUTED: u8 = 2;
+    const HOST_ROUTED: u16 = 2;
     /// The answer says which overload features its server has.
-    const ANSWER_FEATURES: u8 = 4;
+    const ANSWER_FEATURES: u16 = 4;
     /// The answer reports an overload itself.
-    const ANSWER_REPORT: u8 = 8;
-    /// It is a copy: nobody waits for the answer.
-    const COPY: u8 = 16;
+    const ANSWER_REPORT: u16 = 8;
+    /// It is a copy: its answer is dropped.
+    const COPY: u16 = 16;
     /// It came from another message processor of this router.
-    const SIBLING: u8 = 32;
+    const SIBLING: u16 = 32;
     /// We ask the server for overload reports, the client does not.
-    const ASKED: u8 = 64;
+    const ASKED: u16 = 64;
+    /// A server got it and gave no answer: it may have been processed (RFC 6733 §3, T flag).
+    const LOST: u16 = 128;
+    /// It was beyond the reserved rate of its connection.
+    const YELLOW: u16 = 256;
 
-    fn set(&mut self, mark: u8, on: bool) {
+    fn set(&mut self, mark: u16, on: bool) {
         if on {
             self.0 |= mark;
         }
     }
 
-    const fn has(self, mark: u8) -> bool {
+    const fn has(self, mark: u16) -> bool {
         self.0 & mark != 0
     }
 }
 
-/// Where a request came from: where its answer goes.
+/// Origin of a request: where its answer goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     worker: u16,
     node: u8,
     connection: ConnectionId,
     hop_by_hop: u32,
-    marks: Marks,
+    flags: RequestFlags,
     /// Trigger point of its trace, counted from 1.
     trace: u8,
 }
 
-/// What is remembered of a request that is under way.
+/// State of a request in flight.
 #[derive(Debug)]
-pub struct Transit {
+pub(crate) struct Transit {
     origin: Origin,
-    /// When it came.
+    /// Arrival.
     since: Instant,
-    /// When it is given up.
+    /// Deadline.
     until: Instant,
     /// Hops it was sent to, or would have been.
     tried: SmallVec<[u32; 4]>,
+    /// Attempts: how often it was sent, siblings that do not have the peer left out.
+    sent: u8,
     /// The table it is looked up in, of this version of the configuration.
     table: Option<u16>,
     version: u32,
@@ -185,18 +205,20 @@ impl Core {
         tools: Tools,
         seed: u64,
     ) -> Rc<Self> {
-        // RFC 7683 §7.4: sequence numbers of a new run are above those of the last.
-        let congestion = Congestion::new(&snapshot.config.overload, seed / 1_000_000_000);
+        let congestion = Congestion::new(&snapshot.config.overload, tools.report_numbers.clone());
         let throttles = snapshot.throttles(worker);
+        let mut measures = Measures::default();
+        measures.configure(&snapshot.measured);
         let nodes = snapshot.config.local_nodes.iter();
         let hosts = nodes.map(|node| node.host.clone()).collect();
-        let telling = Telling::new(&snapshot.config.overload.tell_load, hosts);
+        let load_reporter = LoadReporter::new(&snapshot.config.overload.advertise_load, hosts);
         let names = snapshot
             .config
             .local_nodes
             .iter()
             .map(|node| Names::new(node.host.clone(), node.realm.clone()))
             .collect();
+        let redirects = Redirects::new(snapshot.config.routing.redirect_cache);
         Rc::new(Self {
             worker,
             nodes: RefCell::default(),
@@ -207,11 +229,13 @@ impl Core {
             links: RefCell::default(),
             post,
             counters,
-            random: Cell::new(seed | 1),
+            random: Random::seeded(seed | 1),
             congestion: RefCell::new(congestion),
-            telling: RefCell::new(telling),
-            heeds: RefCell::default(),
+            load_reporter: RefCell::new(load_reporter),
+            reactions: RefCell::default(),
+            redirects: RefCell::new(redirects),
             throttles: RefCell::new(throttles),
+            measures: RefCell::new(measures),
             tools,
         })
     }
@@ -234,7 +258,7 @@ impl Core {
         self.nodes.borrow().clone()
     }
 
-    /// Lets go of the nodes, which refer back to this.
+    /// Drops the nodes, which refer back to this.
     pub(crate) fn disband(&self) {
         self.nodes.borrow_mut().clear();
         self.links.borrow_mut().clear();
@@ -242,19 +266,36 @@ impl Core {
 
     /// The configuration. Counted on this thread alone: no other sees the count.
     #[inline]
-    fn snapshot(&self) -> Held {
+    fn snapshot(&self) -> LocalSnapshot {
         self.snapshot.borrow().clone()
     }
 
     /// A new configuration.
     pub(crate) fn reconfigure(&self, snapshot: Arc<Snapshot>) {
-        self.congestion
+        self.congestion.borrow_mut().configure(&snapshot.config.overload);
+        self.load_reporter
             .borrow_mut()
-            .configure(&snapshot.config.overload, self.now());
-        self.telling
-            .borrow_mut()
-            .configure(&snapshot.config.overload.tell_load);
-        *self.throttles.borrow_mut() = snapshot.throttles(self.worker);
+            .configure(&snapshot.config.overload.advertise_load);
+        let routing = &snapshot.config.routing;
+        let max = if routing.follow_redirects {
+            routing.redirect_cache
+        } else {
+            0
+        };
+        self.redirects.borrow_mut().configure(max);
+        let before = std::mem::take(&mut *self.throttles.borrow_mut()).into_iter();
+        let mut before: Vec<Option<Throttle>> = before.map(Some).collect();
+        *self.throttles.borrow_mut() = snapshot
+            .throttles(self.worker)
+            .into_iter()
+            .map(|new| {
+                let same =
+                    |old: &&mut Option<Throttle>| old.as_ref().is_some_and(|old| old.name() == new.name());
+                let old = before.iter_mut().find(same).and_then(Option::take);
+                new.after(old)
+            })
+            .collect();
+        self.measures.borrow_mut().configure(&snapshot.measured);
         *self.snapshot.borrow_mut() = Rc::new(snapshot);
         self.refresh_links();
     }
@@ -264,14 +305,20 @@ impl Core {
         self.counters.count(event);
     }
 
-    /// Uniform over all of `u32` (xorshift64*).
+    /// Counts what a position of the snapshot in effect is about.
+    #[inline]
+    fn measure(&self, at: Count) {
+        self.measures.borrow_mut().count(at);
+    }
+
+    /// A copy of what this worker measured.
+    pub(crate) fn measured(&self) -> Published {
+        self.measures.borrow().publish()
+    }
+
+    /// Uniform over all of `u32`.
     fn dice(&self) -> u32 {
-        let mut random = self.random.get();
-        random ^= random >> 12;
-        random ^= random << 25;
-        random ^= random >> 27;
-        self.random.set(random);
-        (random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+        (self.random.next() >> 32) as u32
     }
 
     /// The time, as of the last read or tick.
@@ -289,14 +336,22 @@ impl Core {
     #[cold]
     fn refuse<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, fault: &Fault) {
         self.count(Event::Refused);
-        let answer = MessageBuilder::error_answer(request, self.names(origin.node), fault);
+        let (application, command) = (request.application(), request.command());
+        let transaction = Transaction::refused(application, command, fault.vendor, fault.code);
+        self.measures.borrow_mut().answered(transaction);
+        let mut answer = MessageBuilder::error_answer(request, self.names(origin.node), fault);
+        // RFC 6733 §7.1.5, §7.2: a relay does not know the grammar of the command, so its own errors take that of
+        // `answer-message`. An Experimental-Result belongs to the command's application.
+        if fault.vendor == 0 && !fault.code.is_success() {
+            answer.set_flags(answer.flags().with(CommandFlags::ERROR));
+        }
         self.deliver(origin, answer);
     }
 
-    /// Answers a request that could not be routed, as the configuration says.
+    /// Answers a request that could not be routed, by the configuration.
     #[cold]
     fn except<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, why: Exception) {
-        if origin.marks.has(Marks::COPY) {
+        if origin.flags.has(RequestFlags::COPY) {
             return;
         }
         self.count(match why {
@@ -310,12 +365,12 @@ impl Core {
         self.answer_by(origin, request, snapshot.exception(why));
     }
 
-    /// Answers a request as a setting says, or not at all.
+    /// Answers a request by a setting, or drops it.
     fn answer_by<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, rule: &AnswerRule) {
         if rule.result_code == 0 {
             return self.count(Event::Abandoned);
         }
-        let fault = Fault::new(ResultCode(rule.result_code), rule.message.clone());
+        let fault = Fault::new(ResultCode(rule.result_code), rule.message.clone()).of_vendor(rule.vendor_id);
         self.refuse(origin, request, &fault);
     }
 }
@@ -362,6 +417,10 @@ impl Application for Router {
         self.core.on_unanswered(lost);
     }
 
+    fn has_alternative(&self, transit: &Transit, kept: Option<&Kept>) -> bool {
+        kept.is_some_and(|kept| self.core.has_alternative(kept, transit))
+    }
+
     fn place(&self, _: &Node<Self>, _: &str) -> Option<usize> {
         self.core.place()
     }
@@ -371,10 +430,10 @@ impl Application for Router {
         if matches!(event, NodeEvent::Flooded { .. }) {
             self.core.count(Event::Flooded);
         }
-        tracing::info!(?event, "connection refused, cut off or not made");
+        tracing::info!(?event, "connection refused, closed or not established");
     }
 }
 
-/// A request is given up at least so long after it was sent: a deadline that has passed already would hide
-/// that it was sent at all.
+/// Shortest time between sending a request and its deadline: a deadline that has passed already would hide that it was
+/// sent.
 const LEAST_WAIT: Duration = Duration::from_millis(10);

@@ -1,58 +1,62 @@
-//! A request: looked at, routed, dispatched.
+//! A request: examined, admitted, dispatched.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use diameter::proto::overload::priority;
-use diameter::proto::{CommandFlags, Fault, Message, MessageMut, ResultCode, Routing};
+use diameter::proto::{BuildError, CommandFlags, Fault, Message, MessageMut, ResultCode, Routing, known};
 use diameter::{Connection, Forward, Kept, Node, RefusedReason};
 use smallvec::SmallVec;
 
 use super::mailbox::Packet;
-use super::{Core, LEAST_WAIT, Link, Marks, Origin, Router, Target, Transit};
-use crate::config::{Colour, Exception};
+use super::{Core, LEAST_WAIT, Link, Origin, RequestFlags, Router, Target, Transit};
+use crate::application::{Application, Given, Outcome, Reply};
+use crate::config::{Colour, Exception, Messages};
 use crate::edit::readdress;
 use crate::events::Event;
-use crate::rbar::Outcome;
-use crate::registry::{Hop, HopState, Hops};
+use crate::measures::Transaction;
 use crate::routing::{Choice, View};
-use crate::snapshot::{Action, Installed, Meets, Profile, Snapshot};
+use crate::snapshot::{ApplicationStep, Profile, Snapshot};
 
-/// What is to become of a request.
+/// What happens with a request.
 pub(super) enum Decision {
     /// It goes there; and a copy to the list at that position.
     Send(Target, Option<usize>),
     Refuse(Fault),
+    /// An application has answered it.
+    Reply(Reply),
     Except(Exception),
     Abandon,
-    /// It is not let in: there is too much to do.
+    /// It is discarded because of overload.
     Discard,
 }
 
-/// How far a request has come. A step that changes the message is followed by a new look at it.
+/// Progress of a request. A step that changes the message is followed by another examination.
 #[derive(Clone, Copy)]
 enum Stage {
     /// As it was read.
     New,
     /// Let in, with the names that are right in here.
     Inside,
+    /// Changed by mediation rules.
+    Mediated,
     /// Done with applications.
     Routed,
 }
 
-/// What came of a look.
+/// Outcome of an examination.
 enum Step {
     Changed(MessageMut, Stage),
     Done(Decision),
 }
 
-/// What a look needs to know, besides the message.
-struct Sight<'s> {
+/// What an examination needs besides the message.
+struct RequestContext<'s> {
     snapshot: &'s Arc<Snapshot>,
     profile: &'s Profile,
+    from: &'s Connection<Link>,
     link: &'s Link,
-    colour: Colour,
 }
 
 impl Core {
@@ -77,12 +81,13 @@ impl Core {
                 node: node_index,
                 connection: from.id(),
                 hop_by_hop: message.hop_by_hop(),
-                marks: Marks::default(),
+                flags: RequestFlags::default(),
                 trace: 0,
             },
             since: node.now(),
             until: node.now() + snapshot.lifetime,
             tried: SmallVec::new(),
+            sent: 0,
             table: snapshot.table(&profile, application).map(|table| table as u16),
             version: snapshot.version,
             application,
@@ -90,35 +95,21 @@ impl Core {
             priority: priority::DEFAULT,
             original: None,
         };
-        let Some(colour) = self.colour(link) else {
-            self.count(Event::IngressDiscarded);
-            let rule = &snapshot.config.overload.answer;
-            return self.answer_by(transit.origin, &message, rule);
-        };
-        let sight = Sight {
+        let context = RequestContext {
             snapshot: &snapshot,
             profile: &profile,
+            from,
             link,
-            colour,
         };
         let mut stage = Stage::New;
         let decision = loop {
-            match self.look(&sight, stage, &message, &mut transit) {
+            match self.examine(&context, stage, &message, &mut transit) {
                 Step::Changed(changed, next) => (message, stage) = (changed, next),
                 Step::Done(decision) => break decision,
             }
         };
-        if transit.origin.trace > 0 {
-            self.trace(
-                transit.origin.trace,
-                "request in",
-                from,
-                [message.as_bytes(), &[]],
-            );
-        }
         if matches!(decision, Decision::Discard) {
             // Not a message in the sense of MPS.
-            self.count(Event::OverloadDiscarded);
             return self.answer_by(transit.origin, &message, &snapshot.config.overload.answer);
         }
         self.count(Event::Message);
@@ -133,24 +124,34 @@ impl Core {
             }
             Decision::Refuse(fault) => self.refuse(transit.origin, &message, &fault),
             Decision::Except(why) => self.except(transit.origin, &message, why),
+            Decision::Reply(reply) => self.reply(&transit, message.command(), reply),
             Decision::Abandon | Decision::Discard => self.count(Event::Abandoned),
         }
     }
 
-    /// One look: is it right and let in, what does it meet, where to?
-    fn look(&self, sight: &Sight<'_>, stage: Stage, message: &MessageMut, transit: &mut Transit) -> Step {
-        let snapshot = sight.snapshot;
+    /// Examines a request: syntax, admission, applications, route.
+    fn examine(
+        &self,
+        context: &RequestContext<'_>,
+        stage: Stage,
+        message: &MessageMut,
+        transit: &mut Transit,
+    ) -> Step {
+        let snapshot = context.snapshot;
         let routing = match Routing::scan_as(message, |name| snapshot.is_own(name)) {
             Ok(routing) => routing,
             Err(error) => {
+                // It counts for the rate of its connection as any other.
+                if self.colour(context.link, priority::DEFAULT).is_none() {
+                    self.count(Event::IngressDiscarded);
+                    return Step::Done(Decision::Discard);
+                }
                 self.count(Event::BadRequest);
                 return Step::Done(Decision::Refuse(error.into()));
             }
         };
-        if matches!(stage, Stage::New)
-            && let Some(step) = self.admit(sight, message, &routing, transit)
-        {
-            return step;
+        if matches!(stage, Stage::New) {
+            transit.priority = priority_of(context.profile, &routing);
         }
         let view = View::new(
             message.application(),
@@ -158,44 +159,90 @@ impl Core {
             transit.priority,
             &routing,
         );
-        if !snapshot.trace.is_empty() && transit.origin.trace == 0 {
-            transit.origin.trace = self.trace_point(snapshot, &sight.link.hop().host, &view);
+        if matches!(stage, Stage::New) {
+            if !snapshot.trace.is_empty() {
+                transit.origin.trace = self.trace_point(snapshot, &context.link.hop().host, &view);
+                self.trace(
+                    transit.origin.trace,
+                    "request in",
+                    context.from,
+                    [message.as_bytes(), &[]],
+                );
+            }
+            if let Some(step) = self.admit(context, message, &view, transit) {
+                return step;
+            }
+        }
+        if matches!(stage, Stage::New | Stage::Inside)
+            && let Some(changed) =
+                self.mediate(snapshot, Messages::Requests, message, &context.link.hop().host)
+        {
+            return match changed {
+                Ok(changed) => Step::Changed(changed, Stage::Mediated),
+                Err(_) => Step::Done(Decision::Except(Exception::Exhausted)),
+            };
         }
         if !matches!(stage, Stage::Routed)
-            && let Some(meets) = snapshot.meets(sight.profile, &view)
+            && let Some(step) = self.meet_application(context, message, &view, transit)
         {
-            match meets {
-                Meets::Route => {}
-                Meets::Answer(fault) => return Step::Done(Decision::Refuse(fault.clone())),
-                Meets::Abandon => return Step::Done(Decision::Abandon),
-                Meets::Application(position) => {
-                    if let Some(step) = self.apply(snapshot.installed(*position), &view, message) {
-                        return step;
-                    }
-                }
-            }
+            return step;
         }
         Step::Done(self.route(snapshot, &view, transit))
     }
 
-    /// Whether a new request is let in; none: it is, as it is.
+    /// What an application route rule leads to; none: the request goes on unchanged.
+    fn meet_application(
+        &self,
+        context: &RequestContext<'_>,
+        message: &MessageMut,
+        view: &View<'_>,
+        transit: &Transit,
+    ) -> Option<Step> {
+        let snapshot = context.snapshot;
+        let (meets, count) = snapshot.application_step(context.profile, view)?;
+        self.measure(*count);
+        match meets {
+            ApplicationStep::Route => None,
+            ApplicationStep::Answer(fault) => Some(Step::Done(Decision::Refuse(fault.clone()))),
+            ApplicationStep::Abandon => Some(Step::Done(Decision::Abandon)),
+            ApplicationStep::Application(position) => {
+                let given = Given {
+                    message,
+                    view,
+                    names: self.names(transit.origin.node),
+                    count: &|event| self.count(event),
+                };
+                self.apply(snapshot.installed(*position)?, &given)
+            }
+        }
+    }
+
+    /// Admits a new request; none: it is admitted unchanged.
     fn admit(
         &self,
-        sight: &Sight<'_>,
+        context: &RequestContext<'_>,
         message: &MessageMut,
-        routing: &Routing<'_>,
+        view: &View<'_>,
         transit: &mut Transit,
     ) -> Option<Step> {
-        let default = sight.profile.priority.unwrap_or(priority::DEFAULT);
-        transit.priority = routing.priority.unwrap_or(default);
-        let marks = &mut transit.origin.marks;
-        marks.set(Marks::DOIC, routing.supports_overload);
-        marks.set(Marks::HOST_ROUTED, routing.destination_host.is_some());
-        marks.set(Marks::SIBLING, sight.profile.sibling);
-        if self.discards(transit.priority, sight.colour) {
+        let routing = view.routing;
+        let flags = &mut transit.origin.flags;
+        flags.set(RequestFlags::DOIC, routing.supports_overload);
+        flags.set(RequestFlags::HOST_ROUTED, routing.destination_host.is_some());
+        flags.set(RequestFlags::SIBLING, context.profile.sibling);
+        let Some(colour) = self.colour(context.link, transit.priority) else {
+            self.count(Event::IngressDiscarded);
+            return Some(Step::Done(Decision::Discard));
+        };
+        transit
+            .origin
+            .flags
+            .set(RequestFlags::YELLOW, colour == Colour::Yellow);
+        if self.discards(context.link, transit, colour) {
+            self.count(Event::OverloadDiscarded);
             return Some(Step::Done(Decision::Discard));
         }
-        let accepts = &sight.profile.applications;
+        let accepts = &context.profile.applications;
         if !accepts.is_empty() && !accepts.contains(&message.application()) {
             self.count(Event::NotAccepted);
             let why = format!(
@@ -209,108 +256,87 @@ impl Core {
             self.count(Event::BadRequest);
             return Some(Step::Done(Decision::Refuse(fault)));
         }
+        if let Some(fault) = unrelayed(message)
+            && !context.snapshot.serves(context.profile, view)
+        {
+            self.count(Event::BadRequest);
+            return Some(Step::Done(Decision::Refuse(fault)));
+        }
         if routing.loops {
             return Some(Step::Done(Decision::Except(Exception::LoopDetected)));
         }
-        let hiding = sight
+        let hiding = context
             .snapshot
             .hiding
             .as_ref()
-            .filter(|_| sight.profile.untrusted)?;
+            .filter(|_| context.profile.untrusted)?;
+        if routing
+            .destination_host
+            .is_some_and(|host| hiding.is_hidden(host))
+        {
+            // Answered as for any name that is not there.
+            return Some(Step::Done(Decision::Except(Exception::NoRoute)));
+        }
         let found = hiding.request_in(message, routing)?;
         self.count(Event::Hidden);
         Some(Step::Changed(found, Stage::Inside))
     }
 
-    /// A request meets an application. None: it goes on as it is.
-    fn apply(&self, application: &Installed, view: &View<'_>, message: &MessageMut) -> Option<Step> {
-        let Installed::Rbar(rbar) = application else {
+    /// A message with the changes of mediation rules; none: none fits.
+    ///
+    /// # Errors
+    /// When it gets longer than a message can be.
+    #[inline]
+    pub(super) fn mediate(
+        &self,
+        snapshot: &Snapshot,
+        messages: Messages,
+        message: &MessageMut,
+        from: &str,
+    ) -> Option<Result<MessageMut, BuildError>> {
+        let mediation = &snapshot.mediation;
+        if mediation.is_idle(messages, message.command()) {
             return None;
-        };
-        self.count(Event::Resolved);
-        match rbar.resolve(view) {
-            Outcome::Forward => None,
+        }
+        let changed = mediation.change(messages, message, from, |count| self.measure(count))?;
+        match &changed {
+            Ok(_) => self.count(Event::Mediated),
+            Err(error) => {
+                self.count(Event::MediationTooLong);
+                let command = message.command();
+                tracing::warn!(peer = from, command, %error, "mediation rules make a message too long");
+            }
+        }
+        Some(changed)
+    }
+
+    /// Applies an application to a request. None: the request is unchanged.
+    fn apply(&self, application: &dyn Application, given: &Given<'_>) -> Option<Step> {
+        Some(match application.request(given) {
+            Outcome::Forward => return None,
             Outcome::To(destination) => {
-                self.count(Event::ResolvedTo);
-                Some(match readdress(message, &destination.realm, &destination.host) {
+                match readdress(given.message, &destination.realm, &destination.host) {
                     Ok(changed) => Step::Changed(changed, Stage::Routed),
                     Err(_) => Step::Done(Decision::Except(Exception::Exhausted)),
-                })
-            }
-            Outcome::Answer(fault) => Some(Step::Done(Decision::Refuse(fault.clone()))),
-            Outcome::Abandon => Some(Step::Done(Decision::Abandon)),
-        }
-    }
-
-    /// Where a request goes: what its table says, to a hop that was not tried.
-    pub(super) fn route(&self, snapshot: &Arc<Snapshot>, view: &View<'_>, transit: &Transit) -> Decision {
-        let table = match transit.version == snapshot.version {
-            true => transit.table.map(usize::from),
-            // The configuration changed since: positions may mean other tables. A client of another worker is
-            // looked up by its application.
-            false => match transit.from.and_then(|hop| self.profile_of(hop)) {
-                Some(profile) => snapshot.table(&profile, transit.application),
-                None => snapshot.table(&snapshot.profile(""), transit.application),
-            },
-        };
-        if let Some(fault) = self.abates(view, transit) {
-            return Decision::Refuse(fault);
-        }
-        let choice = self.choice(snapshot, transit);
-        let leads = snapshot.action(table, view);
-        let target = match &leads.action {
-            Action::List(position) => {
-                let list = snapshot.list(*position);
-                match list.map(|list| self.choose(list, &choice, view, transit)) {
-                    Some(Ok(hop)) => hop.map(|hop| Target::of(hop)),
-                    Some(Err(fault)) => return Decision::Refuse(fault),
-                    None => None,
                 }
             }
-            Action::Implicit | Action::Table(_) => view
-                .routing
-                .destination_host
-                .and_then(|host| self.implicit(snapshot, host, &choice)),
-            Action::Answer(fault) => return Decision::Refuse(fault.clone()),
-            Action::Abandon => return Decision::Abandon,
-        };
-        match target {
-            Some(target) => Decision::Send(target, leads.copy),
-            None => Decision::Except(Exception::NoRoute),
-        }
+            Outcome::Answer(fault) => Step::Done(Decision::Refuse(fault.clone())),
+            Outcome::Refuse(fault) => Step::Done(Decision::Refuse(*fault)),
+            Outcome::Reply(reply) => Step::Done(Decision::Reply(reply)),
+            Outcome::Abandon => Step::Done(Decision::Abandon),
+        })
     }
 
-    pub(super) fn choice<'c>(&self, snapshot: &'c Snapshot, transit: &'c Transit) -> Choice<'c> {
-        let from_sibling = transit.origin.marks.has(Marks::SIBLING);
-        Choice {
-            tried: &transit.tried,
-            from: transit.from,
-            // What came from a sibling goes to none: it is for a peer of ours.
-            barred: if from_sibling { snapshot.siblings() } else { &[] },
-            dice: self.dice(),
-        }
-    }
-
-    /// The peer that a Destination-Host names, if it is connected: here, or to a sibling.
-    pub(super) fn implicit(&self, snapshot: &Snapshot, host: &[u8], choice: &Choice<'_>) -> Option<Target> {
-        let mut known = self.hops.borrow_mut();
-        if let Some(hops) = known.find(host) {
-            return turn(hops, choice);
-        }
-        if let Some(hops) = snapshot.via(host) {
-            return turn(hops, choice);
-        }
-        // Some sibling may know it: each is asked in turn, and says if not (see `again`).
-        let siblings = snapshot.siblings();
-        let untried = |hop: &&Arc<Hop>| siblings.contains(&hop.id) && choice.permits(hop);
-        let available = |hop: &&Arc<Hop>| hop.state() == HopState::Available;
-        if siblings.is_empty() {
-            return None;
-        }
-        known
-            .all()
-            .find(|hop| untried(hop) && available(hop))
-            .map(|hop| Target::of(hop))
+    /// Answers a request for an application that is its server.
+    fn reply(&self, transit: &Transit, command: u32, reply: Reply) {
+        self.count(Event::Served);
+        let (vendor, code) = reply.result;
+        let transaction = Transaction::refused(transit.application, command, vendor, ResultCode(code));
+        self.measures.borrow_mut().answered(transaction);
+        self.tools
+            .hold
+            .observe(self.now().saturating_duration_since(transit.since));
+        self.deliver(transit.origin, reply.message);
     }
 
     /// Sends a request to a hop, here or by the worker on which the hop lives.
@@ -330,7 +356,7 @@ impl Core {
         }
     }
 
-    /// Sends a copy of a request to a route list. Nobody waits for its answer.
+    /// Sends a copy of a request to a route list. The answer to the copy is dropped.
     #[cold]
     fn copy(
         &self,
@@ -340,7 +366,12 @@ impl Core {
         append: &Bytes,
         transit: &Transit,
     ) {
-        let choice = self.choice(snapshot, transit);
+        let choice = Choice {
+            tried: &transit.tried,
+            from: transit.from,
+            barred: &[],
+            dice: self.dice(),
+        };
         let Some(hop) = snapshot.list(list).and_then(|list| list.choose(&choice)) else {
             return;
         };
@@ -348,11 +379,12 @@ impl Core {
             return;
         };
         let mut origin = transit.origin;
-        origin.marks.set(Marks::COPY, true);
+        origin.flags.set(RequestFlags::COPY, true);
         let copied = Transit {
             origin,
             // It is sent once.
-            until: self.now(),
+            sent: u8::MAX,
+            until: self.now() + snapshot.answer_timeout,
             tried: SmallVec::from_slice(&[hop.id]),
             original: None,
             ..*transit
@@ -365,6 +397,11 @@ impl Core {
     /// Sends a request to a hop that lives here.
     pub(super) fn send(&self, hop: u32, message: MessageMut, append: &Bytes, mut transit: Transit) {
         static NOTHING: Bytes = Bytes::new();
+        if self.discards_for_another(&transit) {
+            self.count(Event::OverloadDiscarded);
+            let rule = &self.snapshot().config.overload.answer;
+            return self.answer_by(transit.origin, &message, rule);
+        }
         let link = match self.permit(hop, &transit) {
             Ok(link) => link,
             Err(why) => {
@@ -393,12 +430,16 @@ impl Core {
             append,
             keep: true,
         };
+        transit.sent = transit.sent.saturating_add(1);
         match node.forward(&connection, message, how, transit) {
             Ok(()) => self.count(Event::RequestSent),
             Err(refused) => {
                 let why = reason(refused.why);
                 let kept = Kept::new(refused.message.freeze(), append.clone());
-                self.elsewhere(kept, CommandFlags::default(), refused.context, why);
+                let mut transit = refused.context;
+                // Nothing of it was sent.
+                transit.sent = transit.sent.saturating_sub(1);
+                self.elsewhere(kept, CommandFlags::default(), transit, why);
             }
         }
     }
@@ -413,16 +454,20 @@ impl Core {
         let link = self
             .link(hop, transit.application)
             .ok_or(Exception::ConnectionFailure)?;
-        if let Some(group) = self.snapshot.borrow().throttle_of(hop) {
-            let mut throttles = self.throttles.borrow_mut();
+        let snapshot = self.snapshot.borrow();
+        if let Some(group) = snapshot.throttle_of(hop) {
             let now = self.now();
-            if throttles
+            let mut throttles = self.throttles.borrow_mut();
+            let full = throttles
                 .get_mut(group)
-                .is_some_and(|throttle| !throttle.permits(now, transit.priority))
-            {
+                .is_some_and(|throttle| !throttle.permits(now, transit.priority));
+            let [taken, refused] = snapshot.throttle_counts(group);
+            if full {
+                self.measure(refused);
                 self.count(Event::Throttled);
                 return Err(Exception::Exhausted);
             }
+            self.measure(taken);
         }
         Ok(link)
     }
@@ -453,27 +498,30 @@ impl Core {
     }
 }
 
-/// Of several connections with one peer, each in turn; what is in doubt only when nothing better is there.
-fn turn(hops: &Hops, choice: &Choice<'_>) -> Option<Target> {
-    let usable = |state: HopState| {
-        hops.iter()
-            .filter(move |hop| hop.state() == state && choice.permits(hop))
-    };
-    let count = usable(HopState::Available).count();
-    let turn = choice.dice as usize % count.max(1);
-    let hop = usable(HopState::Available)
-        .nth(turn)
-        .or_else(|| usable(HopState::Degraded).next())?;
-    Some(Target::of(hop))
+/// The DRMP priority of a request. RFC 7944 §10: what a peer says of it counts where the peer is trusted to.
+fn priority_of(profile: &Profile, routing: &Routing<'_>) -> u8 {
+    let default = profile.priority.unwrap_or(priority::DEFAULT);
+    match profile.trusts_priority {
+        true => routing.priority.unwrap_or(default),
+        false => default,
+    }
 }
 
-impl Target {
-    pub(super) fn of(hop: &Hop) -> Self {
-        Self {
-            hop: hop.id,
-            worker: hop.home(),
-        }
+/// Why a relay must not forward a request, if so.
+fn unrelayed(message: &MessageMut) -> Option<Fault> {
+    // RFC 6733 §3: "If cleared, the message MUST be locally processed", and nothing here processes it.
+    if !message.flags().contains(CommandFlags::PROXIABLE) {
+        let why = "the P flag is clear: this node relays only";
+        return Some(Fault::new(ResultCode::INVALID_HDR_BITS, why));
     }
+    // The base protocol is between neighbours (§5).
+    (message.application() == known::application::COMMON).then(|| {
+        let why = format!(
+            "command {} of application 0 is not served here",
+            message.command()
+        );
+        Fault::new(ResultCode::COMMAND_UNSUPPORTED, why)
+    })
 }
 
 pub(super) fn reason(why: RefusedReason) -> Exception {

@@ -6,17 +6,17 @@ use crate::registry::{Hop, HopState, Hops};
 
 /// Peers that share load.
 #[derive(Debug)]
-pub struct RouteGroup {
+pub(crate) struct RouteGroup {
     /// Name.
-    pub name: String,
+    pub(crate) name: String,
     members: Vec<(Hops, u32)>,
 }
 
 /// Groups, the preferred first.
 #[derive(Debug)]
-pub struct RouteList {
+pub(crate) struct RouteList {
     /// Name.
-    pub name: String,
+    pub(crate) name: String,
     groups: Vec<Arc<RouteGroup>>,
     minimum: u64,
     across: bool,
@@ -24,21 +24,21 @@ pub struct RouteList {
 
 /// What has to be known to choose a hop.
 #[derive(Debug)]
-pub struct Choice<'a> {
+pub(crate) struct Choice<'a> {
     /// Hops that were tried, by id.
-    pub tried: &'a [u32],
+    pub(crate) tried: &'a [u32],
     /// The hop the request came from: nothing is sent back.
-    pub from: Option<u32>,
+    pub(crate) from: Option<u32>,
     /// Hops that may not be used, by id.
-    pub barred: &'a [u32],
+    pub(crate) barred: &'a [u32],
     /// Uniform over all of `u32`.
-    pub dice: u32,
+    pub(crate) dice: u32,
 }
 
 impl Choice<'_> {
     /// Whether that hop may be used at all.
     #[must_use]
-    pub fn permits(&self, hop: &Hop) -> bool {
+    pub(crate) fn permits(&self, hop: &Hop) -> bool {
         self.from != Some(hop.id) && !self.tried.contains(&hop.id) && !self.barred.contains(&hop.id)
     }
 }
@@ -46,13 +46,13 @@ impl Choice<'_> {
 impl RouteGroup {
     /// A group of peers with their weights.
     #[must_use]
-    pub fn new(name: String, members: Vec<(Hops, u32)>) -> Self {
+    pub(crate) fn new(name: String, members: Vec<(Hops, u32)>) -> Self {
         Self { name, members }
     }
 
     /// The weight of members with a hop in this state or better.
     fn capacity(&self, state: HopState) -> u64 {
-        let there = |hops: &Hops| hops.iter().any(|hop| hop.state() >= state);
+        let there = |hops: &Hops| hops.iter().any(|hop| hop.usable() >= state);
         self.members
             .iter()
             .filter(|(hops, _)| there(hops))
@@ -62,7 +62,7 @@ impl RouteGroup {
 
     /// A hop in this state, by weight.
     fn choose(&self, state: HopState, choice: &Choice<'_>) -> Option<&Arc<Hop>> {
-        let usable = |hop: &Hop| hop.state() == state && choice.permits(hop);
+        let usable = |hop: &Hop| hop.usable() == state && choice.permits(hop);
         // A peer that tells its load gets less, the more loaded it is (RFC 8583 §6).
         let weight = |(hops, weight): &(Hops, u32)| match hops.iter().find(|hop| usable(hop)) {
             Some(hop) => u128::from(*weight) * u128::from(hop.load_weight()),
@@ -90,7 +90,7 @@ impl RouteGroup {
     }
 
     /// Every hop of the group.
-    pub fn hops(&self) -> impl Iterator<Item = &Arc<Hop>> {
+    pub(crate) fn hops(&self) -> impl Iterator<Item = &Arc<Hop>> {
         self.members.iter().flat_map(|(hops, _)| hops)
     }
 }
@@ -99,7 +99,7 @@ impl RouteList {
     /// A list of groups, the preferred first. A group is used when hops of weight `minimum` are available in
     /// it; `across`: whether what failed in one group is tried in the others.
     #[must_use]
-    pub fn new(name: String, groups: Vec<Arc<RouteGroup>>, minimum: u32, across: bool) -> Self {
+    pub(crate) fn new(name: String, groups: Vec<Arc<RouteGroup>>, minimum: u32, across: bool) -> Self {
         Self {
             name,
             groups,
@@ -110,13 +110,13 @@ impl RouteList {
 
     /// The groups, the preferred first.
     #[must_use]
-    pub fn groups(&self) -> &[Arc<RouteGroup>] {
+    pub(crate) fn groups(&self) -> &[Arc<RouteGroup>] {
         &self.groups
     }
 
     /// The group that is used: the first with enough available, else the one with the most.
     #[must_use]
-    pub fn active(&self) -> Option<usize> {
+    pub(crate) fn active(&self) -> Option<usize> {
         let mut most = (0, None);
         for (index, group) in self.groups.iter().enumerate() {
             let capacity = group.capacity(HopState::Available);
@@ -133,23 +133,23 @@ impl RouteList {
     /// Where to send: a hop of the active group, else of the others in order; what is available before what
     /// is in doubt.
     #[must_use]
-    pub fn choose(&self, choice: &Choice<'_>) -> Option<&Arc<Hop>> {
+    pub(crate) fn choose(&self, choice: &Choice<'_>) -> Option<&Arc<Hop>> {
         let active = self.active();
+        // What failed in one group stays in it, unless it may go across, also when that makes another one active.
+        let open = |group: &RouteGroup| {
+            self.across || choice.tried.is_empty() || group.hops().any(|hop| choice.tried.contains(&hop.id))
+        };
+        let choose = |at: usize, state| {
+            let group = self.groups.get(at).filter(|group| open(group))?;
+            group.choose(state, choice)
+        };
         for state in [HopState::Available, HopState::Degraded] {
-            if let Some(hop) = active.and_then(|at| self.groups[at].choose(state, choice)) {
+            if let Some(hop) = active.and_then(|at| choose(at, state)) {
                 return Some(hop);
             }
-            if self.across || choice.tried.is_empty() {
-                let others = self
-                    .groups
-                    .iter()
-                    .enumerate()
-                    .filter(|(at, _)| Some(*at) != active);
-                for (_, group) in others {
-                    if let Some(hop) = group.choose(state, choice) {
-                        return Some(hop);
-                    }
-                }
+            let mut others = (0..self.groups.len()).filter(|at| Some(*at) != active);
+            if let Some(hop) = others.find_map(|at| choose(at, state)) {
+                return Some(hop);
             }
         }
         None

@@ -3,9 +3,11 @@
 
 mod identity;
 mod lists;
+mod realms;
 mod rules;
 
-pub use identity::{Digits, impi, impu, imsi, ipv4, ipv6, msisdn};
-pub use lists::{Choice, RouteGroup, RouteList};
+pub(crate) use identity::{Digits, impi, impu, imsi, ipv4, ipv6, msisdn};
+pub(crate) use lists::{Choice, RouteGroup, RouteList};
+pub(crate) use realms::RealmRoutes;
 pub(crate) use rules::find_lower;
-pub use rules::{Rules, View};
+pub(crate) use rules::{Rules, View};

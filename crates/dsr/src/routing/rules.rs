@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 
 use ahash::AHashMap;
 use diameter::proto::Routing;
+use diameter::proto::identity::with_lower;
 use smallvec::SmallVec;
 
 use super::identity::{self, Digits};
@@ -13,15 +14,15 @@ use crate::config::{Conditions, TextCondition};
 
 /// What rules look at. The subscriber's numbers are searched only when a rule asks.
 #[derive(Debug)]
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     /// Application id of the header.
-    pub application: u32,
+    pub(crate) application: u32,
     /// Command code.
-    pub command: u32,
+    pub(crate) command: u32,
     /// DRMP priority, 0 the most important.
-    pub priority: u8,
+    pub(crate) priority: u8,
     /// The AVPs.
-    pub routing: &'a Routing<'a>,
+    pub(crate) routing: &'a Routing<'a>,
     imsi: OnceCell<Option<Digits>>,
     msisdn: OnceCell<Option<Digits>>,
 }
@@ -29,7 +30,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// A view of a request.
     #[must_use]
-    pub fn new(application: u32, command: u32, priority: u8, routing: &'a Routing<'a>) -> Self {
+    pub(crate) fn new(application: u32, command: u32, priority: u8, routing: &'a Routing<'a>) -> Self {
         Self {
             application,
             command,
@@ -42,13 +43,13 @@ impl<'a> View<'a> {
 
     /// The subscriber's IMSI.
     #[must_use]
-    pub fn imsi(&self) -> Option<&Digits> {
+    pub(crate) fn imsi(&self) -> Option<&Digits> {
         self.imsi.get_or_init(|| identity::imsi(self.routing)).as_ref()
     }
 
     /// The subscriber's MSISDN.
     #[must_use]
-    pub fn msisdn(&self) -> Option<&Digits> {
+    pub(crate) fn msisdn(&self) -> Option<&Digits> {
         self.msisdn
             .get_or_init(|| identity::msisdn(self.routing))
             .as_ref()
@@ -152,8 +153,8 @@ type Filed = AHashMap<Box<[u8]>, Vec<u32>>;
 
 /// A table of rules with what each leads to.
 #[derive(Debug)]
-pub struct Rules<A> {
-    /// In the order in which they are looked at.
+pub(crate) struct Rules<A> {
+    /// In the order in which they are evaluated.
     rules: Vec<Compiled<A>>,
     /// By exact name, one map per field that has one.
     exact: Vec<(Field, Filed)>,
@@ -166,7 +167,7 @@ pub struct Rules<A> {
 impl<A> Rules<A> {
     /// Files rules, given with their priority value (lower first; equal ones in the order given).
     #[must_use]
-    pub fn new(mut rules: Vec<(u32, &Conditions, A)>) -> Self {
+    pub(crate) fn new(mut rules: Vec<(u32, &Conditions, A)>) -> Self {
         rules.sort_by_key(|(priority, ..)| *priority);
         let mut table = Self {
             rules: Vec::with_capacity(rules.len()),
@@ -255,21 +256,9 @@ impl<A> Rules<A> {
         });
     }
 
-    /// How many rules there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.rules.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
-    }
-
     /// What the first rule that fits leads to.
     #[must_use]
-    pub fn find(&self, view: &View<'_>) -> Option<&A> {
+    pub(crate) fn find(&self, view: &View<'_>) -> Option<&A> {
         let mut best = u32::MAX;
         self.look(&self.rest, view, &mut best);
         for (field, map) in &self.exact {
@@ -312,9 +301,6 @@ fn add(filed: &mut Vec<u32>, number: u32) {
     }
 }
 
-/// Longer names are in no table: DiameterIdentities are host names.
-const LONGEST_NAME: usize = 255;
-
 /// What a map with keys in lower case has for a name in any case.
 #[inline]
 pub(crate) fn find_lower<'m, K, V>(map: &'m AHashMap<K, V>, name: &[u8]) -> Option<&'m V>
@@ -324,11 +310,7 @@ where
     if map.is_empty() {
         return None;
     }
-    let mut lower = [0; LONGEST_NAME];
-    let lower = lower.get_mut(..name.len())?;
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    map.get(&*lower)
+    with_lower(name, |lower| map.get(lower))?
 }
 
 #[cfg(test)]
@@ -390,7 +372,7 @@ mod tests {
             (30, &absent, 3),
             (5, &other, 0),
         ]);
-        assert_eq!(rules.len(), 5);
+        assert_eq!(rules.rules.len(), 5);
         assert_eq!(answers(&rules, None, "HOME.example", "001010000000001"), Some(1));
         assert_eq!(answers(&rules, None, "x.example", "001020000000001"), Some(2));
         assert_eq!(answers(&rules, None, "x.example", "001030000000001"), Some(3));

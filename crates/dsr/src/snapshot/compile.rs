@@ -5,34 +5,35 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use diameter::proto::{Fault, ResultCode};
 
-use super::{Action, Leads, Loader, Meets, Profile, Snapshot, TracePoint, nodes_of};
+use super::{Action, ApplicationStep, Installed, Leads, Profile, Snapshot, TracePoint, nodes_of};
 use crate::config::{self, Config, Routing};
 use crate::hiding::Hiding;
+use crate::measures::{Count, Names, Subject};
+use crate::mediation::Mediation;
 use crate::registry::{Hop, Hops, Registry};
-use crate::routing::{RouteGroup, RouteList, Rules};
+use crate::routing::{RealmRoutes, RouteGroup, RouteList, Rules};
 
 /// Hops by host in lower case.
 type ByHost = AHashMap<String, Hops>;
 
 impl Snapshot {
-    /// Compiles a valid configuration. Hops of configured peers are made in `registry`; what `loader` has
-    /// loaded from files that did not change is taken over.
+    /// Compiles a valid configuration with its applications. Hops of configured peers are made in `registry`.
     ///
     /// # Errors
-    /// When a file cannot be used.
-    pub fn compile(
+    /// When a mediation rule does not compile.
+    pub(crate) fn compile(
         config: Arc<Config>,
         version: u32,
         registry: &Registry,
         workers: usize,
-        loader: &mut Loader,
+        applications: Vec<Installed>,
     ) -> Result<Self, String> {
-        let applications = loader.load(&config)?;
         let routing = &config.routing;
         let (hops, via) = hops(&config, registry, workers);
         let siblings = config.peers.iter().filter(|peer| peer.sibling);
         let siblings = siblings.filter_map(|peer| find(&hops, &peer.host)).flatten();
-        let (throttled, shares) = throttles(&config, &hops, workers);
+        let (throttled, throttle_members) = throttles(&config, &hops);
+        let mut measured = Names::default();
         let own = config.local_nodes.iter().map(|node| &node.host);
         let default_profile = Profile {
             ingress: config.ingress,
@@ -46,26 +47,46 @@ impl Snapshot {
             tables: routing
                 .peer_route_tables
                 .iter()
-                .map(|table| peer_rules(routing, table))
+                .map(|table| peer_rules(routing, table, &mut measured))
                 .collect(),
             default_table: peer_table(routing, "default"),
             table_of: by_application(routing, |entry| peer_table(routing, &entry.peer_route_table)),
             application_tables: routing
                 .application_route_tables
                 .iter()
-                .map(|table| application_rules(&config, table))
+                .map(|table| application_rules(&config, table, &mut measured))
                 .collect(),
             default_application_table: application_table(routing, "default"),
             application_table_of: by_application(routing, |entry| {
                 application_table(routing, &entry.application_route_table)
             }),
             applications,
+            realm_routes: realm_routes(routing, &mut measured),
             siblings: siblings.map(|hop| hop.id).collect(),
             via,
             hiding: Hiding::new(&config.topology_hiding),
-            trace: config.trace.points.iter().map(trace_point).collect(),
+            mediation: Mediation::new(&config.mediation, &mut measured)?,
+            trace: config
+                .trace
+                .points
+                .iter()
+                .map(|point| trace_point(point, &mut measured))
+                .collect(),
+            list_counts: routing
+                .route_lists
+                .iter()
+                .map(|list| measured.add(Subject::RouteList, &list.name))
+                .collect(),
+            throttle_counts: config
+                .throttle_groups
+                .iter()
+                .map(|group| {
+                    [Subject::ThrottleGroup, Subject::ThrottleGroupFull]
+                        .map(|subject| measured.add(subject, &group.name))
+                })
+                .collect(),
             throttled,
-            shares,
+            throttle_members,
             lists: lists(routing, &hops),
             profiles: config.peers.iter().map(|peer| profile(&config, peer)).collect(),
             strangers: config
@@ -81,6 +102,7 @@ impl Snapshot {
             attempts: routing.transaction.attempts.max(1),
             on_timeout: routing.transaction.on_timeout,
             follow_redirects: routing.follow_redirects,
+            measured,
             config,
         })
     }
@@ -117,23 +139,16 @@ fn hops(config: &Config, registry: &Registry, workers: usize) -> (ByHost, AHashM
     (hops, via)
 }
 
-/// The throttle group of each hop, and each worker's share of each group.
-fn throttles(config: &Config, hops: &ByHost, workers: usize) -> (AHashMap<u32, usize>, Vec<Vec<f64>>) {
-    let mut throttled = AHashMap::new();
-    let mut shares = Vec::new();
+/// The throttle group of each hop, and the hops of each group.
+fn throttles(config: &Config, hops: &ByHost) -> (AHashMap<u32, usize>, Vec<Vec<Arc<Hop>>>) {
+    let (mut throttled, mut groups) = (AHashMap::new(), Vec::new());
     for (index, group) in config.throttle_groups.iter().enumerate() {
-        let members: Vec<&Arc<Hop>> = group
-            .peers
-            .iter()
-            .filter_map(|host| find(hops, host))
-            .flatten()
-            .collect();
-        let at_home = |worker| members.iter().filter(|hop| hop.home() == worker).count() as f64;
-        let all = members.len().max(1) as f64;
-        shares.push((0..workers).map(|worker| at_home(worker) / all).collect());
+        let members = group.peers.iter().filter_map(|host| find(hops, host));
+        let members: Vec<Arc<Hop>> = members.flatten().cloned().collect();
         throttled.extend(members.iter().map(|hop| (hop.id, index)));
+        groups.push(members);
     }
-    (throttled, shares)
+    (throttled, groups)
 }
 
 fn lists(routing: &Routing, hops: &ByHost) -> Vec<RouteList> {
@@ -193,12 +208,12 @@ fn by_application(
 }
 
 fn fault(answer: &config::Answer) -> Fault {
-    Fault::new(ResultCode(answer.result_code), answer.message.clone())
+    Fault::new(ResultCode(answer.result_code), answer.message.clone()).of_vendor(answer.vendor_id)
 }
 
 // Names that lead nowhere were refused when the configuration was read.
 
-fn peer_rules(routing: &Routing, table: &config::Table) -> Rules<Leads> {
+fn peer_rules(routing: &Routing, table: &config::Table, measured: &mut Names) -> Rules<Leads> {
     let action = |action: &config::Action| match action {
         config::Action::RouteList(name) => {
             list_position(routing, name).map_or(Action::Implicit, Action::List)
@@ -208,9 +223,10 @@ fn peer_rules(routing: &Routing, table: &config::Table) -> Rules<Leads> {
         config::Action::Answer(answer) => Action::Answer(fault(answer)),
         config::Action::Abandon => Action::Abandon,
     };
-    let leads = |rule: &config::Rule| Leads {
+    let mut leads = |rule: &config::Rule| Leads {
         action: action(&rule.action),
         copy: list_position(routing, &rule.copy_to),
+        count: measured.add(Subject::Rule, &rule.name),
     };
     let rules = table
         .rules
@@ -219,27 +235,43 @@ fn peer_rules(routing: &Routing, table: &config::Table) -> Rules<Leads> {
     Rules::new(rules.collect())
 }
 
-fn application_rules(config: &Config, table: &config::ApplicationTable) -> Rules<Meets> {
+fn realm_routes(routing: &Routing, measured: &mut Names) -> RealmRoutes {
+    let mut routes = RealmRoutes::default();
+    for route in &routing.realm_routes {
+        let count = measured.add(Subject::RealmRoute, &route.realm);
+        if let Some(list) = list_position(routing, &route.route_list) {
+            routes.add(&route.realm, &route.applications, list, count);
+        }
+    }
+    routes
+}
+
+fn application_rules(
+    config: &Config,
+    table: &config::ApplicationTable,
+    measured: &mut Names,
+) -> Rules<(ApplicationStep, Count)> {
     let position = |name: &String| config.applications.iter().position(|one| one.name == *name);
     let meets = |action: &config::ApplicationAction| match action {
         config::ApplicationAction::Application(name) => {
-            position(name).map_or(Meets::Route, Meets::Application)
+            position(name).map_or(ApplicationStep::Route, ApplicationStep::Application)
         }
-        config::ApplicationAction::Route => Meets::Route,
-        config::ApplicationAction::Answer(answer) => Meets::Answer(fault(answer)),
-        config::ApplicationAction::Abandon => Meets::Abandon,
+        config::ApplicationAction::Route => ApplicationStep::Route,
+        config::ApplicationAction::Answer(answer) => ApplicationStep::Answer(fault(answer)),
+        config::ApplicationAction::Abandon => ApplicationStep::Abandon,
     };
-    let rules = table
-        .rules
-        .iter()
-        .map(|rule| (rule.priority, &rule.when, meets(&rule.action)));
+    let rules = table.rules.iter().map(|rule| {
+        let count = measured.add(Subject::ApplicationRule, &rule.name);
+        (rule.priority, &rule.when, (meets(&rule.action), count))
+    });
     Rules::new(rules.collect())
 }
 
-fn trace_point(point: &config::TracePoint) -> TracePoint {
+fn trace_point(point: &config::TracePoint, measured: &mut Names) -> TracePoint {
     TracePoint {
         peers: point.peers.iter().map(|host| host.to_ascii_lowercase()).collect(),
         rules: Rules::new(vec![(0, &point.when, ())]),
+        count: measured.add(Subject::TracePoint, &point.name),
     }
 }
 
@@ -248,8 +280,14 @@ fn profile(config: &Config, peer: &config::Peer) -> (Box<str>, Arc<Profile>) {
         table: peer_table(&config.routing, &peer.peer_route_table),
         application_table: application_table(&config.routing, &peer.application_route_table),
         priority: peer.priority,
-        ingress: peer.ingress.unwrap_or(config.ingress),
+        // What comes from a sibling was within the bounds of its connection there.
+        ingress: peer.ingress.unwrap_or(match peer.sibling {
+            true => config::Ingress::default(),
+            false => config.ingress,
+        }),
         untrusted: peer.untrusted,
+        trusts_priority: peer.trust_priority.unwrap_or(!peer.untrusted),
+        trusts_reports: peer.trust_overload_reports.unwrap_or(!peer.untrusted),
         sibling: peer.sibling,
         answer_timeout: peer.answer_timeout.map(|timeout| timeout.duration()),
         applications: peer.accepts.as_slice().into(),
@@ -265,6 +303,8 @@ fn stranger(config: &Config, rule: &config::DynamicPeers) -> Arc<Profile> {
         priority: rule.priority,
         ingress: rule.ingress.unwrap_or(config.ingress),
         untrusted: rule.untrusted,
+        trusts_priority: rule.trust_priority.unwrap_or(!rule.untrusted),
+        trusts_reports: rule.trust_overload_reports.unwrap_or(!rule.untrusted),
         applications: rule.accepts.as_slice().into(),
         ..Profile::default()
     })

@@ -13,27 +13,31 @@ use diameter::proto::peer::Capabilities;
 use diameter::proto::{Fault, Routing};
 use smallvec::SmallVec;
 
+use crate::application::Application;
 use crate::config::{self, AnswerRule, Config, Exception, Exceptions, Ingress, Peer};
 use crate::gate::Throttle;
 use crate::hiding::Hiding;
-use crate::rbar::Rbar;
-use crate::registry::Hops;
-use crate::routing::{RouteList, Rules, View, find_lower};
+use crate::measures::{Count, Names};
+use crate::mediation::Mediation;
+use crate::registry::{Hop, HopState, Hops};
+use crate::routing::{RealmRoutes, RouteList, Rules, View, find_lower};
 
-pub use loader::Loader;
+pub(crate) use loader::Loader;
 
 /// What a rule leads to, and the list that gets a copy.
 #[derive(Debug)]
-pub struct Leads {
+pub(crate) struct Leads {
     /// What becomes of the request.
-    pub action: Action,
+    pub(crate) action: Action,
     /// Position of the route list of the copy.
-    pub copy: Option<usize>,
+    pub(crate) copy: Option<usize>,
+    /// Where it is counted.
+    pub(crate) count: Count,
 }
 
 /// What becomes of a request.
 #[derive(Debug)]
-pub enum Action {
+pub(crate) enum Action {
     /// A route list, by position.
     List(usize),
     /// The peer that the Destination-Host names.
@@ -48,7 +52,7 @@ pub enum Action {
 
 /// What an application route rule leads to.
 #[derive(Debug)]
-pub enum Meets {
+pub(crate) enum ApplicationStep {
     /// An application, by position.
     Application(usize),
     /// Peer route rules at once.
@@ -59,44 +63,61 @@ pub enum Meets {
     Abandon,
 }
 
-/// An application inside the router. Each kind is one variant here, one key of [`config::Application`] and one
-/// arm where requests meet it (`router::request`).
-#[derive(Debug)]
-pub enum Installed {
-    /// Range based address resolution.
-    Rbar(Arc<Rbar>),
-    /// Nothing: a name without a kind.
-    Empty,
-}
+/// An application inside the router; none: a name without a kind.
+pub(crate) type Installed = Option<Arc<dyn Application>>;
 
 /// Which requests are traced.
 #[derive(Debug)]
-pub struct TracePoint {
+pub(crate) struct TracePoint {
     /// Hosts in lower case; empty: of any peer.
-    pub peers: Vec<String>,
+    pub(crate) peers: Vec<String>,
     /// Whether it fits.
-    pub rules: Rules<()>,
+    pub(crate) rules: Rules<()>,
+    /// Where it is counted.
+    pub(crate) count: Count,
 }
 
 /// How requests of a peer are treated.
-#[derive(Clone, Debug, Default)]
-pub struct Profile {
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
     /// Its table of peer route rules, by position.
-    pub table: Option<usize>,
+    pub(crate) table: Option<usize>,
     /// Its table of application route rules, by position.
-    pub application_table: Option<usize>,
+    pub(crate) application_table: Option<usize>,
     /// DRMP priority of requests that bring none.
-    pub priority: Option<u8>,
+    pub(crate) priority: Option<u8>,
     /// Requests per second.
-    pub ingress: Ingress,
+    pub(crate) ingress: Ingress,
     /// Whether it belongs to a foreign network.
-    pub untrusted: bool,
+    pub(crate) untrusted: bool,
+    /// Whether the DRMP priority of its requests counts.
+    pub(crate) trusts_priority: bool,
+    /// Whether its overload reports count, and it gets ours.
+    pub(crate) trusts_reports: bool,
     /// Whether it is another message processor of this router.
-    pub sibling: bool,
+    pub(crate) sibling: bool,
     /// How long it may take to answer.
-    pub answer_timeout: Option<Duration>,
+    pub(crate) answer_timeout: Option<Duration>,
     /// Applications it may send requests of; empty: any.
-    pub applications: SmallVec<[u32; 4]>,
+    pub(crate) applications: SmallVec<[u32; 4]>,
+}
+
+impl Default for Profile {
+    /// That of a peer of our own network.
+    fn default() -> Self {
+        Self {
+            table: None,
+            application_table: None,
+            priority: None,
+            ingress: Ingress::default(),
+            untrusted: false,
+            trusts_priority: true,
+            trusts_reports: true,
+            sibling: false,
+            answer_timeout: None,
+            applications: SmallVec::new(),
+        }
+    }
 }
 
 /// The configuration as workers see it.
@@ -111,20 +132,31 @@ pub struct Snapshot {
     tables: Vec<Rules<Leads>>,
     default_table: Option<usize>,
     table_of: AHashMap<u32, usize>,
-    application_tables: Vec<Rules<Meets>>,
+    application_tables: Vec<Rules<(ApplicationStep, Count)>>,
     default_application_table: Option<usize>,
     application_table_of: AHashMap<u32, usize>,
     applications: Vec<Installed>,
+    /// Where realms are reached.
+    realm_routes: RealmRoutes,
     /// Where peers of siblings are reached, by host in lower case.
     via: AHashMap<Box<[u8]>, Hops>,
     siblings: Vec<u32>,
     /// Names hidden from foreign networks.
-    pub hiding: Option<Hiding>,
+    pub(crate) hiding: Option<Hiding>,
+    /// Rules that change messages.
+    pub(crate) mediation: Mediation,
     /// Trigger points, by position.
-    pub trace: Vec<TracePoint>,
+    pub(crate) trace: Vec<TracePoint>,
     throttled: AHashMap<u32, usize>,
-    shares: Vec<Vec<f64>>,
+    /// The hops of each throttle group, by position.
+    throttle_members: Vec<Vec<Arc<Hop>>>,
     lists: Vec<RouteList>,
+    /// Where route lists are counted, by position.
+    list_counts: Vec<Count>,
+    /// Where throttle groups are counted, by position: what they took, and what they had no room for.
+    throttle_counts: Vec<[Count; 2]>,
+    /// What is counted.
+    pub(crate) measured: Names,
     /// By host in lower case.
     profiles: AHashMap<Box<str>, Arc<Profile>>,
     default_profile: Arc<Profile>,
@@ -133,15 +165,15 @@ pub struct Snapshot {
     reroute: Vec<config::Reroute>,
     exceptions: Exceptions,
     /// How long a peer may take to answer, unless it has a time of its own.
-    pub answer_timeout: Duration,
+    pub(crate) answer_timeout: Duration,
     /// How long all attempts may take.
-    pub lifetime: Duration,
+    pub(crate) lifetime: Duration,
     /// How many attempts.
-    pub attempts: u8,
+    pub(crate) attempts: u8,
     /// Whether there are second attempts after a timeout.
-    pub on_timeout: bool,
+    pub(crate) on_timeout: bool,
     /// Whether redirects are followed.
-    pub follow_redirects: bool,
+    pub(crate) follow_redirects: bool,
 }
 
 /// Tables that refer to tables are followed so far.
@@ -151,14 +183,30 @@ impl Snapshot {
     /// Whether that is one of our names.
     #[inline]
     #[must_use]
-    pub fn is_own(&self, name: &[u8]) -> bool {
+    pub(crate) fn is_own(&self, name: &[u8]) -> bool {
         self.own.iter().any(|own| own.eq_ignore_ascii_case(name))
             || self.hiding.as_ref().is_some_and(|hiding| hiding.is_own(name))
     }
 
+    /// Whether that is the name of a local node.
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_local(&self, name: &[u8]) -> bool {
+        self.own.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a request is for other nodes. RFC 6733 §6.1.4: one that names this node, or neither host nor realm, is
+    /// for this node, which serves no application of its own. §7.1.3: one that names a host has to name its realm as well.
+    #[inline]
+    #[must_use]
+    pub(crate) fn relays(&self, view: &View<'_>) -> bool {
+        let host = view.routing.destination_host;
+        view.routing.destination_realm.is_some() && !host.is_some_and(|host| self.is_local(host))
+    }
+
     /// How requests of that peer are treated.
     #[must_use]
-    pub fn profile(&self, host: &str) -> Arc<Profile> {
+    pub(crate) fn profile(&self, host: &str) -> Arc<Profile> {
         let host = host.to_ascii_lowercase();
         self.profiles.get(&*host).unwrap_or(&self.default_profile).clone()
     }
@@ -166,7 +214,7 @@ impl Snapshot {
     /// How requests of a peer are treated that is connected like this: as configured, else by the rule that
     /// lets it in.
     #[must_use]
-    pub fn profile_of(&self, peer: &Capabilities, address: IpAddr, tls: bool) -> Arc<Profile> {
+    pub(crate) fn profile_of(&self, peer: &Capabilities, address: IpAddr, tls: bool) -> Arc<Profile> {
         let host = peer.origin.host.to_ascii_lowercase();
         if let Some(profile) = self.profiles.get(&*host) {
             return profile.clone();
@@ -181,7 +229,7 @@ impl Snapshot {
     /// The table for a request: the peer's, the application's, the default one.
     #[inline]
     #[must_use]
-    pub fn table(&self, profile: &Profile, application: u32) -> Option<usize> {
+    pub(crate) fn table(&self, profile: &Profile, application: u32) -> Option<usize> {
         profile
             .table
             .or_else(|| self.table_of.get(&application).copied())
@@ -190,7 +238,11 @@ impl Snapshot {
 
     /// What a request meets before it is routed; none: no application route rule fits.
     #[must_use]
-    pub fn meets(&self, profile: &Profile, view: &View<'_>) -> Option<&Meets> {
+    pub(crate) fn application_step(
+        &self,
+        profile: &Profile,
+        view: &View<'_>,
+    ) -> Option<&(ApplicationStep, Count)> {
         let table = profile
             .application_table
             .or_else(|| self.application_table_of.get(&view.application).copied())
@@ -200,26 +252,59 @@ impl Snapshot {
 
     /// The application at this position.
     #[must_use]
-    pub fn installed(&self, position: usize) -> &Installed {
-        self.applications.get(position).unwrap_or(&Installed::Empty)
+    pub(crate) fn installed(&self, position: usize) -> Option<&dyn Application> {
+        self.applications.get(position)?.as_deref()
+    }
+
+    /// The applications with their names.
+    pub(crate) fn applications(&self) -> impl Iterator<Item = (&str, &dyn Application)> {
+        let names = self.config.applications.iter().map(|one| one.name.as_str());
+        let both = names.zip(&self.applications);
+        both.filter_map(|(name, installed)| Some((name, installed.as_deref()?)))
+    }
+
+    /// Whether a request meets an application that is its server.
+    #[must_use]
+    pub(crate) fn serves(&self, profile: &Profile, view: &View<'_>) -> bool {
+        let step = self.application_step(profile, view);
+        step.is_some_and(|(step, _)| match step {
+            ApplicationStep::Application(position) => self
+                .installed(*position)
+                .is_some_and(|installed| installed.is_server()),
+            _ => false,
+        })
+    }
+
+    /// Whether there are routes by realm.
+    #[inline]
+    #[must_use]
+    pub(crate) fn has_realm_routes(&self) -> bool {
+        !self.realm_routes.is_empty()
+    }
+
+    /// The route list for the realm and the application of a request, by position, and where it is counted.
+    #[must_use]
+    pub(crate) fn realm_route(&self, view: &View<'_>) -> Option<(usize, Count)> {
+        self.realm_routes
+            .find(view.routing.destination_realm?, view.application)
     }
 
     /// Where a peer of a sibling is reached.
     #[must_use]
-    pub fn via(&self, host: &[u8]) -> Option<&Hops> {
+    pub(crate) fn via(&self, host: &[u8]) -> Option<&Hops> {
         find_lower(&self.via, host)
     }
 
     /// The hops of siblings, by id.
     #[must_use]
-    pub fn siblings(&self) -> &[u32] {
+    pub(crate) fn siblings(&self) -> &[u32] {
         &self.siblings
     }
 
     /// The throttle group of a hop, by position.
     #[inline]
     #[must_use]
-    pub fn throttle_of(&self, hop: u32) -> Option<usize> {
+    pub(crate) fn throttle_of(&self, hop: u32) -> Option<usize> {
         if self.throttled.is_empty() {
             return None;
         }
@@ -228,16 +313,35 @@ impl Snapshot {
 
     /// A worker's parts of the throttle groups.
     #[must_use]
-    pub fn throttles(&self, worker: usize) -> Vec<Throttle> {
-        let groups = self.config.throttle_groups.iter().zip(&self.shares);
+    pub(crate) fn throttles(&self, worker: usize) -> Vec<Throttle> {
+        let groups = self.config.throttle_groups.iter().enumerate();
         groups
-            .map(|(group, shares)| Throttle::new(group, shares.get(worker).copied().unwrap_or_default()))
+            .map(|(position, group)| Throttle::new(group, self.throttle_share(position, worker)))
             .collect()
     }
 
-    /// What becomes of a request by this table. No rule is as good as one that says `implicit`.
+    /// A worker's part of the throttle group at this position: that of the available peers which live on it; of all
+    /// peers while none is available.
     #[must_use]
-    pub fn action(&self, table: Option<usize>, view: &View<'_>) -> &Leads {
+    pub fn throttle_share(&self, position: usize, worker: usize) -> f64 {
+        let members = self.throttle_members.get(position).map(Vec::as_slice);
+        let members = members.unwrap_or_default();
+        let share = |counts: fn(&Hop) -> bool| {
+            let counting = members.iter().filter(|hop| counts(hop));
+            let here = counting.clone().filter(|hop| hop.home() == worker).count() as f64;
+            match counting.count() {
+                0 => None,
+                all => Some(here / all as f64),
+            }
+        };
+        share(|hop| hop.usable() != HopState::Down)
+            .or_else(|| share(|_| true))
+            .unwrap_or_default()
+    }
+
+    /// What this table does with a request. Without a matching rule the action is `implicit`.
+    #[must_use]
+    pub(crate) fn action(&self, table: Option<usize>, view: &View<'_>) -> &Leads {
         let mut table = table;
         for _ in 0..MOST_TABLES {
             let rules = table.and_then(|table| self.tables.get(table));
@@ -253,26 +357,38 @@ impl Snapshot {
         const IMPLICIT: &Leads = &Leads {
             action: Action::Implicit,
             copy: None,
+            count: Count::NONE,
         };
         IMPLICIT
     }
 
+    /// Where the route list at this position is counted.
+    pub(crate) fn list_count(&self, position: usize) -> Count {
+        self.list_counts.get(position).copied().unwrap_or(Count::NONE)
+    }
+
+    /// Where the throttle group at this position is counted: what it took, and what it had no room for.
+    pub(crate) fn throttle_counts(&self, position: usize) -> [Count; 2] {
+        let counts = self.throttle_counts.get(position);
+        counts.copied().unwrap_or([Count::NONE; 2])
+    }
+
     /// The route list at this position.
     #[must_use]
-    pub fn list(&self, position: usize) -> Option<&RouteList> {
+    pub(crate) fn list(&self, position: usize) -> Option<&RouteList> {
         self.lists.get(position)
     }
 
     /// Every route list.
     #[must_use]
-    pub fn lists(&self) -> &[RouteList] {
+    pub(crate) fn lists(&self) -> &[RouteList] {
         &self.lists
     }
 
     /// Whether an answer means that the request should be tried elsewhere.
     #[inline]
     #[must_use]
-    pub fn reroutes(&self, application: u32, answer: &Routing<'_>) -> bool {
+    pub(crate) fn reroutes(&self, application: u32, answer: &Routing<'_>) -> bool {
         !self.reroute.is_empty()
             && self.reroute.iter().any(|rule| {
                 (rule.applications.is_empty() || rule.applications.contains(&application))
@@ -287,7 +403,7 @@ impl Snapshot {
 
     /// What is answered in such a case.
     #[must_use]
-    pub fn exception(&self, exception: Exception) -> &AnswerRule {
+    pub(crate) fn exception(&self, exception: Exception) -> &AnswerRule {
         self.exceptions.of(exception)
     }
 }

@@ -205,6 +205,37 @@ fn redirects_are_followed_when_wanted() {
 }
 
 #[test]
+fn routes_of_redirect_indications_are_cached() {
+    run(async {
+        let rules = format!("{}  followRedirects: true\n", one_list(&HSS[..1]));
+        let (dsr, _servers, mut peers) = world(config(), HSS, &rules).await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr("1").as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        // REALM_AND_APPLICATION.
+        let redirect = format!(
+            "ULA app=16777251 flags=PE hbh={} {{ Session-Id = \"x\" Result-Code = 3006 Redirect-Host = \
+             \"aaa://hss2.example:3868\" Redirect-Host-Usage = 3 Redirect-Max-Cache-Time = 60 }}",
+            request.hop_by_hop()
+        );
+        peers[0].send_text(&redirect).await;
+        answered(&mut mme, &mut peers[1]).await;
+        for user in ["1", "2"] {
+            mme.send(ulr(user).as_bytes()).await;
+            answered(&mut mme, &mut peers[1]).await;
+        }
+        let counts = [Event::Redirected, Event::RedirectCached, Event::RedirectReused];
+        assert_eq!(counts.map(|event| dsr.count(event)), [1, 1, 2]);
+        // Another realm is not redirected.
+        let other = format!(
+            "ULR app=16777251 {{ Session-Id = \"y\" Origin-Host = \"{MME}\" Destination-Realm = \"other.example\" }}"
+        );
+        mme.send_text(&other).await;
+        answered(&mut mme, &mut peers[0]).await;
+    });
+}
+
+#[test]
 fn a_copy_goes_to_its_list_and_nobody_waits_for_its_answer() {
     run(async {
         let rules = one_list(&HSS).replace(

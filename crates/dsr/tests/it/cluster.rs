@@ -105,15 +105,22 @@ fn connections_are_spread_and_kept_away_from_a_congested_processor() {
         // Without room anywhere a front end is to send connections elsewhere.
         dsr.drive_load(0, Some(62.0));
         dsr.drive_load(1, Some(62.0));
-        until(|| !dsr.health().not_ready().is_empty()).await;
+        until(|| !dsr.handle().health().not_ready().is_empty()).await;
         dsr.drive_load(1, None);
         until(|| dsr.congestion_level(0) == 2 && dsr.congestion_level(1) < 2).await;
-        until(|| dsr.health().not_ready().is_empty()).await;
+        until(|| dsr.handle().health().not_ready().is_empty()).await;
         for n in 20..30 {
             clients.push(client(&dsr, &format!("mme{n}.example")).await);
         }
         assert_eq!(workers_of(&dsr), [10, 20]);
-        until(|| dsr.alarms().active().iter().any(|alarm| alarm.number == 5005)).await;
+        until(|| {
+            dsr.handle()
+                .alarms()
+                .active()
+                .iter()
+                .any(|alarm| alarm.number == 5005)
+        })
+        .await;
         // What it has, it keeps; and it is used again when it has recovered.
         dsr.drive_load(0, Some(5.0));
         until(|| dsr.congestion_level(0) == 0).await;
@@ -126,6 +133,63 @@ fn connections_are_spread_and_kept_away_from_a_congested_processor() {
             mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
                 .await;
         }
-        until(|| dsr.alarms().active().iter().all(|alarm| alarm.number != 5005)).await;
+        until(|| {
+            dsr.handle()
+                .alarms()
+                .active()
+                .iter()
+                .all(|alarm| alarm.number != 5005)
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_mate_carries_the_traffic_of_the_other() {
+    run(async {
+        let names = ["dsr1.example", "dsr2.example"];
+        let servers = [
+            Waiting::new("hss.example").await,
+            Waiting::new("hss.example").await,
+        ];
+        let mate = |name: &str, addresses: Vec<std::net::SocketAddr>| PeerConfig {
+            host: name.to_owned(),
+            addresses,
+            mate: true,
+            ..PeerConfig::default()
+        };
+        let mut config = named(names[1]);
+        config.peers = vec![servers[1].peer(), mate(names[0], Vec::new())];
+        let two = dsr::start(config).unwrap();
+        let mut config = named(names[0]);
+        config.peers = vec![servers[0].peer(), mate(names[1], vec![two.addresses()[0]])];
+        let one = dsr::start(config).unwrap();
+        available(&two, names[0]).await;
+        let mut clients = [
+            client(&one, "mme.example").await,
+            client(&two, "mme.example").await,
+        ];
+        let mut hss = [servers[0].connected(&one).await, servers[1].connected(&two).await];
+        for (mme, server) in clients.iter_mut().zip(&mut hss) {
+            mme.send(ulr_to("hss.example").as_bytes()).await;
+            answered(mme, server).await;
+        }
+        // With its mate available a processor has to keep room for the load of both.
+        two.drive_load(0, Some(40.0));
+        let active = |number: u32| {
+            let alarms = two.handle().alarms().active();
+            alarms.iter().any(|alarm| alarm.number == number)
+        };
+        until(|| active(10_204)).await;
+        tokio::task::spawn_blocking(move || one.stop())
+            .await
+            .unwrap()
+            .unwrap();
+        until(|| active(22_051) && !active(10_204)).await;
+        two.drive_load(0, Some(0.0));
+        for _ in 0..20 {
+            clients[1].send(ulr_to("hss.example").as_bytes()).await;
+            answered(&mut clients[1], &mut hss[1]).await;
+        }
     });
 }

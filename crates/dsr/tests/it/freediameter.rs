@@ -155,7 +155,7 @@ fn it_is_the_previous_hop() {
         ask(&mme, FD).await;
         // It leaves in order, and is forgotten.
         fd.terminate();
-        crate::support::until(|| !dsr.hops().contains_key(FD.as_bytes())).await;
+        crate::support::until(|| dsr.hops().get(FD.as_bytes()).is_none()).await;
         dsr.stop().unwrap();
     });
 }

@@ -17,6 +17,45 @@ const SETTINGS: &str = "topologyHiding:
   hssHosts: [hss1.home.example]
 ";
 
+#[test]
+fn policy_servers_have_another_name_in_foreign_networks() {
+    run(async {
+        const PCRF: &str = "pcrf1.home.example";
+        let settings = "topologyHiding: {realms: [home.example], pathPseudoHost: edge.example, hosts: [{actual: \
+                        pcrf1.home.example, pseudo: pcrf-a.example}]}\n";
+        let mut config = read(config(), settings);
+        for rule in &mut config.dynamic_peers {
+            rule.untrusted = true;
+        }
+        let (dsr, servers, mut peers) = world(config, [PCRF], "").await;
+        drop(peers.remove(0));
+        crate::support::until(|| dsr.hops().get(PCRF.as_bytes()).unwrap()[0].state() == dsr::HopState::Down)
+            .await;
+        let mut pcrf = servers[0].relay(&dsr).await;
+        let mut foreign = client(&dsr, FOREIGN).await;
+        // Gx and Rx.
+        for (application, name, code) in [
+            (16_777_238, "CCR", command::CREDIT_CONTROL),
+            (16_777_236, "AAR", command::AA),
+        ] {
+            foreign
+                .send_text(&format!(
+                    "{name} app={application} hbh=7 {{ Session-Id = \"pgw.foreign.example;1\" Origin-Host = \
+                     \"pgw.foreign.example\" Origin-Realm = \"foreign.example\" Destination-Host = \"pcrf-a.example\" \
+                     Destination-Realm = \"home.example\" }}"
+                ))
+                .await;
+            let request = pcrf.expect(code).await;
+            assert_eq!(request.require(known::DESTINATION_HOST).unwrap(), PCRF);
+            pcrf.answer(&request, ResultCode::SUCCESS).await;
+            let answer = foreign.expect_result(code, ResultCode::SUCCESS).await;
+            assert_eq!(answer.require(known::ORIGIN_HOST).unwrap(), "pcrf-a.example");
+            let bytes = answer.as_bytes();
+            assert!(!bytes.windows(PCRF.len()).any(|text| text == PCRF.as_bytes()));
+        }
+    });
+}
+
 /// Every text in the message that names a host of ours.
 fn leaks(message: &MessageMut) -> bool {
     let bytes = message.as_bytes();
@@ -129,5 +168,48 @@ fn nothing_of_ours_is_seen_and_everything_comes_back() {
             .expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
             .await;
         assert_eq!(answer.require(known::ORIGIN_HOST).unwrap(), "hss.example");
+    });
+}
+
+/// Names of hosts of hidden realms that are not listed, and the real names of those that are.
+#[test]
+fn hosts_without_a_name_outside_do_not_leave_and_real_names_lead_nowhere() {
+    run(async {
+        let mut config = read(config(), SETTINGS);
+        config.dynamic_peers[0].untrusted = true;
+        let (dsr, _servers, mut peers) = world(config, [HSS], &crate::support::one_list(&[HSS])).await;
+        let mut foreign = client(&dsr, FOREIGN).await;
+        let request = ulr_with("1", |_| ());
+        foreign.send(request.as_bytes()).await;
+        let seen = peers[0].expect(command::UPDATE_LOCATION).await;
+        let (hbh, e2e) = (seen.hop_by_hop(), seen.end_to_end());
+        peers[0]
+            .send_text(&format!(
+                "ULA flags=E app=16777251 hbh={hbh} e2e={e2e} {{ Session-Id = \"x\" Result-Code = 3006 Origin-Host = \"{HSS}\" \
+                 Origin-Realm = \"home.example\" Error-Reporting-Host = \"slf.home.example\" Route-Record = \
+                 \"pgw.home.example\" Redirect-Host = \"aaa://hss7.home.example:3868;transport=tcp\" \
+                 Redirect-Host = \"aaa://{HSS}\" Redirect-Host = \"aaa://hss.foreign.example\" }}"
+            ))
+            .await;
+        let answer = foreign.expect(command::UPDATE_LOCATION).await;
+        let all = |code: u32| -> Vec<String> {
+            let avps = answer.avps().flatten().filter(|avp| avp.code == code);
+            avps.map(|avp| String::from_utf8_lossy(avp.data).into_owned())
+                .collect()
+        };
+        assert_eq!((all(294), all(282)), (vec![], vec![]));
+        assert_eq!(
+            all(292),
+            [
+                "aaa://edge.example:3868;transport=tcp",
+                "aaa://hss.example",
+                "aaa://hss.foreign.example"
+            ]
+        );
+        // The real name of an HSS: as if there were none.
+        foreign.send(crate::support::ulr_to(HSS).as_bytes()).await;
+        foreign
+            .expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
     });
 }

@@ -362,7 +362,7 @@ fn peers_of_a_rule_keep_to_its_applications_rate_and_number() {
             .await;
         // Not of a realm that is welcome. The configured server is not bound by any of this.
         mme.break_off();
-        until(|| !dsr.hops().contains_key(MME.as_bytes())).await;
+        until(|| dsr.hops().get(MME.as_bytes()).is_none()).await;
         let mut foreign = Peer::connect(dsr.addresses()[0]).await;
         foreign
             .send_text(

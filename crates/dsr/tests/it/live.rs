@@ -70,7 +70,7 @@ fn rules_for_strangers_change_and_judge_those_who_are_connected() {
         // It takes the one place of the rule that fits it now.
         refused(at, "second.example", HOME, ResultCode::TOO_BUSY).await;
         home.break_off();
-        until(|| !dsr.hops().contains_key(MME.as_bytes())).await;
+        until(|| dsr.hops().get(MME.as_bytes()).is_none()).await;
         let mut second = client(&dsr, "second.example").await;
         // Who gets configured by the reload that takes the rule away stays, too.
         let next = Config {
@@ -95,6 +95,8 @@ fn rules_for_strangers_change_and_judge_those_who_are_connected() {
                 .is_some_and(|hops| hops[0].is_configured())
         })
         .await;
+        // The rule leaves right after the peer got its entry, which is what was seen above.
+        while Peer::refusal(at, MME, HOME, APPLICATIONS).await == ResultCode::TOO_BUSY {}
         refused(at, MME, HOME, ResultCode::UNKNOWN_PEER).await;
         second.send(ulr_to(HSS).as_bytes()).await;
         answered(&mut second, &mut peers[0]).await;
@@ -137,5 +139,72 @@ fn rules_for_strangers_change_on_every_worker_and_local_node() {
             refused(*at, MME, HOME, ResultCode::UNKNOWN_PEER).await;
             admitted(*at, "mme.roaming.example", ROAMING).await;
         }
+    });
+}
+
+#[test]
+fn timers_of_a_peer_change_on_its_connection() {
+    run(async {
+        let hss = crate::support::Waiting::new(HSS).await;
+        let peer = |watchdog: u64| dsr::config::Peer {
+            host: MME.to_owned(),
+            timers: dsr::config::Timers {
+                watchdog: settings::Period::from_secs(watchdog),
+                ..dsr::config::Timers::default()
+            },
+            ..dsr::config::Peer::default()
+        };
+        let with = |watchdog: u64, message: &str| {
+            let mut config = Config {
+                peers: vec![hss.peer(), peer(watchdog)],
+                ..config()
+            };
+            crate::support::routing(
+                &mut config,
+                &format!(
+                    "  peerRouteTables: [{{name: default, rules: [{{when: {{commands: [318]}}, action: {{answer: \
+                     {{resultCode: 3001, message: {message}}}}}}}]}}]\n"
+                ),
+            );
+            config
+        };
+        let dsr = dsr::start(with(30, "before")).unwrap();
+        let mut server = hss.connected(&dsr).await;
+        let mut mme = client(&dsr, MME).await;
+        dsr.reload(&with(20, "after")).unwrap();
+        loop {
+            mme.send_text("AIR app=16777251 { Session-Id = \"x\" }").await;
+            let answer = mme.expect_result(318, ResultCode::COMMAND_UNSUPPORTED).await;
+            let message = answer.require(diameter::proto::known::ERROR_MESSAGE).unwrap();
+            if message == "after" {
+                break;
+            }
+        }
+        // Were it sent away, its DPR would come before the answers.
+        for _ in 0..10 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            mme.send(ulr_to(HSS).as_bytes()).await;
+            answered(&mut mme, &mut server).await;
+        }
+    });
+}
+
+#[test]
+fn a_peer_whose_connection_changes_is_asked_to_come_back() {
+    run(async {
+        let peer = |bind: Option<&str>| dsr::config::Peer {
+            host: MME.to_owned(),
+            bind: bind.map(|ip| ip.parse().unwrap()),
+            ..dsr::config::Peer::default()
+        };
+        let with = |bind| Config {
+            peers: vec![peer(bind)],
+            ..config()
+        };
+        let dsr = dsr::start(with(None)).unwrap();
+        let mut mme = client(&dsr, MME).await;
+        dsr.reload(&with(Some("127.0.0.1"))).unwrap();
+        // RFC 6733 §5.4.3: after any other cause it would stay away.
+        mme.expect_disconnect(disconnect_cause::REBOOTING).await;
     });
 }

@@ -10,13 +10,13 @@ use crate::support::{MME, answered, client, config, one_list, read, run, ulr, ul
 
 const HSS: [&str; 1] = ["hss1.example"];
 
-async fn at_level(dsr: &Running, load: f64, level: u64) {
+pub(crate) async fn at_level(dsr: &Running, load: f64, level: u64) {
     dsr.drive_load(0, Some(load));
     until(|| dsr.congestion_level(0) as u64 == level).await;
 }
 
 /// Sends `count` requests; how many were relayed. The rest was answered DIAMETER_TOO_BUSY.
-async fn relayed(mme: &mut Peer, hss: &mut Peer, request: &MessageMut, count: usize) -> usize {
+pub(crate) async fn relayed(mme: &mut Peer, hss: &mut Peer, request: &MessageMut, count: usize) -> usize {
     let mut relayed = 0;
     for _ in 0..count {
         mme.send(request.as_bytes()).await;
@@ -116,6 +116,10 @@ fn clients_that_ask_are_told_to_send_less() {
         peers[0].answer(&request, ResultCode::SUCCESS).await;
         let calm = mme.expect(command::UPDATE_LOCATION).await;
         assert_eq!(Report::all(&calm).count(), 0);
+        assert!(
+            SupportedFeatures::of(&calm).is_some(),
+            "RFC 7683 §5.1.2: in each answer to a request that has them"
+        );
         at_level(&dsr, 61.0, 2).await;
         mme.send(able.as_bytes()).await;
         let request = peers[0].expect(command::UPDATE_LOCATION).await;
@@ -126,6 +130,16 @@ fn clients_that_ask_are_told_to_send_less() {
         assert_eq!((reports[0].kind, reports[0].reduction), (ReportType::Realm, 25));
         assert!(SupportedFeatures::of(&answer).is_some());
         assert_eq!(answer.as_bytes().len(), answer.header().length as usize);
+        // A report about the host is the host's to give.
+        let named = ulr_with("1", |b| {
+            b.put(known::DRMP, 0).put(known::DESTINATION_HOST, HSS[0]);
+            SupportedFeatures { vector: LOSS }.write(b);
+        });
+        mme.send(named.as_bytes()).await;
+        let request = peers[0].expect(command::UPDATE_LOCATION).await;
+        peers[0].answer(&request, ResultCode::SUCCESS).await;
+        let answer = mme.expect(command::UPDATE_LOCATION).await;
+        assert_eq!(Report::all(&answer).count(), 0);
         // A server that reports itself is heard instead.
         mme.send(able.as_bytes()).await;
         let request = peers[0].expect(command::UPDATE_LOCATION).await;
@@ -386,5 +400,83 @@ fn a_throttle_group_that_has_its_fill_is_gone_round() {
                 .await;
         }
         assert!(dsr.count(Event::Throttled) >= 10);
+    });
+}
+
+#[test]
+fn the_rate_of_a_throttle_group_follows_its_available_peers() {
+    run(async {
+        let hosts = ["hss1.example", "hss2.example"];
+        let mut config = config();
+        config.workers = 2;
+        let (dsr, _servers, mut peers) = world(config, hosts, &one_list(&hosts)).await;
+        let mut next = dsr.snapshot().config.as_ref().clone();
+        next.throttle_groups = vec![dsr::config::ThrottleGroup {
+            name: "both".to_owned(),
+            peers: hosts.map(str::to_owned).to_vec(),
+            rate: 100,
+            ..dsr::config::ThrottleGroup::default()
+        }];
+        dsr.reload(&next).unwrap();
+        let snapshot = dsr.snapshot();
+        let shares = || [0, 1].map(|worker| snapshot.throttle_share(0, worker));
+        assert_eq!(shares(), [0.5, 0.5]);
+        peers.pop().unwrap().break_off();
+        until(|| shares() == [1.0, 0.0]).await;
+        // While none is available, each keeps what it will have.
+        peers.pop().unwrap().break_off();
+        until(|| shares() == [0.5, 0.5]).await;
+    });
+}
+
+#[test]
+fn priorities_of_foreign_networks_do_not_count() {
+    run(async {
+        let foreign = dsr::Config {
+            dynamic_peers: vec![dsr::config::DynamicPeers {
+                untrusted: true,
+                ..dsr::config::DynamicPeers::default()
+            }],
+            ..config()
+        };
+        let (dsr, _servers, mut peers) = world(foreign, HSS, &one_list(&HSS)).await;
+        let mut mme = client(&dsr, MME).await;
+        let high = ulr_with("1", |b| {
+            b.put(known::DRMP, 0);
+        });
+        at_level(&dsr, 75.0, 4).await;
+        let passed = relayed(&mut mme, &mut peers[0], &high, 400).await;
+        assert!((15..=60).contains(&passed), "a tenth: {passed}");
+    });
+}
+
+#[test]
+fn the_worker_of_the_server_protects_itself() {
+    run(async {
+        let mut two = config();
+        two.workers = 2;
+        let server = crate::support::Waiting::new(HSS[0]).await;
+        two.peers = vec![dsr::config::Peer {
+            worker: Some(0),
+            ..server.peer()
+        }];
+        crate::support::routing(&mut two, &one_list(&HSS));
+        let dsr = dsr::start(two).unwrap();
+        let mut hss = server.connected(&dsr).await;
+        // The fewest connections has the other worker.
+        let mut mme = client(&dsr, MME).await;
+        assert_eq!((dsr.connections_of(0), dsr.connections_of(1)), (1, 1));
+        at_level(&dsr, 75.0, 4).await;
+        let passed = relayed(&mut mme, &mut hss, &ulr("1"), 400).await;
+        assert!((15..=60).contains(&passed), "a tenth: {passed}");
+        let high = ulr_with("1", |b| {
+            b.put(known::DRMP, 0);
+        });
+        assert_eq!(relayed(&mut mme, &mut hss, &high, 20).await, 20);
+        // Where both have too much to do, a request is judged once.
+        dsr.drive_load(1, Some(75.0));
+        until(|| dsr.congestion_level(1) == 4).await;
+        let passed = relayed(&mut mme, &mut hss, &ulr("1"), 400).await;
+        assert!((15..=60).contains(&passed), "a tenth: {passed}");
     });
 }

@@ -74,7 +74,7 @@ fn rules_decide_and_change_while_running() {
         dsr.reload(&next).unwrap();
         let goodbye = peers[1].expect(command::DISCONNECT_PEER).await;
         peers[1].answer(&goodbye, ResultCode::SUCCESS).await;
-        until(|| !dsr.hops().contains_key(HSS[1].as_bytes())).await;
+        until(|| dsr.hops().get(HSS[1].as_bytes()).is_none()).await;
         mme.send(ulr("001010000000001").as_bytes()).await;
         mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
             .await;
@@ -229,5 +229,159 @@ fn a_peer_that_moves_is_followed() {
         let mut there = moved.connected(&dsr).await;
         mme.send(ulr("1").as_bytes()).await;
         answered(&mut mme, &mut there).await;
+    });
+}
+
+#[test]
+fn tables_are_those_of_the_peer_else_of_the_application() {
+    run(async {
+        let rules = "  peerRouteTables:
+    - {name: default, rules: [{action: {routeList: one}}]}
+    - {name: ofPeer, rules: [{action: {table: further}}]}
+    - {name: further, rules: [{action: {routeList: two}}]}
+    - {name: ofApplication, rules: [{action: {routeList: two}}]}
+  applicationRouteTables:
+    - {name: noAnswer, rules: [{when: {commands: [321]}, action: {answer: {resultCode: 3005}}}]}
+    - {name: refuse, rules: [{when: {commands: [321]}, action: {answer: {resultCode: 3004}}}]}
+  tablesByApplication:
+    - {application: 16777236, peerRouteTable: ofApplication, applicationRouteTable: refuse}
+  routeLists: [{name: one, groups: [one]}, {name: two, groups: [two]}]
+  routeGroups:
+    - {name: one, peers: [{host: hss1.example}]}
+    - {name: two, peers: [{host: hss2.example}]}
+";
+        let mut config = config();
+        // Peers that are not configured meet the tables of their rule.
+        config.dynamic_peers.insert(
+            0,
+            dsr::config::DynamicPeers {
+                realms: vec!["special.example".to_owned()],
+                peer_route_table: "ofPeer".to_owned(),
+                application_route_table: "noAnswer".to_owned(),
+                ..dsr::config::DynamicPeers::default()
+            },
+        );
+        let (dsr, _servers, mut peers) = world(config, ["hss1.example", "hss2.example"], rules).await;
+        let mut plain = client(&dsr, MME).await;
+        let mut special = testpeer::diameter::Peer::connect(dsr.addresses()[0]).await;
+        special
+            .send_text(
+                "CER { Origin-Host = \"special.example\" Origin-Realm = \"special.example\" Host-IP-Address = \
+                 127.0.0.1 Vendor-Id = 0 Product-Name = \"test\" Auth-Application-Id = 4294967295 }",
+            )
+            .await;
+        special
+            .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::SUCCESS)
+            .await;
+        available(&dsr, "special.example").await;
+        let text = |application: u32, command: &str| {
+            format!(
+                "{command} app={application} {{ Session-Id = \"x\" Destination-Realm = \"epc.example\" }}"
+            )
+        };
+        let (s6a, rx) = (16_777_251, 16_777_236);
+        for (is_special, application, server) in
+            [(false, s6a, 0), (false, rx, 1), (true, s6a, 1), (true, rx, 1)]
+        {
+            let mme = if is_special { &mut special } else { &mut plain };
+            mme.send_text(&text(application, "ULR")).await;
+            answered(mme, &mut peers[server]).await;
+        }
+        // A Purge-UE-Request: the application route table of the peer, else of the application, else the default one.
+        for (is_special, application, expected) in [(true, s6a, 3005), (true, rx, 3005), (false, rx, 3004)] {
+            let mme = if is_special { &mut special } else { &mut plain };
+            mme.send_text(&text(application, "PUR")).await;
+            mme.expect_result(command::PURGE_UE, ResultCode(expected)).await;
+        }
+    });
+}
+
+#[test]
+fn applications_of_a_packet_core_are_relayed_and_measured_apart() {
+    run(async {
+        let list = one_list(&HSS[..1]);
+        let (dsr, servers, mut peers) = world(config(), ["hss1.example"], &list).await;
+        drop(peers.remove(0));
+        until(|| dsr.hops().get(b"hss1.example").unwrap()[0].state() == dsr::HopState::Down).await;
+        let mut server = servers[0].relay(&dsr).await;
+        let mut mme = client(&dsr, MME).await;
+        // S6a, Sd, Gx, Rx.
+        let applications = [
+            (16_777_251, command::UPDATE_LOCATION, "ULR"),
+            (16_777_303, command::CREDIT_CONTROL, "CCR"),
+            (16_777_238, command::CREDIT_CONTROL, "CCR"),
+            (16_777_236, command::AA, "AAR"),
+        ];
+        for (application, code, name) in applications {
+            mme.send_text(&format!(
+                "{name} app={application} {{ Session-Id = \"x\" Destination-Realm = \"epc.example\" }}"
+            ))
+            .await;
+            let request = server.expect(code).await;
+            assert_eq!(request.application(), application);
+            server.answer(&request, ResultCode::SUCCESS).await;
+            mme.expect_result(code, ResultCode::SUCCESS).await;
+            let measured = format!("application {application} command {code} vendor 0 result 2001");
+            until(|| {
+                dsr.measurements()
+                    .iter()
+                    .any(|row| row.name == measured && row.count == 1)
+            })
+            .await;
+        }
+    });
+}
+
+#[test]
+fn realms_have_routes_of_their_own() {
+    run(async {
+        let hosts = ["hss1.example", "hss2.example"];
+        let rules = "  peerRouteTables:
+    - {name: default, rules: [{when: {imsi: {equals: ['7']}}, action: {routeList: two}}]}
+  realmRoutes:
+    - {realm: epc.example, applications: [16777251], routeList: one}
+    - {realm: .example, routeList: two}
+  routeLists: [{name: one, groups: [one]}, {name: two, groups: [two]}]
+  routeGroups:
+    - {name: one, peers: [{host: hss1.example}]}
+    - {name: two, peers: [{host: hss2.example}]}
+";
+        let (dsr, _servers, mut peers) = world(config(), hosts, rules).await;
+        let mut mme = client(&dsr, MME).await;
+        let text = |more: &str| format!("ULR app=16777251 {{ Session-Id = \"x\" {more} }}");
+        for (more, expected) in [
+            // By its realm, also where no peer has the name of its host.
+            ("Destination-Realm = \"EPC.example\"", 0),
+            (
+                "Destination-Realm = \"epc.example\" Destination-Host = \"other.example\"",
+                0,
+            ),
+            ("Destination-Realm = \"far.epc.example\"", 1),
+            // A peer that it names, and a rule, come before.
+            (
+                "Destination-Realm = \"epc.example\" Destination-Host = \"hss2.example\"",
+                1,
+            ),
+            ("Destination-Realm = \"epc.example\" User-Name = \"7\"", 1),
+        ] {
+            mme.send_text(&text(more)).await;
+            answered(&mut mme, &mut peers[expected]).await;
+        }
+        mme.send_text(&text("Destination-Realm = \"elsewhere\"")).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        // A peer that is known but not connected is not replaced by another of its realm.
+        peers.remove(0).break_off();
+        until(|| {
+            let hops = dsr.hops();
+            hops.get(b"hss1.example").unwrap()[0].state() == dsr::HopState::Down
+        })
+        .await;
+        let named = "Destination-Realm = \"far.epc.example\" Destination-Host = \"hss1.example\"";
+        mme.send_text(&text(named)).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        let why = dsr.why(MME, &text("Destination-Realm = \"epc.example\""));
+        assert_eq!(why["route"]["outcome"], "realm route, route list one");
     });
 }

@@ -2,43 +2,33 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use diameter::proto::ResultCode;
 use diameter::proto::known::{self, command};
-use dsr::config::{LocalNode, Peer as PeerConfig, Timers, TlsFiles};
-use dsr::registry::HopState;
+use dsr::HopState;
+use dsr::config::{LocalNode, Peer as PeerConfig, Timers};
 use dsr::{Config, Event, Running};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tls::TlsFiles;
+use tls::authority::Authority;
 
 use crate::support::{MME, answered, available, client, config, one_list, routing, run, ulr, until, world};
 
 const EDGE: &str = "edge.example";
 
-/// A certificate for this host by this authority.
-fn files(folder: &Path, issuer: &CertifiedIssuer<'static, KeyPair>, host: &str) -> TlsFiles {
-    let key = KeyPair::generate().unwrap();
-    let signed = CertificateParams::new(vec![host.to_owned()])
-        .unwrap()
-        .signed_by(&key, issuer)
-        .unwrap();
-    let file = |ending: &str| folder.join(format!("{host}.{ending}"));
-    std::fs::write(file("pem"), signed.pem()).unwrap();
-    std::fs::write(file("key"), key.serialize_pem()).unwrap();
-    std::fs::write(file("ca"), issuer.pem()).unwrap();
+/// A certificate for this host by this authority, in a folder of its own.
+fn files(folder: &Path, authority: &Authority, host: &str) -> TlsFiles {
+    let folder = folder.join(host);
+    std::fs::create_dir_all(&folder).unwrap();
+    let identity = authority.issue(&[host]).unwrap();
     TlsFiles {
-        certificates: file("pem"),
-        key: file("key"),
-        trust: file("ca"),
-        mutual: true,
-        match_identity: true,
         check_interval: settings::Period::from_secs(1),
+        ..authority.write(&identity, &folder, host).unwrap()
     }
 }
 
-fn authority() -> CertifiedIssuer<'static, KeyPair> {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+fn authority() -> Authority {
+    Authority::new("test").unwrap()
 }
 
 /// A router of this name that sends every request to `dsr.example`, over TLS by these files.
@@ -98,7 +88,7 @@ fn routers_talk_over_mutual_tls_and_strangers_stay_out() {
                 .await;
         }
         assert!(
-            !inner.hops().contains_key(&b"a.example"[..]) && !inner.hops().contains_key(&b"b.example"[..])
+            inner.hops().get(&b"a.example"[..]).is_none() && inner.hops().get(&b"b.example"[..]).is_none()
         );
         // Files that are not there keep a router from starting.
         let mut missing = config();
@@ -138,7 +128,7 @@ fn certificates_are_replaced_while_routers_talk() {
         available(&later, "dsr.example").await;
         let late = edge("late.example", at, files(folder.path(), &old, "late.example"));
         // A file that cannot be used refuses a reload, and changes nothing.
-        let key = folder.path().join("dsr.example.key");
+        let key = folder.path().join("dsr.example/dsr.example.key");
         let good = std::fs::read(&key).unwrap();
         std::fs::write(&key, "-----BEGIN PRIVATE KEY-----").unwrap();
         let reason = inner.reread().unwrap_err();
@@ -146,8 +136,11 @@ fn certificates_are_replaced_while_routers_talk() {
         let third = edge("third.example", at, files(folder.path(), &new, "third.example"));
         available(&third, "dsr.example").await;
         std::fs::write(&key, good).unwrap();
-        assert_eq!(late.hops()[&b"dsr.example"[..]][0].state(), HopState::Down);
-        assert!(!inner.hops().contains_key(&b"late.example"[..]));
+        assert_eq!(
+            late.hops().get(&b"dsr.example"[..]).unwrap()[0].state(),
+            HopState::Down
+        );
+        assert!(inner.hops().get(&b"late.example"[..]).is_none());
         // The peer's files change by themselves, and it comes in.
         files(folder.path(), &new, "late.example");
         available(&late, "dsr.example").await;
@@ -156,5 +149,75 @@ fn certificates_are_replaced_while_routers_talk() {
         answered(&mut mme, &mut peers[0]).await;
         assert_eq!(outer.count(Event::PeerUp), 2);
         assert_eq!(outer.count(Event::PeerDown), 0);
+    });
+}
+
+#[test]
+fn a_hundred_reloads_beside_changed_certificates_lose_nothing() {
+    const RELOADS: u32 = 100;
+    /// Requests in flight.
+    const WINDOW: u32 = 32;
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let issuer = authority();
+        let mut inner = config();
+        inner.workers = 2;
+        inner.local_nodes[0].tls = Some(files(folder.path(), &issuer, "dsr.example"));
+        let (inner, _servers, mut peers) = world(inner, ["hss.example"], &one_list(&["hss.example"])).await;
+        let outer = edge(EDGE, inner.addresses()[0], files(folder.path(), &issuer, EDGE));
+        available(&outer, "dsr.example").await;
+        let mut mme = client(&outer, MME).await;
+        let up = [&inner, &outer].map(|router| router.count(Event::PeerUp));
+        let mut hss = peers.remove(0);
+        let serving = tokio::task::spawn_local(async move {
+            while let Some(request) = hss.next().await {
+                if request.command() == command::UPDATE_LOCATION {
+                    hss.answer(&request, ResultCode::SUCCESS).await;
+                }
+            }
+        });
+        let routers = Arc::new((inner, outer));
+        let (changed, home) = (routers.clone(), folder.path().to_owned());
+        let reloads = tokio::task::spawn_blocking(move || {
+            for round in 1..=RELOADS {
+                for (router, host) in [(&changed.0, "dsr.example"), (&changed.1, EDGE)] {
+                    files(&home, &issuer, host);
+                    let mut next = Config::clone(&router.snapshot().config);
+                    next.ingress.maximum = 1_000_000 + round;
+                    router.reload(&next).unwrap();
+                }
+            }
+        });
+        let (mut sent, mut answered) = (0_u32, 0_u32);
+        let mut missing = std::collections::BTreeSet::new();
+        while !reloads.is_finished() || answered < sent {
+            while !reloads.is_finished() && missing.len() < WINDOW as usize {
+                sent += 1;
+                let mut request = ulr(&sent.to_string());
+                request.set_hop_by_hop(sent);
+                request.set_end_to_end(sent);
+                missing.insert(sent);
+                mme.send(request.as_bytes()).await;
+            }
+            let answer = mme.next().await.unwrap();
+            if answer.command() == command::UPDATE_LOCATION {
+                assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 2001, "{answer:?}");
+                assert!(missing.remove(&answer.hop_by_hop()), "{answer:?} came twice");
+                answered += 1;
+            }
+        }
+        reloads.await.unwrap();
+        for (router, up) in [&routers.0, &routers.1].into_iter().zip(up) {
+            assert_eq!(router.snapshot().config.ingress.maximum, 1_000_000 + RELOADS);
+            assert_eq!(router.snapshot().version, 1 + RELOADS);
+            assert_eq!(router.count(Event::Request), u64::from(sent));
+            assert_eq!(router.count(Event::AnswerSent), u64::from(sent));
+            assert_eq!(
+                (router.count(Event::PeerUp), router.count(Event::PeerDown)),
+                (up, 0)
+            );
+            assert!(!router.reread().unwrap(), "the last files are in use");
+        }
+        serving.abort();
     });
 }

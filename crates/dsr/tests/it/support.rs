@@ -9,6 +9,7 @@ use diameter::proto::{MessageBuilder, MessageMut, ResultCode};
 use dsr::config::{DynamicPeers, LocalNode, Overload, Peer as PeerConfig};
 use dsr::{Config, Event, Running};
 use testpeer::diameter::Peer;
+pub(crate) use testpeer::local as run;
 use tokio::net::TcpListener;
 
 pub(crate) const DSR: &str = "dsr.example";
@@ -18,19 +19,6 @@ pub(crate) const APPLICATIONS: &[ApplicationId] = &[
     ApplicationId::tgpp(application::S6A),
     ApplicationId::tgpp(application::RX),
 ];
-
-/// Runs a test on a runtime of its own, within two minutes.
-pub(crate) fn run<F: Future<Output = ()>>(test: F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    tokio::task::LocalSet::new().block_on(&runtime, async {
-        tokio::time::timeout(Duration::from_secs(120), test)
-            .await
-            .expect("the test takes too long");
-    });
-}
 
 /// A configuration with one worker that listens at a port of the system's choice.
 ///
@@ -115,16 +103,43 @@ impl Waiting {
             addresses: vec![self.listener.local_addr().unwrap()],
             timers: dsr::config::Timers {
                 reconnect_min: settings::Period::from_millis(50),
+                // Watchdogs that prove a connection take two intervals.
+                reopen: dsr::config::ReopenPolicy::Never,
                 ..dsr::config::Timers::default()
             },
             ..PeerConfig::default()
         }
     }
 
-    /// The connection, once the router has made it and counts on it.
-    pub(crate) async fn connected(&self, dsr: &Running) -> Peer {
+    /// Where it listens, on loopback.
+    pub(crate) fn port(&self) -> u16 {
+        self.listener.local_addr().unwrap().port()
+    }
+
+    /// Whether no connection comes within that time.
+    pub(crate) async fn is_left_alone(&self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.listener.accept()).await.is_err()
+    }
+
+    /// The connection, once the router has made it.
+    pub(crate) async fn reconnected(&self) -> Peer {
         let mut peer = Peer::accept(&self.listener).await;
         peer.answer_capabilities(&self.host, APPLICATIONS).await;
+        peer
+    }
+
+    /// The connection of a server of all applications.
+    pub(crate) async fn relay(&self, dsr: &Running) -> Peer {
+        let mut peer = Peer::accept(&self.listener).await;
+        let relay = [ApplicationId::auth(0xffff_ffff)];
+        peer.answer_capabilities(&self.host, &relay).await;
+        available(dsr, &self.host).await;
+        peer
+    }
+
+    /// The connection, once the router has made it and counts on it.
+    pub(crate) async fn connected(&self, dsr: &Running) -> Peer {
+        let peer = self.reconnected().await;
         available(dsr, &self.host).await;
         peer
     }
@@ -134,10 +149,9 @@ impl Waiting {
 pub(crate) async fn available(dsr: &Running, host: &str) {
     let key = host.to_ascii_lowercase().into_bytes();
     until(|| {
-        dsr.hops().get(&key[..]).is_some_and(|hops| {
-            hops.iter()
-                .any(|hop| hop.state() == dsr::registry::HopState::Available)
-        })
+        dsr.hops()
+            .get(&key[..])
+            .is_some_and(|hops| hops.iter().any(|hop| hop.state() == dsr::HopState::Available))
     })
     .await;
 }

@@ -121,7 +121,12 @@ fn connections_are_spread_and_kept_out_of_a_congested_processor() {
     held.extend((0..4).map(|_| connect(&front)));
     assert_eq!(counts(&front), [5, 9], "it keeps what it has");
     until("the alarm is raised", || {
-        front.alarms().active().iter().any(|alarm| alarm.number == 5005)
+        front
+            .handle()
+            .alarms()
+            .active()
+            .iter()
+            .any(|alarm| alarm.number == 5005)
     });
     // What stands goes on.
     held[0].write_all(b"still").unwrap();
@@ -131,7 +136,9 @@ fn connections_are_spread_and_kept_out_of_a_congested_processor() {
     until("it recovers", || front.backends()[0].state == "available");
     held.extend((0..4).map(|_| connect(&front)));
     assert_eq!(counts(&front), [9, 9]);
-    until("the alarm is cleared", || front.alarms().active().is_empty());
+    until("the alarm is cleared", || {
+        front.handle().alarms().active().is_empty()
+    });
     held.clear();
     until("ended connections are forgotten", || counts(&front) == [0, 0]);
     front.stop().unwrap();
@@ -189,7 +196,7 @@ fn a_dead_processor_costs_no_connection_and_bounds_are_kept() {
     let mut nobody = TcpStream::connect(front.addresses()[0]).unwrap();
     nobody.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(nobody.read(&mut [0; 8]).unwrap_or_default(), 0);
-    let text = telemetry::metrics::render(&[front.metrics().clone()]);
+    let text = telemetry::metrics::render(&[front.handle().registry().clone()]);
     assert!(
         text.contains("signalbox_ipfe_refused_connections_total{why=\"full\"} 1"),
         "{text}"
@@ -198,6 +205,31 @@ fn a_dead_processor_costs_no_connection_and_bounds_are_kept() {
         text.contains("signalbox_ipfe_refused_connections_total{why=\"unavailable\"} 1"),
         "{text}"
     );
+}
+
+#[test]
+fn a_silent_client_of_a_processor_that_closed_gives_its_place_back() {
+    let closes = listener();
+    let backend = Backend {
+        name: "mp1".to_owned(),
+        address: closes.local_addr().unwrap(),
+        admin: None,
+    };
+    each(closes, |mut stream| {
+        let mut hello = [0; 5];
+        let _ = stream.read_exact(&mut hello);
+        let _ = stream.write_all(&hello);
+        // It closes; the client, whose network is gone, says nothing to that.
+    });
+    let one = Config {
+        linger: Period::from_millis(50),
+        ..config(vec![backend], 1)
+    };
+    let front = ipfe::start(one).unwrap();
+    let silent = connect(&front);
+    until("its place is free", || counts(&front) == [0]);
+    let next = connect(&front);
+    drop((silent, next));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::measure::{self, Process};
-use crate::sim::{Misbehaviour, Ready, Settings, Stats};
+use report::measure::Process;
+use simulators::{Misbehaviour, Ready, Settings, Stats};
 
 /// How long a process may take to get ready.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -62,7 +62,7 @@ impl Guarded {
         // elsewhere.
         let spawn = || -> io::Result<Child> {
             if !cpus.is_empty() {
-                measure::pin_current_thread(cpus)?;
+                loadgen::pin_current_thread(cpus)?;
             }
             command.spawn()
         };
@@ -138,14 +138,19 @@ impl Guarded {
     }
 
     /// Asks it to end, and waits a little before killing it.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
+        self.stop_within(Duration::from_secs(5));
+    }
+
+    /// Asks it to end, and waits this long before killing it.
+    pub(crate) fn stop_within(mut self, patience: Duration) {
         if let Some(id) = i32::try_from(self.child.id())
             .ok()
             .and_then(rustix::process::Pid::from_raw)
         {
             let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
         }
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = Instant::now() + patience;
         while Instant::now() < end && self.is_alive() {
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::children::Simulator;
 use super::judge::{Mark, Window};
 use super::rig::RigError;
-use crate::load::Record;
-use crate::report::Check;
-use crate::sim::Stats;
+use ::report::{Check, Destinations};
+use loadgen::Record;
+use simulators::Stats;
 
 /// Something that happens while the load goes on.
 pub trait Drill {
@@ -27,11 +27,17 @@ pub trait Drill {
         1.0
     }
 
-    /// Does what is due `at` this moment of the measured time, which is of this `length`. Called often.
+    /// Does what is due `at` this moment of the measured time, which is of this `length`, also to the simulators of the
+    /// run. Called often.
     ///
     /// # Errors
     /// When it cannot be done.
-    fn act(&mut self, _at: Duration, _length: Duration) -> Result<(), RigError> {
+    fn act(
+        &mut self,
+        _at: Duration,
+        _length: Duration,
+        _simulators: &mut [Simulator],
+    ) -> Result<(), RigError> {
         Ok(())
     }
 
@@ -119,6 +125,8 @@ pub struct Judgement {
     pub notes: Vec<String>,
     /// Whether requests may fail and be late in a run like this: then the bounds of the model do not apply.
     pub spares_bounds: bool,
+    /// Where requests went, second by second, where the drill is about that.
+    pub destinations: Option<Destinations>,
 }
 
 impl From<Vec<Check>> for Judgement {

@@ -8,14 +8,14 @@ use time::format_description::well_known::Rfc3339;
 use super::drill::Judgement;
 use super::figure;
 use super::rig::{Place, Rig};
-use crate::callmodel::{Bounds, CallModel, Found, Guide};
-use crate::load::{FailureKind, Record};
-use crate::measure::{Connections, Machine, Usage};
-use crate::report::{
-    Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, MessageFigures,
-    OperationFigures, Point, Report, Series, Spread, Step, Verdict,
+use ::report::{
+    Check, Conditions, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, MessageFigures,
+    OperationFigures, Point, Report, RoleFigures, Series, Spread, Step, Verdict,
 };
-use crate::sim::Stats;
+use callmodel::{Bounds, CallModel, Found, Guide};
+use loadgen::{FailureKind, Record};
+use report::measure::{Connections, Machine, Usage, clock};
+use simulators::Stats;
 
 /// A generator thread that uses more of its core than this is at its limit.
 const BUSY: f64 = 0.9;
@@ -35,7 +35,13 @@ pub(super) struct Mark {
     pub(super) usage: Option<Usage>,
     /// What anybody used of the function's cores.
     pub(super) busy: Option<Duration>,
+    /// What anybody used of all cores that the lab may use.
+    pub(super) busy_everywhere: Option<Duration>,
+    /// What a hypervisor took away from all of those.
+    pub(super) stolen: Option<Duration>,
     pub(super) simulators: Vec<(Stats, Usage)>,
+    /// Requests that each kind of outgoing traffic must have come to.
+    pub(super) expected: Vec<u64>,
     pub(super) databases: Vec<(String, Usage)>,
     pub(super) generator_cpu: Vec<Duration>,
     pub(super) generator_bytes: (u64, u64),
@@ -78,6 +84,24 @@ impl Window {
             }
             _ => 0.0,
         }
+    }
+
+    /// Cores that a hypervisor took away, and cores that processes of neither the function nor the lab used.
+    fn disturbances(&self) -> (f64, f64) {
+        let cores = |of: &dyn Fn(&Mark) -> Option<Duration>| match (of(&self.before), of(&self.after)) {
+            (Some(before), Some(after)) => after.saturating_sub(before).as_secs_f64() / self.seconds(),
+            _ => 0.0,
+        };
+        let own = |mark: &Mark| {
+            let lab = mark.simulators.iter().map(|(_, usage)| usage.cpu);
+            let databases = mark.databases.iter().map(|(_, usage)| usage.cpu);
+            let function = mark.usage.map(|usage| usage.cpu);
+            let all = lab.chain(databases).chain(function);
+            Some(all.chain(mark.generator_cpu.iter().copied()).sum())
+        };
+        let stolen = cores(&|mark| mark.stolen);
+        let foreign = cores(&|mark| mark.busy_everywhere) - stolen - cores(&own);
+        (stolen, foreign.max(0.0))
     }
 
     /// The share of its core that the busiest generator thread used.
@@ -194,13 +218,38 @@ pub(super) struct Facts<'a> {
     pub(super) reference: Option<&'a Window>,
     /// What the drill says.
     pub(super) judgement: Judgement,
+    /// Where outgoing traffic counts from; none: the start.
+    pub(super) baseline: Option<&'a Mark>,
     pub(super) end: &'a Mark,
     pub(super) rss_max: u64,
+    pub(super) rss_avg: f64,
+    pub(super) roles: Vec<RoleFigures>,
     pub(super) connections: Connections,
     pub(super) connections_asked: u32,
     pub(super) timeline: Vec<Point>,
     pub(super) steps: Vec<Step>,
     pub(super) limited_by: Option<String>,
+}
+
+/// The program, its clock, and what else the machine did while the figures were measured.
+fn conditions(facts: &Facts<'_>) -> Conditions {
+    let version = std::process::Command::new(&facts.place.program)
+        .arg("--version")
+        .output();
+    let program = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let (clock_source, cpu_mhz) = clock();
+    let (stolen, foreign) = facts.window.disturbances();
+    Conditions {
+        // A function that ran already may be of another program.
+        program: program
+            .ok()
+            .filter(|_| facts.rig.function.is_some())
+            .unwrap_or_default(),
+        clock_source,
+        cpu_mhz: round(cpu_mhz, 0),
+        stolen_cores: round(stolen, 2),
+        foreign_cores: round(foreign, 2),
+    }
 }
 
 /// Makes the report.
@@ -230,15 +279,17 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
         started: facts.started.format(&Rfc3339).unwrap_or_default(),
         duration_s: round(seconds, 3),
         machine: Machine::this(),
+        conditions: conditions(&facts),
         offered_tps: round(total.offered as f64 / seconds, 1),
         achieved_tps: round(achieved, 1),
         success_ratio: round(total.succeeded as f64 / (total.offered as f64).max(1.0), 6),
+        latency_ms: Latency::of(&total.latency),
         operations: named()
             .map(|(name, record)| OperationFigures {
                 name: name.clone(),
                 count: record.offered,
                 errors: record.failures(),
-                latency_ms: Latency::of(record),
+                latency_ms: Latency::of(&record.latency),
             })
             .collect(),
         functions,
@@ -252,11 +303,12 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
         }),
         messages: messages(model, achieved, window.cores()),
         store: facts.rig.store.clone(),
+        destinations: facts.judgement.destinations.clone(),
         verdict: if pass { Verdict::Pass } else { Verdict::Fail },
     };
     let spreads = named()
         .filter(|(_, o)| !o.latency.is_empty())
-        .map(|(name, o)| Spread::of(name, o))
+        .map(|(name, o)| Spread::of(name, &o.latency))
         .collect();
     let series = Series {
         title: model.title.clone(),
@@ -353,56 +405,100 @@ fn checks(facts: &Facts<'_>) -> Vec<Check> {
             window.lateness <= LATE,
         ),
     ]);
-    for outgoing in &facts.rig.outgoing {
-        let expected = (outgoing.expected.0)();
-        let got = facts
-            .end
-            .simulators
-            .get(outgoing.simulator)
-            .map_or(0, |(stats, _)| stats.requests);
-        if expected == 0 && got == 0 {
-            continue;
-        }
-        // Requests that failed half-way were sent on without being expected; the search for the knee makes many.
-        let slack = if searched {
-            0.10
-        } else {
-            bounds.outgoing.fraction()
-        };
-        let slack = (expected as f64 * slack)
-            .max(3.0 * (expected as f64).sqrt())
-            .max(50.0);
-        checks.push(Check::new(
-            outgoing.name,
-            format!(
-                "{} in the whole run, as the answers imply",
-                figure(expected as f64)
-            ),
-            figure(got as f64),
-            (got as f64 - expected as f64).abs() <= slack,
-        ));
-        let bad = facts
-            .end
-            .simulators
-            .get(outgoing.simulator)
-            .map_or(0, |(stats, _)| stats.bad_requests);
-        if bad > 0 {
-            checks.push(Check::new(
-                format!("{} well formed", outgoing.name),
-                "every request made sense to the simulator",
-                format!("{} did not", figure(bad as f64)),
-                false,
-            ));
-        }
-    }
+    checks.extend(outgoing(facts));
     checks.extend(facts.rig.probes.iter().map(|probe| probe()));
     checks.extend(facts.judgement.checks.iter().cloned());
     checks
 }
 
+/// Requests of one kind that the function has sent to a simulator, up to a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sent {
+    /// As many as the answers imply.
+    expected: u64,
+    received: u64,
+    /// Those that made no sense to the simulator.
+    invalid: u64,
+}
+
+impl Sent {
+    /// Those of kind `index`, which the simulator `simulator` receives.
+    fn of(mark: &Mark, index: usize, simulator: usize) -> Self {
+        let stats = mark.simulators.get(simulator).map(|(stats, _)| stats);
+        Self {
+            expected: mark.expected.get(index).copied().unwrap_or(0),
+            received: stats.map_or(0, |stats| stats.requests),
+            invalid: stats.map_or(0, |stats| stats.bad_requests),
+        }
+    }
+
+    /// Those after an earlier moment.
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            expected: self.expected.saturating_sub(earlier.expected),
+            received: self.received.saturating_sub(earlier.received),
+            invalid: self.invalid.saturating_sub(earlier.invalid),
+        }
+    }
+}
+
+/// Whether the function has sent its peers what the answers imply.
+fn outgoing(facts: &Facts<'_>) -> Vec<Check> {
+    // At a knee some requests fail half-way: their outgoing requests were sent without being expected.
+    let slack = match facts.limited_by {
+        Some(_) => 0.10,
+        None => facts.found.model.bounds.outgoing.fraction(),
+    };
+    let mut checks = Vec::new();
+    for (index, outgoing) in facts.rig.outgoing.iter().enumerate() {
+        let of = |mark| Sent::of(mark, index, outgoing.simulator);
+        let whole = of(facts.end);
+        let counted = facts.baseline.map_or(whole, |baseline| whole.since(of(baseline)));
+        let period = match facts.baseline {
+            Some(_) => "since the search",
+            None => "in the whole run",
+        };
+        checks.extend(sent_as_implied(outgoing.name, counted, slack, period));
+        if whole.invalid > 0 {
+            checks.push(Check::new(
+                format!("{} well formed", outgoing.name),
+                "every request made sense to the simulator",
+                format!("{} did not", figure(whole.invalid as f64)),
+                false,
+            ));
+        }
+    }
+    checks
+}
+
+/// The check of one kind of outgoing traffic; `None` where there is none.
+fn sent_as_implied(name: &str, counted: Sent, slack: f64, period: &str) -> Option<Check> {
+    let Sent {
+        expected, received, ..
+    } = counted;
+    if expected == 0 && received == 0 {
+        return None;
+    }
+    let slack = (expected as f64 * slack)
+        .max(3.0 * (expected as f64).sqrt())
+        .max(50.0);
+    Some(Check::new(
+        name,
+        format!(
+            "{} ± {} {period}, as the answers imply",
+            figure(expected as f64),
+            figure(slack)
+        ),
+        figure(received as f64),
+        (received as f64 - expected as f64).abs() <= slack,
+    ))
+}
+
 fn function(facts: &Facts<'_>, achieved: f64) -> FunctionFigures {
     let window = facts.window;
     let cores = window.cores();
+    let measured = facts.timeline.iter().filter(|point| point.measured);
+    let cores_max = measured.map(|point| point.cpu).fold(0.0, f64::max);
     // What the function's peers sent is what it received.
     let (mut bytes_in, mut bytes_out) = (0, 0);
     let generator = |mark: &Mark| mark.generator_bytes;
@@ -417,8 +513,11 @@ fn function(facts: &Facts<'_>, achieved: f64) -> FunctionFigures {
         name: facts.rig.name.to_owned(),
         pinned_cpus: facts.place.function_cpus.clone(),
         cpu_cores_avg: round(cores, 3),
+        cpu_cores_max: round(cores_max, 3),
         cpu_us_per_transaction: round(cores * 1e6 / achieved.max(1e-9), 2),
         rss_mb_max: round(facts.rss_max as f64 / f64::from(1 << 20), 1),
+        rss_mb_avg: round(facts.rss_avg / f64::from(1 << 20), 1),
+        roles: facts.roles.clone(),
         connections_in: facts.connections.incoming,
         connections_out: facts.connections.outgoing,
         bytes_in,
@@ -525,6 +624,7 @@ fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
             figure(messages.guide_cpu_us_per_message)
         ));
     }
+    notes.extend(predicted(facts));
     notes.push(format!("{} connections to the function", facts.connections_asked));
     let guide = facts
         .found
@@ -558,7 +658,56 @@ fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
     notes
 }
 
+/// What the model's full rate would take, by the processor time that a transaction took here.
+fn predicted(facts: &Facts<'_>) -> Option<String> {
+    let (window, full) = (facts.window, facts.found.model.ingress_tps());
+    let achieved = window.record.total().succeeded as f64 / window.seconds();
+    let known = facts.rig.function.is_some() && achieved > 0.0 && full > 0.0;
+    known.then(|| {
+        let cores = window.cores() / achieved * full;
+        // A core beside those, and a fifth of each, is left free.
+        let wanted = (cores / 0.8).ceil() + 1.0;
+        format!(
+            "at the full rate of {} TPS this processor time is that of {} cores: plan {} to stay below 80%",
+            figure(full),
+            figure(cores),
+            figure(wanted)
+        )
+    })
+}
+
 fn round(number: f64, digits: i32) -> f64 {
     let factor = 10_f64.powi(digits);
     (number * factor).round() / factor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step of the search that failed has sent requests whose answers nobody waited for.
+    #[test]
+    fn leftovers_of_a_failed_step_do_not_fail_the_run() {
+        let baseline = Sent {
+            expected: 100_000,
+            received: 114_700,
+            invalid: 0,
+        };
+        let end = Sent {
+            expected: 137_488,
+            received: 152_248,
+            invalid: 0,
+        };
+        let check = |counted| sent_as_implied("forwarded discoveries", counted, 0.10, "").unwrap();
+        assert!(!check(end).pass);
+        let since = check(end.since(baseline));
+        assert!(since.pass, "{since:?}");
+        // Too few or too many since then fail as before.
+        let lost = Sent {
+            received: baseline.received + 30_000,
+            ..end
+        };
+        assert!(!check(lost.since(baseline)).pass);
+        assert!(sent_as_implied("none", Sent::default(), 0.1, "").is_none());
+    }
 }

@@ -1,18 +1,26 @@
-//! An NRF under test: its settings, its SLF, another NRF, and consumers that take notifications.
+//! An NRF under test, or two on one database: its settings, its SLF, another NRF, and consumers that take notifications.
 
+mod kill_one;
+
+use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use self::kill_one::KillOne;
 use super::Options;
+use super::bsf::Servers;
 use super::children::{Guarded, Simulator};
+use super::drill::Drill;
 use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
-use crate::callmodel::nrf::NrfModel;
-use crate::load::{Traffic, Workload};
-use crate::sim::{GroupRange, RemoteNrfSettings, RoleName, Settings};
-use crate::workload::nrf::traffic::Shared;
-use crate::workload::nrf::{
+use ::report::measure::Metrics;
+use callmodel::nrf::{Drill as Wanted, NrfModel};
+use loadgen::{Traffic, Workload};
+use simulators::{GroupRange, RemoteNrfSettings, RoleName, Settings};
+use workload::nrf::traffic::Shared;
+use workload::nrf::{
     FIRST_REMOTE_SUBSCRIBER, FIRST_SUBSCRIBER, NrfWorkload, Plan, Population, Queries, REMOTE_GROUP,
     SUBSCRIBERS, population, setup,
 };
@@ -37,7 +45,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
             role: RoleName::Slf,
             ports: SLFS,
             latency: model.simulators.slf,
-            slf: crate::sim::SlfSettings {
+            slf: simulators::SlfSettings {
                 groups: groups(model, &population),
             },
             ..Settings::default()
@@ -74,29 +82,42 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
     )?;
 
     let heartbeat_s = heartbeat(model, lowest_tps);
-    let mut function = None;
+    let servers = match (model.drill, options.target) {
+        (Some(_), Some(_)) => {
+            return Err(RigError::Settings(
+                "--target: the drill kills an NRF, which the lab must have started".to_owned(),
+            ));
+        }
+        (Some(Wanted::KillOne), None) => Some(Servers::single()?),
+        (None, _) => None,
+    };
+    let starting = Starting {
+        model,
+        options,
+        place,
+        remote: &remote,
+        heartbeat_s,
+        servers: servers.as_ref(),
+    };
+    let (mut function, mut victim) = (None, None);
     let address = match options.target {
         Some(address) => address,
         None => {
-            let address = free_address()?;
-            let file = place.folder.join("nrf.yaml");
-            let made = config(model, place, &remote, address, heartbeat_s)?;
-            write_config(&file, made, options.function_config.as_deref())?;
-            let mut command = Command::new(&place.program);
-            command.arg("run").arg("nrf").arg("--config").arg(&file);
-            let log = place.folder.join("nrf.log");
-            command
-                .stdout(std::process::Stdio::null())
-                .stdin(std::process::Stdio::null());
-            let mut child = Guarded::start("nrf", command, &place.function_cpus, &log)?;
-            child.wait_for(address)?;
-            function = Some(child);
+            let started = starting.nrf("nrf", 0)?;
+            let address = started.address;
+            function = Some(started);
             address
         }
     };
+    if servers.is_some() {
+        victim = Some(starting.nrf("nrf-2", 1)?);
+    }
 
     let plan = Arc::new(Plan::new(model, &population));
     setup::register(address, &population, heartbeat_s, &slf.addresses)?;
+    if let Some(victim) = &victim {
+        await_profiles(victim.admin, population.functions.len())?;
+    }
     let standing = setup::subscribe(address, &plan, &consumers.addresses)?;
     let shared = Shared {
         queries: Arc::new(Queries::new(model, &population)),
@@ -123,29 +144,107 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
             model.features.heartbeat.as_secs()
         ));
     }
+    let mut outgoing = vec![
+        Outgoing {
+            name: "SLF queries",
+            simulator: 0,
+            expected: Counter::of(expected, |e| &e.slf_queries),
+        },
+        Outgoing {
+            name: "forwarded discoveries",
+            simulator: 1,
+            expected: Counter::of(expected, |e| &e.forwarded),
+        },
+    ];
+    // Several changes of an instance within a poll may be notified as one, and a death notifies some again.
+    if victim.is_none() {
+        outgoing.push(Outgoing {
+            name: "notifications",
+            simulator: 2,
+            expected: Counter::of(expected, |e| &e.notifications),
+        });
+    }
+    let site_addresses: Vec<SocketAddr> = victim.iter().map(|victim| victim.address).collect();
+    let functions = population.functions.len();
+    let drill = function.as_ref().zip(victim).map(|(function, victim)| {
+        let drill = KillOne::new(function.admin, victim.process, functions);
+        Box::new(drill) as Box<dyn Drill>
+    });
     Ok(Rig {
-        function,
-        outgoing: vec![
-            Outgoing {
-                name: "SLF queries",
-                simulator: 0,
-                expected: Counter::of(expected, |e| &e.slf_queries),
-            },
-            Outgoing {
-                name: "forwarded discoveries",
-                simulator: 1,
-                expected: Counter::of(expected, |e| &e.forwarded),
-            },
-            Outgoing {
-                name: "notifications",
-                simulator: 2,
-                expected: Counter::of(expected, |e| &e.notifications),
-            },
-        ],
+        function: function.map(|started| started.process),
+        outgoing,
+        site_addresses,
+        drill,
+        servers,
         simulators: vec![slf, remote, consumers],
         notes,
         ..Rig::new("nrf", address, workloads)
     })
+}
+
+/// An NRF that runs.
+struct Started {
+    process: Guarded,
+    address: SocketAddr,
+    admin: SocketAddr,
+}
+
+/// What starting an NRF takes.
+struct Starting<'a> {
+    model: &'a NrfModel,
+    options: &'a Options,
+    place: &'a Place,
+    remote: &'a Simulator,
+    heartbeat_s: u64,
+    servers: Option<&'a Servers>,
+}
+
+impl Starting<'_> {
+    /// Starts one; the second of two has another name.
+    fn nrf(&self, name: &str, number: u32) -> Result<Started, RigError> {
+        let place = self.place;
+        let (address, admin) = (free_address()?, free_address()?);
+        let file = place.folder.join(format!("{name}.yaml"));
+        let mut made = config(self.model, place, self.remote, [address, admin], self.heartbeat_s)?;
+        if let Some(servers) = self.servers {
+            let mut store = servers.settings(0);
+            store["embedded"] = json!({ "directory": place.folder.join(format!("{name}-store")) });
+            made["nrf"]["store"] = store;
+            made["nrf"]["nfInstanceId"] = json!(format!("5b0000ff-51ab-4000-8000-{number:012x}"));
+            made["nrf"]["cluster"] = json!({ "enabled": true });
+        }
+        write_config(&file, made, self.options.function_config.as_deref())?;
+        let mut command = Command::new(&place.program);
+        command.arg("run").arg("nrf").arg("--config").arg(&file);
+        let log = place.folder.join(format!("{name}.log"));
+        command
+            .stdout(std::process::Stdio::null())
+            .stdin(std::process::Stdio::null());
+        let mut process = Guarded::start(name, command, &place.function_cpus, &log)?;
+        process.wait_for(address)?;
+        Ok(Started {
+            process,
+            address,
+            admin,
+        })
+    }
+}
+
+/// Waits until an NRF knows what was registered with the other one.
+fn await_profiles(admin: SocketAddr, count: usize) -> Result<(), RigError> {
+    /// The most that it may take.
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let known = Metrics::read(admin).map_or(0.0, |metrics| metrics.sum("signalbox_nrf_profiles", &[]));
+        if known >= count as f64 {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err(RigError::Settings(format!(
+        "the second NRF does not know the {count} functions that were registered with the first one"
+    )))
 }
 
 /// The interval of heart-beats that functions ask for: what the model says, or longer when the load has too
@@ -197,7 +296,7 @@ fn config(
     model: &NrfModel,
     place: &Place,
     remote: &Simulator,
-    address: std::net::SocketAddr,
+    [address, admin]: [SocketAddr; 2],
     heartbeat_s: u64,
 ) -> Result<Value, RigError> {
     let features = &model.features;
@@ -211,7 +310,7 @@ fn config(
             json!({ "nfTypes": [nf_type], "targets": [format!("http://{remote}")], "whenEmpty": true })
         })
         .collect();
-    let types = crate::callmodel::nrf::TYPES.iter().filter(|t| **t != "SLF");
+    let types = callmodel::nrf::TYPES.iter().filter(|t| **t != "SLF");
     let authorization: Vec<Value> = types
         .clone()
         .take(features.authorization_rules as usize)
@@ -223,7 +322,7 @@ fn config(
         .collect();
     Ok(json!({ "nrf": {
         "listen": [address.to_string()],
-        "admin": free_address()?.to_string(),
+        "admin": admin.to_string(),
         "workers": place.function_cpus.len(),
         "cores": place.function_cpus,
         "store": { "embedded": { "directory": store } },
@@ -269,5 +368,5 @@ fn localities(count: u32) -> Value {
             .collect();
         locations.insert(format!("location-{}", at + 1), json!(nearest));
     }
-    json!({ "locationTypes": ["SITE", "REGION"], "mappings": mappings, "preferredLocations": locations })
+    json!({ "locationTypes": [{ "name": "SITE", "nfTypes": ["AMF", "SMF", "UPF"] }, { "name": "REGION" }], "mappings": mappings, "preferredLocations": locations })
 }

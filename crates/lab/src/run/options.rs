@@ -82,6 +82,8 @@ pub struct Options {
     pub tls: Option<bool>,
     /// How many times the latencies that a model of an SCP induces; 0: none.
     pub latency: f64,
+    /// Whether a process that never sleeps competes for each core of the function.
+    pub contend: bool,
     /// A Kafka broker for models that copy messages, instead of one of the run.
     pub kafka: Option<std::net::SocketAddr>,
 }
@@ -105,6 +107,7 @@ impl Default for Options {
             function_config: None,
             tls: None,
             latency: 1.0,
+            contend: false,
             kafka: None,
         }
     }
@@ -132,7 +135,7 @@ pub fn latency(text: &str) -> Result<f64, String> {
     number
         .ok()
         .filter(|number| (0.0..=MOST_LATENCY).contains(number))
-        .ok_or_else(|| format!("{text:?} is no factor from 0 to {MOST_LATENCY}, such as 0.1x"))
+        .ok_or_else(|| format!("{text:?} is not a factor from 0 to {MOST_LATENCY}, such as 0.1x"))
 }
 
 /// Reads a list of cores: `0`, `0,2`, `0-3,6`.

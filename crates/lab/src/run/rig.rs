@@ -1,6 +1,6 @@
 //! What a run consists of: the function under test, its simulated peers, and the traffic for it.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -9,11 +9,11 @@ use super::Options;
 use super::bsf::Servers;
 use super::children::{ChildError, Guarded, Simulator};
 use super::drill::Drill;
-use crate::engine::ClientTls;
-use crate::load::Traffic;
-use crate::measure::Usage;
-use crate::report::{Check, StoreFigures};
-use crate::workload::nrf::setup::SetupError;
+use ::report::{Check, StoreFigures};
+use loadgen::Traffic;
+use loadgen::engine::ClientTls;
+use report::measure::{Thread, Usage};
+use workload::nrf::setup::SetupError;
 
 /// Everything of a run, ready for load.
 pub struct Rig {
@@ -45,6 +45,8 @@ pub struct Rig {
     pub notes: Vec<String>,
     /// TLS of the generator's HTTP connections; none: cleartext.
     pub tls: Option<ClientTls>,
+    /// Addresses that the generator's connections come from, in turn; none: the system chooses.
+    pub sources: Vec<IpAddr>,
     /// What happens while the load goes on.
     pub drill: Option<Box<dyn Drill>>,
     /// What the function's sessions take before the load, where it keeps some.
@@ -71,6 +73,7 @@ impl Rig {
             probes: Vec::new(),
             notes: Vec::new(),
             tls: None,
+            sources: Vec::new(),
             drill: None,
             store: None,
             servers: None,
@@ -83,10 +86,18 @@ impl Rig {
         let mut sum = self.function.as_ref()?.process().usage()?;
         for usage in self.sites.iter().filter_map(|site| site.process().usage()) {
             sum.cpu += usage.cpu;
+            sum.user += usage.user;
             sum.rss += usage.rss;
             sum.threads += usage.threads;
         }
         Some(sum)
+    }
+
+    /// The threads of the function, over all sites.
+    #[must_use]
+    pub fn threads(&self) -> Vec<Thread> {
+        let processes = self.function.iter().chain(&self.sites);
+        processes.flat_map(|one| one.process().threads()).collect()
     }
 
     /// What its databases have used, with their names.
@@ -208,7 +219,7 @@ impl Place {
         };
         let folder = options.out.join("processes");
         std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
-        let all = crate::measure::cpus().map_err(RigError::io("asking for the cores"))?;
+        let all = report::measure::cpus().map_err(RigError::io("asking for the cores"))?;
         if let Some(missing) = options.pin.iter().find(|cpu| !all.contains(cpu)) {
             return Err(RigError::Settings(format!(
                 "--pin: there is no core {missing}; there are {all:?}"
@@ -241,7 +252,7 @@ pub(crate) fn free_address() -> Result<SocketAddr, RigError> {
 }
 
 /// Writes the settings of a function, with the user's own merged over them.
-pub(super) fn write_config(
+pub(crate) fn write_config(
     path: &Path,
     made: serde_json::Value,
     over: Option<&Path>,

@@ -7,14 +7,15 @@ use time::OffsetDateTime;
 use super::children::Guarded;
 use super::drill::{Outcome, Part, PartRecord};
 use super::judge::{self, Window};
-use super::progress::{Progress, figure};
+use super::progress::Progress;
 use super::ramp::Ramp;
 use super::rig::{Place, Rig};
-use super::{Options, RunError};
-use crate::callmodel::Found;
-use crate::load::{Generator, Plan, Record, Snapshot, TICK};
-use crate::measure::Connections;
-use crate::report::{Point, Report, Series, Step};
+use super::roles::Roles;
+use super::{Options, RunError, figure};
+use ::report::{Point, Report, Series, Step};
+use callmodel::Found;
+use loadgen::{Arrivals, Generator, Plan, Record, Snapshot, TICK};
+use report::measure::Connections;
 
 /// How long answers may still come after the last request.
 const DRAIN: Duration = Duration::from_secs(6);
@@ -52,12 +53,19 @@ pub(super) struct Session<'a> {
     generator_bytes: Vec<(u64, u64)>,
     lateness: Duration,
     rss_max: u64,
+    /// Samples of resident memory, and their sum.
+    rss: (u32, f64),
+    roles: Roles,
     connections: Connections,
     connections_asked: u32,
     in_flight: Vec<u64>,
     measuring: bool,
     /// When the time began in which the drill acts.
     acting: Option<Instant>,
+    /// All cores that the lab may use.
+    cpus: Vec<usize>,
+    /// What was counted when the search had ended, before the rate that it found was measured.
+    baseline: Option<judge::Mark>,
 }
 
 #[derive(Default)]
@@ -85,11 +93,15 @@ impl<'a> Session<'a> {
             connections: connections_asked,
             timeout: load.timeout.duration(),
             max_in_flight: load.max_in_flight.max(rig.in_flight.unwrap_or(0)),
-            arrivals: load.arrivals,
+            arrivals: match load.arrivals {
+                callmodel::Arrivals::Poisson => Arrivals::Poisson,
+                callmodel::Arrivals::Constant => Arrivals::Constant,
+            },
             seed: load.seed,
             cpus: place.lab_cpus.clone(),
             tick: TICK,
             tls: rig.tls.clone(),
+            sources: rig.sources.clone(),
         };
         let workloads = std::mem::take(&mut rig.workloads);
         let names = workloads.first().map(|w| w.operations()).unwrap_or_default();
@@ -112,11 +124,16 @@ impl<'a> Session<'a> {
             generator_bytes: vec![(0, 0); threads],
             lateness: Duration::ZERO,
             rss_max: 0,
+            rss: (0, 0.0),
+            roles: Roles::default(),
             connections: Connections::default(),
             connections_asked,
             in_flight: vec![0; threads],
             measuring: false,
             acting: None,
+            // Without them, foreign load stays unknown.
+            cpus: report::measure::cpus().unwrap_or_default(),
+            baseline: None,
         })
     }
 
@@ -134,6 +151,11 @@ impl<'a> Session<'a> {
         let multiple = (factor - 1.0).abs() > f64::EPSILON;
         let (mut tries, mut repeats) = (0, 0);
         loop {
+            if limited_by.is_some() {
+                // Requests of the search must neither load the function nor be counted any more.
+                self.drain()?;
+                self.baseline = Some(self.mark()?);
+            }
             let started = OffsetDateTime::now_utc();
             let (window, parts) = self.measure(tps, !multiple)?;
             // What held for three seconds need not hold for long: then a little less is the knee. Where others
@@ -188,6 +210,9 @@ impl<'a> Session<'a> {
         )?;
         self.measuring = true;
         (self.lateness, self.rss_max) = (Duration::ZERO, 0);
+        self.rss = (0, 0.0);
+        self.roles.clear();
+        self.roles.sample(Instant::now(), &self.rig.threads());
         let before = self.mark()?;
         self.acting = acts.then(Instant::now);
         let mut records: Vec<(u32, PartRecord)> = Vec::new();
@@ -337,8 +362,11 @@ impl<'a> Session<'a> {
         Ok(judge::Mark {
             at: Instant::now(),
             usage,
-            busy: crate::measure::busy(&self.place.function_cpus),
+            busy: report::measure::busy(&self.place.function_cpus),
+            busy_everywhere: report::measure::busy(&self.cpus),
+            stolen: report::measure::stolen(&self.cpus),
             simulators,
+            expected: self.rig.outgoing.iter().map(|one| (one.expected.0)()).collect(),
             databases: self.rig.databases(),
             generator_cpu: self.generator_cpu.clone(),
             generator_bytes: self
@@ -381,7 +409,8 @@ impl<'a> Session<'a> {
                 return Err(function.gone("ended under load".to_owned()).into());
             }
             if let (Some(drill), Some(began)) = (&mut self.rig.drill, self.acting) {
-                drill.act(began.elapsed(), self.options.duration)?;
+                let (at, length) = (began.elapsed(), self.options.duration);
+                drill.act(at, length, &mut self.rig.simulators)?;
             }
             if left.is_zero() {
                 return Ok(());
@@ -443,6 +472,10 @@ impl<'a> Session<'a> {
         let mut cpu = 0.0;
         if let Some(usage) = usage {
             self.rss_max = self.rss_max.max(usage.rss);
+            if self.measuring {
+                self.rss = (self.rss.0 + 1, self.rss.1 + usage.rss as f64);
+                self.roles.sample(now, &self.rig.threads());
+            }
             if let Some((then, before)) = self.last_cpu {
                 cpu = usage.cpu.saturating_sub(before).as_secs_f64()
                     / now.duration_since(then).as_secs_f64().max(1e-3);
@@ -505,8 +538,11 @@ impl<'a> Session<'a> {
             window: &window,
             reference: reference.as_ref(),
             judgement,
+            baseline: self.baseline.as_ref(),
             end: &end,
             rss_max: self.rss_max,
+            rss_avg: self.rss.1 / f64::from(self.rss.0.max(1)),
+            roles: self.roles.figures(),
             connections: self.connections,
             connections_asked: self.connections_asked,
             timeline: self.timeline,

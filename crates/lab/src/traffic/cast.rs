@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{PATIENCE, Traffic, functions};
-use crate::client::{Client, Request};
-use crate::engine::{ClientTls, TlsFiles};
-use crate::workload::nrf::{Function, profiles};
+use loadgen::client::{Client, Request};
+use loadgen::engine::{ClientTls, client_tls};
+use workload::nrf::{Function, profiles};
 
 /// The services that tokens are asked for.
 const SCOPES: [&str; 2] = ["nnrf-nfm", "nnrf-disc"];
@@ -57,7 +57,7 @@ impl Cast {
             Ok(Member {
                 profile: profiles::profile_at(&function, traffic.heartbeat.as_secs() * 3, *at, scheme),
                 function,
-                tls: files.map(TlsFiles::client).transpose()?,
+                tls: files.map(client_tls).transpose()?,
                 tokens: [None, None],
             })
         };

@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lab::callmodel::dsr::{Destination, DsrModel, Mix};
-use lab::diameter::{Clients, Introduction, Next, Peer, Requests, Turn, result_of};
-use lab::load::{FailureKind, Fault, Ticket};
+use lab::loadgen::diameter::{Clients, Introduction, Next, Peer, Requests, Turn, result_of};
+use lab::loadgen::{FailureKind, Fault, Ticket};
 use lab::sim::diameter::{DiameterServer, DiameterSettings};
 use lab::sim::{Handle, Misbehaviour, RoleName, Settings, Stats};
 use lab::workload::dsr::{Mmes, Plan, mme};

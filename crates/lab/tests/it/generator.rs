@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::load::FailureKind;
+use lab::loadgen::{FailureKind, Generator, Record, Workload};
 use lab::sim::{Misbehaviour, RoleName, Settings};
 use settings::{Percent, Period};
 
@@ -40,6 +40,64 @@ fn latency_of_the_peer_is_in_every_sample_and_does_not_slow_the_schedule() {
 }
 
 #[test]
+fn a_closed_loop_keeps_its_requests_in_flight_and_no_more() {
+    let peer = Peer::start(&Settings {
+        latency: Period::from_millis(50),
+        ..consumer()
+    });
+    let workloads = vec![Box::new(Posts(204)) as Box<dyn Workload>];
+    let generator = Generator::start(&plan(peer.address), workloads).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    generator.saturate(7, 1);
+    let mut seen = Vec::new();
+    let mut record = Record::default();
+    for _ in 0..30 {
+        for snapshot in generator.snapshots(Duration::from_millis(100)) {
+            seen.push(snapshot.in_flight);
+            record.merge(&snapshot.record);
+        }
+    }
+    generator.set(0.0, 2);
+    for snapshot in generator.stop().unwrap() {
+        record.merge(&snapshot.record);
+    }
+    assert!(
+        seen.len() >= 2 && seen.iter().all(|count| *count == 7),
+        "{seen:?}"
+    );
+    let total = record.total();
+    assert_eq!(total.failures(), 0, "{:?}", record.examples);
+    // Each of the seven has its answer after 50 ms at the soonest.
+    assert!(
+        total.succeeded > 7 && total.succeeded <= 7 * (3_500 / 50),
+        "{total:?}"
+    );
+    assert!(total.latency.min() >= 49_000, "{}", total.latency.min());
+}
+
+#[test]
+fn a_generator_that_is_dropped_sends_nothing_more() {
+    let peer = Peer::start(&consumer());
+    let generator = Generator::start(
+        &plan(peer.address),
+        vec![Box::new(Posts(204)) as Box<dyn Workload>],
+    )
+    .unwrap();
+    generator.set(500.0, 1);
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while peer.handle.stats().answered == 0 && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(peer.handle.stats().answered > 0);
+    drop(generator);
+    // Its thread ends, and with it the connections.
+    while peer.handle.stats().connections > 0 && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(peer.handle.stats().connections, 0);
+}
+
+#[test]
 fn a_peer_that_stalls_is_seen_in_the_latencies_of_what_was_due_meanwhile() {
     // One stream per connection: while two requests are stalled, all others wait for a stream.
     let peer = Peer::start(&Settings {
@@ -64,7 +122,8 @@ fn every_misbehaviour_is_a_failure_of_its_kind() {
                 error: share,
                 ..bad.clone()
             },
-            FailureKind::Status,
+            // The peer answers 503.
+            FailureKind::Refused,
         ),
         (
             Misbehaviour {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use lab::measure::Machine;
+use lab::report::measure::Machine;
 use lab::report::{
-    Check, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, OperationFigures, Point,
-    Report, Series, Spread, Step, Verdict,
+    Check, Conditions, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, OperationFigures,
+    Point, Report, RoleFigures, Series, Spread, Step, Verdict,
 };
 
 fn latency(scale: f64) -> Latency {
@@ -32,7 +32,15 @@ fn sample() -> (Report, Series) {
         pinned_cpus: vec![0],
         cpu_cores_avg: 0.97,
         cpu_us_per_transaction: 31.25,
+        cpu_cores_max: 0.99,
         rss_mb_max: 64.5,
+        rss_mb_avg: 60.25,
+        roles: vec![RoleFigures {
+            name: "nrf".into(),
+            threads: 2,
+            cpu_cores_avg: 0.95,
+            cpu_cores_max: 0.98,
+        }],
         connections_in: 287,
         connections_out: 24,
         bytes_in: 1_234_567,
@@ -55,9 +63,17 @@ fn sample() -> (Report, Series) {
             kernel: "Linux 6".into(),
             architecture: "x86_64".into(),
         },
+        conditions: Conditions {
+            program: "signalbox 0.1.0 (0123abc)".into(),
+            clock_source: "tsc".into(),
+            cpu_mhz: 2_900.0,
+            stolen_cores: 0.05,
+            foreign_cores: 0.1,
+        },
         offered_tps: 31_000.4,
         achieved_tps: 30_990.1,
         success_ratio: 0.99967,
+        latency_ms: latency(150.0),
         operations: vec![
             operation("nfDiscover.slf", 500_000, 12, 151.0),
             operation("nfHeartbeat", 600, 0, 0.4),
@@ -91,6 +107,7 @@ fn sample() -> (Report, Series) {
         }),
         messages: None,
         store: None,
+        destinations: None,
         verdict: Verdict::Fail,
     };
     let series = Series {
@@ -178,12 +195,43 @@ fn strangers_words_are_no_markup() {
     );
 }
 
+/// A tile agrees with the plot and the check below it: all show all transactions.
+#[test]
+fn the_tile_of_the_99th_percentile_is_of_all_transactions() {
+    let (mut report, series) = sample();
+    let page = lab::report::html(&report, &series);
+    assert!(page.contains("750<small> ms</small>") && page.contains("all transactions, median 150 ms"));
+    // A report of an earlier release has percentiles of operations only.
+    report.latency_ms = Latency::default();
+    assert!(lab::report::html(&report, &series).contains("nfDiscover.slf, median 151 ms"));
+}
+
+/// `report.json` of an earlier release is still read.
+#[test]
+fn reports_without_conditions_are_read() {
+    let (report, _) = sample();
+    let mut json = serde_json::to_value(&report).unwrap();
+    for name in ["conditions", "latency_ms"] {
+        json.as_object_mut().unwrap().remove(name);
+    }
+    let read: Report = serde_json::from_value(json).unwrap();
+    assert_eq!(read.conditions, Conditions::default());
+    assert!(!lab::report::html(&read, &Series::default()).contains("clock"));
+}
+
 #[test]
 fn two_runs_compare() {
     let (first, _) = sample();
     let mut second = first.clone();
     second.functions[0].cpu_us_per_transaction = 25.0;
+    second.model = "nrf/5k".into();
     let words = lab::report::compare(&first, &second).to_string();
+    for run in [
+        "nrf/51k, 2026-01-02 03:04, signalbox 0.1.0 (0123abc)",
+        "nrf/5k, 2026",
+    ] {
+        assert!(words.contains(run), "{words}");
+    }
     assert!(
         words
             .lines()

@@ -1,12 +1,9 @@
-//! The laboratory over real sockets and processes, and its reports against kept ones.
+//! The laboratory over real sockets, and its reports against kept ones. Whole runs are tests of the program, in crate
+//! `signalbox`.
 
-mod bsf;
 mod diameter;
 mod generator;
 mod golden;
 mod http2;
-mod scp;
-mod simulators;
 mod support;
 mod traffic;
-mod whole;

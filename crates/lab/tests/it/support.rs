@@ -1,11 +1,10 @@
 //! What several tests need.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lab::load::{Answer, Draft, Fault, Generator, Interest, Plan, Record, Ticket, Traffic, Workload};
+use lab::loadgen::{Answer, Draft, Fault, Generator, Interest, Plan, Record, Ticket, Traffic, Workload};
 use lab::sim::{Handle, Server, Settings};
 use rand::rngs::SmallRng;
 
@@ -114,23 +113,11 @@ pub(crate) fn plan(peer: SocketAddr) -> Plan {
         connections: 2,
         timeout: Duration::from_secs(20),
         max_in_flight: 100_000,
-        arrivals: lab::callmodel::Arrivals::Constant,
+        arrivals: lab::loadgen::Arrivals::Constant,
         seed: 1,
         cpus: Vec::new(),
-        tick: lab::load::TICK,
+        tick: lab::loadgen::TICK,
         tls: None,
+        sources: Vec::new(),
     }
-}
-
-/// A program of this workspace that a build has left beside the tests; `None`, with a word, when it has not.
-pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let own = std::env::current_exe().unwrap();
-    let folder = own.parent()?.parent()?;
-    let found = [folder.join(name), folder.join("examples").join(name)]
-        .into_iter()
-        .find(|path| path.is_file());
-    if found.is_none() {
-        eprintln!("skipped: {name} has not been built");
-    }
-    found
 }

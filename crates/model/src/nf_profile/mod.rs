@@ -1,7 +1,7 @@
 //! Typed views over an NF profile (TS 29.510 §6.1.6.2.2): the members that a registry, a subscription or a
 //! proxy must understand, parsed once.
 //!
-//! A view is *not* the profile: unknown members, and known ones nobody interprets, are not here. Who stores
+//! A view is *not* the profile: unknown members, and members without an interpretation, are not here. Who stores
 //! or forwards profiles keeps the text.
 //!
 //! NF-specific information comes twice on the wire, as `xxxInfo` and as a map `xxxInfoList`; the accessors
@@ -226,7 +226,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Whether nobody is kept out.
+    /// Whether every requester is allowed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.plmns.is_empty()
@@ -234,6 +234,22 @@ impl Allowed {
             && self.nf_types.is_empty()
             && self.nf_domains.is_empty()
             && self.nssais.is_empty()
+    }
+
+    /// These lists, those of `profile` where one is absent: what a service says prevails over its profile
+    /// (TS 29.510 §6.1.6.2.3, note 5).
+    #[must_use]
+    pub fn prevailing(&self, profile: &Self) -> Self {
+        fn first<T: Clone>(own: &[T], other: &[T]) -> Vec<T> {
+            if own.is_empty() { other } else { own }.to_vec()
+        }
+        Self {
+            plmns: first(&self.plmns, &profile.plmns),
+            snpns: first(&self.snpns, &profile.snpns),
+            nf_types: first(&self.nf_types, &profile.nf_types),
+            nf_domains: first(&self.nf_domains, &profile.nf_domains),
+            nssais: first(&self.nssais, &profile.nssais),
+        }
     }
 }
 

@@ -4,7 +4,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::shape::Shape::{Any, Bool, Integer, List, Map as MapOf, MaybeEmpty, Of, Rule, Text};
+use crate::shape::Shape::{
+    Any, Bool, Integer, List, Map as MapOf, MaybeEmpty, MaybeEmptyMap, Of, Rule, Text,
+};
 use crate::shape::{Object, Shape, opt, req, rules};
 
 macro_rules! object {
@@ -65,9 +67,10 @@ fn number_range(map: &Map<String, Value>) -> Result<(), (&'static str, &'static 
         map.get("start").and_then(Value::as_str),
         map.get("end").and_then(Value::as_str),
     ) {
-        (Some(start), Some(end)) if start.len() != end.len() || start > end => Err((
+        // Of ends that differ in length the shorter one counts as if zeros followed it (TS 29.510 §6.1.6.2.34).
+        (Some(start), Some(end)) if start.len() > end.len() || start.trim_end_matches('0') > end => Err((
             "end",
-            "expected as many digits as start has, and a number that is not below it",
+            "expected at least as many digits as start has, and a number that is not below it",
         )),
         _ => Ok(()),
     }
@@ -505,7 +508,8 @@ object! {
         opt("recoveryTime", Rule(rules::date_time)),
         opt("nfServicePersistence", Bool),
         opt("nfServices", List(&SERVICE)),
-        opt("nfServiceList", MapOf(&SERVICE)),
+        // Some functions register without services so.
+        opt("nfServiceList", MaybeEmptyMap(&SERVICE)),
         opt("defaultNotificationSubscriptions", MaybeEmpty(&DEFAULT_NOTIFICATION)),
         opt("nfSetIdList", List(&TEXT)),
         opt("servingScope", List(&TEXT)),

@@ -1,22 +1,23 @@
 //! Nnrf_AccessToken (TS 29.510 §6.3) and the keys that verify its tokens.
 
-use http::header::{CACHE_CONTROL, PRAGMA};
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use model::ServiceName;
 use sbi::identity::Actor;
-use sbi::{Request, Response};
+use sbi::name::{CACHE_CONTROL, PRAGMA};
+use sbi::response::method_not_allowed;
+use sbi::{Request, Response, Value};
 use serde_json::json;
 
 use crate::config::ForwardedOperation;
 use crate::events::Event;
 use crate::forwarding::{Destination, Question};
-use crate::service::Worker;
 use crate::tokens::{self, TokenFault};
+use crate::worker::Worker;
 
 /// `/oauth2/token`.
 pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) -> Response {
     if *request.method() != Method::POST {
-        return super::method_not_allowed(request.method(), "POST");
+        return method_not_allowed(request.method(), "POST");
     }
     let wanted = match sbi::json::is_type(request.headers(), "application/x-www-form-urlencoded") {
         true => tokens::parse(&request.body.to_bytes()),
@@ -30,6 +31,12 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
         worker.counters().count(Event::TokenRefused);
         return problem.into_response();
     }
+    let wanted = wanted.and_then(|wanted| {
+        worker
+            .check_home_nrf(wanted.home_nrf.as_deref())
+            .map_err(|expected| TokenFault::request(format!("hnrfAccessTokenUri: {expected}")))?;
+        Ok(wanted)
+    });
     let destination = wanted
         .as_ref()
         .ok()
@@ -49,7 +56,7 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
     {
         return worker.forwarder().ask(destination, request).await;
     }
-    let mut response = match outcome {
+    let response = match outcome {
         Ok(body) => {
             worker.counters().count(Event::TokenIssued);
             sbi::json::response(StatusCode::OK, &body)
@@ -62,18 +69,11 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
     };
     // A token is for one consumer (RFC 6749 §5.1).
     response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-        .headers_mut()
-        .insert(PRAGMA, HeaderValue::from_static("no-cache"));
-    response
+        .with(CACHE_CONTROL, Value::from_static("no-store"))
+        .with(PRAGMA, Value::from_static("no-cache"))
 }
 
 fn forwards_to(worker: &Worker, wanted: &tokens::Request, request: &Request) -> Option<Destination> {
-    if !worker.forwarder().concerns(ForwardedOperation::AccessToken) {
-        return None;
-    }
     let services: Vec<ServiceName> = wanted
         .scopes
         .iter()
@@ -83,7 +83,7 @@ fn forwards_to(worker: &Worker, wanted: &tokens::Request, request: &Request) -> 
         operation: ForwardedOperation::AccessToken,
         target: wanted.target_nf_type.as_ref(),
         services: &services,
-        home_nrf: None,
+        home_nrf: wanted.home_nrf.as_deref(),
         target_plmns: wanted.target_plmn.as_slice(),
     };
     worker.forwarder().destination(&question, request.headers())
@@ -92,11 +92,8 @@ fn forwards_to(worker: &Worker, wanted: &tokens::Request, request: &Request) -> 
 /// `/oauth2/jwks`: the public keys (RFC 7517).
 pub(crate) fn jwks(worker: &Worker, request: &Request) -> Response {
     if *request.method() != Method::GET {
-        return super::method_not_allowed(request.method(), "GET");
+        return method_not_allowed(request.method(), "GET");
     }
-    let mut response = sbi::json::response(StatusCode::OK, worker.issuer().jwks());
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
-    response
+    let fresh = Value::from_static("max-age=300");
+    sbi::json::response(StatusCode::OK, worker.issuer().jwks()).with(CACHE_CONTROL, fresh)
 }

@@ -1,15 +1,18 @@
 //! Nnrf_Bootstrapping (TS 29.510 §6.4): where the services of this NRF are.
 
-use http::{HeaderValue, Method, StatusCode};
-use sbi::{Request, Response};
+use http::{Method, StatusCode};
+use sbi::name::CONTENT_TYPE;
+use sbi::response::method_not_allowed;
+use sbi::{Request, Response, Value};
 use serde_json::json;
 
-use crate::service::Worker;
+use crate::discovery::supported_features;
+use crate::worker::Worker;
 
 /// `/bootstrapping`.
 pub(crate) fn bootstrapping(worker: &Worker, request: &Request) -> Response {
     if *request.method() != Method::GET {
-        return super::method_not_allowed(request.method(), "GET");
+        return method_not_allowed(request.method(), "GET");
     }
     let root = worker.root();
     let link = |path: &str| json!({"href": format!("{root}{path}")});
@@ -23,12 +26,10 @@ pub(crate) fn bootstrapping(worker: &Worker, request: &Request) -> Response {
             "discover": link("/nnrf-disc/v1/nf-instances"),
             "authorize": link("/oauth2/token"),
         },
-        "nrfFeatures": {"nnrf-nfm": "0", "nnrf-disc": "0"},
+        "nrfFeatures": {"nnrf-nfm": "0", "nnrf-disc": supported_features().to_string()},
         "oauth2Required": {"nnrf-nfm": protected, "nnrf-disc": protected},
         "nrfInstanceId": worker.instance(),
     });
-    let mut response = sbi::json::response(StatusCode::OK, &body);
-    let hal = HeaderValue::from_static("application/3gppHal+json");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, hal);
-    response
+    let hal = Value::from_static("application/3gppHal+json");
+    sbi::json::response(StatusCode::OK, &body).with(CONTENT_TYPE, hal)
 }

@@ -3,16 +3,17 @@
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use http::header::{ACCEPT_ENCODING, ALLOW, ETAG, IF_MATCH, LOCATION};
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use model::{NfInstanceId, NfType};
+use registry::Entry;
+use sbi::name::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION};
 use sbi::problem::{Cause, Problem};
-use sbi::{Request, Response};
+use sbi::response::{method_not_allowed, no_content};
+use sbi::{Request, Response, Value as FieldValue};
 use serde_json::{Value, json};
 
-use crate::registry::Entry;
-use crate::registry::registrar::{Done, What, not_found};
-use crate::service::Worker;
+use crate::registrar::{Done, What, not_found};
+use crate::worker::Worker;
 
 /// Features of the service this NRF supports (TS 29.510 §6.1.9); none of the optional ones is negotiated.
 const SUPPORTED_FEATURES: &str = "0";
@@ -22,14 +23,12 @@ pub(crate) fn collection(worker: &Worker, request: &Request) -> Response {
     match *request.method() {
         Method::GET => list(worker, request).unwrap_or_else(Problem::into_response),
         Method::OPTIONS => {
-            let mut response =
-                sbi::json::response(StatusCode::OK, &json!({"supportedFeatures": SUPPORTED_FEATURES}));
-            let headers = response.headers_mut();
-            headers.insert(ALLOW, HeaderValue::from_static("GET, OPTIONS"));
-            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-            response
+            let body = json!({"supportedFeatures": SUPPORTED_FEATURES});
+            sbi::json::response(StatusCode::OK, &body)
+                .with(ALLOW, FieldValue::from_static("GET, OPTIONS"))
+                .with(ACCEPT_ENCODING, FieldValue::from_static("gzip"))
         }
-        ref other => super::method_not_allowed(other, "GET, OPTIONS"),
+        ref other => method_not_allowed(other, "GET, OPTIONS"),
     }
 }
 
@@ -40,17 +39,26 @@ pub(crate) async fn instance(worker: Rc<Worker>, request: Request, id: String) -
         Err(expected) => {
             return Problem::new(Cause::MandatoryIeIncorrect)
                 .detail(format!("the NF instance id of the URI: {expected}"))
-                .invalid_param("nfInstanceID", expected)
+                .invalid_param("{nfInstanceID}", expected)
                 .into_response();
         }
     };
     if *request.method() == Method::GET {
+        if worker.is_in_cluster() && worker.snapshot().get(&id).is_none() {
+            // Another NRF may have registered it a moment ago.
+            return match worker.write(What::Find { id }).await {
+                Ok(Done::Found(entry)) => found(&request, &entry),
+                Ok(_) => not_found(id).into_response(),
+                Err(problem) => problem.into_response(),
+            };
+        }
         return retrieve(&worker, &request, id).unwrap_or_else(Problem::into_response);
     }
     let gzip = sbi::coding::accepts_gzip(request.headers());
+    let method = request.method().clone();
     match write_of(&worker, request, id) {
         Err(problem) => problem.into_response(),
-        Ok(None) => super::method_not_allowed(&Method::OPTIONS, "GET, PUT, PATCH, DELETE"),
+        Ok(None) => method_not_allowed(&method, "GET, PUT, PATCH, DELETE"),
         Ok(Some(what)) => match worker.write(what).await {
             Ok(done) => answer(&worker, done, gzip),
             Err(problem) => problem.into_response(),
@@ -59,12 +67,12 @@ pub(crate) async fn instance(worker: Rc<Worker>, request: Request, id: String) -
 }
 
 fn write_of(worker: &Worker, request: Request, id: NfInstanceId) -> Result<Option<What>, Problem> {
-    let headers = &request.head.headers;
+    let headers = &request.head.fields;
     let if_match = headers
         .get(IF_MATCH)
         .and_then(|value| value.to_str().ok())
         .map(str::to_owned);
-    let what = match request.head.method {
+    let what = match *request.head.method() {
         Method::PUT => {
             sbi::json::expect_type(headers, "application/json")?;
             let body = super::body_of(worker, headers, request.body, worker.max_profile())?;
@@ -86,25 +94,13 @@ fn answer(worker: &Worker, done: Done, gzip: bool) -> Response {
         Done::Created(entry) => {
             let mut response = profile(&entry, StatusCode::CREATED, gzip);
             // The root was parsed as a URI, an id is hexadecimal digits.
-            if let Ok(location) = HeaderValue::from_str(&worker.instance_uri(&entry.id)) {
-                response.headers_mut().insert(LOCATION, location);
-            }
+            let location = worker.instance_uri(&entry.id);
+            response.headers_mut().set_printed(LOCATION, location);
             response
         }
         Done::Replaced(entry) => profile(&entry, StatusCode::OK, gzip),
-        Done::HeartBeat(entry) => {
-            let mut response = no_content();
-            insert_etag(&mut response, &entry);
-            response
-        }
         _ => no_content(),
     }
-}
-
-pub(super) fn no_content() -> Response {
-    let mut response = Response::default();
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response
 }
 
 fn profile(entry: &Entry, status: StatusCode, gzip: bool) -> Response {
@@ -118,32 +114,34 @@ fn profile(entry: &Entry, status: StatusCode, gzip: bool) -> Response {
 }
 
 fn insert_etag(response: &mut Response, entry: &Entry) {
-    if let Ok(etag) = HeaderValue::from_str(&entry.etag()) {
-        response.headers_mut().insert(ETAG, etag);
-    }
+    response.headers_mut().set_printed(ETAG, entry.etag());
 }
 
 fn retrieve(worker: &Worker, request: &Request, id: NfInstanceId) -> Result<Response, Problem> {
     let snapshot = worker.snapshot();
     let entry = snapshot.get(&id).ok_or_else(|| not_found(id))?;
+    Ok(found(request, entry))
+}
+
+fn found(request: &Request, entry: &Entry) -> Response {
     if sbi::etag::none_match_hits(request.headers(), &entry.etag()) {
-        let mut response = Response::default();
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        let mut response = Response::new(StatusCode::NOT_MODIFIED);
         insert_etag(&mut response, entry);
-        return Ok(response);
+        return response;
     }
-    Ok(profile(
+    profile(
         entry,
         StatusCode::OK,
         sbi::coding::accepts_gzip(request.headers()),
-    ))
+    )
 }
 
 /// HAL links to the instances (TS 29.510 §6.1.3.2.3.1), a page of them.
 fn list(worker: &Worker, request: &Request) -> Result<Response, Problem> {
     let mut nf_type: Option<NfType> = None;
     let (mut limit, mut page, mut size) = (None, None, None);
-    let pairs = sbi::query::pairs(request.uri()).map_err(|error| bad_query(&error.name, "expected UTF-8"))?;
+    let pairs =
+        sbi::query::pairs(request.query()).map_err(|error| bad_query(&error.name, "expected UTF-8"))?;
     for (name, value) in &pairs {
         let number = || -> Result<Option<usize>, Problem> {
             let parsed = value.parse().ok().filter(|number| *number >= 1);
@@ -208,15 +206,11 @@ fn list(worker: &Worker, request: &Request) -> Result<Response, Problem> {
     if !items.is_empty() {
         links["item"] = Value::Array(items);
     }
-    let mut response =
-        sbi::json::response(StatusCode::OK, &json!({"_links": links, "totalItemCount": total}));
-    response.headers_mut().insert(
-        http::header::CONTENT_TYPE,
-        HeaderValue::from_static("application/3gppHal+json"),
-    );
-    Ok(response)
+    let body = json!({"_links": links, "totalItemCount": total});
+    let hal = FieldValue::from_static("application/3gppHal+json");
+    Ok(sbi::json::response(StatusCode::OK, &body).with(CONTENT_TYPE, hal))
 }
 
 fn bad_query(name: &str, expected: &str) -> Problem {
-    Problem::new(Cause::InvalidQueryParam).invalid_param(format!("query {name}"), expected)
+    Problem::new(Cause::OptionalQueryParamIncorrect).invalid_param(format!("query {name}"), expected)
 }

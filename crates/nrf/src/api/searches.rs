@@ -9,10 +9,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Method;
 use sbi::problem::{Cause, Problem};
+use sbi::response::method_not_allowed;
 use sbi::{Request, Response};
 
 use crate::discovery::Extent;
-use crate::service::Worker;
+use crate::worker::Worker;
 
 /// Longest query that gets an id; ids are part of URIs, which have bounds of their own.
 const QUERY_MAX: usize = 2_048;
@@ -30,7 +31,7 @@ pub(super) fn id_of(query: &str, group: Option<Option<&str>>) -> Option<String> 
 /// `/searches/{searchId}` and `/searches/{searchId}/complete`.
 pub(crate) fn search(worker: &Worker, request: &Request, path: &str) -> Response {
     if *request.method() != Method::GET {
-        return super::method_not_allowed(request.method(), "GET");
+        return method_not_allowed(request.method(), "GET");
     }
     let (id, extent) = match path.strip_suffix("/complete") {
         Some(id) => (id, Extent::Complete),

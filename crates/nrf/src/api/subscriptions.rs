@@ -1,25 +1,29 @@
 //! Nnrf_NFManagement, subscriptions (TS 29.510 §6.1.3.4, §6.1.3.5).
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
-use http::header::LOCATION;
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use model::{NfType, PlmnId, ServiceName};
 use sbi::identity::Actor;
+use sbi::name::LOCATION;
 use sbi::problem::{Cause, Problem};
+use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
 use serde::Deserialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::config::ForwardedOperation;
 use crate::events::Event;
-use crate::forwarding::{Destination, Question};
-use crate::registry::registrar::{Done, What};
-use crate::service::Worker;
+use crate::forwarding::{Abroad, Destination, Question};
+use crate::registrar::{Done, What};
+use crate::worker::Worker;
 
 /// `/subscriptions`.
 pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) -> Response {
     if *request.method() != Method::POST {
-        return super::method_not_allowed(request.method(), "POST");
+        return method_not_allowed(request.method(), "POST");
     }
     let headers = request.headers();
     let body = sbi::json::expect_type(headers, "application/json")
@@ -35,7 +39,11 @@ pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) 
                 worker.counters().count(Event::IdentityRefused);
                 return problem.into_response();
             }
-            return worker.forwarder().ask(&destination, &request).await;
+            let response = worker.forwarder().ask(&destination, &request).await;
+            return match destination.is_home {
+                true => made_abroad(&worker, &destination, &body, response),
+                false => response,
+            };
         }
         Ok(None) => {}
         Err(problem) => return problem.into_response(),
@@ -59,6 +67,7 @@ fn may_subscribe(by: &Actor, body: &[u8]) -> Result<(), Problem> {
 struct Subject {
     subscr_cond: SubjectCondition,
     plmn_id: Option<PlmnId>,
+    nid: Option<String>,
     hnrf_uri: Option<String>,
     req_nf_instance_id: Option<String>,
 }
@@ -72,7 +81,7 @@ struct SubjectCondition {
 }
 
 /// Another NRF, when the subscription is to be there: the network's that `plmnId` and `hnrfUri` name
-/// (TS 29.510 §5.2.2.5.3), or that of a rule (§5.2.2.5.4). Its answer names its own resource, which the
+/// (TS 29.510 §5.2.2.5.3), or that of a rule (§5.2.2.5.4). The answer of the latter names its own resource, which the
 /// consumer changes and ends there.
 fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Result<Option<Destination>, Problem> {
     // One that cannot be read is refused by whoever it is meant for, with a better word.
@@ -93,7 +102,12 @@ fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Result<Option
         target: subject.subscr_cond.nf_type.as_ref(),
         services: &services,
         home_nrf: subject.hnrf_uri.as_deref(),
-        target_plmns: subject.plmn_id.as_slice(),
+        // With `nid` it is that of an SNPN, which has no home NRF.
+        target_plmns: subject
+            .plmn_id
+            .as_slice()
+            .get(usize::from(subject.nid.is_some())..)
+            .unwrap_or_default(),
     };
     let Some(destination) = worker.forwarder().destination(&question, request.headers()) else {
         return Ok(None);
@@ -105,21 +119,114 @@ fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Result<Option
     Ok((!destination.only_when_empty || !known_here).then_some(destination))
 }
 
+/// The answer of the NRF of another network, with an id and a URI by which the consumer finds its subscription here.
+fn made_abroad(worker: &Worker, destination: &Destination, asked: &[u8], response: Response) -> Response {
+    let subject: Subject = serde_json::from_slice(asked).unwrap_or_default();
+    let Some(plmn) = subject
+        .plmn_id
+        .filter(|_| response.status() == StatusCode::CREATED)
+    else {
+        return response;
+    };
+    let location = response.headers().get(LOCATION);
+    let root = match &*destination.targets {
+        [only] => Some(only.clone()),
+        _ => location
+            .and_then(|uri| uri.to_str().ok())
+            .and_then(crate::forwarding::root_of),
+    };
+    let Some(root) = root else { return response };
+    let (head, body) = response.into_parts();
+    let body = body.into_bytes();
+    let mut document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    let id = document.get("subscriptionId").and_then(serde_json::Value::as_str);
+    let Some(id) = id.map(|id| {
+        let id = id.to_owned();
+        Abroad { root, id }.shown(&plmn)
+    }) else {
+        return Problem::new(Cause::NrfNotReachable)
+            .detail("the NRF of the other network gave the subscription no id")
+            .into_response();
+    };
+    document["subscriptionId"] = id.clone().into();
+    let mut response = sbi::json::response(head.status, &document);
+    let uri = format!("{}/nnrf-nfm/v1/subscriptions/{id}", worker.root());
+    response.headers_mut().set_printed(LOCATION, uri);
+    response
+}
+
+/// Changes or ends a subscription at the NRF of another network.
+async fn abroad(worker: &Worker, request: &Request, shown: &str, abroad: Abroad) -> Response {
+    if ![Method::PATCH, Method::DELETE].contains(request.method()) {
+        return method_not_allowed(request.method(), "PATCH, DELETE");
+    }
+    let root = abroad.root.to_string();
+    if worker.check_home_nrf(Some(&root)).is_err() {
+        return crate::registrar::no_subscription(shown).into_response();
+    }
+    let routes = worker.forwarder().routes();
+    let Some(destination) = routes.home(abroad.root, request.headers()) else {
+        return crate::registrar::no_subscription(shown).into_response();
+    };
+    let path = format!("/nnrf-nfm/v1/subscriptions/{}", abroad.id);
+    let response = worker.forwarder().ask_for(&destination, request, &path).await;
+    if response.status() != StatusCode::OK {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    let mut document: serde_json::Value = serde_json::from_slice(&body.into_bytes()).unwrap_or_default();
+    if let Some(document) = document.as_object_mut() {
+        document.insert("subscriptionId".to_owned(), shown.into());
+    }
+    sbi::json::response(head.status, &document)
+}
+
 /// `/subscriptions/{subscriptionID}`.
 pub(crate) async fn subscription(worker: Rc<Worker>, request: Request, by: Actor, id: String) -> Response {
-    let headers = &request.head.headers;
-    let what = match request.head.method {
+    if let Some(elsewhere) = Abroad::parse(&id) {
+        return abroad(&worker, &request, &id, elsewhere).await;
+    }
+    let headers = &request.head.fields;
+    let mut asked = None;
+    let what = match *request.head.method() {
         Method::DELETE => Ok(What::Unsubscribe { id, by }),
         Method::PATCH => sbi::json::expect_type(headers, sbi::json::JSON_PATCH)
             .and_then(|()| super::body_of(&worker, headers, request.body, worker.max_subscription()))
-            .map(|body| What::PatchSubscription { id, body, by }),
-        ref other => return super::method_not_allowed(other, "PATCH, DELETE"),
+            .map(|body| {
+                asked = validity_asked(&body);
+                What::PatchSubscription { id, body, by }
+            }),
+        ref other => return method_not_allowed(other, "PATCH, DELETE"),
     };
     let outcome = match what {
         Ok(what) => worker.write(what).await,
         Err(problem) => Err(problem),
     };
-    answer(&worker, outcome)
+    match outcome {
+        // What was granted as it was asked for needs no answer (TS 29.510 §5.2.2.5.6).
+        Ok(Done::SubscriptionChanged(subscription)) if asked == Some(subscription.valid_until) => {
+            no_content()
+        }
+        outcome => answer(&worker, outcome),
+    }
+}
+
+/// The validity that a patch of nothing else asks for.
+fn validity_asked(patch: &[u8]) -> Option<OffsetDateTime> {
+    #[derive(Deserialize)]
+    struct Operation<'a> {
+        path: Cow<'a, str>,
+        value: Option<serde_json::Value>,
+    }
+    let operations: Vec<Operation<'_>> = serde_json::from_slice(patch).ok()?;
+    let [operation] = operations.as_slice() else {
+        return None;
+    };
+    let value = operation
+        .value
+        .as_ref()
+        .filter(|_| operation.path == "/validityTime")?;
+    OffsetDateTime::parse(value.as_str()?, &Rfc3339).ok()
 }
 
 fn answer(worker: &Worker, outcome: Result<Done, Problem>) -> Response {
@@ -127,15 +234,13 @@ fn answer(worker: &Worker, outcome: Result<Done, Problem>) -> Response {
         Ok(Done::Subscribed(subscription)) => {
             let mut response = sbi::json::response(StatusCode::CREATED, &subscription.document);
             let uri = format!("{}/nnrf-nfm/v1/subscriptions/{}", worker.root(), subscription.id);
-            if let Ok(location) = HeaderValue::from_str(&uri) {
-                response.headers_mut().insert(LOCATION, location);
-            }
+            response.headers_mut().set_printed(LOCATION, uri);
             response
         }
         Ok(Done::SubscriptionChanged(subscription)) => {
             sbi::json::response(StatusCode::OK, &subscription.document)
         }
-        Ok(_) => super::management::no_content(),
+        Ok(_) => no_content(),
         Err(problem) => problem.into_response(),
     }
 }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ::discovery::Localities;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{ByteSize, Period};
-
-use crate::discovery::{Localities, Policy};
+use settings::{ByteSize, Faults, Period, Validate};
 
 /// What answers hold and how long they are valid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,6 +13,8 @@ use crate::discovery::{Localities, Policy};
 pub struct Discovery {
     /// Profiles in an answer at most.
     pub max_profiles: usize,
+    /// Bytes of profiles in the answer to a complete search (`/searches/{searchId}/complete`) at most.
+    pub max_complete_size: ByteSize,
     /// How long an answer is valid.
     pub validity: Period,
     /// How long an answer is valid, by target NF type.
@@ -30,7 +31,8 @@ pub struct Discovery {
     pub cached_query_size: ByteSize,
     /// Answers (one per group and class of subscribers) kept for a query.
     pub cached_answers_per_query: usize,
-    /// Bytes of answers that a worker keeps.
+    /// Bytes of answers that a worker keeps. Answers to consumers that accept gzip are kept packed as well, which takes at
+    /// most as much again.
     pub cached_bytes: ByteSize,
 }
 
@@ -38,6 +40,7 @@ impl Default for Discovery {
     fn default() -> Self {
         Self {
             max_profiles: 12,
+            max_complete_size: ByteSize::mib(16),
             validity: Period::from_secs(60),
             validity_by_type: BTreeMap::new(),
             empty_validity_by_type: BTreeMap::new(),
@@ -51,23 +54,12 @@ impl Default for Discovery {
     }
 }
 
-impl Discovery {
-    /// As discovery takes it.
-    #[must_use]
-    pub fn policy(&self) -> Policy {
-        let seconds = |period: &Period| u32::try_from(period.as_secs()).unwrap_or(u32::MAX);
-        let table = |map: &BTreeMap<String, Period>| -> BTreeMap<String, u32> {
-            map.iter()
-                .map(|(nf_type, period)| (nf_type.clone(), seconds(period)))
-                .collect()
-        };
-        Policy {
-            max_profiles: self.max_profiles.max(1),
-            validity: table(&self.validity_by_type),
-            default_validity: seconds(&self.validity),
-            empty_validity: table(&self.empty_validity_by_type),
-            suspended_for: self.suspended_for.clone(),
-            localities: self.localities.clone(),
+impl Validate for Discovery {
+    fn validate(&self, faults: &mut Faults) {
+        if self.max_profiles == 0 {
+            faults
+                .at("maxProfiles")
+                .say("is 0, so that nothing is ever found", "at least 1");
         }
     }
 }

@@ -9,14 +9,19 @@ use settings::{Faults, Period, Validate};
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct HeartBeat {
     /// Timer assigned to NFs that ask for none.
+    #[schemars(extend("x-reload" = true))]
     pub default: Period,
     /// Shortest timer an NF may ask for.
+    #[schemars(extend("x-reload" = true))]
     pub min: Period,
     /// Longest timer an NF may ask for.
+    #[schemars(extend("x-reload" = true))]
     pub max: Period,
     /// Heart-beats that may be missed before an NF is suspended.
+    #[schemars(extend("x-reload" = true))]
     pub missed: u32,
     /// How long a suspended NF is kept before it is removed.
+    #[schemars(extend("x-reload" = true))]
     pub remove_after: Period,
     /// How often the auditor looks.
     pub audit_interval: Period,

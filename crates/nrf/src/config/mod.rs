@@ -1,6 +1,7 @@
 //! Every setting of an NRF; a file per topic.
 
 mod bounds;
+mod cluster;
 mod discovery;
 mod forwarding;
 mod growth;
@@ -12,13 +13,14 @@ mod subscriptions;
 mod tokens;
 
 pub use bounds::{Outgoing, Patches, Patterns};
+pub use cluster::Cluster;
 pub use discovery::Discovery;
-pub use forwarding::{ForwardedOperation, Forwarding, ForwardingRule};
+pub use forwarding::{ForwardedOperation, Forwarding, ForwardingRule, HomeNetwork};
 pub use growth::{Growth, GrowthSet};
 pub use heartbeat::HeartBeat;
 pub use overload::{Overload, OverloadLevel};
 pub use screening::Screening;
-pub use slf::Slf;
+pub use slf::{Slf, WhenUnavailable};
 pub use subscriptions::Subscriptions;
 pub use tokens::{AuthRule, Tokens};
 
@@ -33,7 +35,8 @@ use settings::{ByteSize, Faults, Listen, Validate};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
-    /// NF instance id of this NRF, a UUID: issuer of its tokens, name in its `User-Agent`.
+    /// NF instance id of this NRF, a UUID: issuer of its tokens, name in its `Via`. Empty: made at the first start and
+    /// kept in the directory of the store.
     pub nf_instance_id: String,
     /// Addresses of the service-based interface.
     pub listen: Listen,
@@ -49,49 +52,71 @@ pub struct Config {
     pub api_root: String,
     /// TLS of the service-based interface; absent: cleartext.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
     pub tls: Option<sbi::tls::TlsFiles>,
     /// TLS of the connections this NRF makes; absent: only cleartext peers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
     pub client_tls: Option<sbi::tls::TlsFiles>,
     /// Limits of the server.
     pub server: sbi::server::ServerConfig,
     /// Connections to other functions.
     pub client: sbi::client::ClientConfig,
+    /// How names are resolved, where `servers` or `dnsSrv` are set; else the system resolves them.
+    pub dns: sbi::dns::DnsConfig,
+    /// Whether the targets of the SRV records (`_http._tcp`, `_https._tcp`) of a name are tried as well when an NRF that
+    /// requests are forwarded to, a location function or a subscriber does not answer (RFC 2782).
+    pub dns_srv: bool,
     /// Where profiles and subscriptions are kept.
     pub store: store::Config,
+    /// Several NRFs of a set on one database.
+    pub cluster: Cluster,
     /// Largest profile that may be registered.
+    #[schemars(extend("x-reload" = true))]
     pub max_profile_size: ByteSize,
     /// Profiles at most; further registrations are refused.
+    #[schemars(extend("x-reload" = true))]
     pub max_profiles: usize,
     /// Writes that may wait for the control thread; beyond it they are answered 503.
     pub max_waiting_writes: usize,
     /// Bytes of all writes that wait; beyond it they are answered 503.
+    #[schemars(extend("x-reload" = true))]
     pub max_waiting_bytes: ByteSize,
     /// JSON Patches.
+    #[schemars(extend("x-reload" = true))]
     pub patches: Patches,
     /// Regular expressions.
+    #[schemars(extend("x-reload" = true))]
     pub patterns: Patterns,
     /// Where the NRF sends to because somebody asks.
+    #[schemars(extend("x-reload" = true))]
     pub outgoing: Outgoing,
     /// Heart-beats and what happens without them.
     pub heart_beat: HeartBeat,
     /// Discovery.
+    #[schemars(extend("x-reload" = true))]
     pub discovery: Discovery,
     /// Discards under overload.
+    #[schemars(extend("x-reload" = true))]
     pub overload: Overload,
     /// Subscriptions and their notifications.
     pub subscriptions: Subscriptions,
     /// Access tokens.
+    #[schemars(extend("x-reload" = true))]
     pub tokens: Tokens,
     /// Who may send requests for which NF instances.
+    #[schemars(extend("x-reload" = true))]
     pub identity: IdentitySettings,
     /// Subscriber location.
+    #[schemars(extend("x-reload" = true))]
     pub slf: Slf,
     /// Other NRFs.
+    #[schemars(extend("x-reload" = true))]
     pub forwarding: Forwarding,
     /// Other NRF sets.
     pub growth: Growth,
     /// Who may register.
+    #[schemars(extend("x-reload" = true))]
     pub screening: Screening,
 }
 
@@ -100,7 +125,7 @@ impl Default for Config {
         let mut store = store::Config::default();
         store.embedded.directory = "run/nrf".into();
         Self {
-            nf_instance_id: "5160cbb5-0f27-4d3b-8b80-8f6e5b2d1a10".to_owned(),
+            nf_instance_id: String::new(),
             listen: Listen::local(8010),
             admin: SocketAddr::from(([127, 0, 0, 1], 9010)),
             workers: 0,
@@ -113,7 +138,10 @@ impl Default for Config {
                 user_agent: "NRF".to_owned(),
                 ..sbi::client::ClientConfig::default()
             },
+            dns: sbi::dns::DnsConfig::default(),
+            dns_srv: false,
             store,
+            cluster: Cluster::default(),
             max_profile_size: ByteSize::kib(512),
             max_profiles: 100_000,
             max_waiting_writes: 10_000,
@@ -152,10 +180,10 @@ impl Config {
 
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
-        if model::NfInstanceId::parse(&self.nf_instance_id).is_err() {
+        if !self.nf_instance_id.is_empty() && model::NfInstanceId::parse(&self.nf_instance_id).is_err() {
             faults.at("nfInstanceId").say(
                 "is not a UUID",
-                "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
+                "nothing, or a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
             );
         }
         if self.listen.first().is_none() {
@@ -174,7 +202,15 @@ impl Validate for Config {
                 "at least maxProfileSize",
             );
         }
+        faults.within("server", &self.server);
+        faults.within("client", &self.client);
+        faults.within("discovery", &self.discovery);
+        faults.within("subscriptions", &self.subscriptions);
+        faults.within("screening", &self.screening);
+        faults.within("dns", &self.dns);
         faults.within("store", &self.store);
+        faults.within("cluster", &self.cluster);
+        self.cluster.check(&self.store, faults);
         faults.within("heartBeat", &self.heart_beat);
         faults.within("slf", &self.slf);
         faults.within("forwarding", &self.forwarding);
@@ -195,6 +231,55 @@ impl Validate for Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Settings by which an NRF would not start, or would not do its work, are found before it runs.
+    #[test]
+    fn settings_that_break_an_nrf_are_found() {
+        type Change = fn(&mut Config);
+        let breaks: [(&str, Change); 10] = [
+            ("server.maxConnections", |config| {
+                config.server.max_connections = 0;
+            }),
+            ("client.connectionsPerOrigin", |config| {
+                config.client.connections_per_origin = 0;
+            }),
+            ("screening.allowedFqdns[0]", |config| {
+                config.screening.allowed_fqdns = vec!["(".into()];
+            }),
+            ("screening.deniedFqdns[0]", |config| {
+                config.screening.denied_fqdns = vec!["(".into()];
+            }),
+            ("screening.allowedPlmns[0]", |config| {
+                config.screening.allowed_plmns = vec!["xx".into()];
+            }),
+            ("discovery.maxProfiles", |config| {
+                config.discovery.max_profiles = 0;
+            }),
+            ("subscriptions.loadThreshold", |config| {
+                config.subscriptions.load_threshold = 200;
+            }),
+            ("subscriptions.attempts", |config| {
+                config.subscriptions.attempts = 0;
+            }),
+            ("subscriptions.queueTotal", |config| {
+                config.subscriptions.queue_total = 0;
+            }),
+            ("subscriptions.timeout", |config| {
+                config.subscriptions.timeout = settings::Period::from_secs(0);
+            }),
+        ];
+        for (key, change) in breaks {
+            let mut config = Config::default();
+            change(&mut config);
+            let mut faults = Faults::default();
+            config.validate(&mut faults);
+            let text = format!("{faults:?}");
+            assert!(text.contains(key), "{key}: {text}");
+        }
+        let mut faults = Faults::default();
+        Config::default().validate(&mut faults);
+        assert!(faults.is_empty(), "{faults:?}");
+    }
 
     #[test]
     fn identities_that_no_nf_can_prove_are_not_required() {

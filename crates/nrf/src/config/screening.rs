@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use settings::{Faults, Validate};
 
 /// Lists that a profile must pass to be registered. Empty lists let everybody pass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,4 +22,30 @@ pub struct Screening {
     pub denied_networks: Vec<ipnet::IpNet>,
     /// PLMNs of a profile must be among these (`001-01`).
     pub allowed_plmns: Vec<String>,
+}
+
+impl Validate for Screening {
+    fn validate(&self, faults: &mut Faults) {
+        for (key, list) in [
+            ("allowedFqdns", &self.allowed_fqdns),
+            ("deniedFqdns", &self.denied_fqdns),
+        ] {
+            for (at, text) in list.iter().enumerate() {
+                if let Err(reason) = model::Pattern::new(text) {
+                    let wrong = format!("`{text}` is not a regular expression: {reason}");
+                    faults
+                        .at(format!("{key}[{at}]"))
+                        .say(wrong, "one such as `^udm[0-9]+\\.example\\.com$`");
+                }
+            }
+        }
+        for (at, text) in self.allowed_plmns.iter().enumerate() {
+            if text.parse::<model::PlmnId>().is_err() {
+                let wrong = format!("`{text}` is not a PLMN");
+                faults
+                    .at(format!("allowedPlmns[{at}]"))
+                    .say(wrong, "MCC-MNC: 001-01");
+            }
+        }
+    }
 }

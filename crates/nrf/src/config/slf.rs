@@ -11,7 +11,7 @@ pub struct Slf {
     /// Target NF types whose discovery by SUPI or GPSI needs the group (`AUSF`, `UDM`, `UDR`, `PCF`, `CHF`).
     pub target_types: Vec<String>,
     /// API roots of location functions, in order of preference. Empty: registered profiles that offer
-    /// `nudr-group-id-map`.
+    /// `nudr-group-id-map`, by their priority, those of one priority in proportion to their capacity.
     pub static_targets: Vec<String>,
     /// API roots of SCPs to go through, in order of preference; empty: directly.
     pub scps: Vec<String>,
@@ -26,12 +26,31 @@ pub struct Slf {
     pub max_attempts: usize,
     /// How long one of them may take.
     pub attempt_timeout: Period,
+    /// How long others come before a location function that failed.
+    pub retry_after: Period,
+    /// What is answered when no location function answers.
+    pub when_unavailable: WhenUnavailable,
+    /// How long such an answer is valid at most.
+    pub unavailable_validity: Period,
     /// Whether requests carry an access token of this NRF, cached for its life.
     pub use_access_token: bool,
     /// How long a subscriber's group is remembered; 0: every discovery asks.
     pub cache_for: Period,
     /// Subscribers whose group a worker remembers at most.
     pub cache_size: usize,
+}
+
+/// What is answered when no location function answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WhenUnavailable {
+    /// Profiles of every group: the consumer may reach an NF that does not serve the subscriber.
+    #[default]
+    EveryGroup,
+    /// Profiles without a group.
+    NoGroup,
+    /// No profile, status 504.
+    Refuse,
 }
 
 impl Default for Slf {
@@ -45,6 +64,9 @@ impl Default for Slf {
             correlation_info: true,
             max_attempts: 2,
             attempt_timeout: Period::from_millis(1_000),
+            retry_after: Period::from_secs(5),
+            when_unavailable: WhenUnavailable::EveryGroup,
+            unavailable_validity: Period::from_secs(5),
             use_access_token: false,
             cache_for: Period::from_millis(0),
             cache_size: 100_000,

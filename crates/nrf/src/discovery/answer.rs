@@ -1,13 +1,16 @@
 //! Answers as bytes: assembled from pieces that were serialised when the profiles were written.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use model::{ExtSnssai, PlmnSnssai, Snssai};
+use registry::{Entry, Visible, fingerprint};
 use serde_json::Value;
 
-use super::select::Extent;
-use crate::registry::{Entry, Visible, fingerprint};
+use super::priorities::{Altered, Tier};
+use super::select::{Extent, Policy};
 use ::discovery::Query;
 use sbi::json::text;
 
@@ -16,6 +19,11 @@ const SERVICE_MAP: usize = 6;
 /// Features of the discovery service this NRF supports (TS 29.510 §6.2.9): Complex-Query, Query-Params-Ext1,
 /// Query-Param-Analytics, MAPDU, Query-Params-Ext2, Service-Map, Query-Params-Ext3, Query-Params-Ext4,
 /// Query-Param-vSmf-Capability, Query-SBIProtoc17.
+/// The features of Nnrf_NFDiscovery that this NRF supports (TS 29.510 §6.2.9).
+pub fn supported_features() -> model::SupportedFeatures {
+    model::SupportedFeatures::of(FEATURES)
+}
+
 const FEATURES: &[usize] = &[1, 2, 3, 4, 5, SERVICE_MAP, 7, 8, 9, 11];
 /// Bytes of an answer that are not profiles, about.
 const FRAME: usize = 64;
@@ -31,6 +39,30 @@ pub struct Answer {
     pub freshness: http::HeaderValue,
     /// How many profiles it has.
     pub profiles: usize,
+    /// Made when the first consumer takes it.
+    pub(super) packed: OnceCell<Option<Packed>>,
+}
+
+/// An answer packed with gzip: another representation, with an entity tag of its own (RFC 9110 §8.8.3).
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// The gzip stream.
+    pub body: Bytes,
+    /// Its entity tag, with quotes.
+    pub etag: http::HeaderValue,
+}
+
+impl Answer {
+    /// The answer packed with gzip, made once; `None` when that would not be smaller.
+    pub fn packed(&self) -> Option<&Packed> {
+        let pack = || {
+            let body = sbi::coding::pack(&self.body.clone().into())?;
+            let plain = self.etag.to_str().ok()?.trim_end_matches('"');
+            let etag = http::HeaderValue::from_str(&format!("{plain}-gzip\"")).ok()?;
+            Some(Packed { body, etag })
+        };
+        self.packed.get_or_init(pack).as_ref()
+    }
 }
 
 /// Why nothing was found, the most telling last (`NoProfileMatchReason`, TS 29.510 §6.2.6.3.3).
@@ -83,8 +115,11 @@ pub(super) struct Result<'a> {
     /// Profiles that fit, in the answer or not.
     pub(super) total: usize,
     pub(super) preferred: Vec<(&'static str, bool)>,
+    /// Priorities that the answer has in place of those registered.
+    pub(super) altered: Option<Altered>,
     /// Why nothing was found, if nothing was.
     pub(super) reason: Reason,
+    pub(super) policy: &'a Policy,
 }
 
 impl Result<'_> {
@@ -102,7 +137,12 @@ impl Result<'_> {
             if i > 0 {
                 out.put_u8(b',');
             }
-            one.write(self.query, &mut out);
+            let abroad = self
+                .query
+                .requester
+                .is_abroad(self.policy.plmns_of(&one.entry.profile));
+            let altered = self.altered.as_ref().and_then(|altered| altered.tier(i));
+            one.write(self.query, abroad, altered, &mut out);
         }
         out.put_u8(b']');
         if let Extent::Page(search) = extent {
@@ -119,6 +159,7 @@ impl Result<'_> {
             freshness: header(format!("max-age={}", self.validity)),
             profiles: self.chosen.len(),
             body,
+            packed: OnceCell::new(),
         }
     }
 
@@ -137,20 +178,21 @@ impl Result<'_> {
             let members = members.collect::<Vec<_>>().join(",");
             out.put_slice(format!(",\"preferredSearch\":{{{members}}}").as_bytes());
         }
+        if self.altered.is_some() {
+            out.put_slice(b",\"alteredPriorityInd\":true");
+        }
         if self.total == 0 {
             let reason = self.reason.as_str();
             out.put_slice(format!(",\"noProfileMatchInfo\":{{\"reason\":\"{reason}\"}}").as_bytes());
         }
-        // Who says which features it knows is told which the NRF knows (TS 29.500 §6.6.2).
-        if !self.query.requester_features.is_empty() {
-            let features = model::SupportedFeatures::of(FEATURES);
-            out.put_slice(format!(",\"nrfSupportedFeatures\":\"{features}\"").as_bytes());
-        }
+        // TS 29.510 table 6.2.6.2.2-1.
+        let features = supported_features();
+        out.put_slice(format!(",\"nrfSupportedFeatures\":\"{features}\"").as_bytes());
     }
 }
 
 impl Chosen {
-    fn shown(&self) -> impl Iterator<Item = (&Visible, &model::NfService)> {
+    pub(super) fn shown(&self) -> impl Iterator<Item = (&Visible, &model::NfService)> {
         let texts = self.entry.visible_services().iter();
         let services = texts.zip(self.entry.profile.services()).enumerate();
         services
@@ -164,16 +206,23 @@ impl Chosen {
         self.entry.moving().len() + self.entry.visible().text.len() + services + 24
     }
 
-    /// Writes the `NFProfile` of the answer.
-    fn write(&self, query: &Query, out: &mut BytesMut) {
+    /// Writes the `NFProfile` of the answer. `abroad`: for a requester of another network, which gets `interPlmnFqdn` as
+    /// `fqdn` (TS 29.510 §6.2.6.2.3 note 3, §6.2.6.2.4 note 3). `altered`: other priorities.
+    fn write(&self, query: &Query, abroad: bool, altered: Option<&Tier>, out: &mut BytesMut) {
         let profile = &self.entry.profile;
         out.put_u8(b'{');
         out.put_slice(self.entry.moving());
-        let visible = self.entry.visible();
+        let mut visible = Cow::Borrowed(self.entry.visible());
+        if let Some(name) = profile.inter_plmn_fqdn.as_ref().filter(|_| abroad) {
+            visible = Cow::Owned(visible.with_fqdn(name));
+        }
+        if let Some(priority) = altered.and_then(|tier| tier.of_profile(profile.priority)) {
+            visible = Cow::Owned(visible.with_priority(priority));
+        }
         if !visible.text.is_empty() {
             out.put_u8(b',');
             narrowed(
-                visible,
+                &visible,
                 &profile.snssais,
                 &profile.per_plmn_snssai_list,
                 query,
@@ -195,7 +244,14 @@ impl Chosen {
                     out.put_slice(Value::from(&*service.service_instance_id).to_string().as_bytes());
                     out.put_u8(b':');
                 }
-                narrowed(text, &service.snssais, &service.per_plmn_snssai_list, query, out);
+                let mut text = Cow::Borrowed(text);
+                if let Some(name) = service.inter_plmn_fqdn.as_ref().filter(|_| abroad) {
+                    text = Cow::Owned(text.with_fqdn(name));
+                }
+                if let Some(priority) = altered.and_then(|tier| tier.of_service(service.priority)) {
+                    text = Cow::Owned(text.with_priority(priority));
+                }
+                narrowed(&text, &service.snssais, &service.per_plmn_snssai_list, query, out);
             }
             out.put_u8(if map { b'}' } else { b']' });
         }

@@ -6,12 +6,18 @@
 
 mod answer;
 mod classes;
+mod notes;
 mod order;
+mod plans;
+mod priorities;
 mod select;
 
 pub use ::discovery::{
-    Localities, ParamFault, PreferredLocation, Query, Requester, ServiceInstance, VersionWish,
+    Localities, LocationType, ParamFault, PreferredLocation, Query, Requester, ServiceInstance,
+    VersionIndication,
 };
-pub use answer::Answer;
+pub use answer::{Answer, supported_features};
 pub use classes::{Class, Classes};
+pub(crate) use plans::{Answers, Group, Key, Plan, Plans};
 pub use select::{About, Extent, Policy, select};
+pub(crate) use {notes::Notes, select::select_noting};

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use ::discovery::{Localities, Query};
+use ::discovery::{Nearness, Query};
 use model::{NfService, ServiceName};
 
-use crate::registry::Entry;
+use registry::Entry;
 
 /// Smaller comes first. Preferences are soft: who does not fit them comes later, not never.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    pub(super) fn of(entry: &Entry, query: &Query, localities: &Localities) -> Self {
+    pub(super) fn of(entry: &Entry, query: &Query, near: Option<Nearness<'_>>) -> Self {
         let profile = &entry.profile;
         // What a service says of itself holds before what its NF says (TS 29.510 §6.1.6.2.3).
         let asked = |value: fn(&NfService) -> Option<u16>| {
@@ -27,7 +27,7 @@ impl Rank {
             named.filter_map(value)
         };
         Self {
-            preferences: query.preferences.distances(profile, localities),
+            preferences: query.preferences.distances(profile, near),
             priority: asked(|service| service.priority)
                 .min()
                 .or(profile.priority)

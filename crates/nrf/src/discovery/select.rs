@@ -4,19 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::nf_profile::AmfInfo;
-use model::{Guami, NfProfile, NfService, NfServiceStatus, NfStatus};
+use model::{Guami, NfProfile, NfService, NfServiceStatus, NfStatus, PlmnId};
+use registry::{Entry, TypeTable};
+use settings::Period;
 
 use super::answer::{self, Answer, Chosen, Reason, Result as Found};
-use ::discovery::{Localities, Query, params, preferred_search};
+use ::discovery::{Localities, Nearness, Query, params, preferred_search};
 
+use super::notes::{Notes, noting};
 use super::order::Rank;
-use crate::registry::{Entry, TypeTable};
+use super::priorities::Altered;
+use crate::config::Discovery;
 
 /// What an operator sets for answers.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Profiles at most, when the query does not ask for fewer.
     pub max_profiles: usize,
+    /// Bytes of a complete search at most.
+    pub max_complete_bytes: usize,
     /// Seconds an answer is valid, by NF type.
     pub validity: BTreeMap<String, u32>,
     /// Seconds an answer is valid for other types.
@@ -27,6 +33,39 @@ pub struct Policy {
     pub suspended_for: Vec<String>,
     /// The operator's map of localities.
     pub localities: Localities,
+    /// The networks of this NRF: of these is an NF that names none (TS 29.510 §6.1.6.2.2, `plmnList`).
+    pub own_plmns: Vec<PlmnId>,
+}
+
+impl Policy {
+    /// The policy that settings ask for.
+    #[must_use]
+    pub fn new(settings: &Discovery, own_plmns: Vec<PlmnId>) -> Self {
+        let seconds = |period: &Period| u32::try_from(period.as_secs()).unwrap_or(u32::MAX);
+        let table = |map: &BTreeMap<String, Period>| -> BTreeMap<String, u32> {
+            map.iter()
+                .map(|(nf_type, period)| (nf_type.clone(), seconds(period)))
+                .collect()
+        };
+        Self {
+            max_profiles: settings.max_profiles.max(1),
+            max_complete_bytes: settings.max_complete_size.as_usize(),
+            validity: table(&settings.validity_by_type),
+            default_validity: seconds(&settings.validity),
+            empty_validity: table(&settings.empty_validity_by_type),
+            suspended_for: settings.suspended_for.clone(),
+            localities: settings.localities.clone(),
+            own_plmns,
+        }
+    }
+
+    /// The networks that a profile is of; none where neither it nor the NRF names one.
+    pub(super) fn plmns_of<'a>(&'a self, profile: &'a NfProfile) -> &'a [PlmnId] {
+        match profile.plmn_list.is_empty() {
+            true => &self.own_plmns,
+            false => &profile.plmn_list,
+        }
+    }
 }
 
 /// Whom a question is about.
@@ -38,6 +77,8 @@ pub struct About<'a> {
     pub gpsi: Option<&'a str>,
     /// What a location function says of the subscriber: nobody was asked, no group, or this group.
     pub group: Option<Option<&'a str>>,
+    /// Seconds that the answer is valid at most, where the group could not be learned.
+    pub validity: Option<u32>,
 }
 
 /// How much of what fits is answered.
@@ -60,47 +101,85 @@ pub fn select(
     policy: &Policy,
     extent: &Extent,
 ) -> Answer {
+    let entries = table.into_iter().flat_map(TypeTable::iter);
+    select_noting(query, about, entries, policy, extent, &mut ())
+}
+
+/// As [`select`], of these profiles of the target type; `notes` learns what is dropped, and by what.
+pub(crate) fn select_noting<'a, N: Notes>(
+    query: &Query,
+    about: About<'_>,
+    entries: impl Iterator<Item = &'a Arc<Entry>>,
+    policy: &Policy,
+    extent: &Extent,
+    notes: &mut N,
+) -> Answer {
     let target = query.target.as_ref().map_or("", |target| target.as_str());
     let mut sieve = Sieve::default();
-    for entry in table.into_iter().flat_map(TypeTable::iter) {
-        sieve.take(query, about, entry);
+    for entry in entries {
+        sieve.take(query, about, policy, entry, notes);
     }
-    let (mut fitting, mut suspended) = (sieve.registered, sieve.suspended);
-    if let Some(guami) = &query.guami {
-        suspended.retain(|one| amf_has(one, guami, |block| &block.guami_list));
-        fitting = amfs_for(guami, fitting, !suspended.is_empty());
-    }
-    if fitting.is_empty() && policy.suspended_for.iter().any(|one| one == target) {
-        fitting = suspended;
-    }
-    let mut ranked: Vec<(Rank, Chosen)> = fitting
-        .into_iter()
-        .map(|chosen| (Rank::of(&chosen.entry, query, &policy.localities), chosen))
-        .collect();
-    ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.entry.id.cmp(&b.1.entry.id)));
-    let mut chosen: Vec<Chosen> = ranked.into_iter().map(|(_, chosen)| chosen).collect();
+    let reason = sieve.reason.unwrap_or(Reason::NoMatch);
+    let suspended_too = policy.suspended_for.iter().any(|one| one == target);
+    let fitting = sieve.fitting(query, suspended_too, notes);
+    let near = query.preferences.locality.as_deref().map(|preferred| {
+        let localities = &policy.localities;
+        localities.near(preferred, query.target.as_ref(), &query.services)
+    });
+    let mut chosen = ranked(fitting, query, near);
     let total = chosen.len();
-    if !matches!(extent, Extent::Complete) {
-        answer::leave_out_oversized(&mut chosen, query.max_payload);
-        chosen.truncate(query.limit.unwrap_or(usize::MAX).min(policy.max_profiles));
-        chosen.truncate(answer::how_many_fit(&chosen, query.max_payload));
-    }
+    cut(&mut chosen, query, policy, extent, notes);
     let by_type = if total == 0 {
         &policy.empty_validity
     } else {
         &policy.validity
     };
     let profiles = chosen.iter().map(|one| &*one.entry.profile);
-    let preferred = preferred_search(query, &policy.localities, profiles);
+    let preferred = preferred_search(&query.preferences, near, profiles);
+    let near = near.filter(|_| policy.localities.alter_priorities);
+    let altered = near.and_then(|near| Altered::of(&chosen, &query.preferences, near));
+    let validity = by_type.get(target).copied().unwrap_or(policy.default_validity);
     Found {
         query,
-        validity: by_type.get(target).copied().unwrap_or(policy.default_validity),
+        validity: about.validity.map_or(validity, |most| validity.min(most)),
         total,
         preferred,
-        reason: sieve.reason.unwrap_or(Reason::NoMatch),
+        altered,
+        reason,
         chosen,
+        policy,
     }
     .render(extent)
+}
+
+/// The profiles in the order of the answer.
+fn ranked(fitting: Vec<Chosen>, query: &Query, near: Option<Nearness<'_>>) -> Vec<Chosen> {
+    let mut ranked: Vec<(Rank, Chosen)> = fitting
+        .into_iter()
+        .map(|chosen| (Rank::of(&chosen.entry, query, near), chosen))
+        .collect();
+    ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.entry.id.cmp(&b.1.entry.id)));
+    ranked.into_iter().map(|(_, chosen)| chosen).collect()
+}
+
+/// Leaves as many as limits allow.
+fn cut<N: Notes>(chosen: &mut Vec<Chosen>, query: &Query, policy: &Policy, extent: &Extent, notes: &mut N) {
+    if matches!(extent, Extent::Complete) {
+        chosen.truncate(answer::how_many_fit(chosen, policy.max_complete_bytes));
+        return;
+    }
+    let size = "max-payload-size";
+    noting(chosen, notes, (size, "the profile alone is larger"), |chosen| {
+        answer::leave_out_oversized(chosen, query.max_payload);
+    });
+    let limit = query.limit.filter(|limit| *limit < policy.max_profiles);
+    let by = limit.map_or("discovery.maxProfiles", |_| "limit");
+    noting(chosen, notes, (by, "others come first"), |chosen| {
+        chosen.truncate(limit.unwrap_or(policy.max_profiles));
+    });
+    noting(chosen, notes, (size, "others come first"), |chosen| {
+        chosen.truncate(answer::how_many_fit(chosen, query.max_payload));
+    });
 }
 
 /// What is left of a table, and why the rest is not.
@@ -113,19 +192,54 @@ struct Sieve {
 }
 
 impl Sieve {
-    fn take(&mut self, query: &Query, about: About<'_>, entry: &Arc<Entry>) {
+    fn take<N: Notes>(
+        &mut self,
+        query: &Query,
+        about: About<'_>,
+        policy: &Policy,
+        entry: &Arc<Entry>,
+        notes: &mut N,
+    ) {
         let profile = &entry.profile;
-        if !query.tests.iter().all(|test| test.holds(profile)) || !fits_subscriber(profile, about) {
-            return;
+        if let Some(test) = query.tests.iter().find(|test| !test.holds(profile)) {
+            return notes.dropped(entry, test.parameter(), "the profile does not match");
         }
-        if !query.requester.may_use(&profile.allowed) {
-            if !query.requester.plmn_may_use(&profile.allowed) {
-                self.because(Reason::RequesterPlmn);
-            }
-            return;
+        if let Some(parameter) = other_subscriber(profile, about) {
+            return notes.dropped(
+                entry,
+                parameter,
+                "the profile serves other subscribers or another group",
+            );
+        }
+        let plmns = policy.plmns_of(profile);
+        let asked = &query.target_plmns;
+        if !asked.is_empty() && !plmns.is_empty() && !plmns.iter().any(|plmn| asked.contains(plmn)) {
+            return notes.dropped(entry, "target-plmn-list", "the profile is of other networks");
         }
         let services = services_of(query, entry);
-        if services == 0 && needs_a_service(query, profile) {
+        // What services say of their requesters prevails; the profile decides where there are none.
+        let kept_out = match profile.services().next() {
+            Some(_) => services == 0,
+            None => !query.requester.may_use_profile(profile),
+        };
+        if kept_out || (services == 0 && needs_a_service(query, profile)) {
+            let requester = &query.requester;
+            let mut asked = profile
+                .services()
+                .filter(|service| query.service.admits(&entry.id, service, &query.services))
+                .peekable();
+            let network_kept_out = match (profile.services().next(), asked.peek()) {
+                (None, _) => !requester.network_may_use(profile, None),
+                (Some(_), None) => false,
+                (Some(_), Some(_)) => asked.all(|service| !requester.network_may_use(profile, Some(service))),
+            };
+            if network_kept_out {
+                self.because(Reason::RequesterPlmn);
+            }
+            if N::WANTED {
+                let (by, why) = no_service(query, entry);
+                notes.dropped(entry, by, why);
+            }
             return;
         }
         let chosen = Chosen {
@@ -139,8 +253,43 @@ impl Sieve {
                 self.suspended.push(chosen);
             }
             // UNDISCOVERABLE, and what later releases may add: not for discoverers (TS 29.510 §6.1.6.3.7).
-            _ => self.because(Reason::Undiscoverable),
+            _ => {
+                self.because(Reason::Undiscoverable);
+                notes.dropped(entry, "nfStatus", "the NF is not discoverable");
+            }
         }
+    }
+
+    /// The profiles that fit, when what stands in for others and what is preferred alone are considered.
+    fn fitting<N: Notes>(self, query: &Query, suspended_too: bool, notes: &mut N) -> Vec<Chosen> {
+        let (mut fitting, mut suspended) = (self.registered, self.suspended);
+        if let Some(guami) = &query.guami {
+            let no_guami = (
+                "guami",
+                "the AMF neither has it nor stands in for it, or one that has it is there",
+            );
+            noting(&mut suspended, notes, no_guami, |suspended| {
+                suspended.retain(|one| amf_has(one, guami, |block| &block.guami_list));
+            });
+            let failed = !suspended.is_empty();
+            noting(&mut fitting, notes, no_guami, |fitting| {
+                amfs_for(guami, fitting, failed);
+            });
+        }
+        if fitting.is_empty() && suspended_too {
+            fitting = suspended;
+        } else {
+            let silent = ("nfStatus", "the NF is suspended");
+            noting(&mut suspended, notes, silent, Vec::clear);
+        }
+        let others = (
+            "preferred-…",
+            "others match what is preferred, and are answered alone",
+        );
+        noting(&mut fitting, notes, others, |fitting| {
+            query.preferences.narrow(fitting, |one| &one.entry.profile);
+        });
+        fitting
     }
 
     fn because(&mut self, reason: Reason) {
@@ -148,13 +297,15 @@ impl Sieve {
     }
 }
 
-fn fits_subscriber(profile: &NfProfile, about: About<'_>) -> bool {
-    let supi = about
-        .supi
-        .is_none_or(|supi| params::fits_supi(profile, supi, about.group));
-    supi && about
-        .gpsi
-        .is_none_or(|gpsi| params::fits_gpsi(profile, gpsi, about.group))
+/// The parameter by which a subscriber is none of the profile's.
+fn other_subscriber(profile: &NfProfile, about: About<'_>) -> Option<&'static str> {
+    let fits_supi = |supi| params::fits_supi(profile, supi, about.group);
+    let fits_gpsi = |gpsi| params::fits_gpsi(profile, gpsi, about.group);
+    match (about.supi.is_none_or(fits_supi), about.gpsi.is_none_or(fits_gpsi)) {
+        (false, _) => Some("supi"),
+        (true, false) => Some("gpsi"),
+        (true, true) => None,
+    }
 }
 
 /// Whether a profile none of whose services may be shown is of no use: when a service was asked for, and
@@ -168,7 +319,7 @@ fn services_of(query: &Query, entry: &Entry) -> u128 {
     let shown = entry.profile.services().enumerate().filter(|(_, service)| {
         service.nf_service_status == NfServiceStatus::Registered
             && query.service.admits(&entry.id, service, &query.services)
-            && query.requester.may_use(&service.allowed)
+            && query.requester.may_use_service(&entry.profile, service)
             && operations_allow(query, service)
             && serves_slices(query, service)
     });
@@ -196,18 +347,74 @@ fn serves_slices(query: &Query, service: &NfService) -> bool {
             .any(|own| query.slices.iter().any(|slice| own.contains(slice)))
 }
 
+/// A parameter, and why it drops a profile.
+type Fault = (&'static str, &'static str);
+/// Whether a service passes a step.
+type Passes<'a> = &'a dyn Fn(&&NfService) -> bool;
+
+/// Why none of the services of a profile is shown: what the last of them did not pass.
+fn no_service(query: &Query, entry: &Entry) -> Fault {
+    let profile = &entry.profile;
+    let steps: [(Fault, Passes<'_>); 6] = [
+        (("service-names", "it has none of these services"), &|service| {
+            query.services.is_empty() || query.services.contains(&service.service_name)
+        }),
+        (
+            (
+                "service-names, supported-features …",
+                "none of its services matches",
+            ),
+            &|service| query.service.admits(&entry.id, service, &query.services),
+        ),
+        (
+            ("nfServiceStatus", "the services that match are not registered"),
+            &|service| service.nf_service_status == NfServiceStatus::Registered,
+        ),
+        (
+            (
+                "requester-…",
+                "`allowed…` of the profile or its services keeps the requester out",
+            ),
+            &|service| query.requester.may_use_service(profile, service),
+        ),
+        (
+            (
+                "requester-nf-type",
+                "`allowedOperationsPerNfType` allows it no operation",
+            ),
+            &|service| operations_allow(query, service),
+        ),
+        (
+            ("snssais", "the services that match serve other slices"),
+            &|service| serves_slices(query, service),
+        ),
+    ];
+    let mut left: Vec<&NfService> = profile.services().collect();
+    let without = left.is_empty();
+    for (fault, passes) in steps {
+        left.retain(passes);
+        if left.is_empty() && !without {
+            return fault;
+        }
+    }
+    match query.requester.may_use_profile(profile) {
+        true => ("service-names", "it has no services"),
+        false => ("requester-…", "`allowed…` of the profile keeps the requester out"),
+    }
+}
+
 /// The AMFs of a GUAMI; if there is none any more, those that stand in for it: for a failure when the AMF is
 /// still known but silent, for either when it is gone (TS 29.510 table 6.2.3.2.3.1 note 1, §6.1.6.2.11).
-fn amfs_for(guami: &Guami, candidates: Vec<Chosen>, failed: bool) -> Vec<Chosen> {
+fn amfs_for(guami: &Guami, candidates: &mut Vec<Chosen>, failed: bool) {
     let own = |one: &Chosen| amf_has(one, guami, |block| &block.guami_list);
     if candidates.iter().any(own) {
-        return candidates.into_iter().filter(own).collect();
+        candidates.retain(own);
+        return;
     }
-    let stands_in = |one: &Chosen| {
+    candidates.retain(|one| {
         amf_has(one, guami, |block| &block.backup_info_amf_failure)
             || (!failed && amf_has(one, guami, |block| &block.backup_info_amf_removal))
-    };
-    candidates.into_iter().filter(stands_in).collect()
+    });
 }
 
 fn amf_has(one: &Chosen, guami: &Guami, list: fn(&AmfInfo) -> &Vec<Guami>) -> bool {

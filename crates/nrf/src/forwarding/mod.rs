@@ -1,60 +1,44 @@
 //! Questions that another NRF answers: hierarchy per NF type and service, the home network
 //! (TS 29.510 §5.3.2.2.3, §5.3.2.2.4).
 
+mod abroad;
+mod routes;
+mod served;
+
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, LOCATION, PRAGMA, VIA};
-use http::{HeaderMap, HeaderValue, StatusCode};
-use model::{NfType, PlmnId, ServiceName};
-use sbi::client::{Client, SendOptions};
-use sbi::headers::{SbiHeader, TargetApiRoot};
+use http::{HeaderValue, StatusCode};
+use nrf_client::OwnTokens;
+use sbi::client::{Client, Origin, SendOptions};
+use sbi::headers::{SbiHeader, TargetApiRoot, names};
+use sbi::name::{
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, LOCATION, PRAGMA,
+    RETRY_AFTER, VIA,
+};
 use sbi::problem::{Cause, Problem};
-use sbi::{Body, Request, Response};
+use sbi::{Fields, Outbound, Request, Response, Value};
+use telemetry::Histogram;
 
-use crate::config::{self, ForwardedOperation};
+pub(crate) use self::abroad::Abroad;
+pub use self::routes::{Destination, Question, Routes, root_of};
+pub(crate) use self::served::Served;
+use crate::alternates::Alternates;
+use crate::config;
 use crate::events::{Counters, Event};
 
 /// The asker: one per worker, as it holds a client.
 pub struct Forwarder {
-    settings: config::Forwarding,
-    rules: Vec<Rule>,
-    own_plmns: Vec<PlmnId>,
+    routes: Routes,
+    timeout: Duration,
     client: Client,
     counters: Arc<Counters>,
-    /// What this NRF calls itself in `Via`.
-    name: String,
-}
-
-struct Rule {
-    operations: Vec<ForwardedOperation>,
-    nf_types: Vec<NfType>,
-    services: Vec<ServiceName>,
-    targets: Arc<[TargetApiRoot]>,
-    when_empty: bool,
-}
-
-/// Where a question goes, and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Destination {
-    /// Roots of the other NRFs' APIs, in order of preference.
-    pub targets: Arc<[TargetApiRoot]>,
-    /// Ask only when nothing is found here.
-    pub only_when_empty: bool,
-}
-
-/// What of a question decides where it goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
-    /// What is asked for.
-    pub operation: ForwardedOperation,
-    /// The NF type it is about, if it names one.
-    pub target: Option<&'a NfType>,
-    /// The services it is about.
-    pub services: &'a [ServiceName],
-    /// `hnrf-uri`: another network's NRF, named by the consumer.
-    pub home_nrf: Option<&'a str>,
-    /// The networks it is about.
-    pub target_plmns: &'a [PlmnId],
+    /// Tokens of this NRF for the services of others.
+    tokens: Rc<OwnTokens>,
+    names: Option<Alternates>,
+    /// How long the others take.
+    time: Histogram,
 }
 
 impl Forwarder {
@@ -64,101 +48,63 @@ impl Forwarder {
         client: Client,
         counters: Arc<Counters>,
         instance: &str,
+        tokens: Rc<OwnTokens>,
+        names: Option<Alternates>,
+        time: Histogram,
     ) -> Self {
-        let rules = settings.rules.iter().map(|rule| Rule {
-            operations: rule.operations.clone(),
-            nf_types: rule
-                .nf_types
-                .iter()
-                .map(|text| NfType::from(text.as_str()))
-                .collect(),
-            services: rule
-                .services
-                .iter()
-                .map(|text| ServiceName::from(text.as_str()))
-                .collect(),
-            targets: rule
-                .targets
-                .iter()
-                .filter_map(|root| TargetApiRoot::parse(root).ok())
-                .collect(),
-            when_empty: rule.when_empty,
-        });
         Self {
-            rules: rules.collect(),
-            own_plmns: settings
-                .own_plmns
-                .iter()
-                .filter_map(|plmn| plmn.parse().ok())
-                .collect(),
-            settings: settings.clone(),
+            names,
+            time,
+            routes: Routes::new(settings, instance),
+            timeout: settings.timeout.duration(),
             client,
             counters,
-            name: format!("NRF-{instance}"),
+            tokens,
         }
     }
 
-    /// Whether any rule is for an operation.
+    /// Where questions go.
     #[must_use]
-    pub fn concerns(&self, operation: ForwardedOperation) -> bool {
-        self.rules.iter().any(|rule| rule.operations.contains(&operation))
+    pub fn routes(&self) -> &Routes {
+        &self.routes
     }
 
-    /// Where the question goes; `None`: it is answered here. The path it has come decides as well: an NRF that
-    /// has seen it does not send it round.
+    /// Where the question goes; `None`: it is answered here.
     #[must_use]
-    pub fn destination(&self, question: &Question<'_>, headers: &HeaderMap) -> Option<Destination> {
-        if self.rules.is_empty() && question.home_nrf.is_none() {
-            return None;
-        }
-        let passed = headers
-            .get_all(VIA)
-            .iter()
-            .filter_map(|value| value.to_str().ok());
-        let passed: Vec<&str> = passed.flat_map(|value| value.split(',')).map(str::trim).collect();
-        let been_here = passed.iter().any(|hop| hop.ends_with(&self.name));
-        if been_here || passed.len() >= usize::from(self.settings.max_hops) {
-            return None;
-        }
-        if self.settings.roaming && self.is_foreign(question) {
-            let home = question.home_nrf.and_then(root_of)?;
-            return Some(Destination {
-                targets: Arc::new([home]),
-                only_when_empty: false,
-            });
-        }
-        let rule = self.rules.iter().find(|rule| rule.fits(question))?;
-        Some(Destination {
-            targets: rule.targets.clone(),
-            only_when_empty: rule.when_empty,
-        })
-    }
-
-    /// Named another network's NRF, and not only our own PLMNs.
-    fn is_foreign(&self, question: &Question<'_>) -> bool {
-        question.home_nrf.is_some()
-            && (question.target_plmns.is_empty()
-                || !question
-                    .target_plmns
-                    .iter()
-                    .any(|plmn| self.own_plmns.contains(plmn)))
+    pub fn destination(&self, question: &Question<'_>, headers: &Fields) -> Option<Destination> {
+        self.routes.destination(question, headers)
     }
 
     /// Asks the others one after the other what somebody has asked here; the first that answers counts.
     pub async fn ask(&self, destination: &Destination, asked: &Request) -> Response {
+        self.ask_for(destination, asked, asked.target()).await
+    }
+
+    /// As [`Forwarder::ask`], with another path and query.
+    pub(crate) async fn ask_for(&self, destination: &Destination, asked: &Request, path: &str) -> Response {
         self.counters.count(Event::Forwarded);
+        let begun = Instant::now();
+        let response = self.ask_each(destination, asked, path).await;
+        self.time.observe(begun.elapsed());
+        response
+    }
+
+    async fn ask_each(&self, destination: &Destination, asked: &Request, path: &str) -> Response {
         for target in destination.targets.iter() {
-            let Some(request) = self.request(target, asked) else {
-                continue;
+            let hop = Hop {
+                target,
+                through: destination.through.as_ref(),
+                path,
+                at: None,
             };
-            let options = SendOptions {
-                deadline: self.settings.timeout.duration(),
-                priority: 8,
-            };
-            match self.client.send(&target.origin, request, options).await {
+            match self.ask_places(hop, asked).await {
                 Ok(response) if response.status().is_server_error() => {}
+                // The token of this NRF was refused, or it got none: the consumer cannot help that.
+                Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
+                    tracing::debug!(%target, "another NRF grants this one no access");
+                }
                 Ok(response) => return passed_on(response),
-                Err(error) => tracing::debug!(%target, %error, "another NRF did not answer"),
+                Err(error) => tracing::debug!(%target, error, "another NRF did not answer"),
             }
         }
         self.counters.count(Event::ForwardFailed);
@@ -167,66 +113,131 @@ impl Forwarder {
             .into_response()
     }
 
-    fn request(&self, target: &TargetApiRoot, asked: &Request) -> Option<http::Request<Body>> {
-        let path = asked
-            .uri()
-            .path_and_query()
-            .map_or("/", http::uri::PathAndQuery::as_str);
-        let mut request = http::Request::builder()
-            .method(asked.method())
-            .uri(format!("{}{path}", target.prefix))
-            .body(asked.body.clone())
-            .ok()?;
+    /// Asks one NRF, at the other places of its name as well where it does not answer.
+    async fn ask_places(&self, hop: Hop<'_>, asked: &Request) -> Result<Response, String> {
+        let mut outcome = self.ask_one(&hop, asked).await;
+        let Some(names) = self.names.as_ref().filter(|_| outcome.is_err()) else {
+            return outcome;
+        };
+        for place in names.of(hop.origin()).await {
+            self.counters.count(Event::Rerouted);
+            let hop = Hop {
+                at: Some(&place),
+                ..hop
+            };
+            outcome = self.ask_one(&hop, asked).await;
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Asks one NRF, with a token of this NRF where it wants one: that of the consumer is for this NRF.
+    async fn ask_one(&self, hop: &Hop<'_>, asked: &Request) -> Result<Response, String> {
+        let target = hop.target;
+        let scope = match asked.path() {
+            path if path.starts_with("/nnrf-disc/") => Some("nnrf-disc"),
+            path if path.starts_with("/nnrf-nfm/") => Some("nnrf-nfm"),
+            _ => None,
+        };
+        let token = scope.and_then(|scope| self.tokens.held(target, scope));
+        let response = self.send(hop, asked, token).await?;
+        let Some(scope) = scope.filter(|_| response.status() == StatusCode::UNAUTHORIZED) else {
+            return Ok(response);
+        };
+        match self.tokens.fetch(&self.client, target, scope, self.timeout).await {
+            Some(token) => self.send(hop, asked, Some(token)).await,
+            None => Ok(response),
+        }
+    }
+
+    async fn send(
+        &self,
+        hop: &Hop<'_>,
+        asked: &Request,
+        token: Option<HeaderValue>,
+    ) -> Result<Response, String> {
+        let mut request = self
+            .request(hop, asked)
+            .ok_or_else(|| "its path cannot be sent".to_owned())?;
+        if let Some(token) = &token {
+            request.headers_mut().set_sensitive(AUTHORIZATION, token);
+        }
+        let options = SendOptions {
+            deadline: self.timeout,
+            priority: 8,
+        };
+        let sent = self.client.send(hop.origin(), request, options).await;
+        sent.map_err(|error| error.to_string())
+    }
+
+    fn request(&self, hop: &Hop<'_>, asked: &Request) -> Option<Outbound> {
+        let path = match hop.through {
+            // A SEPP has the prefix of the other NRF in `3gpp-Sbi-Target-apiRoot` (TS 29.500 §6.1.4.3.3).
+            Some(through) => format!("{}{}", through.prefix, hop.path),
+            None => format!("{}{}", hop.target.prefix, hop.path),
+        };
+        let mut request = Outbound::new(asked.method().clone(), Value::try_from(&*path).ok()?)
+            .with_body(asked.body.clone());
         let headers = asked.headers();
         let onward = request.headers_mut();
-        onward.insert(
+        onward.set(
             ACCEPT,
-            HeaderValue::from_static("application/json, application/problem+json"),
+            Value::from_static("application/json, application/problem+json"),
         );
         for via in headers.get_all(VIA) {
-            onward.append(VIA, via.clone());
+            onward.append(VIA, via);
         }
-        onward.append(VIA, HeaderValue::from_str(&format!("2.0 {}", self.name)).ok()?);
+        onward.append_printed(VIA, format_args!("2.0 {}", self.routes.name()));
         for name in [CONTENT_TYPE, CONTENT_ENCODING] {
-            if let Some(value) = headers.get(&name) {
-                onward.insert(name, value.clone());
+            if let Some(value) = headers.get(name) {
+                onward.set(name, value);
             }
         }
-        for (name, value) in headers {
-            if name.as_str().starts_with("3gpp-sbi-") {
-                onward.append(name.clone(), value.clone());
+        for field in headers.iter() {
+            if !field.name.as_str().starts_with("3gpp-sbi-") || field.name == names::TARGET_API_ROOT {
+                continue;
             }
+            match field.sensitive {
+                true => onward.append_sensitive(field.name, field.value),
+                false => onward.append(field.name, field.value),
+            }
+        }
+        if hop.through.is_some() {
+            hop.target.set_in(onward);
         }
         Some(request)
     }
 }
 
-impl Rule {
-    fn fits(&self, question: &Question<'_>) -> bool {
-        self.operations.contains(&question.operation)
-            && (self.nf_types.is_empty()
-                || question
-                    .target
-                    .is_some_and(|target| self.nf_types.contains(target)))
-            && (self.services.is_empty() || question.services.iter().any(|name| self.services.contains(name)))
-    }
+/// One NRF that is asked.
+#[derive(Clone, Copy)]
+struct Hop<'a> {
+    target: &'a TargetApiRoot,
+    /// The SEPP on the way, if any.
+    through: Option<&'a TargetApiRoot>,
+    path: &'a str,
+    /// Another place of the name.
+    at: Option<&'a Origin>,
 }
 
-pub(crate) fn root_of(uri: &str) -> Option<TargetApiRoot> {
-    // `hnrf-uri` may name an API (`…/nnrf-disc/v1`); its root is what comes before.
-    let root = uri.split("/nnrf-disc").next().unwrap_or(uri);
-    TargetApiRoot::parse(root).ok()
+impl<'a> Hop<'a> {
+    /// Where the request is sent to.
+    fn origin(&self) -> &'a Origin {
+        self.at.unwrap_or(&self.through.unwrap_or(self.target).origin)
+    }
 }
 
 /// What of another NRF's answer goes on: status, body, and the headers that speak of them.
 fn passed_on(response: Response) -> Response {
     let (head, body) = response.into_parts();
-    let mut onward = Response::new(body);
-    *onward.status_mut() = match head.status.is_success() || head.status.is_client_error() {
+    let mut onward = Response::new(match head.status.is_success() || head.status.is_client_error() {
         true => head.status,
         // A redirection was for us, not for the consumer.
         false => StatusCode::GATEWAY_TIMEOUT,
-    };
+    })
+    .with_body(body);
     for name in [
         CONTENT_TYPE,
         CONTENT_ENCODING,
@@ -234,9 +245,10 @@ fn passed_on(response: Response) -> Response {
         PRAGMA,
         ETAG,
         LOCATION,
+        RETRY_AFTER,
     ] {
-        if let Some(value) = head.headers.get(&name) {
-            onward.headers_mut().insert(name, value.clone());
+        if let Some(value) = head.fields.get(name) {
+            onward.headers_mut().set(name, value);
         }
     }
     onward

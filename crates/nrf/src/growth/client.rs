@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, ETAG, IF_NONE_MATCH};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
+use model::NfInstanceId;
 use nrf_client::OwnTokens;
+use registry::Entry;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::{SbiHeader, TargetApiRoot};
-use sbi::{Body, Response};
+use sbi::name::{AUTHORIZATION, ETAG, IF_NONE_MATCH};
+use sbi::{Outbound, Response, Value};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use super::API;
-use crate::config::{Growth, GrowthSet};
+use super::standing::Standing;
+use super::{API, VERSION};
+use crate::config::Growth;
 use crate::events::{Counters, Event};
-use crate::registry::Entry;
 
 /// The service whose tokens open the interface: another set reads what management lists.
 const SCOPE: &str = "nnrf-nfm";
@@ -32,18 +34,19 @@ pub(crate) struct Retrieved {
 struct Page<'a> {
     #[serde(borrow)]
     nf_instances: Vec<&'a RawValue>,
-    next: Option<usize>,
+    next: Option<NfInstanceId>,
 }
 
 /// Follows the state of another set until nobody listens any more.
 pub(crate) async fn follow(
     settings: Growth,
-    set: GrowthSet,
+    standing: Arc<Standing>,
     own: String,
     client: Client,
     counters: Arc<Counters>,
     retrieved: mpsc::Sender<Retrieved>,
 ) {
+    let set = &standing.set;
     let name: Arc<str> = set.name.as_str().into();
     let nrfs: Vec<TargetApiRoot> = set
         .nrfs
@@ -68,6 +71,7 @@ pub(crate) async fn follow(
                 Ok(Some((tag, entries))) => {
                     known = tag;
                     there = true;
+                    standing.answered(&nrf.to_string(), true);
                     let entries = entries
                         .into_iter()
                         .map(|entry| entry.of_set(name.clone()))
@@ -83,11 +87,15 @@ pub(crate) async fn follow(
                         return;
                     }
                 }
-                Ok(None) => there = true,
+                Ok(None) => {
+                    there = true;
+                    standing.answered(&nrf.to_string(), false);
+                }
                 Err(reason) => {
                     tracing::debug!(set = %name, %nrf, reason, "the state of another set was not retrieved");
                     // The tags of another NRF mean something else.
                     (turn, known) = (turn + 1, None);
+                    standing.failed(format!("{nrf}: {reason}"));
                 }
             }
             if there {
@@ -116,27 +124,26 @@ async fn retrieve(
     known: Option<&HeaderValue>,
 ) -> Result<Option<State>, String> {
     let mut entries = Vec::new();
-    let (mut first_tag, mut from) = (None, 0);
+    let (mut first_tag, mut after) = (None, None);
     loop {
-        let known = known.filter(|_| from == 0);
-        let mut response = ask(client, nrf, settings, from, known, tokens.held(nrf, SCOPE)).await?;
+        let known = known.filter(|_| after.is_none());
+        let mut response = ask(client, nrf, settings, after, known, tokens.held(nrf, SCOPE)).await?;
         if response.status() == StatusCode::UNAUTHORIZED
             && let Some(token) = tokens
                 .fetch(client, nrf, SCOPE, settings.timeout.duration())
                 .await
         {
-            response = ask(client, nrf, settings, from, known, Some(token)).await?;
+            response = ask(client, nrf, settings, after, known, Some(token)).await?;
         }
         match response.status() {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED => return Ok(None),
             status => return Err(format!("answered {status}")),
         }
-        let tag = response.headers().get(ETAG).cloned();
-        if from == 0 {
-            first_tag = tag;
-        } else if !same_state(first_tag.as_ref(), tag.as_ref()) {
-            return Err("the state changed between two pages".to_owned());
+        if after.is_none() {
+            let tag = response.headers().get(ETAG);
+            // What changes between pages has another tag, and is retrieved the next time.
+            first_tag = tag.and_then(|tag| HeaderValue::try_from(tag).ok());
         }
         let body = response.into_body().into_bytes();
         let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
@@ -153,7 +160,7 @@ async fn retrieve(
             }
         }
         match page.next {
-            Some(next) if next > from => from = next,
+            Some(next) if after.is_none_or(|after| next > after) => after = Some(next),
             Some(_) => return Err("the pages go round in circles".to_owned()),
             None => return Ok(Some((first_tag, entries))),
         }
@@ -165,20 +172,22 @@ async fn ask(
     client: &Client,
     nrf: &TargetApiRoot,
     settings: &Growth,
-    from: usize,
+    after: Option<NfInstanceId>,
     known: Option<&HeaderValue>,
     token: Option<HeaderValue>,
 ) -> Result<Response, String> {
-    let path = format!("{}/{API}/v1/profiles?from={from}", nrf.prefix);
-    let mut request = http::Request::get(path)
-        .body(Body::empty())
-        .map_err(|error| error.to_string())?;
+    let mut path = format!("{}/{API}/{VERSION}/profiles", nrf.prefix);
+    if let Some(after) = after {
+        path.push_str(&format!("?after={after}"));
+    }
+    let path = Value::try_from(&*path).map_err(|error| error.to_string())?;
+    let mut request = Outbound::new(Method::GET, path);
     let headers = request.headers_mut();
     if let Some(known) = known {
-        headers.insert(IF_NONE_MATCH, known.clone());
+        headers.set(IF_NONE_MATCH, known);
     }
-    if let Some(token) = token {
-        headers.insert(AUTHORIZATION, token);
+    if let Some(token) = &token {
+        headers.set_sensitive(AUTHORIZATION, token);
     }
     let options = SendOptions {
         deadline: settings.timeout.duration(),
@@ -186,13 +195,4 @@ async fn ask(
     };
     let answer = client.send(&nrf.origin, request, options).await;
     answer.map_err(|error| error.to_string())
-}
-
-/// Whether two pages are of one state: their tags differ in the number of the first profile only.
-fn same_state(first: Option<&HeaderValue>, other: Option<&HeaderValue>) -> bool {
-    let state = |tag: Option<&HeaderValue>| {
-        let text = tag.and_then(|tag| tag.to_str().ok()).unwrap_or_default();
-        text.split('-').next().unwrap_or_default().to_owned()
-    };
-    state(first) == state(other)
 }

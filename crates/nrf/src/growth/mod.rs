@@ -5,22 +5,31 @@
 //! long as the other set has it; it is not written to the disk, not watched by the auditor, and changed by
 //! the set it is registered with only. While no NRF of a set answers, what is known of the set stays.
 //!
-//! The interface is this project's own, as sets are of one make: `GET /signalbox-growth/v1/profiles?from=N`
-//! answers `{"nfInstances": […], "next": N}`, in pages, `next` absent on the last one.
+//! The interface is this project's own, as sets are of one make: `GET /signalbox-growth/v2/profiles?after=ID`
+//! answers `{"nfInstances": […], "next": ID}`, in pages by rising id, `next` absent on the last one. A profile that is
+//! registered all the time is in one of the pages, whatever changes between them; what changes meanwhile makes another
+//! state, which comes with the next retrieval.
 
 mod client;
+mod standing;
 
-use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use http::{HeaderValue, Method, StatusCode};
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use sbi::name::{ETAG, IF_NONE_MATCH};
 use sbi::problem::{Cause, Problem};
-use sbi::{Body, Request, Response};
+use sbi::{Request, Response};
 
-use crate::registry::Snapshot;
+use model::NfInstanceId;
+use registry::{Entry, Snapshot};
 
 pub(crate) use client::{Retrieved, follow};
+pub(crate) use standing::Standing;
 
 /// Name of the interface in paths.
 pub(crate) const API: &str = "signalbox-growth";
+/// Version of the interface in paths.
+pub(crate) const VERSION: &str = "v2";
 
 /// Bytes of profiles after which a page ends.
 const PAGE: usize = 256 * 1024;
@@ -28,36 +37,27 @@ const PAGE: usize = 256 * 1024;
 /// Answers another set: the profiles that are registered with this one.
 pub(crate) fn answer(snapshot: &Snapshot, request: &Request) -> Response {
     if *request.method() != Method::GET {
-        return crate::api::method_not_allowed(request.method(), "GET");
+        return sbi::response::method_not_allowed(request.method(), "GET");
     }
-    let pairs = sbi::query::pairs(request.uri()).unwrap_or_default();
-    let from = pairs
+    let pairs = sbi::query::pairs(request.query()).unwrap_or_default();
+    let after = pairs
         .into_iter()
-        .find(|(name, _)| name == "from")
-        .map_or(Ok(0), |(_, value)| value.parse::<usize>());
-    let Ok(from) = from else {
-        return Problem::new(Cause::InvalidQueryParam)
-            .invalid_param("query from", "expected the number of a profile")
-            .into_response();
+        .find(|(name, _)| name == "after")
+        .map(|(_, value)| NfInstanceId::parse(&value));
+    let after = match after.transpose() {
+        Ok(after) => after,
+        Err(expected) => {
+            return Problem::new(Cause::InvalidQueryParam)
+                .invalid_param("query after", expected)
+                .into_response();
+        }
     };
-    let tag = format!("\"{:x}-{from}\"", state_of(snapshot));
+    let tag = format!("\"{:x}\"", state_of(snapshot));
     let mut response = match request.headers().get(IF_NONE_MATCH) {
-        Some(known) if known.as_bytes() == tag.as_bytes() => {
-            let mut response = Response::default();
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        }
-        _ => {
-            let mut response = Response::new(Body::from(page(snapshot, from)));
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            response
-        }
+        Some(known) if known.as_bytes() == tag.as_bytes() => Response::new(StatusCode::NOT_MODIFIED),
+        _ => sbi::json::response_of(StatusCode::OK, page(snapshot, after)),
     };
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        response.headers_mut().insert(ETAG, tag);
-    }
+    response.headers_mut().set_printed(ETAG, tag);
     response
 }
 
@@ -65,30 +65,32 @@ pub(crate) fn answer(snapshot: &Snapshot, request: &Request) -> Response {
 fn state_of(snapshot: &Snapshot) -> u64 {
     let ours = snapshot.iter().filter(|entry| entry.is_ours());
     ours.fold(0, |state, entry| {
-        let one = crate::registry::fingerprint(&[entry.id.0.as_bytes(), &entry.fingerprint().to_le_bytes()]);
+        let one = registry::fingerprint(&[entry.id.0.as_bytes(), &entry.fingerprint().to_le_bytes()]);
         state ^ one
     })
 }
 
-fn page(snapshot: &Snapshot, from: usize) -> Vec<u8> {
+fn page(snapshot: &Snapshot, after: Option<NfInstanceId>) -> Vec<u8> {
+    let rest = snapshot.iter().filter(|entry| entry.is_ours());
+    let mut rest: Vec<&Arc<Entry>> = rest
+        .filter(|entry| after.is_none_or(|after| entry.id > after))
+        .collect();
+    rest.sort_unstable_by_key(|entry| entry.id);
     let mut page = b"{\"nfInstances\":[".to_vec();
-    let mut ours = snapshot
-        .iter()
-        .filter(|entry| entry.is_ours())
-        .enumerate()
-        .skip(from);
-    for (number, entry) in ours.by_ref() {
-        if number > from {
+    let mut next = None;
+    for (number, entry) in rest.iter().enumerate() {
+        if number > 0 {
             page.push(b',');
         }
         page.extend_from_slice(&entry.document());
-        if page.len() >= PAGE {
+        if page.len() >= PAGE && number + 1 < rest.len() {
+            next = Some(entry.id);
             break;
         }
     }
     page.push(b']');
-    if let Some((next, _)) = ours.next() {
-        page.extend_from_slice(format!(",\"next\":{next}").as_bytes());
+    if let Some(next) = next {
+        page.extend_from_slice(format!(",\"next\":\"{next}\"").as_bytes());
     }
     page.push(b'}');
     page

@@ -11,17 +11,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ahash::AHashMap;
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderValue, StatusCode};
+use bounded::{Cache, Limits};
+use http::{HeaderValue, Method, StatusCode};
 use model::{NfType, ServiceName};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use sbi::Body;
-use sbi::client::{Client, SendOptions};
+use registry::{Snapshot, TypeTable};
+use sbi::client::{Client, Origin, SendOptions};
 use sbi::headers::{SbiHeader, TargetApiRoot, names};
+use sbi::name::{ACCEPT, AUTHORIZATION};
+use sbi::{Body, Outbound, Value};
+use telemetry::Histogram;
+use worker::Random;
 
+use crate::alternates::Alternates;
 use crate::config;
 use crate::events::{Counters, Event};
-use crate::registry::Snapshot;
 use crate::tokens::Issuer;
 
 /// What the look-up came to.
@@ -38,7 +42,7 @@ pub enum Resolution {
 /// The asker: one per worker, as it holds a client.
 pub struct Slf {
     settings: config::Slf,
-    static_targets: Vec<TargetApiRoot>,
+    static_targets: Rc<[Located]>,
     scps: Vec<TargetApiRoot>,
     /// Which of them have answered when last looked at.
     scps_up: Vec<Cell<bool>>,
@@ -46,12 +50,85 @@ pub struct Slf {
     counters: Arc<Counters>,
     issuer: Arc<Issuer>,
     /// Location functions among the registered profiles, as of a version of the registry.
-    learned: RefCell<(u64, Rc<[TargetApiRoot]>)>,
-    /// The function to begin with; moves on when one fails.
-    turn: Cell<usize>,
+    learned: RefCell<Learned>,
+    /// Those that failed, and until when others come before them.
+    failed: RefCell<AHashMap<TargetApiRoot, Instant>>,
+    random: Random,
+    /// Other places of their names.
+    names: Option<Alternates>,
+    /// How long queries take.
+    time: Histogram,
+    /// The SCP that is next, whichever target it leads to.
+    scp_turn: Cell<usize>,
     /// Access token of this NRF and when it ends.
     token: RefCell<Option<(HeaderValue, u64)>>,
-    known: RefCell<AHashMap<Box<str>, (Resolution, Instant)>>,
+    known: RefCell<Cache<Box<str>, (Resolution, Instant)>>,
+}
+
+/// Why a location function did not help.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    /// There was no answer: of the SCP, where one is on the way.
+    Unreachable,
+    /// There was one, of no use.
+    Refused,
+}
+
+/// Location functions that are registered, as of a state of the types that offer the service.
+type Learned = ((u64, usize), Rc<[Located]>);
+
+/// A location function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Located {
+    pub(crate) root: TargetApiRoot,
+    /// Smaller is queried first.
+    pub(crate) priority: u16,
+    /// Its share among those of one priority.
+    pub(crate) capacity: u16,
+}
+
+/// A question for one location function.
+struct Question<'a> {
+    target: &'a TargetApiRoot,
+    /// The SCP on the way, if any.
+    scp: Option<&'a TargetApiRoot>,
+    path: &'a str,
+    nf_type: &'a NfType,
+    subscriber: &'a str,
+}
+
+/// Which location function is asked next, by which SCP.
+#[derive(Clone, Copy, Debug)]
+struct Route {
+    target: usize,
+    scp: usize,
+    /// Useless answers that this SCP has brought.
+    refused: usize,
+    /// SCPs that did not answer for this location function.
+    unreachable: usize,
+}
+
+impl Route {
+    /// Goes round what has failed: an SCP that does not answer is another's turn, a useless answer another location
+    /// function's. When all of the one kind have failed, the other is to blame.
+    fn go_round(&mut self, failure: Failure, targets: usize, scps: usize) {
+        let by_scp = matches!(failure, Failure::Unreachable) && scps > 0;
+        let (next_target, next_scp) = if by_scp {
+            self.unreachable += 1;
+            (self.unreachable >= scps, true)
+        } else {
+            self.refused += 1;
+            (true, self.refused >= targets)
+        };
+        if next_target {
+            self.target = (self.target + 1) % targets.max(1);
+            self.unreachable = 0;
+        }
+        if next_scp {
+            self.scp = (self.scp + 1) % scps.max(1);
+            self.refused = 0;
+        }
+    }
 }
 
 /// `NfGroupIdMapResult` (TS 29.504): group ids by NF type.
@@ -64,24 +141,37 @@ impl Slf {
         client: Client,
         counters: Arc<Counters>,
         issuer: Arc<Issuer>,
+        names: Option<Alternates>,
+        time: Histogram,
     ) -> Self {
-        let roots = |list: &[String]| {
+        let roots = |list: &[String]| -> Vec<TargetApiRoot> {
             list.iter()
                 .filter_map(|root| TargetApiRoot::parse(root).ok())
                 .collect()
         };
+        let in_order = roots(&settings.static_targets).into_iter().zip(0..);
+        let located = |(root, priority)| Located {
+            root,
+            priority,
+            capacity: 1,
+        };
+        let scps = roots(&settings.scps);
         Self {
-            static_targets: roots(&settings.static_targets),
-            scps_up: settings.scps.iter().map(|_| Cell::new(true)).collect(),
-            scps: roots(&settings.scps),
+            static_targets: in_order.map(located).collect(),
+            scps_up: scps.iter().map(|_| Cell::new(true)).collect(),
+            scps,
+            failed: RefCell::default(),
+            random: Random::default(),
+            names,
+            time,
+            known: RefCell::new(Cache::new(Limits::entries(settings.cache_size))),
             settings,
             client,
             counters,
             issuer,
-            learned: RefCell::new((u64::MAX, Rc::new([]))),
-            turn: Cell::new(0),
+            learned: RefCell::new(((u64::MAX, 0), Rc::new([]))),
+            scp_turn: Cell::new(0),
             token: RefCell::new(None),
-            known: RefCell::default(),
         }
     }
 
@@ -94,39 +184,40 @@ impl Slf {
             .any(|one| one == target.as_str())
     }
 
+    /// What is answered when no location function answers, and for how many seconds at most it is valid.
+    #[must_use]
+    pub fn when_unavailable(&self) -> (config::WhenUnavailable, u32) {
+        let seconds = self.settings.unavailable_validity.as_secs();
+        let validity = u32::try_from(seconds).unwrap_or(u32::MAX);
+        (self.settings.when_unavailable, validity)
+    }
+
     /// The group of a subscriber (`imsi-…`, `msisdn-…`) for a type.
     pub async fn group_of(&self, target: &NfType, subscriber: &str, snapshot: &Snapshot) -> Resolution {
         let cached = !self.settings.cache_for.is_zero();
         let key = || format!("{target} {subscriber}");
-        if cached
-            && let Some((resolution, until)) = self.known.borrow().get(&*key())
-            && *until > Instant::now()
-        {
+        let fresh = |(_, until): &(Resolution, Instant)| *until > Instant::now();
+        if cached && let Some((resolution, _)) = self.known.borrow().get_if(&*key(), fresh) {
             return resolution.clone();
         }
         self.counters.count(Event::SlfAsked);
+        let begun = Instant::now();
         let resolution = self.ask(target, subscriber, snapshot).await;
+        self.time.observe(begun.elapsed());
         if resolution == Resolution::Unavailable {
             self.counters.count(Event::SlfFailed);
         } else if cached {
-            let mut known = self.known.borrow_mut();
-            if known.len() >= self.settings.cache_size {
-                known.clear();
-            }
             let until = Instant::now() + self.settings.cache_for.duration();
+            let mut known = self.known.borrow_mut();
             known.insert(key().into(), (resolution.clone(), until));
         }
         resolution
     }
 
     async fn ask(&self, target: &NfType, subscriber: &str, snapshot: &Snapshot) -> Resolution {
-        let learned;
-        let targets: &[TargetApiRoot] = match self.static_targets.is_empty() {
-            false => &self.static_targets,
-            true => {
-                learned = self.learn(snapshot);
-                &learned
-            }
+        let targets = match self.static_targets.is_empty() {
+            false => self.static_targets.clone(),
+            true => self.learn(snapshot),
         };
         if targets.is_empty() {
             return Resolution::Unavailable;
@@ -139,81 +230,161 @@ impl Slf {
                 format!("/nudr-group-id-map/v1/nf-group-ids?nf-type={target}&subscriberId={escaped}")
             }
         };
-        let first = self.turn.get();
-        for attempt in 0..self.settings.max_attempts {
-            let chosen = &targets[(first + attempt) % targets.len()];
-            match self.ask_one(chosen, &path, target, subscriber).await {
-                Some(resolution) => return resolution,
-                None => self.turn.set((first + attempt + 1) % targets.len()),
+        let order = self.order(&targets, Instant::now());
+        let mut route = Route {
+            target: 0,
+            scp: self.scp_turn.get(),
+            refused: 0,
+            unreachable: 0,
+        };
+        for _ in 0..self.settings.max_attempts {
+            let Some(chosen) = order.get(route.target).and_then(|at| targets.get(*at)) else {
+                break;
+            };
+            let scp = self.scp(route.scp);
+            let through = scp.and_then(|at| self.scps.get(at));
+            let question = Question {
+                target: &chosen.root,
+                scp: through,
+                path: &path,
+                nf_type: target,
+                subscriber,
+            };
+            match self.ask_places(&question).await {
+                Ok(resolution) => return resolution,
+                Err(failure) => {
+                    let before = route.target;
+                    route.scp = scp.unwrap_or_default();
+                    route.go_round(failure, targets.len(), self.scps.len());
+                    if route.target != before || targets.len() == 1 {
+                        self.eject(&chosen.root);
+                    }
+                    self.scp_turn.set(route.scp);
+                }
             }
         }
         Resolution::Unavailable
     }
 
-    /// `None`: this one did not help, another may.
-    async fn ask_one(
-        &self,
-        target: &TargetApiRoot,
-        path: &str,
-        nf_type: &NfType,
-        subscriber: &str,
-    ) -> Option<Resolution> {
-        let mut request = http::Request::get(format!("{}{path}", target.prefix))
-            .body(Body::empty())
-            .ok()?;
+    /// The location functions in the order in which they are queried: those of the best priority first, of equal ones
+    /// one drawn by capacity; those that failed a moment ago come last.
+    fn order(&self, targets: &[Located], now: Instant) -> Vec<usize> {
+        let failed = self.failed.borrow();
+        let until = |one: &Located| failed.get(&one.root).copied().filter(|until| *until > now);
+        let mut order: Vec<(Option<Instant>, u16, usize)> = targets
+            .iter()
+            .enumerate()
+            .map(|(at, one)| (until(one), one.priority, at))
+            .collect();
+        order.sort_unstable();
+        let Some((None, best, _)) = order.first().copied() else {
+            return order.into_iter().map(|(.., at)| at).collect();
+        };
+        let equals = order
+            .iter()
+            .take_while(|(failed, priority, _)| failed.is_none() && *priority == best);
+        let weights = equals.map(|(.., at)| targets.get(*at).map_or(1, |one| u64::from(one.capacity.max(1))));
+        let weights: Vec<u64> = weights.collect();
+        let mut ticket = match weights.len() {
+            1 => 0,
+            _ => self.random.next() % weights.iter().sum::<u64>().max(1),
+        };
+        let drawn = weights.iter().position(|weight| {
+            let is_drawn = ticket < *weight;
+            ticket = ticket.saturating_sub(*weight);
+            is_drawn
+        });
+        if let Some(front) = order.get_mut(..=drawn.unwrap_or(0)) {
+            front.rotate_right(1);
+        }
+        order.into_iter().map(|(.., at)| at).collect()
+    }
+
+    /// Lets others come before a location function that failed, for a while.
+    fn eject(&self, root: &TargetApiRoot) {
+        let now = Instant::now();
+        let mut failed = self.failed.borrow_mut();
+        failed.retain(|_, until| *until > now);
+        failed.insert(root.clone(), now + self.settings.retry_after.duration());
+    }
+
+    /// Asks one location function, at the other places of its name as well where there is no answer.
+    async fn ask_places(&self, question: &Question<'_>) -> Result<Resolution, Failure> {
+        let origin = &question.scp.unwrap_or(question.target).origin;
+        let mut outcome = self.ask_one(question, origin).await;
+        let Some(names) = &self.names else { return outcome };
+        if let Err(Failure::Unreachable) = outcome {
+            for place in names.of(origin).await {
+                self.counters.count(Event::Rerouted);
+                outcome = self.ask_one(question, &place).await;
+                if !matches!(outcome, Err(Failure::Unreachable)) {
+                    break;
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Asks one location function; when it does not help, another may.
+    async fn ask_one(&self, question: &Question<'_>, origin: &Origin) -> Result<Resolution, Failure> {
+        let Question {
+            target,
+            scp,
+            path,
+            nf_type,
+            subscriber,
+        } = *question;
+        let path = format!("{}{path}", target.prefix);
+        let path = Value::try_from(&*path).map_err(|_| Failure::Refused)?;
+        let mut request = Outbound::new(Method::GET, path);
         let headers = request.headers_mut();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.set(ACCEPT, sbi::json::JSON);
         if let Some(token) = self.access_token() {
-            headers.insert(AUTHORIZATION, token);
+            headers.set_sensitive(AUTHORIZATION, &token);
         }
         // `imsi-…` and `msisdn-…` are written alike in the header (TS 29.500 §5.2.3.3.10).
         if self.settings.correlation_info
             && (subscriber.starts_with("imsi-") || subscriber.starts_with("msisdn-"))
-            && let Ok(value) = HeaderValue::from_str(subscriber)
         {
-            headers.insert(names::CORRELATION_INFO, value);
+            headers.set_printed(names::CORRELATION_INFO, subscriber);
         }
-        let origin = match self.scp() {
-            None => &target.origin,
-            Some(scp) => {
-                headers.insert(names::TARGET_API_ROOT, target.to_value()?);
-                &scp.origin
-            }
-        };
+        if scp.is_some() {
+            target.set_in(headers);
+        }
         let options = SendOptions {
             deadline: self.settings.attempt_timeout.duration(),
             priority: 8,
         };
-        let response = self.client.send(origin, request, options).await.ok()?;
+        let sent = self.client.send(origin, request, options).await;
+        let response = sent.map_err(|_| Failure::Unreachable)?;
         match response.status() {
             StatusCode::OK => {
-                let mut map: GroupIdMap = serde_json::from_slice(&response.into_body().into_bytes()).ok()?;
+                let body = response.into_body().into_bytes();
+                let mut map: GroupIdMap = serde_json::from_slice(&body).map_err(|_| Failure::Refused)?;
                 let group = map.remove(nf_type.as_str());
-                Some(group.map_or(Resolution::Unknown, |group| Resolution::Group(group.into())))
+                Ok(group.map_or(Resolution::Unknown, |group| Resolution::Group(group.into())))
             }
-            StatusCode::NOT_FOUND => Some(Resolution::Unknown),
-            _ => None,
+            StatusCode::NOT_FOUND => Ok(Resolution::Unknown),
+            _ => Err(Failure::Refused),
         }
     }
 
-    /// The SCP to go through: the next one that is well; if none is, one that may have recovered.
-    fn scp(&self) -> Option<&TargetApiRoot> {
-        let turn = self.turn.get();
+    /// The SCP to go through, from `turn` on: the next one that is well; if none is, one that may have recovered.
+    fn scp(&self, turn: usize) -> Option<usize> {
         let in_turn = || (0..self.scps.len()).map(|step| (turn + step) % self.scps.len());
-        let chosen = in_turn()
-            .find(|at| self.scps_up[*at].get())
-            .or_else(|| in_turn().next())?;
-        self.scps.get(chosen)
+        in_turn()
+            .find(|at| self.scps_up.get(*at).is_some_and(Cell::get))
+            .or_else(|| in_turn().next())
     }
 
-    /// How often the SCPs are to be looked at; `None`: not at all.
+    /// How often to check the SCPs; `None`: never.
     pub(crate) fn scp_interval(&self) -> Option<std::time::Duration> {
         let wanted = !self.scps.is_empty() && !self.settings.scp_health_path.is_empty();
         wanted.then(|| self.settings.scp_health_interval.duration())
     }
 
-    /// Looks whether the SCPs are well.
-    pub(crate) async fn look_at_scps(&self) {
+    /// Checks the health of the SCPs.
+    pub(crate) async fn check_scps(&self) {
         for (scp, up) in self.scps.iter().zip(&self.scps_up) {
             let path = format!("{}{}", scp.prefix, self.settings.scp_health_path);
             let Ok(request) = http::Request::get(path).body(Body::empty()) else {
@@ -231,27 +402,26 @@ impl Slf {
         }
     }
 
+    /// The SCPs that did not answer the last check, as bits.
+    pub(crate) fn scps_down(&self) -> u64 {
+        let down = self
+            .scps_up
+            .iter()
+            .take(64)
+            .enumerate()
+            .filter(|(_, up)| !up.get());
+        down.fold(0, |bits, (at, _)| bits | 1 << at)
+    }
+
     /// Registered functions that offer the service (dynamic SLF); looked for again when the registry changes.
-    fn learn(&self, snapshot: &Snapshot) -> Rc<[TargetApiRoot]> {
+    fn learn(&self, snapshot: &Snapshot) -> Rc<[Located]> {
+        // Each change of one of them makes a generation above all others; only a type that goes leaves fewer.
+        let state = tables_of(snapshot).fold((0, 0), |(newest, count), table| {
+            (table.generation().max(newest), count + 1)
+        });
         let mut learned = self.learned.borrow_mut();
-        if learned.0 != snapshot.version() {
-            let offers = snapshot
-                .iter()
-                .filter(|entry| entry.status == model::NfStatus::Registered);
-            let mut found: Vec<(u16, TargetApiRoot)> = Vec::new();
-            for entry in offers {
-                for service in entry.profile.services() {
-                    if service.service_name == ServiceName::from("nudr-group-id-map") {
-                        let priority = service.priority.or(entry.profile.priority).unwrap_or(u16::MAX);
-                        found.extend(api_root(&entry.profile, service).map(|root| (priority, root)));
-                    }
-                }
-            }
-            found.sort_by_key(|(priority, _)| *priority);
-            *learned = (
-                snapshot.version(),
-                found.into_iter().map(|(_, root)| root).collect(),
-            );
+        if learned.0 != state {
+            *learned = (state, offers_of(snapshot).into());
         }
         learned.1.clone()
     }
@@ -273,6 +443,36 @@ impl Slf {
     }
 }
 
+/// The profiles among which location functions are: UDRs by the standard, and types that it does not name, in deployments
+/// that have one for this function.
+fn tables_of(snapshot: &Snapshot) -> impl Iterator<Item = &TypeTable> {
+    let types = snapshot.types();
+    let fitting = types.filter(|(nf_type, _)| **nf_type == NfType::Udr || !nf_type.is_known());
+    fitting.map(|(_, table)| &**table)
+}
+
+/// The registered functions that offer the service, those of the best priority first.
+pub(crate) fn offers_of(snapshot: &Snapshot) -> Vec<Located> {
+    let registered = tables_of(snapshot)
+        .flat_map(TypeTable::iter)
+        .filter(|entry| entry.status == model::NfStatus::Registered);
+    let mut found: Vec<Located> = Vec::new();
+    for entry in registered {
+        let profile = &entry.profile;
+        for service in profile.services() {
+            if service.service_name == ServiceName::from("nudr-group-id-map") {
+                found.extend(api_root(profile, service).map(|root| Located {
+                    root,
+                    priority: service.priority.or(profile.priority).unwrap_or(u16::MAX),
+                    capacity: service.capacity.or(profile.capacity).unwrap_or(1),
+                }));
+            }
+        }
+    }
+    found.sort_by_key(|one| one.priority);
+    found
+}
+
 /// The API root of a service: its end point's address and port, else FQDN of service or profile with the
 /// port of the first end point (N041).
 pub(crate) fn api_root(profile: &model::NfProfile, service: &model::NfService) -> Option<TargetApiRoot> {
@@ -281,15 +481,20 @@ pub(crate) fn api_root(profile: &model::NfProfile, service: &model::NfService) -
         .and_then(|point| point.port)
         .map(|port| format!(":{port}"))
         .unwrap_or_default();
+    // With TLS the name is what the certificate has (TS 29.510 §6.1.6.2.2, note 1).
+    let secure = service.scheme.as_str() == "https";
+    let name = || service.fqdn.clone().or_else(|| profile.fqdn.clone());
     let address = point.and_then(|point| {
         point
             .ipv4_address
             .clone()
             .or_else(|| point.ipv6_address.as_ref().map(|a| format!("[{a}]")))
     });
-    let host = address
-        .or_else(|| service.fqdn.clone())
-        .or_else(|| profile.fqdn.clone())
+    let host = match secure {
+        true => name().or(address),
+        false => address.or_else(name),
+    };
+    let host = host
         .or_else(|| profile.ipv4_addresses.first().cloned())
         .or_else(|| {
             profile
@@ -304,4 +509,49 @@ pub(crate) fn api_root(profile: &model::NfProfile, service: &model::NfService) -
         .filter(|p| !p.is_empty());
     let prefix = prefix.map(|prefix| format!("/{prefix}")).unwrap_or_default();
     TargetApiRoot::parse(&format!("{}://{host}{port}{prefix}", service.scheme.as_str())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(profile: &str, service: &str) -> Option<String> {
+        let text = format!(
+            r#"{{"nfInstanceId":"4947a69a-f61b-4bc1-b9da-47c9c5d14b64","nfType":"UDR","nfStatus":"REGISTERED"{profile},
+            "nfServices":[{{"serviceInstanceId":"1","serviceName":"nudr-group-id-map","nfServiceStatus":"REGISTERED",
+            "versions":[{{"apiVersionInUri":"v1","apiFullVersion":"1.0.0"}}]{service}}}]}}"#
+        );
+        let profile: model::NfProfile = serde_json::from_str(&text).unwrap();
+        api_root(&profile, profile.services().next()?).map(|root| root.to_string())
+    }
+
+    /// The port is that of the end point; the name is that of the service before that of the profile, and with TLS it
+    /// counts before the address (TS 29.510 §6.1.6.2.2, §6.1.6.2.3).
+    #[test]
+    fn an_api_root_is_made_of_port_and_name() {
+        let named = r#","fqdn":"udr.test","ipv4Addresses":["10.0.0.9"]"#;
+        let point = r#","ipEndPoints":[{"ipv4Address":"10.0.0.1","port":8081}]"#;
+        let port = r#","ipEndPoints":[{"port":8081}]"#;
+        let own = r#","fqdn":"slf.udr.test""#;
+        for (profile, scheme, service, expected) in [
+            (named, "http", point.to_owned(), "http://10.0.0.1:8081"),
+            (named, "https", point.to_owned(), "https://udr.test:8081"),
+            (
+                named,
+                "https",
+                format!("{own}{point}"),
+                "https://slf.udr.test:8081",
+            ),
+            (named, "http", format!("{own}{port}"), "http://slf.udr.test:8081"),
+            (named, "http", port.to_owned(), "http://udr.test:8081"),
+            ("", "http", format!("{own}{port}"), "http://slf.udr.test:8081"),
+        ] {
+            let service = format!(r#","scheme":"{scheme}"{service}"#);
+            assert_eq!(
+                root(profile, &service).as_deref(),
+                Some(expected),
+                "{profile} {service}"
+            );
+        }
+    }
 }

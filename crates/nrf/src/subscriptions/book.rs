@@ -5,37 +5,27 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use bytes::Bytes;
+use notifier::Notification;
+use registry::{ChangeKind, Entry, ProfileChange};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use super::condition::{Condition, FileKey};
-use super::subscription::{Subscription, Target};
-use crate::registry::{ChangeKind, Entry, ProfileChange};
+use super::subscription::Subscription;
 
 /// The book of subscriptions. Pure: time is an argument, and what is to be sent comes out.
 #[derive(Debug, Default)]
 pub struct Book {
     by_id: BTreeMap<String, Arc<Subscription>>,
     filed: AHashMap<FileKey, AHashSet<String>>,
-    /// The load that subscribers were last told of, by instance.
-    told_load: AHashMap<model::NfInstanceId, u8>,
+    /// The loads that subscribers were last notified of, by instance: its own, then those of its services.
+    notified_load: AHashMap<model::NfInstanceId, Box<[u8]>>,
 }
 
-/// A notification to be delivered.
-#[derive(Clone, Debug)]
-pub struct Notification {
-    /// For which subscription.
-    pub subscription: String,
-    /// Where to.
-    pub target: Target,
-    /// `NotificationData`; subscribers told the same share the bytes.
-    pub body: Bytes,
-}
-
-/// How changes are told.
+/// How changes are notified.
 #[derive(Clone, Copy, Debug)]
-pub struct Telling {
-    /// A new load is told only when it differs from the last one told by this much, in points.
+pub struct Notifying {
+    /// A new load is notified only when it differs from the last one notified by this much, in points.
     pub load_threshold: u8,
     /// Tell changes as `profileChanges` instead of the whole profile.
     pub as_changes: bool,
@@ -99,14 +89,14 @@ impl Book {
     }
 
     /// What is to be sent because of a change. `root` is the API root that instance URIs begin with.
-    pub fn tell(
+    pub fn notify(
         &mut self,
         change: &ProfileChange,
-        telling: Telling,
+        notifying: Notifying,
         root: &str,
         now: OffsetDateTime,
     ) -> Vec<Notification> {
-        if self.by_id.is_empty() || !self.load_is_news(change, telling) {
+        if self.by_id.is_empty() || !self.load_is_news(change, notifying) {
             return Vec::new();
         }
         let mut candidates: AHashSet<&String> = AHashSet::new();
@@ -115,19 +105,14 @@ impl Book {
                 candidates.extend(self.filed.get(&key).into_iter().flatten());
             }
         }
-        let mut bodies = Bodies::new(change, telling, root);
+        let mut bodies = Bodies::new(change, notifying, root);
         let mut out = Vec::new();
         for id in candidates {
             let Some(subscription) = self.by_id.get(id).filter(|one| one.valid_until > now) else {
                 continue;
             };
             if let Some(body) = bodies.for_subscription(subscription) {
-                let (id, target) = (subscription.id.clone(), subscription.target.clone());
-                out.push(Notification {
-                    subscription: id,
-                    target,
-                    body,
-                });
+                out.push(bodies.notification(subscription, body));
             }
         }
         // The order of a set is not one; people who read logs and tests want one.
@@ -135,61 +120,116 @@ impl Book {
         out
     }
 
+    /// The notification that says the present state of an NF instance, whatever was lost before: registered, as
+    /// `entry` is, or not.
+    #[must_use]
+    pub fn present(
+        &self,
+        subscription: &str,
+        instance: &str,
+        entry: Option<&Arc<Entry>>,
+        root: &str,
+        now: OffsetDateTime,
+    ) -> Option<Notification> {
+        let subscription = self.by_id.get(subscription).filter(|one| one.valid_until > now)?;
+        let after = entry
+            .filter(|entry| subscription.concerns(&entry.profile))
+            .cloned();
+        let (kind, events): (_, &[&str]) = match after {
+            Some(_) => (ChangeKind::Registered, &["NF_REGISTERED", "NF_PROFILE_CHANGED"]),
+            None => (ChangeKind::Deregistered, &["NF_DEREGISTERED"]),
+        };
+        let event = events.iter().find(|event| subscription.wants(event))?;
+        let change = ProfileChange {
+            kind,
+            before: None,
+            after,
+        };
+        let notifying = Notifying {
+            load_threshold: 0,
+            as_changes: false,
+        };
+        let mut bodies = Bodies::of(&change, notifying, root, instance.into());
+        let abroad = subject_is_abroad(&change, subscription);
+        let body = bodies.make(event, None, abroad);
+        Some(bodies.notification(subscription, body))
+    }
+
     /// A heart-beat that only moves the load is news past the threshold (`nfNotifyLoadThreshold`).
-    fn load_is_news(&mut self, change: &ProfileChange, telling: Telling) -> bool {
+    fn load_is_news(&mut self, change: &ProfileChange, notifying: Notifying) -> bool {
         let Some(after) = &change.after else {
             if let Some(before) = &change.before {
-                self.told_load.remove(&before.id);
+                self.notified_load.remove(&before.id);
             }
             return true;
         };
-        let load = after.load.unwrap_or(0);
-        if change.kind == ChangeKind::HeartBeat {
-            let before = change.before.as_ref();
-            if before.is_some_and(|before| before.status != after.status) {
-                self.told_load.insert(after.id, load);
-                return true;
-            }
-            let told = self.told_load.get(&after.id).copied();
-            let told = told
-                .or_else(|| before.and_then(|before| before.load))
-                .unwrap_or(0);
-            if load.abs_diff(told) < telling.load_threshold.max(1) {
-                self.told_load.entry(after.id).or_insert(told);
+        let loads = loads_of(after);
+        if change.kind == ChangeKind::HeartBeat
+            && let Some(before) = &change.before
+            && before.status == after.status
+        {
+            let notified = self.notified_load.entry(after.id);
+            let notified = notified.or_insert_with(|| loads_of(before));
+            let threshold = notifying.load_threshold.max(1);
+            let moved = |(notified, load): (&u8, &u8)| notified.abs_diff(*load) >= threshold;
+            if notified.len() == loads.len() && !notified.iter().zip(&loads).any(moved) {
                 return false;
             }
         }
-        self.told_load.insert(after.id, load);
+        self.notified_load.insert(after.id, loads);
         true
     }
+}
+
+/// The load of an NF, and those of its services; 0 where one has none.
+fn loads_of(entry: &Entry) -> Box<[u8]> {
+    let services = entry.profile.services().map(|service| service.load);
+    let all = std::iter::once(entry.load).chain(services);
+    all.map(Option::unwrap_or_default).collect()
 }
 
 /// The bodies of one change, each made at most once.
 struct Bodies<'a> {
     change: &'a ProfileChange,
-    telling: Telling,
+    notifying: Notifying,
+    instance: Arc<str>,
     uri: String,
     changes: Option<Vec<Value>>,
-    made: AHashMap<&'static str, Bytes>,
+    /// By event, and whether for a subscriber of another network.
+    made: AHashMap<(&'static str, bool), Bytes>,
 }
 
 impl<'a> Bodies<'a> {
-    fn new(change: &'a ProfileChange, telling: Telling, root: &str) -> Self {
-        let id = change
-            .subject()
-            .map(|entry| entry.id.to_string())
-            .unwrap_or_default();
-        let uri = format!("{root}/nnrf-nfm/v1/nf-instances/{id}");
+    fn new(change: &'a ProfileChange, notifying: Notifying, root: &str) -> Self {
+        let instance = change.subject().map(|entry| entry.id.to_string());
+        Self::of(change, notifying, root, instance.unwrap_or_default().into())
+    }
+
+    fn of(change: &'a ProfileChange, notifying: Notifying, root: &str, instance: Arc<str>) -> Self {
+        let uri = format!("{root}/nnrf-nfm/v1/nf-instances/{instance}");
         Self {
             change,
-            telling,
+            notifying,
+            instance,
             uri,
             changes: None,
             made: AHashMap::new(),
         }
     }
 
-    /// The body for a subscription; `None` when it is not to be told.
+    fn notification(&self, subscription: &Subscription, body: Bytes) -> Notification {
+        Notification {
+            subscription: subscription.id.as_str().into(),
+            subject: self.instance.clone(),
+            // What has changed is of use only after what it was before.
+            whole: !self.notifying.as_changes,
+            target: subscription.target.uri.clone(),
+            body,
+            set: None,
+        }
+    }
+
+    /// The body for a subscription; `None` when it is not to be notified.
     fn for_subscription(&mut self, subscription: &Subscription) -> Option<Bytes> {
         let concerns = |entry: &Option<Arc<Entry>>| {
             entry
@@ -216,11 +256,12 @@ impl<'a> Bodies<'a> {
                 return None;
             }
         }
-        let key = condition_event.unwrap_or(event);
-        if let Some(body) = self.made.get(key) {
+        let abroad = subject_is_abroad(self.change, subscription);
+        let key = (condition_event.unwrap_or(event), abroad);
+        if let Some(body) = self.made.get(&key) {
             return Some(body.clone());
         }
-        let body = self.make(event, condition_event);
+        let body = self.make(event, condition_event, abroad);
         self.made.insert(key, body.clone());
         Some(body)
     }
@@ -229,28 +270,39 @@ impl<'a> Bodies<'a> {
         let change = self.change;
         self.changes
             .get_or_insert_with(|| match (&change.before, &change.after) {
-                (Some(before), Some(after)) => changes_between(before, after),
+                (Some(before), Some(after)) => changes_between(before, after, Lists::ByItem),
                 _ => Vec::new(),
             })
     }
 
-    fn make(&mut self, event: &str, condition_event: Option<&str>) -> Bytes {
+    /// The changes as they are notified: a list that has changed is replaced whole (TS 29.510 §6.1.6.2.17 note 2).
+    fn whole_lists(&mut self) -> Vec<Value> {
+        if !self
+            .changes()
+            .iter()
+            .filter_map(pointer_of)
+            .any(|at| in_list(&at))
+        {
+            return self.changes().to_vec();
+        }
+        match (&self.change.before, &self.change.after) {
+            (Some(before), Some(after)) => changes_between(before, after, Lists::Whole),
+            _ => Vec::new(),
+        }
+    }
+
+    fn make(&mut self, event: &str, condition_event: Option<&str>, abroad: bool) -> Bytes {
         let mut out = format!("{{\"event\":\"{event}\",\"nfInstanceUri\":{}", json!(self.uri));
         if let Some(condition_event) = condition_event {
             out.push_str(&format!(",\"conditionEvent\":\"{condition_event}\""));
         }
-        if self.telling.as_changes && event == "NF_PROFILE_CHANGED" && condition_event.is_none() {
+        if self.notifying.as_changes && event == "NF_PROFILE_CHANGED" && condition_event.is_none() {
             out.push_str(",\"profileChanges\":");
-            out.push_str(&Value::from(self.changes().to_vec()).to_string());
-        } else if let Some(after) = self
-            .change
-            .after
-            .as_ref()
-            .filter(|_| condition_event != Some("NF_REMOVED"))
-        {
+            out.push_str(&Value::from(self.whole_lists()).to_string());
+        } else if let Some(after) = &self.change.after {
             out.push_str(",\"nfProfile\":");
             // Profiles are JSON texts, which are UTF-8.
-            out.push_str(&String::from_utf8_lossy(&after.public_document()));
+            out.push_str(&String::from_utf8_lossy(&after.public_document(abroad)));
         }
         out.push('}');
         out.into()
@@ -261,8 +313,30 @@ fn pointer_of(change: &Value) -> Option<String> {
     change.get("path").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// `ChangeItem`s (TS 29.571 §5.2.4.15), by top-level member and, inside lists of the same length, by item.
-fn changes_between(before: &Entry, after: &Entry) -> Vec<Value> {
+/// Whether a pointer leads into a list.
+fn in_list(pointer: &str) -> bool {
+    pointer
+        .split('/')
+        .any(|step| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether the subscriber is of another network than the NF.
+fn subject_is_abroad(change: &ProfileChange, subscription: &Subscription) -> bool {
+    let home = change.subject().map(|entry| &*entry.profile.plmn_list);
+    subscription.requester.is_abroad(home.unwrap_or_default())
+}
+
+/// How changes inside of lists are described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lists {
+    /// Item by item where both lists have the same length: what conditions of subscriptions are matched against.
+    ByItem,
+    /// As one change of the list.
+    Whole,
+}
+
+/// `ChangeItem`s (TS 29.571 §5.2.4.15), member by member.
+fn changes_between(before: &Entry, after: &Entry, lists: Lists) -> Vec<Value> {
     if before.shares_text(after) {
         let mut changes = Vec::new();
         let mut moved =
@@ -277,16 +351,23 @@ fn changes_between(before: &Entry, after: &Entry) -> Vec<Value> {
         moved("loadTimeStamp", stamp(before), stamp(after));
         return changes;
     }
-    let parse = |entry: &Entry| serde_json::from_slice::<Value>(&entry.public_document()).unwrap_or_default();
+    let parse =
+        |entry: &Entry| serde_json::from_slice::<Value>(&entry.public_document(false)).unwrap_or_default();
     let mut changes = Vec::new();
-    compare("", &parse(before), &parse(after), 0, &mut changes);
+    compare("", &parse(before), &parse(after), (0, lists), &mut changes);
     changes
 }
 
-/// How deep changes are told apart; below that a value has changed as a whole.
+/// How deep changes are distinguished; below that a value has changed as a whole.
 const DEPTH: usize = 3;
 
-fn compare(place: &str, before: &Value, after: &Value, depth: usize, changes: &mut Vec<Value>) {
+fn compare(
+    place: &str,
+    before: &Value,
+    after: &Value,
+    (depth, lists): (usize, Lists),
+    changes: &mut Vec<Value>,
+) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) if depth < DEPTH => {
             for (name, value) in old {
@@ -295,7 +376,7 @@ fn compare(place: &str, before: &Value, after: &Value, depth: usize, changes: &m
                     &place,
                     value,
                     new.get(name).unwrap_or(&Value::Null),
-                    depth + 1,
+                    (depth + 1, lists),
                     changes,
                 );
             }
@@ -304,9 +385,11 @@ fn compare(place: &str, before: &Value, after: &Value, depth: usize, changes: &m
                 push_change(changes, &place, &Value::Null, value);
             }
         }
-        (Value::Array(old), Value::Array(new)) if depth < DEPTH && old.len() == new.len() => {
+        (Value::Array(old), Value::Array(new))
+            if lists == Lists::ByItem && depth < DEPTH && old.len() == new.len() =>
+        {
             for (i, (old, new)) in old.iter().zip(new).enumerate() {
-                compare(&format!("{place}/{i}"), old, new, depth + 1, changes);
+                compare(&format!("{place}/{i}"), old, new, (depth + 1, lists), changes);
             }
         }
         _ => push_change(changes, place, before, after),

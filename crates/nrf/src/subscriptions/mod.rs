@@ -1,11 +1,11 @@
-//! Who wants to be told of which changes (TS 29.510 §5.2.2.5).
+//! Who wants to be notified of which changes (TS 29.510 §5.2.2.5).
 
 mod book;
 mod condition;
 mod shares;
 mod subscription;
 
-pub use book::{Book, Notification, Telling};
+pub use book::{Book, Notifying};
 pub use condition::{Condition, FileKey};
 pub use shares::{Owner, Shares};
 pub use subscription::{Subscription, Target};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use model::{ExtSnssai, NfInstanceId, NfProfile, NfType, PlmnId};
+use model::{ExtSnssai, NfInstanceId, NfProfile, NfType, PlmnId, PlmnIdNid};
 use sbi::client::Origin;
 use sbi::problem::{Cause, Problem};
 use serde_json::{Map, Value};
@@ -13,6 +13,9 @@ use time::format_description::well_known::Rfc3339;
 use super::condition::Condition;
 use super::shares::{Owner, network_of};
 use crate::discovery::Requester;
+
+/// Features of Nnrf_NFManagement that this NRF supports (TS 29.510 §6.1.9): none.
+const FEATURES: &str = "0";
 
 /// A subscription, ready to be matched.
 #[derive(Clone, Debug)]
@@ -33,8 +36,10 @@ pub struct Subscription {
     pub target: Target,
     /// Who subscribed, for what it may see.
     pub requester: Requester,
-    /// `plmnId`: NFs of this network.
-    pub plmn: Option<PlmnId>,
+    /// `plmnId`, with `nid` beside it: NFs of this network.
+    pub network: Option<PlmnIdNid>,
+    /// `servingScope`: NFs that serve one of these areas; empty: any.
+    pub scopes: Vec<String>,
     /// Where the request came from that made it; `None` when that is not known.
     pub source: Option<IpAddr>,
     /// As it was sent and accepted.
@@ -46,8 +51,8 @@ pub struct Subscription {
 pub struct Target {
     /// Scheme and authority.
     pub origin: Origin,
-    /// Path and query; `/` where the URI has none.
-    pub path: String,
+    /// The callback URI.
+    pub uri: http::Uri,
 }
 
 impl Subscription {
@@ -78,6 +83,18 @@ impl Subscription {
             pointers("monitoredAttributes")?,
             pointers("unmonitoredAttributes")?,
         );
+        // One that points nowhere would be accepted and never notified.
+        for (name, list) in [
+            ("monitoredAttributes", &monitored),
+            ("unmonitoredAttributes", &unmonitored),
+        ] {
+            if let Some(at) = list.iter().position(|pointer| !pointer.starts_with('/')) {
+                return Err(incorrect(
+                    &format!("/notifCondition/{name}/{at}"),
+                    "expected a JSON pointer such as /priority",
+                ));
+            }
+        }
         if !monitored.is_empty() && !unmonitored.is_empty() {
             return Err(incorrect(
                 "/notifCondition",
@@ -94,9 +111,16 @@ impl Subscription {
             slices: member::<Vec<ExtSnssai>>(&field("reqSnssais"), "/reqSnssais")?.unwrap_or_default(),
             plmn_slices: member(&field("reqPerPlmnSnssais"), "/reqPerPlmnSnssais")?.unwrap_or_default(),
         };
-        let events = member(&field("reqNotifEvents"), "/reqNotifEvents")?.unwrap_or_default();
-        let plmn = member(&field("plmnId"), "/plmnId")?;
+        let events: Vec<String> = member(&field("reqNotifEvents"), "/reqNotifEvents")?.unwrap_or_default();
+        check_events(&events)?;
+        let nid = member::<model::plmn::Nid>(&field("nid"), "/nid")?;
+        let network = member::<PlmnId>(&field("plmnId"), "/plmnId")?.map(|plmn| PlmnIdNid { plmn, nid });
+        let scopes = member(&field("servingScope"), "/servingScope")?.unwrap_or_default();
         document.insert("subscriptionId".into(), id.into());
+        // `writeOnly`; what it asks is answered beside.
+        if document.remove("requesterFeatures").is_some() {
+            document.insert("nrfSupportedFeatures".into(), FEATURES.into());
+        }
         let mut subscription = Self {
             id: id.to_owned(),
             condition,
@@ -106,7 +130,8 @@ impl Subscription {
             valid_until,
             target,
             requester,
-            plmn,
+            network,
+            scopes,
             source: None,
             document,
         };
@@ -134,11 +159,22 @@ impl Subscription {
     /// Whether the subscriber may see this profile and asked about it.
     #[must_use]
     pub fn concerns(&self, profile: &NfProfile) -> bool {
-        let network_fits = self
-            .plmn
-            .is_none_or(|plmn| profile.plmn_list.is_empty() || profile.plmn_list.contains(&plmn));
-        // Who does not say its type is held to be of none, which only closed lists keep out.
-        network_fits && self.condition.holds(profile) && self.requester.may_use(&profile.allowed)
+        let network_fits = self.network.is_none_or(|network| match network.nid {
+            Some(_) => profile.snpn_list.contains(&network),
+            None => profile.plmn_list.is_empty() || profile.plmn_list.contains(&network.plmn),
+        });
+        let scope_fits = self.scopes.is_empty()
+            || profile
+                .serving_scope
+                .iter()
+                .any(|scope| self.scopes.contains(scope));
+        // As for discovery: what services say of their consumers prevails; the profile decides where there are none.
+        let mut services = profile.services().peekable();
+        let may_see = match services.peek() {
+            Some(_) => services.any(|service| self.requester.may_use_service(profile, service)),
+            None => self.requester.may_use_profile(profile),
+        };
+        network_fits && scope_fits && may_see && self.condition.holds(profile)
     }
 
     /// Whether an event is asked for.
@@ -147,18 +183,15 @@ impl Subscription {
         self.events.is_empty() || self.events.iter().any(|wanted| wanted == event)
     }
 
-    /// Whether changes at these JSON pointers are asked for (`notifCondition`).
+    /// Whether changes at these JSON pointers are asked for (`notifCondition`, TS 29.510 §6.1.6.2.43).
     #[must_use]
     pub fn wants_changes(&self, changed: &[String]) -> bool {
-        let under = |pointer: &String, list: &[String]| {
+        let under = |pointer: &str, list: &[String]| {
+            let pointer = steps(pointer);
             list.iter().any(|attribute| {
-                pointer == attribute
-                    || pointer
-                        .strip_prefix(attribute.as_str())
-                        .is_some_and(|rest| rest.starts_with('/'))
-                    || attribute
-                        .strip_prefix(pointer.as_str())
-                        .is_some_and(|rest| rest.starts_with('/'))
+                let attribute = steps(attribute);
+                let shared = pointer.len().min(attribute.len());
+                pointer[..shared] == attribute[..shared]
             })
         };
         if !self.monitored.is_empty() {
@@ -169,6 +202,20 @@ impl Subscription {
             true
         }
     }
+}
+
+/// The steps of a JSON pointer to an attribute, without those that choose one of several items: an attribute means that of
+/// each item (TS 29.510 §6.1.6.2.16 note 5), and services are the same in `nfServices` and `nfServiceList`.
+fn steps(pointer: &str) -> Vec<&str> {
+    let mut steps: Vec<&str> = pointer.split('/').skip(1).collect();
+    if matches!(steps.first(), Some(&("nfServices" | "nfServiceList"))) {
+        steps[0] = "nfServices";
+        if steps.len() > 1 {
+            steps.remove(1);
+        }
+    }
+    steps.retain(|step| step.is_empty() || !step.bytes().all(|byte| byte.is_ascii_digit()));
+    steps
 }
 
 impl Target {
@@ -182,17 +229,13 @@ impl Target {
         let text = uri.as_str().ok_or_else(|| incorrect(place, expected))?;
         let uri: http::Uri = text.parse().map_err(|_| incorrect(place, expected))?;
         let origin = Origin::of_uri(&uri).map_err(|_| incorrect(place, expected))?;
-        let path = uri
-            .path_and_query()
-            .map_or("/", http::uri::PathAndQuery::as_str)
-            .to_owned();
-        Ok(Self { origin, path })
+        Ok(Self { origin, uri })
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.origin, self.path)
+        self.uri.fmt(f)
     }
 }
 
@@ -203,6 +246,19 @@ fn member<T: serde::de::DeserializeOwned>(value: &Value, place: &str) -> Result<
     T::deserialize(value)
         .map(Some)
         .map_err(|error| incorrect(place, &error.to_string()))
+}
+
+/// Refuses a subscription none of whose events this NRF knows: nothing would ever be notified. Events of later releases
+/// beside known ones are ignored (TS 29.500 §6.6.3).
+fn check_events(events: &[String]) -> Result<(), Problem> {
+    const KNOWN: [&str; 3] = ["NF_REGISTERED", "NF_DEREGISTERED", "NF_PROFILE_CHANGED"];
+    match events.is_empty() || events.iter().any(|event| KNOWN.contains(&&**event)) {
+        true => Ok(()),
+        false => Err(incorrect(
+            "/reqNotifEvents",
+            &format!("expected one of {}", KNOWN.join(", ")),
+        )),
+    }
 }
 
 fn incorrect(place: &str, expected: &str) -> Problem {

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use model::{NfProfile, NfStatus, NfType, ServiceName};
+use registry::Snapshot;
 use sbi::oauth::{AccessTokenClaims, Audience, Keys, PlmnClaim, SigningKey, SnssaiClaim};
 use serde_json::{Value, json};
 
 use super::keys::{self, Ring};
 use super::request::Request;
 use crate::config;
-use crate::registry::Snapshot;
+use crate::discovery::Requester;
 
 /// Signs tokens; shared by all workers.
 #[derive(Debug)]
@@ -42,6 +43,13 @@ impl TokenFault {
     /// `invalid_request`.
     pub fn request(description: impl Into<String>) -> Self {
         Self::new("invalid_request", description)
+    }
+}
+
+/// By public keys and rules: what differs is worth another issuer.
+impl PartialEq for Issuer {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.instance, &self.jwks, &self.settings) == (&other.instance, &other.jwks, &other.settings)
     }
 }
 
@@ -103,8 +111,9 @@ impl Issuer {
                 }
                 entry.nf_type().clone()
             }
-            // Who is about to register needs a token for that, where this NRF asks for one (TS 29.510 §5.4.2.2.1).
-            None if self.settings.require_registration && !is_management(&request.scopes) => {
+            // Who is about to register needs a token for that, where this NRF asks for one (TS 29.510 §5.4.2.2.1); another
+            // NRF asks for what its consumers seek and registers nowhere.
+            None if self.settings.require_registration && !is_exempt(request) => {
                 return Err(TokenFault::new(
                     "invalid_client",
                     "the consumer is not registered",
@@ -143,6 +152,7 @@ impl Issuer {
             producer_nsi_list: request.target_nsis.clone(),
             producer_nf_set_id: request.target_nf_set_id.clone(),
             producer_nf_service_set_id: request.target_nf_service_set_id.clone(),
+            source_nf_instance_id: request.source_nf_instance_id.map(|id| id.to_string()),
             ..AccessTokenClaims::default()
         };
         let token = self.sign(&claims)?;
@@ -181,17 +191,14 @@ impl Issuer {
         if is_own(&request.scopes) {
             return Ok(NfType::Nrf);
         }
-        let requester = crate::discovery::Requester {
-            nf_type: Some(consumer.clone()),
-            plmns: request.requester_plmn.into_iter().collect(),
-            ..Default::default()
-        };
+        let registered = snapshot.get(&request.nf_instance_id);
+        let requester = requester(request, registered.map(|entry| &*entry.profile), consumer);
         let fits = |profile: &NfProfile| {
             request
                 .scopes
                 .iter()
                 .all(|scope| offers(profile, scope, &requester))
-                && requester.may_use(&profile.allowed)
+                && (!request.scopes.is_empty() || requester.may_use_profile(profile))
                 && request
                     .target_nf_set_id
                     .as_ref()
@@ -208,7 +215,7 @@ impl Issuer {
                         .iter()
                         .any(|known| request.target_snssais.iter().any(|s| known.contains(s))))
         };
-        let usable = |entry: &&std::sync::Arc<crate::registry::Entry>| {
+        let usable = |entry: &&std::sync::Arc<registry::Entry>| {
             entry.status == NfStatus::Registered && fits(&entry.profile)
         };
         let refused = || {
@@ -258,11 +265,49 @@ impl Issuer {
     }
 }
 
+/// The consumer as producers judge it: by what the request says (TS 29.510 §6.3.5.2.2 NOTE 3), and where it says
+/// nothing by what the consumer has registered of itself.
+fn requester(request: &Request, registered: Option<&NfProfile>, nf_type: &NfType) -> Requester {
+    fn or<T: Clone>(said: Vec<T>, registered: Option<&Vec<T>>) -> Vec<T> {
+        match said.is_empty() {
+            true => registered.cloned().unwrap_or_default(),
+            false => said,
+        }
+    }
+    let mut plmns = request.requester_plmns.clone();
+    plmns.extend(request.requester_plmn);
+    let fqdn = request.requester_fqdn.clone();
+    Requester {
+        nf_type: Some(nf_type.clone()),
+        instance: Some(request.nf_instance_id),
+        fqdn: fqdn.or_else(|| registered.and_then(|profile| profile.fqdn.clone())),
+        plmns: or(plmns, registered.map(|profile| &profile.plmn_list)),
+        snpns: or(
+            request.requester_snpns.clone(),
+            registered.map(|profile| &profile.snpn_list),
+        ),
+        slices: or(
+            request.requester_snssais.clone(),
+            registered.map(|profile| &profile.snssais),
+        ),
+        ..Requester::default()
+    }
+}
+
 /// The services of the NRF itself.
 fn is_own(scopes: &[String]) -> bool {
     scopes
         .iter()
         .all(|scope| scope.starts_with("nnrf-nfm") || scope.starts_with("nnrf-disc"))
+}
+
+/// Whether a consumer need not be registered: to register, or as an NRF that asks this one.
+fn is_exempt(request: &Request) -> bool {
+    let is_nrf = request
+        .nf_type
+        .as_ref()
+        .is_some_and(|nf_type| *nf_type == NfType::Nrf);
+    is_management(&request.scopes) || (is_nrf && request.scopes.iter().all(|scope| scope == "nnrf-disc"))
 }
 
 /// Nnrf_NFManagement as a whole, by which NFs register.
@@ -271,9 +316,10 @@ fn is_management(scopes: &[String]) -> bool {
 }
 
 /// Whether a profile offers a scope: a service name, or a more specific scope that begins with one.
-fn offers(profile: &NfProfile, scope: &str, requester: &crate::discovery::Requester) -> bool {
+fn offers(profile: &NfProfile, scope: &str, requester: &Requester) -> bool {
     let name = scope.split(':').next().unwrap_or(scope);
     profile
         .services()
-        .any(|service| service.service_name == ServiceName::from(name) && requester.may_use(&service.allowed))
+        .filter(|service| service.service_name == ServiceName::from(name))
+        .any(|service| requester.may_use_service(profile, service))
 }

@@ -4,12 +4,13 @@
 //! rotation is noticed by nobody.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sbi::oauth::SigningKey;
 use serde_json::Value;
+
+use crate::files::{create_private, fault, read, write_private};
 
 /// The key that signs, and the public keys that verify.
 pub(super) struct Ring {
@@ -71,42 +72,8 @@ pub(crate) fn is_due(directory: &Path, rotate_every: Duration, now: SystemTime) 
     !rotate_every.is_zero() && age.is_some_and(|age| age >= rotate_every)
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
-    match fs::read(path) {
-        Ok(der) => Ok(Some(der)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(fault(path)(error)),
-    }
-}
-
-fn fault(path: &Path) -> impl FnOnce(io::Error) -> String + '_ {
-    move |error| format!("{}: {error}", path.display())
-}
-
 fn key_id(key: &[u8]) -> String {
-    format!("{:016x}", crate::registry::fingerprint(&[key]))
-}
-
-/// Creates a directory into which only its owner may look.
-fn create_private(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-}
-
-/// Writes a file that only its owner may read.
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    format!("{:016x}", registry::fingerprint(&[key]))
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! What strangers send: never a panic, never a 5xx for their fault, always problem details.
+//! Invalid requests: no panic, no 5xx for a fault of the client, always problem details.
 
 use http::{Method, StatusCode};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde_json::json;
+use testpeer::sbi::{Template, mutations};
 
 use crate::support::{UDM, id, local, profile, start};
 
@@ -16,10 +15,10 @@ fn faults_are_told_by_pointer() {
         for (change, cause, pointer) in [
             (json!({"nfType": null}), "MANDATORY_IE_INCORRECT", "/nfType"),
             (json!({"nfStatus": 7}), "MANDATORY_IE_INCORRECT", "/nfStatus"),
-            (json!({"priority": "x"}), "MANDATORY_IE_INCORRECT", "/priority"),
+            (json!({"priority": "x"}), "OPTIONAL_IE_INCORRECT", "/priority"),
             (
                 json!({"ipv4Addresses": [""]}),
-                "MANDATORY_IE_INCORRECT",
+                "OPTIONAL_IE_INCORRECT",
                 "/ipv4Addresses/0",
             ),
             (
@@ -117,86 +116,57 @@ fn mutations_of_valid_requests_are_answered() {
         let form = format!(
             "grant_type=client_credentials&nfInstanceId={UDM}&nfType=UDM&targetNfType=UDM&scope=nudm-sdm"
         );
-        let mut random = StdRng::seed_from_u64(29_510);
-        for round in 0..10_000 {
-            let (method, path, kind, body) = match round % 5 {
-                0 => (
-                    Method::PUT,
-                    instance.clone(),
-                    "application/json",
-                    mutated(&whole, &mut random),
-                ),
-                1 => (
-                    Method::POST,
-                    "/nnrf-nfm/v1/subscriptions".to_owned(),
-                    "application/json",
-                    mutated(&subscription, &mut random),
-                ),
-                2 => (
-                    Method::PATCH,
-                    instance.clone(),
-                    "application/json-patch+json",
-                    mutated(&patch, &mut random),
-                ),
-                3 => (
-                    Method::POST,
-                    "/oauth2/token".to_owned(),
-                    "application/x-www-form-urlencoded",
-                    mutated(&form, &mut random),
-                ),
-                _ => {
-                    let text = mutated(&query, &mut random);
-                    let plain: String = text
-                        .iter()
-                        .map(|b| *b as char)
-                        .filter(|c| c.is_ascii_graphic() && !"\"<>#\\^`{|}".contains(*c))
-                        .collect();
-                    (
-                        Method::GET,
-                        format!("/nnrf-disc/v1/nf-instances?{plain}"),
-                        "",
-                        Vec::new(),
-                    )
-                }
-            };
-            let shown = String::from_utf8_lossy(&body).into_owned();
-            let got = nrf.ask(method.clone(), &path, kind, body).await;
+        let json = "application/json";
+        let templates = vec![
+            Template::body(Method::PUT, &instance, json, whole),
+            Template::body(Method::POST, "/nnrf-nfm/v1/subscriptions", json, subscription),
+            Template::body(Method::PATCH, &instance, "application/json-patch+json", patch),
+            Template::body(
+                Method::POST,
+                "/oauth2/token",
+                "application/x-www-form-urlencoded",
+                form,
+            ),
+            Template::query("/nnrf-disc/v1/nf-instances", query),
+        ];
+        for damaged in mutations(templates, 10_000, 29_510) {
+            let shown = damaged.to_string();
+            let is_token = damaged.path == "/oauth2/token";
+            let got = nrf
+                .ask(damaged.method, &damaged.path, damaged.content_type, damaged.body)
+                .await;
             let full = got.cause() == "INSUFFICIENT_RESOURCES";
-            assert!(
-                !got.status.is_server_error() || full,
-                "{method} {path} {shown}: {}",
-                got.json
-            );
-            if got.status.is_client_error() && path != "/oauth2/token" {
-                assert_eq!(
-                    got.headers["content-type"], "application/problem+json",
-                    "{method} {path} {shown}"
-                );
+            assert!(!got.status.is_server_error() || full, "{shown}: {}", got.json);
+            if got.status.is_client_error() && !is_token {
+                assert_eq!(got.header("content-type"), "application/problem+json", "{shown}");
             }
         }
     });
 }
 
-fn mutated(text: &str, random: &mut StdRng) -> Vec<u8> {
-    let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..random.random_range(1..4) {
-        let at = random
-            .random_range(0..bytes.len().max(1))
-            .min(bytes.len().saturating_sub(1));
-        match random.random_range(0..5) {
-            0 if !bytes.is_empty() => bytes[at] = random.random(),
-            1 if !bytes.is_empty() => drop(bytes.remove(at)),
-            2 => bytes.insert(
-                at,
-                *b"{}[]\",:0-\\".get(random.random_range(0..10)).unwrap_or(&b'x'),
-            ),
-            3 => bytes.truncate(at),
-            _ => {
-                let to = (at + random.random_range(0..20)).min(bytes.len());
-                let piece = bytes[at..to].to_vec();
-                bytes.splice(at..at, piece);
-            }
-        }
-    }
-    bytes
+/// A write that is refused because too many wait says when to try again; its sender made no mistake.
+#[test]
+fn a_refusal_for_want_of_room_says_when_to_try_again() {
+    local(async {
+        let nrf = start(|config| config.max_waiting_bytes = settings::ByteSize(10));
+        let got = nrf.put(&profile(&id(1), "UDM", "nudm-sdm", &json!({}))).await;
+        assert_eq!(
+            (got.status, got.header("retry-after")),
+            (StatusCode::SERVICE_UNAVAILABLE, "1")
+        );
+        let running = nrf.running.as_ref().unwrap();
+        assert_eq!(running.count(nrf::Event::BadRequest), 0);
+    });
+}
+
+#[test]
+fn a_method_that_a_resource_has_not_is_named() {
+    local(async {
+        let nrf = start(|_| {});
+        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(1));
+        let got = nrf.ask(Method::POST, &path, "application/json", "{}").await;
+        assert_eq!(got.status, StatusCode::METHOD_NOT_ALLOWED);
+        let detail = got.json["detail"].as_str().unwrap_or_default();
+        assert!(detail.starts_with("POST"), "{detail}");
+    });
 }

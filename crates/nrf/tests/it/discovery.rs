@@ -197,43 +197,48 @@ fn malformed_parameters_are_named() {
                 "requester-nf-type",
             ),
             (
+                "target-nf-type=&requester-nf-type=AMF",
+                "MANDATORY_QUERY_PARAM_INCORRECT",
+                "target-nf-type",
+            ),
+            (
                 "target-nf-type=UDM&requester-nf-type=AMF&snssais=1",
-                "INVALID_QUERY_PARAM",
+                "OPTIONAL_QUERY_PARAM_INCORRECT",
                 "snssais",
             ),
             (
                 "target-nf-type=UDM&requester-nf-type=AMF&target-plmn-list=%5B%7B%22mcc%22%3A%221%22%7D%5D",
-                "INVALID_QUERY_PARAM",
+                "OPTIONAL_QUERY_PARAM_INCORRECT",
                 "target-plmn-list",
             ),
             (
                 "target-nf-type=UDM&requester-nf-type=AMF&hnrf-uri=nowhere",
-                "INVALID_QUERY_PARAM",
+                "OPTIONAL_QUERY_PARAM_INCORRECT",
                 "hnrf-uri",
             ),
             (
                 "target-nf-type=UDM&requester-nf-type=AMF&ue-ipv4-address=",
-                "INVALID_QUERY_PARAM",
+                "OPTIONAL_QUERY_PARAM_INCORRECT",
                 "ue-ipv4-address",
             ),
             (
                 "target-nf-type=UDM&requester-nf-type=AMF&limit=0",
-                "INVALID_QUERY_PARAM",
+                "OPTIONAL_QUERY_PARAM_INCORRECT",
                 "limit",
             ),
             (
                 "target-nf-type=UDM&requester-nf-type=AMF&dnn=a&dnn=b",
-                "INVALID_QUERY_PARAM",
+                "OPTIONAL_QUERY_PARAM_INCORRECT",
                 "dnn",
             ),
             (
                 "target-nf-type=UDM&requester-nf-type=AMF&complex-query=%7B%7D",
-                "INVALID_QUERY_PARAM",
+                "OPTIONAL_QUERY_PARAM_INCORRECT",
                 "complex-query",
             ),
             (
                 "target-nf-type=UDM&requester-nf-type=AMF&supi=",
-                "INVALID_QUERY_PARAM",
+                "OPTIONAL_QUERY_PARAM_INCORRECT",
                 "supi",
             ),
         ] {
@@ -300,5 +305,51 @@ fn order_limit_and_what_is_shown() {
         nrf.patch(&id(3), json!([{"op": "replace", "path": "/load", "value": 90}]))
             .await;
         assert_eq!(nrf.found(base).await, [id(2), id(3), id(1)]);
+    });
+}
+
+/// In a large registry an answer from what a query is known to match is that of a search through all: after changes of
+/// load, of what is asked for, and of which NFs there are.
+#[test]
+fn a_large_type_is_not_searched_again_and_answers_alike() {
+    local(async {
+        let nrf = start(|config| config.discovery.max_profiles = 400);
+        let group = |number: u32, group: u32, load: u32| {
+            let more = json!({"load": load, "udmInfo": {"groupId": format!("g{group}")}});
+            profile(&id(number), "UDM", "nudm-sdm", &more)
+        };
+        for number in 0..320 {
+            nrf.put(&group(number, number % 80, 5)).await;
+        }
+        let query = "target-nf-type=UDM&requester-nf-type=AMF&group-id-list=g7";
+        // As the first discovery of another query would answer.
+        let mut fresh = 0;
+        let mut check = async |expected: &[u32]| {
+            fresh += 1;
+            let expected: Vec<String> = expected.iter().map(|number| id(*number)).collect();
+            assert_eq!(nrf.found(query).await, expected);
+            assert_eq!(nrf.found(&format!("{query}&x-fresh={fresh}")).await, expected);
+        };
+        check(&[7, 87, 167, 247]).await;
+        nrf.patch(&id(167), json!([{"op": "replace", "path": "/load", "value": 1}]))
+            .await;
+        check(&[167, 7, 87, 247]).await;
+        nrf.put(&group(1, 7, 0)).await;
+        check(&[1, 167, 7, 87, 247]).await;
+        nrf.put(&group(87, 9, 0)).await;
+        let gone = format!("/nnrf-nfm/v1/nf-instances/{}", id(7));
+        nrf.ask(http::Method::DELETE, &gone, "", "").await;
+        check(&[1, 167, 247]).await;
+        // More changes than are known one by one.
+        for number in 0..100 {
+            nrf.put(&group(400 + number, if number % 50 == 0 { 7 } else { 3 }, 9))
+                .await;
+        }
+        check(&[1, 167, 247, 400, 450]).await;
+        // A query that matches nearly all.
+        let all = nrf
+            .discover("target-nf-type=UDM&requester-nf-type=AMF&limit=400&max-payload-size=2000")
+            .await;
+        assert_eq!(all.json["nfInstances"].as_array().unwrap().len(), 400);
     });
 }

@@ -172,3 +172,114 @@ fn sets_that_want_tokens_get_them_from_one_another() {
         assert_eq!(issued, 2, "one for the UDM, one for the other set");
     });
 }
+
+/// An NF that moved to another set without a word to this one.
+#[test]
+fn a_registration_that_is_alive_elsewhere_replaces_a_silent_one() {
+    local(async {
+        let east = start(|_| {});
+        let root = east.origin.to_string();
+        let west = start(|config| {
+            config.growth.interval = settings::Period::from_millis(20);
+            config.growth.sets = vec![GrowthSet {
+                name: "east".into(),
+                nrfs: vec![root],
+            }];
+            config.heart_beat.missed = 1;
+            config.heart_beat.audit_interval = settings::Period::from_millis(50);
+        });
+        let udm = |priority: u32, timer: u32| {
+            let more = json!({"priority": priority, "heartBeatTimer": timer});
+            profile(&id(1), "UDM", "nudm-sdm", &more)
+        };
+        // It is alive at the other set before its silence here is noticed, so the state of that set does not change then.
+        west.put(&udm(1, 1)).await;
+        east.put(&udm(9, 3_600)).await;
+        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(1));
+        let moved = async || west.get(&path).await.json["priority"] == 9;
+        crate::support::until(moved).await;
+        assert_eq!(west.found(UDMS).await, [id(1)]);
+        let running = west.running.as_ref().unwrap();
+        assert_eq!(running.count(nrf::Event::Suspended), 1);
+        let beat = json!([{"op": "replace", "path": "/nfStatus", "value": "REGISTERED"}]);
+        assert_eq!(west.patch(&id(1), beat).await.status, StatusCode::NOT_FOUND);
+    });
+}
+
+/// What another set has is shown again when the registration that hid it ends.
+#[test]
+fn a_deregistration_here_leaves_the_registration_elsewhere() {
+    local(async {
+        let east = start(|_| {});
+        let west = joined(&east);
+        east.put(&profile(&id(1), "UDM", "nudm-sdm", &json!({"priority": 9})))
+            .await;
+        until(&west, UDMS, &[id(1)]).await;
+        west.put(&profile(&id(1), "UDM", "nudm-sdm", &json!({"priority": 1})))
+            .await;
+        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(1));
+        assert_eq!(west.get(&path).await.json["priority"], 1);
+        let gone = west.ask(Method::DELETE, &path, "", "").await;
+        assert_eq!(gone.status, StatusCode::NO_CONTENT);
+        crate::support::until(async || west.get(&path).await.json["priority"] == 9).await;
+    });
+}
+
+/// Profiles of other sets take no place of `maxProfiles`.
+#[test]
+fn the_limit_of_profiles_is_about_those_of_this_set() {
+    local(async {
+        let east = start(|_| {});
+        for number in 1..=3 {
+            east.put(&profile(&id(number), "UDM", "nudm-sdm", &json!({})))
+                .await;
+        }
+        let root = east.origin.to_string();
+        let west = start(|config| {
+            config.max_profiles = 2;
+            config.growth.interval = settings::Period::from_millis(20);
+            config.growth.sets = vec![GrowthSet {
+                name: "east".into(),
+                nrfs: vec![root],
+            }];
+        });
+        until(&west, UDMS, &[id(1), id(2), id(3)]).await;
+        for (number, status) in [
+            (4, StatusCode::CREATED),
+            (5, StatusCode::CREATED),
+            (6, StatusCode::INTERNAL_SERVER_ERROR),
+        ] {
+            let put = west
+                .put(&profile(&id(number), "UDM", "nudm-sdm", &json!({})))
+                .await;
+            assert_eq!(put.status, status, "{}", put.json);
+        }
+    });
+}
+
+/// A set of several pages that reports loads without a pause is retrieved all the same.
+#[test]
+fn a_set_that_changes_all_the_time_is_retrieved() {
+    local(async {
+        let east = start(|_| {});
+        let more = json!({"vendorText": "x".repeat(30_000)});
+        for number in 1..=40 {
+            east.put(&profile(&id(number), "SMF", "nsmf-pdusession", &more))
+                .await;
+        }
+        let west = joined(&east);
+        // One change follows another, so there is one between any two pages.
+        let (first, path) = (id(1), "target-nf-type=SMF&requester-nf-type=AMF&limit=1");
+        let changes = async {
+            for load in 0_u32.. {
+                let beat = json!([{"op": "add", "path": "/load", "value": load % 100}]);
+                east.patch(&first, beat).await;
+            }
+        };
+        let all = crate::support::until(async || west.discover(path).await.json["numNfInstComplete"] == 40);
+        tokio::select! {
+            () = changes => {}
+            () = all => {}
+        }
+    });
+}

@@ -8,8 +8,8 @@ use sbi::Body;
 use sbi::client::{Client, ClientConfig};
 use sbi::identity::IdentityMode;
 use sbi::oauth::{AssertionMode, SigningKey};
-use sbi::tls::lab::{Authority, Identity};
 use serde_json::{Value, json};
+use tls::authority::{Authority, Identity};
 
 use crate::support::{Got, Nrf, UDM, id, local, profile, start};
 
@@ -29,7 +29,7 @@ fn network(change: impl FnOnce(&mut nrf::Config, &std::path::Path)) -> Network {
         let folder = config.store.embedded.directory.clone();
         std::fs::create_dir_all(&folder).unwrap();
         let mut files = authority.write(&mine, &folder, "nrf").unwrap();
-        files.require_client_certificate = true;
+        files.require_client_certificate = Some(true);
         config.tls = Some(files);
         change(config, &folder);
     });
@@ -44,7 +44,11 @@ impl Network {
     }
 
     fn with(&self, identity: &Identity) -> Nrf {
-        let tls = self.authority.material(Some(identity), false).client().unwrap();
+        let tls = self
+            .authority
+            .material(Some(identity), false)
+            .client(tls::HTTP2)
+            .unwrap();
         let origin = format!("https://{}", self.nrf.running.as_ref().unwrap().addresses()[0]);
         Nrf {
             running: None,

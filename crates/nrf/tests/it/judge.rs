@@ -1,85 +1,54 @@
-//! Judges every answer that a test gets by the OpenAPI files of 3GPP, where they are present.
-
-use std::sync::LazyLock;
+//! Validates every answer that a test gets by the OpenAPI files of 3GPP, where they are present.
 
 use http::{Method, StatusCode};
 use serde_json::Value;
-use testpeer::openapi::{DataType, OpenApi};
+use testpeer::openapi::Judge;
 
-struct Judge {
-    profile: DataType,
-    list: DataType,
-    subscription: DataType,
-    notification: DataType,
-    result: DataType,
-    stored: DataType,
-    token: DataType,
-    token_refused: DataType,
-    bootstrapping: DataType,
-    problem: DataType,
-}
+static JUDGE: Judge = Judge::new(env!("CARGO_MANIFEST_DIR"));
 
-static JUDGE: LazyLock<Option<Judge>> = LazyLock::new(|| {
-    let Some(files) = OpenApi::find(env!("CARGO_MANIFEST_DIR")) else {
-        eprintln!("answers are not judged: no OpenAPI files (SIGNALBOX_SPECS)");
-        return None;
-    };
-    let management = |name| files.data_type("TS29510_Nnrf_NFManagement.yaml", name);
-    let discovery = |name| files.data_type("TS29510_Nnrf_NFDiscovery.yaml", name);
-    let tokens = |name| files.data_type("TS29510_Nnrf_AccessToken.yaml", name);
-    Some(Judge {
-        profile: management("NFProfile"),
-        list: management("UriList"),
-        subscription: management("SubscriptionData"),
-        notification: management("NotificationData"),
-        result: discovery("SearchResult"),
-        stored: discovery("StoredSearchResult"),
-        token: tokens("AccessTokenRsp"),
-        token_refused: tokens("AccessTokenErr"),
-        bootstrapping: files.data_type("TS29510_Nnrf_Bootstrapping.yaml", "BootstrappingInfo"),
-        problem: files.data_type("TS29571_CommonData.yaml", "ProblemDetails"),
-    })
-});
+const MANAGEMENT: &str = "TS29510_Nnrf_NFManagement.yaml";
+const DISCOVERY: &str = "TS29510_Nnrf_NFDiscovery.yaml";
+const TOKENS: &str = "TS29510_Nnrf_AccessToken.yaml";
 
-/// Judges an answer of the NRF.
+/// Validates an answer of the NRF.
 ///
 /// # Panics
-/// When it is not of the data type that the standard wants.
+/// When the body is not of the data type that the standard requires.
 pub fn answer(method: &Method, path: &str, status: StatusCode, content_type: &str, body: &Value) {
-    let Some(judge) = &*JUDGE else { return };
     let path = path.split('?').next().unwrap_or(path);
     let data_type = if content_type == "application/problem+json" {
-        Some(&judge.problem)
+        Some(("TS29571_CommonData.yaml", "ProblemDetails"))
     } else if path == "/oauth2/token" && status == StatusCode::BAD_REQUEST {
-        Some(&judge.token_refused)
+        Some((TOKENS, "AccessTokenErr"))
     } else if !matches!(status, StatusCode::OK | StatusCode::CREATED) {
         None
     } else {
-        of_resource(judge, method, path)
+        of_resource(method, path)
     };
-    if let Some(data_type) = data_type {
-        data_type.assert(body);
+    if let Some((file, name)) = data_type {
+        JUDGE.assert(file, name, body);
     }
 }
 
-fn of_resource<'j>(judge: &'j Judge, method: &Method, path: &str) -> Option<&'j DataType> {
+fn of_resource(method: &Method, path: &str) -> Option<(&'static str, &'static str)> {
     let mut segments = path.trim_start_matches('/').split('/');
-    match (segments.next()?, segments.nth(1), segments.next()) {
-        _ if method == Method::OPTIONS => None,
-        ("oauth2", None, None) if path == "/oauth2/token" => Some(&judge.token),
-        ("bootstrapping", ..) => Some(&judge.bootstrapping),
-        ("nnrf-disc", Some("nf-instances"), None) => Some(&judge.result),
-        ("nnrf-disc", Some("searches"), Some(_)) => Some(&judge.stored),
-        ("nnrf-nfm", Some("nf-instances"), None) => Some(&judge.list),
-        ("nnrf-nfm", Some("nf-instances"), Some(_)) => Some(&judge.profile),
-        ("nnrf-nfm", Some("subscriptions"), _) => Some(&judge.subscription),
-        _ => None,
-    }
+    Some(match (segments.next()?, segments.nth(1), segments.next()) {
+        _ if method == Method::OPTIONS => return None,
+        ("oauth2", None, None) if path == "/oauth2/token" => (TOKENS, "AccessTokenRsp"),
+        ("bootstrapping", ..) => ("TS29510_Nnrf_Bootstrapping.yaml", "BootstrappingInfo"),
+        ("nnrf-disc", Some("nf-instances"), None) => (DISCOVERY, "SearchResult"),
+        ("nnrf-disc", Some("searches"), Some(_)) => (DISCOVERY, "StoredSearchResult"),
+        ("nnrf-nfm", Some("nf-instances"), None) => (MANAGEMENT, "UriList"),
+        ("nnrf-nfm", Some("nf-instances"), Some(_)) => (MANAGEMENT, "NFProfile"),
+        ("nnrf-nfm", Some("subscriptions"), _) => (MANAGEMENT, "SubscriptionData"),
+        _ => return None,
+    })
 }
 
-/// Judges what a subscriber is told.
+/// Validates a notification to a subscriber.
+///
+/// # Panics
+/// When the body is not of the data type that the standard requires.
 pub fn notification(body: &Value) {
-    if let Some(judge) = &*JUDGE {
-        judge.notification.assert(body);
-    }
+    JUDGE.assert(MANAGEMENT, "NotificationData", body);
 }

@@ -1,53 +1,20 @@
 //! Location functions and other NRFs, each a server of its own.
 
-use std::cell::RefCell;
-use std::future::Future;
-use std::net::SocketAddr;
+use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use http::StatusCode;
-use sbi::server::{self, ServerConfig, ServerStats};
-use sbi::{Request, Response, Service};
+use sbi::Response;
 use serde_json::json;
+use testpeer::sbi::Server;
 
 use crate::support::{id, local, profile, start};
-
-/// A peer that answers with a function and remembers what it was asked.
-struct Peer<F>(F, Rc<RefCell<Vec<String>>>);
-
-impl<F: Fn(&Request) -> Response + 'static> Service for Peer<F> {
-    fn call(self: Rc<Self>, request: Request) -> impl Future<Output = Response> + 'static {
-        self.1.borrow_mut().push(request.uri().to_string());
-        std::future::ready((self.0)(&request))
-    }
-}
-
-fn peer(answer: impl Fn(&Request) -> Response + 'static) -> (SocketAddr, Rc<RefCell<Vec<String>>>) {
-    let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = listener.local_addr().unwrap();
-    let asked: Rc<RefCell<Vec<String>>> = Rc::default();
-    let service = Rc::new(Peer(answer, asked.clone()));
-    let (config, stats) = (
-        Arc::new(ServerConfig::default()),
-        Arc::new(ServerStats::default()),
-    );
-    tokio::task::spawn_local(server::serve(
-        listener,
-        service,
-        config,
-        None,
-        stats,
-        worker::Shutdown::new(),
-    ));
-    (address, asked)
-}
 
 #[test]
 fn the_group_of_a_subscriber_is_asked_for() {
     local(async {
-        let (slf, asked) = peer(|request| match request.uri().query().unwrap_or_default() {
-            query if query.contains("imsi-1") => sbi::json::response(StatusCode::OK, &json!({"UDM": "g2"})),
+        let slf = Server::start(|seen| match &seen.path {
+            path if path.contains("imsi-1") => sbi::json::response(StatusCode::OK, &json!({"UDM": "g2"})),
             _ => sbi::problem::Problem::new(sbi::problem::Cause::ResourceNotFound).into_response(),
         });
         let nrf = start(|config| config.slf.target_types = vec!["UDM".into()]);
@@ -59,7 +26,7 @@ fn the_group_of_a_subscriber_is_asked_for() {
         // Nobody offers the service yet: discovery goes on without a group.
         assert_eq!(nrf.found(&format!("{base}&supi=imsi-1")).await.len(), 2);
         let mut udr = profile(&id(9), "UDR", "nudr-group-id-map", &json!({}));
-        udr["nfServices"][0]["ipEndPoints"][0]["port"] = json!(slf.port());
+        udr["nfServices"][0]["ipEndPoints"][0]["port"] = json!(slf.address.port());
         nrf.put(&udr).await;
         assert_eq!(nrf.found(&format!("{base}&supi=imsi-1")).await, [id(2)]);
         assert_eq!(
@@ -70,9 +37,38 @@ fn the_group_of_a_subscriber_is_asked_for() {
             nrf.found(&format!("{base}&supi=imsi-1&group-id-list=g1")).await,
             [id(1)]
         );
-        let asked = asked.borrow();
-        assert_eq!(asked.len(), 2, "a query that names groups asks nobody: {asked:?}");
-        assert!(asked[0].ends_with("/nudr-group-id-map/v1/nf-group-ids?nf-type=UDM&subscriberId=imsi-1"));
+        let asked = slf.seen();
+        assert_eq!(
+            asked.len(),
+            2,
+            "a query that names groups needs no group: {asked:?}"
+        );
+        assert!(
+            asked[0]
+                .path
+                .ends_with("/nudr-group-id-map/v1/nf-group-ids?nf-type=UDM&subscriberId=imsi-1")
+        );
+    });
+}
+
+/// A subscriber that is asked for all the time is not forgotten for others that are asked for once.
+#[test]
+fn a_full_cache_of_groups_keeps_those_in_use() {
+    local(async {
+        let slf = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
+        let nrf = start(|config| {
+            config.slf.target_types = vec!["UDM".into()];
+            config.slf.static_targets = vec![slf.root()];
+            config.slf.cache_for = settings::Period::from_secs(600);
+            config.slf.cache_size = 4;
+        });
+        let query = |imsi: usize| format!("target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-{imsi}");
+        nrf.found(&query(0)).await;
+        for other in 1..=20 {
+            nrf.found(&query(other)).await;
+            nrf.found(&query(0)).await;
+        }
+        assert_eq!(slf.seen().len(), 21, "each of them was asked for once");
     });
 }
 
@@ -82,10 +78,10 @@ fn a_dead_location_function_is_passed_over() {
         let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let dead = gone.local_addr().unwrap();
         drop(gone);
-        let (slf, _) = peer(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
+        let slf = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
         let nrf = start(|config| {
             config.slf.target_types = vec!["UDM".into()];
-            config.slf.static_targets = vec![format!("http://{dead}"), format!("http://{slf}")];
+            config.slf.static_targets = vec![format!("http://{dead}"), slf.root()];
         });
         nrf.put(&profile(
             &id(1),
@@ -103,6 +99,88 @@ fn a_dead_location_function_is_passed_over() {
         .await;
         let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
         assert_eq!(nrf.found(query).await, [id(1)]);
+    });
+}
+
+/// One location function behind two SCPs, whose health is not checked: the other SCP is tried when the first is dead.
+#[test]
+fn a_dead_scp_is_passed_over_also_with_one_location_function() {
+    local(async {
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let dead = gone.local_addr().unwrap();
+        drop(gone);
+        let scp = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
+        let nrf = start(|config| {
+            config.slf.target_types = vec!["UDM".into()];
+            config.slf.static_targets = vec!["http://127.0.0.1:9".into()];
+            config.slf.scps = vec![format!("http://{dead}"), scp.root()];
+            config.slf.max_attempts = 2;
+        });
+        for number in [1, 2] {
+            let more = json!({"udmInfo": {"groupId": format!("g{number}")}});
+            nrf.put(&profile(&id(number), "UDM", "nudm-sdm", &more)).await;
+        }
+        let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
+        assert_eq!(nrf.found(query).await, [id(1)]);
+        assert_eq!(scp.seen().len(), 1);
+    });
+}
+
+/// Two location functions behind two SCPs: an SCP that does not answer is gone round without giving up the location
+/// function, and a location function of no use without giving up the SCP.
+#[test]
+fn every_pair_of_scp_and_location_function_is_tried() {
+    local(async {
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let dead = gone.local_addr().unwrap();
+        drop(gone);
+        for good in ["http://127.0.0.1:1", "http://127.0.0.1:2"] {
+            let scp = Server::start(move |seen| match seen.header("3gpp-sbi-target-apiroot") == good {
+                true => sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})),
+                false => sbi::problem::Problem::new(sbi::problem::Cause::SystemFailure).into_response(),
+            });
+            let nrf = start(|config| {
+                config.slf.target_types = vec!["UDM".into()];
+                config.slf.static_targets = vec!["http://127.0.0.1:1".into(), "http://127.0.0.1:2".into()];
+                config.slf.scps = vec![format!("http://{dead}"), scp.root()];
+                // One more than fails before the pair that works.
+                config.slf.max_attempts = if good.ends_with('1') { 2 } else { 3 };
+            });
+            for number in [1, 2] {
+                let more = json!({"udmInfo": {"groupId": format!("g{number}")}});
+                nrf.put(&profile(&id(number), "UDM", "nudm-sdm", &more)).await;
+            }
+            let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
+            assert_eq!(nrf.found(query).await, [id(1)], "{good}");
+            let before = scp.count();
+            // The pair that works is the first from then on.
+            assert_eq!(nrf.found(query).await, [id(1)]);
+            assert_eq!(scp.count(), before + 1);
+        }
+    });
+}
+
+/// What another NRF refuses for a moment is refused with its `Retry-After`.
+#[test]
+fn when_to_try_again_is_passed_on() {
+    local(async {
+        let far = Server::start(|_| {
+            let problem = sbi::problem::Problem::new(sbi::problem::Cause::TooManyRequests);
+            let mut response = problem.into_response();
+            response.headers_mut().set_printed("retry-after", 7);
+            response
+        });
+        let near = start(|config| {
+            config.forwarding.rules = vec![nrf::config::ForwardingRule {
+                targets: vec![far.root()],
+                ..Default::default()
+            }];
+        });
+        let got = near.discover("target-nf-type=UDM&requester-nf-type=AMF").await;
+        assert_eq!(
+            (got.status, got.header("retry-after")),
+            (StatusCode::TOO_MANY_REQUESTS, "7")
+        );
     });
 }
 
@@ -130,12 +208,13 @@ fn what_is_not_here_is_asked_of_another_nrf_but_not_in_circles() {
         );
 
         // Two that forward to one another answer, instead of asking for ever.
-        let (turn, _) =
-            peer(|_| sbi::json::response(StatusCode::OK, &json!({"validityPeriod": 1, "nfInstances": []})));
+        let turn = Server::start(|_| {
+            sbi::json::response(StatusCode::OK, &json!({"validityPeriod": 1, "nfInstances": []}))
+        });
         let circle = start(|config| {
             config.nf_instance_id = id(77);
             config.forwarding.rules = vec![nrf::config::ForwardingRule {
-                targets: vec![format!("http://{turn}")],
+                targets: vec![turn.root()],
                 ..Default::default()
             }];
         });
@@ -154,30 +233,27 @@ fn what_is_not_here_is_asked_of_another_nrf_but_not_in_circles() {
 #[test]
 fn location_queries_name_the_subscriber_and_pass_over_a_sick_scp() {
     local(async {
-        let (sick, sick_asked) =
-            peer(|_| sbi::problem::Problem::new(sbi::problem::Cause::NfCongestion).into_response());
-        let (well, well_asked) = peer(|request| {
-            if request.uri().path() == "/health" {
+        let sick =
+            Server::start(|_| sbi::problem::Problem::new(sbi::problem::Cause::NfCongestion).into_response());
+        let well = Server::start(|seen| {
+            if seen.path == "/health" {
                 return Response::default();
             }
-            assert_eq!(request.headers()["3gpp-sbi-correlation-info"], "imsi-1");
-            assert_eq!(
-                request.headers()["3gpp-sbi-target-apiroot"],
-                "http://udr.example:80"
-            );
+            assert_eq!(seen.header("3gpp-sbi-correlation-info"), "imsi-1");
+            assert_eq!(seen.header("3gpp-sbi-target-apiroot"), "http://udr.example:80");
             sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"}))
         });
         let nrf = start(|config| {
             config.slf.target_types = vec!["UDM".into()];
             config.slf.static_targets = vec!["http://udr.example:80".into()];
-            config.slf.scps = vec![format!("http://{sick}"), format!("http://{well}")];
+            config.slf.scps = vec![sick.root(), well.root()];
             config.slf.scp_health_path = "/health".into();
             config.slf.scp_health_interval = settings::Period::from_millis(20);
             config.slf.max_attempts = 1;
         });
         let more = json!({"udmInfo": {"groupId": "g1"}});
         nrf.put(&profile(&id(1), "UDM", "nudm-sdm", &more)).await;
-        while well_asked.borrow().is_empty() {
+        while well.count() == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         for _ in 0..5 {
@@ -185,8 +261,9 @@ fn location_queries_name_the_subscriber_and_pass_over_a_sick_scp() {
             assert_eq!(nrf.found(query).await, [id(1)]);
         }
         assert!(
-            sick_asked.borrow().iter().all(|path| path.ends_with("/health")),
-            "{sick_asked:?}"
+            sick.seen().iter().all(|seen| seen.path.ends_with("/health")),
+            "{:?}",
+            sick.seen()
         );
     });
 }
@@ -246,4 +323,194 @@ fn tokens_and_subscriptions_are_forwarded_by_rule() {
                 .starts_with(&near.origin.to_string())
         );
     });
+}
+
+/// Another NRF that protects its services gets a token of its own from the NRF that forwards to it.
+#[test]
+fn what_is_forwarded_to_a_protected_nrf_has_a_token() {
+    local(async {
+        let far = start(|config| {
+            config.tokens.protect_own_services = true;
+            config.nf_instance_id = id(0xfa);
+        });
+        let near = start(|config| {
+            config.forwarding.rules = vec![nrf::config::ForwardingRule {
+                targets: vec![far.origin.to_string()],
+                ..Default::default()
+            }];
+        });
+        for _ in 0..3 {
+            let got = near.discover("target-nf-type=UDM&requester-nf-type=AMF").await;
+            assert_eq!(got.status, StatusCode::OK, "{}", got.json);
+        }
+        let far = far.running.as_ref().unwrap();
+        assert_eq!(far.count(nrf::Event::TokenIssued), 1, "and keeps it");
+        assert_eq!(far.count(nrf::Event::Discovered), 3);
+    });
+}
+
+/// A consumer is not asked for a token that would not help.
+#[test]
+fn an_nrf_that_grants_no_access_is_not_reached() {
+    local(async {
+        let far =
+            Server::start(|_| sbi::problem::Problem::of_status(StatusCode::UNAUTHORIZED).into_response());
+        let near = start(|config| {
+            config.forwarding.rules = vec![nrf::config::ForwardingRule {
+                targets: vec![far.root()],
+                ..Default::default()
+            }];
+        });
+        let got = near.discover("target-nf-type=UDM&requester-nf-type=AMF").await;
+        assert_eq!(got.status, StatusCode::GATEWAY_TIMEOUT, "{}", got.json);
+    });
+}
+
+/// What is answered while no location function answers is a choice, and valid for seconds.
+#[test]
+fn without_a_location_function_the_operator_has_chosen_what_is_answered() {
+    use nrf::config::WhenUnavailable::{EveryGroup, NoGroup, Refuse};
+    local(async {
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let dead = gone.local_addr().unwrap();
+        drop(gone);
+        for (choice, found) in [(EveryGroup, Some(2)), (NoGroup, Some(1)), (Refuse, None)] {
+            let nrf = start(|config| {
+                config.slf.target_types = vec!["UDM".into()];
+                config.slf.static_targets = vec![format!("http://{dead}")];
+                config.slf.when_unavailable = choice;
+            });
+            let grouped = json!({"udmInfo": {"groupId": "g1"}});
+            nrf.put(&profile(&id(1), "UDM", "nudm-sdm", &grouped)).await;
+            nrf.put(&profile(&id(2), "UDM", "nudm-sdm", &json!({}))).await;
+            let base = "target-nf-type=UDM&requester-nf-type=AMF";
+            let got = nrf.discover(&format!("{base}&supi=imsi-1")).await;
+            let Some(count) = found else {
+                assert_eq!(got.status, StatusCode::GATEWAY_TIMEOUT, "{}", got.json);
+                continue;
+            };
+            assert_eq!(got.json["nfInstances"].as_array().unwrap().len(), count);
+            assert_eq!(got.json["validityPeriod"], 5);
+            // One that asks for no subscriber has an answer of its own.
+            assert_eq!(nrf.discover(base).await.json["validityPeriod"], 60);
+        }
+    });
+}
+
+/// A location function that offers the service with a priority and a capacity.
+fn location_function(number: u32, server: &Server, priority: u16, capacity: u16) -> serde_json::Value {
+    let more = json!({"priority": priority, "capacity": capacity});
+    let mut udr = profile(&id(number), "UDR", "nudr-group-id-map", &more);
+    udr["nfServices"][0]["ipEndPoints"][0]["port"] = json!(server.address.port());
+    udr
+}
+
+/// Location functions of one priority are queried in proportion to their capacity; one that fails gives way to the others
+/// for a while, and comes back.
+#[test]
+fn location_functions_share_by_capacity_and_come_back() {
+    local(async {
+        let fails = Rc::new(Cell::new(false));
+        let failing = fails.clone();
+        let answer = || sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"}));
+        let large = Server::start(move |_| match failing.get() {
+            true => sbi::problem::Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response(),
+            false => answer(),
+        });
+        let (small, spare) = (Server::start(move |_| answer()), Server::start(move |_| answer()));
+        let nrf = start(|config| {
+            config.slf.target_types = vec!["UDM".into()];
+            config.slf.retry_after = settings::Period::from_millis(300);
+        });
+        nrf.put(&profile(
+            &id(1),
+            "UDM",
+            "nudm-sdm",
+            &json!({"udmInfo": {"groupId": "g1"}}),
+        ))
+        .await;
+        let functions = [(&large, 1, 300), (&small, 1, 100), (&spare, 2, 60_000)];
+        for (number, (server, priority, capacity)) in (2..).zip(functions) {
+            nrf.put(&location_function(number, server, priority, capacity))
+                .await;
+        }
+        let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
+        for _ in 0..400 {
+            assert_eq!(nrf.found(query).await, [id(1)]);
+        }
+        let counts = (large.count(), small.count(), spare.count());
+        assert!(
+            (240..360).contains(&counts.0) && (40..160).contains(&counts.1),
+            "{counts:?}"
+        );
+        assert_eq!(counts.2, 0, "of a lower priority");
+        fails.set(true);
+        for _ in 0..50 {
+            assert_eq!(nrf.found(query).await, [id(1)]);
+        }
+        let refused = large.count() - counts.0;
+        assert!((1..25).contains(&refused), "{refused}");
+        fails.set(false);
+        let before = large.count();
+        crate::support::until(async || {
+            nrf.found(query).await;
+            large.count() > before
+        })
+        .await;
+        let running = nrf.running.as_ref().unwrap();
+        assert_eq!(running.count(nrf::Event::SlfFailed), 0);
+        let metrics = running.handle().registry().render();
+        let asked = running.count(nrf::Event::SlfAsked);
+        assert!(
+            metrics.contains(&format!("signalbox_nrf_slf_seconds_count {asked}")),
+            "{metrics}"
+        );
+    });
+}
+
+/// Queries carry an access token of this NRF for the service, which is made once (TS 29.510 §6.3).
+#[test]
+fn location_queries_carry_a_token_that_is_made_once() {
+    local(async {
+        let slf = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
+        let nrf = start(|config| {
+            config.slf.target_types = vec!["UDM".into()];
+            config.slf.static_targets = vec![slf.root()];
+            config.slf.use_access_token = true;
+            config.nf_instance_id = id(0xa0);
+        });
+        for imsi in 1..4 {
+            nrf.found(&format!(
+                "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-{imsi}"
+            ))
+            .await;
+        }
+        let seen = slf.seen();
+        let tokens: Vec<&str> = seen
+            .iter()
+            .map(|seen| seen.headers["authorization"].to_str().unwrap())
+            .collect();
+        assert!(
+            tokens.len() == 3 && tokens.iter().all(|token| *token == tokens[0]),
+            "{tokens:?}"
+        );
+        let token = tokens[0].strip_prefix("Bearer ").unwrap();
+        let claims = crate::tokens::claims(&json!(token));
+        assert_eq!(
+            (&claims["iss"], &claims["sub"], &claims["aud"], &claims["scope"]),
+            (
+                &json!(id(0xa0)),
+                &json!(id(0xa0)),
+                &json!("UDR"),
+                &json!("nudr-group-id-map")
+            )
+        );
+        let lifetime = claims["exp"].as_u64().unwrap() - tokens_now();
+        assert!(lifetime <= 86_400, "{lifetime}");
+    });
+}
+
+fn tokens_now() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap().as_secs()
 }

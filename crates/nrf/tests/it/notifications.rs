@@ -1,76 +1,39 @@
-//! Subscriptions, and what is told to whom.
+//! Subscriptions and their notifications.
 
-use std::cell::RefCell;
-use std::future::Future;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
+use std::cell::Cell;
 
 use http::{Method, StatusCode};
-use sbi::server::{self, ServerConfig, ServerStats};
-use sbi::{Request, Response, Service};
+use sbi::problem::Problem;
 use serde_json::{Value, json};
+use testpeer::sbi::{Seen, Server, no_content};
+use testpeer::until;
 
 use crate::judge;
 use crate::support::{Nrf, UDM, local, profile, start};
 
-/// A subscriber that keeps what it is told and may fail first.
-struct Sink {
-    told: RefCell<Vec<Value>>,
-    failures: RefCell<u32>,
-}
-
-impl Service for Sink {
-    fn call(self: Rc<Self>, request: Request) -> impl Future<Output = Response> + 'static {
+/// A subscriber that refuses this many notifications first.
+fn sink(failures: u32) -> (Server, String) {
+    let left = Cell::new(failures);
+    let sink = Server::start(move |seen| {
         assert_eq!(
-            request.headers()["3gpp-sbi-callback"],
+            seen.header("3gpp-sbi-callback"),
             "Nnrf_NFManagement_NFStatusNotify"
         );
-        let mut response = Response::default();
-        let mut failures = self.failures.borrow_mut();
-        *response.status_mut() = if *failures > 0 {
-            *failures -= 1;
-            StatusCode::SERVICE_UNAVAILABLE
-        } else {
-            let told: Value = serde_json::from_slice(&request.body.to_bytes()).unwrap();
-            judge::notification(&told);
-            self.told.borrow_mut().push(told);
-            StatusCode::NO_CONTENT
-        };
-        std::future::ready(response)
-    }
-}
-
-fn sink(failures: u32) -> (Rc<Sink>, String) {
-    let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let uri = format!("http://{}/told", listener.local_addr().unwrap());
-    let sink = Rc::new(Sink {
-        told: RefCell::default(),
-        failures: RefCell::new(failures),
+        if left.get() > 0 {
+            left.set(left.get() - 1);
+            return Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response();
+        }
+        judge::notification(&seen.json());
+        no_content()
     });
-    let (config, stats) = (
-        Arc::new(ServerConfig::default()),
-        Arc::new(ServerStats::default()),
-    );
-    tokio::task::spawn_local(server::serve(
-        listener,
-        sink.clone(),
-        config,
-        None,
-        stats,
-        worker::Shutdown::new(),
-    ));
+    let uri = format!("{}/told", sink.root());
     (sink, uri)
 }
 
-async fn told(sink: &Sink, count: usize) -> Vec<Value> {
-    for _ in 0..400 {
-        if sink.told.borrow().len() >= count {
-            return sink.told.borrow().clone();
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("only {} of {count} came", sink.told.borrow().len());
+/// The accepted notifications, once there are `count` after `failures` refusals.
+async fn told(sink: &Server, failures: usize, count: usize) -> Vec<Value> {
+    until("all notifications", async || sink.count() >= failures + count).await;
+    sink.seen()[failures..].iter().map(Seen::json).collect()
 }
 
 async fn subscribe(nrf: &Nrf, data: Value) -> (StatusCode, Value, String) {
@@ -82,11 +45,7 @@ async fn subscribe(nrf: &Nrf, data: Value) -> (StatusCode, Value, String) {
             data.to_string(),
         )
         .await;
-    let location = got
-        .headers
-        .get("location")
-        .map(|l| l.to_str().unwrap().to_owned())
-        .unwrap_or_default();
+    let location = got.header("location").to_owned();
     (got.status, got.json, location)
 }
 
@@ -113,7 +72,7 @@ fn a_life_is_told_in_order_and_again_when_it_fails() {
             "",
         )
         .await;
-        let events: Vec<String> = told(&sink, 3)
+        let events: Vec<String> = told(&sink, 2, 3)
             .await
             .iter()
             .map(|one| one["event"].as_str().unwrap().to_owned())
@@ -157,5 +116,107 @@ fn subscriptions_are_limited_extended_and_ended() {
             (gone.status, gone.cause()),
             (StatusCode::NOT_FOUND, "SUBSCRIPTION_NOT_FOUND")
         );
+    });
+}
+
+#[test]
+fn a_slow_subscriber_gets_the_newest_state_when_its_queue_is_full() {
+    local(async {
+        let nrf = start(|config| config.subscriptions.queue_per_subscriber = 2);
+        let (sink, uri) = sink(0);
+        sink.waits(std::time::Duration::from_millis(200));
+        subscribe(&nrf, json!({"nfStatusNotificationUri": uri, "reqNfType": "AMF"})).await;
+        nrf.put(&profile(UDM, "UDM", "nudm-sdm", &json!({}))).await;
+        for priority in 1..=10 {
+            nrf.patch(
+                UDM,
+                json!([{"op": "add", "path": "/priority", "value": priority}]),
+            )
+            .await;
+        }
+        let path = format!("/nnrf-nfm/v1/nf-instances/{UDM}");
+        nrf.ask(Method::DELETE, &path, "", "").await;
+        until("the newest state", async || {
+            let last = sink.seen().last().map(Seen::json);
+            last.is_some_and(|last| last["event"] == "NF_DEREGISTERED")
+        })
+        .await;
+        let running = nrf.running.as_ref().unwrap();
+        assert!(running.count(nrf::Event::NotificationDropped) > 0);
+        assert_eq!(
+            running.count(nrf::Event::NotificationResynced),
+            0,
+            "nothing was missed"
+        );
+    });
+}
+
+#[test]
+fn a_subscriber_that_answers_again_gets_the_profiles_it_missed() {
+    local(async {
+        let nrf = start(|config| config.subscriptions.attempts = 1);
+        let (sink, uri) = sink(2);
+        subscribe(
+            &nrf,
+            json!({"nfStatusNotificationUri": uri, "reqNfType": "AMF", "subscrCond": {"nfType": "UDM"}}),
+        )
+        .await;
+        let ids = ["11", "22", "33"].map(|end| format!("{}{end}", &UDM[..UDM.len() - 2]));
+        for (index, id) in ids.iter().enumerate() {
+            nrf.put(&profile(id, "UDM", "nudm-sdm", &json!({}))).await;
+            until("the notification", async || sink.count() > index).await;
+        }
+        let state = told(&sink, 2, 3).await;
+        let seen: Vec<(&str, &str)> = state
+            .iter()
+            .map(|one| {
+                (
+                    one["event"].as_str().unwrap(),
+                    one["nfInstanceUri"].as_str().unwrap(),
+                )
+            })
+            .collect();
+        // The newest first: it is what showed that the subscriber answers again.
+        for ((event, uri), id) in seen.iter().zip([&ids[2], &ids[0], &ids[1]]) {
+            assert_eq!(*event, "NF_REGISTERED");
+            assert!(uri.ends_with(id), "{seen:?}");
+        }
+        let running = nrf.running.as_ref().unwrap();
+        assert_eq!(running.count(nrf::Event::NotificationResynced), 2);
+    });
+}
+
+#[test]
+fn a_redirection_is_followed_where_subscriptions_may_lead() {
+    local(async {
+        let nrf = start(|config| {
+            config.subscriptions.attempts = 1;
+            config.outgoing.denied_networks = vec!["127.0.0.2/32".parse().unwrap()];
+        });
+        let (there, uri) = sink(0);
+        let redirecting = |to: String| {
+            Server::start(move |_| {
+                let mut response = sbi::Response::default();
+                *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+                response.headers_mut().set_printed("location", &to);
+                response
+            })
+        };
+        let good = redirecting(uri);
+        let bad = redirecting("http://127.0.0.2:9/callback".to_owned());
+        for from in [&good, &bad] {
+            let uri = format!("{}/callback", from.root());
+            subscribe(&nrf, json!({"nfStatusNotificationUri": uri, "reqNfType": "AMF"})).await;
+        }
+        nrf.put(&profile(UDM, "UDM", "nudm-sdm", &json!({}))).await;
+        told(&there, 0, 1).await;
+        let running = nrf.running.as_ref().unwrap();
+        let counted = |event| running.count(event);
+        until("the failure", async || {
+            counted(nrf::Event::NotificationFailed) == 1
+        })
+        .await;
+        assert_eq!(counted(nrf::Event::TargetDenied), 1);
+        assert_eq!(counted(nrf::Event::NotificationRedirected), 1);
     });
 }

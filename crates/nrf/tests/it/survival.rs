@@ -2,6 +2,7 @@
 
 use http::{Method, StatusCode};
 use serde_json::json;
+use testpeer::until;
 
 use crate::support::{config, id, local, profile, start};
 
@@ -55,6 +56,32 @@ fn registrations_and_subscriptions_survive_a_restart() {
             )
             .await;
         assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    });
+}
+
+/// A silent NF is not discovered again because the NRF restarts; its next heart-beat brings it back as it was.
+#[test]
+fn a_suspension_survives_a_restart() {
+    local(async {
+        let mut nrf = start(|_| {});
+        nrf.put(&profile(&id(1), "UDM", "nudm-sdm", &json!({"heartBeatTimer": 1})))
+            .await;
+        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(1));
+        until("the suspension", async || {
+            nrf.get(&path).await.json["nfStatus"] == "SUSPENDED"
+        })
+        .await;
+        nrf.stop();
+        let again = nrf::start(config(nrf.directory.path())).unwrap();
+        nrf.origin = format!("http://{}", again.addresses()[0]).parse().unwrap();
+        nrf.running = Some(again);
+        assert_eq!(nrf.get(&path).await.json["nfStatus"], "SUSPENDED");
+        let found = nrf.found("target-nf-type=UDM&requester-nf-type=AMF").await;
+        assert!(found.is_empty(), "{found:?}");
+        let load = json!([{"op": "add", "path": "/load", "value": 7}]);
+        assert_eq!(nrf.patch(&id(1), load).await.status, StatusCode::NO_CONTENT);
+        assert_eq!(nrf.get(&path).await.json["nfStatus"], "REGISTERED");
+        nrf.stop();
     });
 }
 

@@ -13,7 +13,7 @@ async fn token(nrf: &Nrf, form: &str) -> Got {
         .await
 }
 
-fn claims(token: &Value) -> Value {
+pub fn claims(token: &Value) -> Value {
     use base64::Engine as _;
     let part = token.as_str().unwrap().split('.').nth(1).unwrap();
     serde_json::from_slice(
@@ -91,6 +91,119 @@ fn tokens_are_for_the_registered_and_for_what_is_offered() {
     });
 }
 
+/// Lists in a form are JSON, or come as a parameter for each item (TS 29.510 §6.3.5.2.2, `explode` of OpenAPI).
+#[test]
+fn lists_of_a_form_come_in_either_way() {
+    local(async {
+        let nrf = start(|_| {});
+        nrf.put(&profile(
+            UDM,
+            "UDM",
+            "nudm-sdm",
+            &json!({"sNssais": [{"sst": 1}, {"sst": 2, "sd": "00000a"}]}),
+        ))
+        .await;
+        nrf.put(&profile(&id(1), "AMF", "namf-comm", &json!({}))).await;
+        let ask = format!(
+            "grant_type=client_credentials&nfInstanceId={}&nfType=AMF&targetNfType=UDM&scope=nudm-sdm",
+            id(1)
+        );
+        let two = json!(["Slice A, instance 1", "Slice B, instance 2"]);
+        let slices = json!([{"sst": 1}, {"sst": 2, "sd": "00000a"}]);
+        for (more, claim, expected) in [
+            (
+                "targetNsiList=Slice+A%2C+instance+1&targetNsiList=Slice+B%2C+instance+2",
+                "producerNsiList",
+                &two,
+            ),
+            (
+                "targetNsiList=%5B%22Slice+A%2C+instance+1%22%2C%22Slice+B%2C+instance+2%22%5D",
+                "producerNsiList",
+                &two,
+            ),
+            ("targetNsiList=one", "producerNsiList", &json!(["one"])),
+            ("targetNsiList=7", "producerNsiList", &json!(["7"])),
+            (
+                "targetSnssaiList=%5B%7B%22sst%22%3A1%7D%2C%7B%22sst%22%3A2%2C%22sd%22%3A%2200000A%22%7D%5D",
+                "producerSnssaiList",
+                &slices,
+            ),
+            (
+                "targetSnssaiList=%7B%22sst%22%3A1%7D&targetSnssaiList=%7B%22sst%22%3A2%2C%22sd%22%3A%2200000a%22%7D",
+                "producerSnssaiList",
+                &slices,
+            ),
+        ] {
+            let got = token(&nrf, &format!("{ask}&{more}")).await;
+            assert_eq!(got.status, StatusCode::OK, "{more}: {}", got.json);
+            assert_eq!(claims(&got.json["access_token"])[claim], *expected, "{more}");
+        }
+        for wrong in [
+            "targetSnssaiList=one",
+            "scope=nudm-ee",
+            "requesterPlmnList=7",
+            "requesterSnpnList=%7B%7D",
+        ] {
+            let got = token(&nrf, &format!("{ask}&{wrong}")).await;
+            assert_eq!(got.json["error"], "invalid_request", "{wrong}");
+        }
+    });
+}
+
+/// What a consumer says of itself is held against the lists of the producer (TS 29.510 §6.3.5.2.2 NOTE 3).
+#[test]
+fn what_a_form_says_of_the_consumer_is_judged() {
+    local(async {
+        let nrf = start(|_| {});
+        nrf.put(&profile(&id(1), "AMF", "namf-comm", &json!({}))).await;
+        let ask = format!(
+            "grant_type=client_credentials&nfInstanceId={}&nfType=AMF&targetNfType=UDM&scope=nudm-sdm",
+            id(1)
+        );
+        for (closed, inside, outside) in [
+            (
+                json!({"allowedPlmns": [{"mcc": "001", "mnc": "01"}]}),
+                "requesterPlmnList=[{\"mcc\":\"999\",\"mnc\":\"99\"},{\"mcc\":\"001\",\"mnc\":\"01\"}]",
+                "requesterPlmnList=[{\"mcc\":\"999\",\"mnc\":\"99\"},{\"mcc\":\"999\",\"mnc\":\"98\"}]",
+            ),
+            (
+                json!({"allowedPlmns": [{"mcc": "001", "mnc": "01"}]}),
+                "requesterPlmn={\"mcc\":\"001\",\"mnc\":\"01\"}",
+                "requesterPlmn={\"mcc\":\"999\",\"mnc\":\"99\"}",
+            ),
+            (
+                json!({"allowedNfDomains": ["^.*\\.example\\.org$"]}),
+                "requesterFqdn=amf.example.org",
+                "requesterFqdn=amf.example.com",
+            ),
+            (
+                json!({"allowedNssais": [{"sst": 1}]}),
+                "requesterSnssaiList=[{\"sst\":1}]",
+                "requesterSnssaiList=[{\"sst\":2}]",
+            ),
+            (
+                json!({"allowedSnpns": [{"mcc": "001", "mnc": "01", "nid": "00000000001"}]}),
+                "requesterSnpnList=[{\"mcc\":\"001\",\"mnc\":\"01\",\"nid\":\"00000000001\"}]",
+                "requesterSnpnList=[{\"mcc\":\"001\",\"mnc\":\"01\",\"nid\":\"00000000002\"}]",
+            ),
+        ] {
+            nrf.put(&profile(UDM, "UDM", "nudm-sdm", &closed)).await;
+            let got = token(&nrf, &format!("{ask}&{inside}")).await;
+            assert_eq!(got.status, StatusCode::OK, "{inside}: {}", got.json);
+            let got = token(&nrf, &format!("{ask}&{outside}")).await;
+            assert_eq!(
+                (got.status, &got.json["error"]),
+                (StatusCode::BAD_REQUEST, &json!("invalid_scope")),
+                "{outside}"
+            );
+        }
+        let source = format!("sourceNfInstanceId={}", id(7));
+        nrf.put(&profile(UDM, "UDM", "nudm-sdm", &json!({}))).await;
+        let got = token(&nrf, &format!("{ask}&{source}")).await;
+        assert_eq!(claims(&got.json["access_token"])["sourceNfInstanceId"], id(7));
+    });
+}
+
 #[test]
 fn a_protected_nrf_opens_to_its_own_tokens_only() {
     local(async {
@@ -146,10 +259,10 @@ fn a_key_of_either_kind_is_published_and_accepted_by_the_nrf_itself() {
         let key = folder.path().join("key.pem");
         let mut openssl = std::process::Command::new("openssl");
         openssl.args(["genpkey", "-algorithm", kind, "-pkeyopt", option, "-out"]);
-        if !openssl.arg(&key).output().is_ok_and(|made| made.status.success()) {
-            eprintln!("skipped: openssl is not installed");
+        let Some(made) = testpeer::skip::output(openssl.arg(&key)) else {
             return;
-        }
+        };
+        assert!(made.status.success(), "{made:?}");
         local(async {
             let nrf = start(|config| {
                 config.tokens.protect_own_services = true;
@@ -168,4 +281,61 @@ fn a_key_of_either_kind_is_published_and_accepted_by_the_nrf_itself() {
             assert_eq!(listed.status, StatusCode::OK, "{kind}: {}", listed.json);
         });
     }
+}
+
+/// What a consumer says of itself, in each of the ways that the form has, is judged by the lists of the producer
+/// (TS 29.510 §6.3.5.2.2, TS 33.501 §13.4.1).
+#[test]
+fn lists_of_a_producer_judge_all_that_a_consumer_says() {
+    local(async {
+        let nrf = start(|_| {});
+        let limits = json!({
+            "plmnList": [{"mcc": "001", "mnc": "01"}],
+            "allowedPlmns": [{"mcc": "001", "mnc": "02"}],
+            "allowedNfDomains": ["^amf[.]example[.]com$"],
+            "allowedNssais": [{"sst": 1}],
+            "allowedSnpns": [{"mcc": "001", "mnc": "01", "nid": "00000000001"}]
+        });
+        nrf.put(&profile(UDM, "UDM", "nudm-sdm", &limits)).await;
+        nrf.put(&profile(&id(1), "AMF", "namf-comm", &json!({}))).await;
+        let base = format!(
+            "grant_type=client_credentials&nfInstanceId={}&nfType=AMF&targetNfType=UDM&scope=nudm-sdm",
+            id(1)
+        );
+        let plmn = |mnc: &str| format!(r#"{{"mcc":"001","mnc":"{mnc}"}}"#);
+        for (more, status) in [
+            (String::new(), StatusCode::OK),
+            (format!("&requesterPlmn={}", plmn("01")), StatusCode::OK),
+            (format!("&requesterPlmn={}", plmn("03")), StatusCode::BAD_REQUEST),
+            (
+                format!(
+                    "&requesterPlmnList={}&requesterPlmnList={}",
+                    plmn("03"),
+                    plmn("04")
+                ),
+                StatusCode::BAD_REQUEST,
+            ),
+            (
+                format!("&requesterPlmnList=[{},{}]", plmn("03"), plmn("02")),
+                StatusCode::OK,
+            ),
+            ("&requesterFqdn=amf.example.com".to_owned(), StatusCode::OK),
+            (
+                "&requesterFqdn=other.example.com".to_owned(),
+                StatusCode::BAD_REQUEST,
+            ),
+            ("&requesterSnssaiList={\"sst\":1}".to_owned(), StatusCode::OK),
+            (
+                "&requesterSnssaiList={\"sst\":2}".to_owned(),
+                StatusCode::BAD_REQUEST,
+            ),
+            (
+                "&requesterSnpnList={\"mcc\":\"001\",\"mnc\":\"01\",\"nid\":\"00000000002\"}".to_owned(),
+                StatusCode::BAD_REQUEST,
+            ),
+        ] {
+            let got = token(&nrf, &format!("{base}{more}")).await;
+            assert_eq!(got.status, status, "{more}: {}", got.json);
+        }
+    });
 }

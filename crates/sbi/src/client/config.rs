@@ -86,7 +86,7 @@ impl Validate for ClientConfig {
         if bad {
             faults
                 .at("userAgent")
-                .say("is no header value", "printable ASCII, such as NRF-1");
+                .say("is not a valid header value", "printable ASCII, such as NRF-1");
         }
         if self.connections_per_origin == 0 {
             faults

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use http2::Reason;
+
 /// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendError {
@@ -22,7 +24,7 @@ pub enum SendErrorKind {
     NoTls,
     /// The peer reset the stream with this HTTP/2 error code.
     Reset(u32),
-    /// The peer said goodbye (GOAWAY) before it looked at the request.
+    /// The peer sent GOAWAY before it processed the request.
     GoAway,
     /// The connection broke; the text says how.
     Broken(String),
@@ -56,16 +58,13 @@ impl SendError {
         }
     }
 
-    /// What the engine says of a request that was sent (RFC 9113 §8.7).
-    pub(crate) fn of_stream(error: &h2::Error) -> Self {
-        match error.reason() {
-            Some(h2::Reason::REFUSED_STREAM) => {
-                Self::not_sent(SendErrorKind::Reset(h2::Reason::REFUSED_STREAM.into()))
-            }
-            // The engine reports a GOAWAY only to streams above the last one the peer says it has seen.
-            Some(_) if error.is_go_away() && error.is_remote() => Self::not_sent(SendErrorKind::GoAway),
-            Some(reason) => Self::unknown(SendErrorKind::Reset(reason.into())),
-            None => Self::unknown(SendErrorKind::Broken(error.to_string())),
+    /// The peer has ended the stream of a request that was sent, `processed` or not (RFC 9113 §8.7); `left`: it has said
+    /// goodbye before.
+    pub(crate) fn of_stream(reason: Reason, processed: bool, left: bool) -> Self {
+        match (processed, left) {
+            (true, _) => Self::unknown(SendErrorKind::Reset(reason.code())),
+            (false, true) => Self::not_sent(SendErrorKind::GoAway),
+            (false, false) => Self::not_sent(SendErrorKind::Reset(reason.code())),
         }
     }
 }
@@ -78,7 +77,7 @@ impl fmt::Display for SendError {
             SendErrorKind::Overflow => f.write_str("too many requests wait for this peer"),
             SendErrorKind::NoTls => f.write_str("the peer is https and no TLS client is configured"),
             SendErrorKind::Reset(code) => {
-                write!(f, "the peer reset the stream ({:?})", h2::Reason::from(*code))
+                write!(f, "the peer reset the stream ({:?})", Reason::from(*code))
             }
             SendErrorKind::GoAway => f.write_str("the peer closed the connection before it took the request"),
             SendErrorKind::Broken(why) => write!(f, "the connection broke: {why}"),

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Says to which addresses a client may connect. It is asked after names are resolved, for each connection: what a
-/// name means now need not be what it meant when somebody looked.
+/// name may resolve to another address than at the earlier check.
 #[derive(Clone)]
 pub struct Guard(Rc<dyn Fn(SocketAddr) -> bool>);
 

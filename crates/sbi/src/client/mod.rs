@@ -11,11 +11,10 @@
 //! streams that have to be reset are reset one after another.
 
 mod config;
+mod connect;
 mod connection;
 mod error;
 mod guard;
-mod origin;
-mod outgoing;
 mod pace;
 mod pool;
 
@@ -26,17 +25,16 @@ use std::time::Duration;
 
 use ahash::AHashMap;
 use http::HeaderValue;
-use http::header::USER_AGENT;
+use http2::name::USER_AGENT;
+use sbi_proto::{Outbound, Response};
 
 pub use config::ClientConfig;
 pub use error::{Processed, SendError, SendErrorKind};
 pub use guard::Guard;
-pub use origin::{Origin, OriginError, Scheme};
 pub use pool::PeerStats;
+pub use sbi_proto::{Origin, OriginError, Scheme};
 
-use crate::body::Body;
 use crate::dns::Dns;
-use crate::message::Response;
 use crate::tls::ClientTls;
 use pool::Pool;
 
@@ -107,8 +105,8 @@ impl Client {
 
     /// Sends a request to `origin` and waits for the whole response.
     ///
-    /// The URI may be a path or absolute; scheme and authority come from `origin` in any case. `User-Agent`
-    /// is set where the request has none (TS 29.500 §5.2.2.2).
+    /// Scheme and authority come from `origin` in any case. `User-Agent` is set where the request has none
+    /// (TS 29.500 §5.2.2.2).
     ///
     /// # Errors
     /// When there is no response; see [`SendError::processed`] for whether another try is safe. A response
@@ -116,14 +114,14 @@ impl Client {
     pub async fn send(
         &self,
         origin: &Origin,
-        mut request: http::Request<Body>,
+        request: impl Into<Outbound>,
         options: SendOptions,
     ) -> Result<Response, SendError> {
-        if let Some(agent) = &self.0.user_agent {
-            request
-                .headers_mut()
-                .entry(USER_AGENT)
-                .or_insert_with(|| agent.clone());
+        let mut request = request.into();
+        if let Some(agent) = &self.0.user_agent
+            && !request.head.fields.contains(USER_AGENT)
+        {
+            request.head.fields.append(USER_AGENT, agent);
         }
         let pool = self.pool(origin)?;
         pool.send(request, options).await

@@ -1,39 +1,29 @@
 //! Something that may happen only so often.
 
-use std::cell::Cell;
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Gives out turns, evenly spaced.
 #[derive(Debug)]
 pub(super) struct Pace {
-    period: Duration,
-    next: Cell<Option<Instant>>,
+    /// `None`: no turn ever comes.
+    period: Option<Duration>,
+    next: Option<Instant>,
 }
 
 impl Pace {
-    /// So many turns a second; 0 means that no turn ever comes.
+    /// Turns per second; with 0 no turn ever comes.
     pub(super) fn new(per_second: u32) -> Self {
-        let period = match per_second {
-            0 => Duration::MAX,
-            rate => Duration::from_secs(1) / rate,
-        };
         Self {
-            period,
-            next: Cell::new(None),
+            period: Duration::from_secs(1).checked_div(per_second),
+            next: None,
         }
     }
 
-    /// Waits for the next turn.
-    pub(super) async fn turn(&self) {
-        if self.period == Duration::MAX {
-            return std::future::pending().await;
-        }
-        let now = Instant::now();
-        let mine = self.next.get().map_or(now, |next| next.max(now));
-        self.next.set(Some(mine + self.period));
-        tokio::time::sleep_until(mine).await;
+    /// When the next turn is.
+    pub(super) fn turn(&mut self, now: Instant) -> Option<Instant> {
+        let mine = self.next.map_or(now, |next| next.max(now));
+        self.next = Some(mine + self.period?);
+        Some(mine)
     }
 }
 
@@ -41,22 +31,15 @@ impl Pace {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn turns_are_spaced() {
-        let (pace, start) = (Pace::new(10), Instant::now());
+    #[test]
+    fn turns_are_spaced() {
+        let (mut pace, start) = (Pace::new(10), Instant::now());
+        let at = |ms| start + Duration::from_millis(ms);
         for expected in [0, 100, 200] {
-            pace.turn().await;
-            assert_eq!(start.elapsed(), Duration::from_millis(expected));
+            assert_eq!(pace.turn(start), Some(at(expected)));
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        pace.turn().await;
-        assert_eq!(
-            start.elapsed(),
-            Duration::from_millis(1_200),
-            "no turns are saved up"
-        );
-        let none = Pace::new(0);
-        let never = tokio::time::timeout(Duration::from_secs(9), none.turn());
-        assert!(never.await.is_err());
+        assert_eq!(pace.turn(at(1_200)), Some(at(1_200)), "no turns are saved up");
+        assert_eq!(pace.turn(at(1_200)), Some(at(1_300)));
+        assert_eq!(Pace::new(0).turn(start), None);
     }
 }

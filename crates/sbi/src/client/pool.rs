@@ -6,25 +6,26 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::Uri;
-use http::header::HOST;
-use http::uri::{Authority, PathAndQuery};
+use http2::Value;
+use http2::name::HOST;
+use sbi_proto::{Origin, Outbound, Response, Scheme};
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
 use super::SendOptions;
 use super::config::ClientConfig;
-use super::connection::{self, Blamed, Connection, NotBegun};
+use super::connect::connect;
+use super::connection::{Blamed, Connection, NotBegun};
 use super::error::{SendError, SendErrorKind};
 use super::guard::Guard;
-use super::origin::{Origin, Scheme};
-use crate::body::Body;
 use crate::dns::Dns;
-use crate::message::Response;
 use crate::tls::ClientTls;
 
 /// A peer that has not flooded for this multiple of the longest pause begins with the shortest again.
 const FORGIVEN_AFTER: u32 = 10;
+
+/// A connection with as many requests in progress is busy: others are used as well.
+const BUSY: u32 = 32;
 
 /// What is known of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,9 +63,8 @@ pub(super) struct Pool {
     /// Resolves the name of the origin; without it the system does.
     pub(super) names: Option<Dns>,
     pub(super) guard: Option<Guard>,
-    /// Parsed once; every request line is made of these.
-    scheme: http::uri::Scheme,
-    authority: Authority,
+    /// What every request for it says in `:authority`.
+    authority: String,
     connections: RefCell<Vec<Rc<Connection>>>,
     connecting: Cell<u16>,
     /// No connection is tried before this.
@@ -88,22 +88,13 @@ impl Pool {
         names: Option<Dns>,
         guard: Option<Guard>,
     ) -> Rc<Self> {
-        let scheme = match origin.scheme() {
-            Scheme::Http => http::uri::Scheme::HTTP,
-            Scheme::Https => http::uri::Scheme::HTTPS,
-        };
-        // An `Origin` holds only authorities that parse.
-        let authority = origin
-            .authority()
-            .parse()
-            .unwrap_or_else(|_| Authority::from_static("invalid"));
+        let authority = origin.authority().to_string();
         Rc::new_cyclic(|me| Self {
             origin,
             config,
             tls,
             names,
             guard,
-            scheme,
             authority,
             connections: RefCell::default(),
             connecting: Cell::new(0),
@@ -118,11 +109,7 @@ impl Pool {
         })
     }
 
-    pub(super) async fn send(
-        &self,
-        request: http::Request<Body>,
-        options: SendOptions,
-    ) -> Result<Response, SendError> {
+    pub(super) async fn send(&self, request: Outbound, options: SendOptions) -> Result<Response, SendError> {
         let outcome = self.try_send(request, options).await;
         let mut stats = self.stats.borrow_mut();
         stats.sent += 1;
@@ -133,61 +120,57 @@ impl Pool {
         outcome
     }
 
-    async fn try_send(
-        &self,
-        request: http::Request<Body>,
-        options: SendOptions,
-    ) -> Result<Response, SendError> {
-        let deadline = tokio::time::Instant::now() + options.deadline;
-        let mut request = self.absolute(request)?;
+    async fn try_send(&self, mut request: Outbound, options: SendOptions) -> Result<Response, SendError> {
+        let deadline = Instant::now() + options.deadline;
+        self.address(&mut request)?;
         let mut exchange = loop {
             let connection = match self.pick() {
                 Some(connection) => connection,
-                None => match timeout_at(deadline, self.wait(options.priority)?).await {
+                None => match timeout_at(deadline.into(), self.wait(options.priority)?).await {
                     Ok(Ok(found)) => found?,
                     // The pool went away while waiting.
                     Ok(Err(_)) => return Err(SendError::not_sent(SendErrorKind::Overflow)),
                     Err(_) => return Err(SendError::not_sent(SendErrorKind::Timeout)),
                 },
             };
-            match connection.begin(request) {
+            match connection.begin(request, deadline) {
                 Ok(exchange) => break exchange,
-                // Another connection then; this one is not picked again.
+                // Another connection then; this one has no room any longer.
                 Err(NotBegun::Gone(back)) => request = *back,
-                Err(NotBegun::Failed(error)) => return Err(error),
             }
         };
-        match timeout_at(deadline, exchange.response()).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(SendError::unknown(SendErrorKind::Timeout)),
-        }
+        exchange.response().await
     }
 
-    /// The request with this origin's scheme and authority. A Host that came with a request that is sent on
+    /// Writes this origin's scheme and authority into the request. A Host that came with a request that is sent on
     /// would name another server than `:authority` does (RFC 9113 §8.3.1).
-    fn absolute(&self, request: http::Request<Body>) -> Result<http::Request<Body>, SendError> {
-        let (mut head, body) = request.into_parts();
-        let mut parts = std::mem::take(&mut head.uri).into_parts();
-        parts.scheme = Some(self.scheme.clone());
-        parts.authority = Some(self.authority.clone());
-        parts.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
-        head.uri = Uri::from_parts(parts)
-            .map_err(|error| SendError::not_sent(SendErrorKind::Unsendable(error.to_string())))?;
-        head.headers.remove(HOST);
-        head.version = http::Version::HTTP_2;
-        Ok(http::Request::from_parts(head, body))
+    fn address(&self, request: &mut Outbound) -> Result<(), SendError> {
+        let scheme = match self.origin.scheme() {
+            Scheme::Http => Value::from_static("http"),
+            Scheme::Https => Value::from_static("https"),
+        };
+        let authority = Value::try_from(self.authority.as_str());
+        let authority =
+            authority.map_err(|error| SendError::not_sent(SendErrorKind::Unsendable(error.to_string())))?;
+        let head = &mut request.head;
+        head.set_origin(scheme, authority);
+        if head.fields.contains(HOST) {
+            head.fields.remove(HOST);
+        }
+        Ok(())
     }
 
-    /// The least busy connection with room. Sees to it that there are as many connections as may be used.
+    /// A connection with room: one that is in use already, until it is busy. So a few requests at a time leave in one
+    /// system call and their answers come in one. Sees to it that there are as many connections as may be used.
     fn pick(&self) -> Option<Rc<Connection>> {
         self.connections
             .borrow_mut()
             .retain(|connection| connection.is_usable());
         let connections = self.connections.borrow();
-        let best = connections
-            .iter()
-            .filter(|c| c.has_room())
-            .min_by_key(|c| c.in_progress())
+        let with_room = || connections.iter().filter(|one| one.has_room());
+        let best = with_room()
+            .find(|one| one.in_progress() < BUSY)
+            .or_else(|| with_room().min_by_key(|one| one.in_progress()))
             .cloned();
         if best.as_ref().is_none_or(|best| best.in_progress() > 0) {
             self.connect_another(connections.len());
@@ -205,7 +188,7 @@ impl Pool {
         let Some(pool) = self.me.upgrade() else { return };
         self.connecting.set(1);
         tokio::task::spawn_local(async move {
-            let made = connection::connect(&pool).await;
+            let made = connect(&pool).await;
             pool.connecting.set(0);
             match made {
                 Ok(connection) => pool.connected(connection),
@@ -226,7 +209,7 @@ impl Pool {
     }
 
     fn connect_failed(&self, why: String) {
-        tracing::debug!(origin = %self.origin, %why, "could not connect");
+        tracing::debug!(origin = %self.origin, %why, "failed to connect");
         let failures = self.failures_in_a_row.get();
         self.failures_in_a_row.set(failures.saturating_add(1));
         self.pause(failures);
@@ -250,7 +233,7 @@ impl Pool {
         let floods = self.floods_in_a_row.get();
         self.floods_in_a_row.set(floods.saturating_add(1));
         if floods == 0 {
-            tracing::warn!(origin = %self.origin, why = blamed.what(), "closed a connection to a peer that sends too much");
+            tracing::warn!(origin = %self.origin, why = blamed.what(), "closed connection: peer exceeded a rate limit");
         }
         self.pause(floods);
         let mut stats = self.stats.borrow_mut();
@@ -271,7 +254,7 @@ impl Pool {
         self.not_before.set(Some(later));
     }
 
-    /// Tells those who wait that there is nothing to wait for, if so.
+    /// Fails the waiting requests if no connection can come.
     fn give_up_hopeless(&self) {
         let hope = self.connecting.get() > 0 || self.connections.borrow().iter().any(|c| c.is_usable());
         if hope || self.waiting.borrow().is_empty() {
@@ -280,7 +263,7 @@ impl Pool {
         let error = self.unreachable();
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         for (_, waiter) in waiting {
-            // Whoever does not wait any more does not mind.
+            // A waiter that is gone needs no answer.
             let _ = waiter.send(Err(error.clone()));
         }
     }

@@ -1,32 +1,32 @@
-//! What is remembered of names: answers for their time to live, that there is none, and who is asking.
-//! Time is an argument.
+//! Answers by name for their time to live, negative answers, and questions in flight. Time is an argument.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
+use bounded::Limits;
 use tokio::sync::watch;
 
 use super::DnsError;
 
 /// The records of a name, or why there are none.
 pub(super) type Answer<T> = Result<Arc<[T]>, DnsError>;
-/// Hears the answer when it is there.
-pub(super) type Hears<T> = watch::Receiver<Option<Answer<T>>>;
+/// Receives the answer when it arrives.
+pub(super) type Waiter<T> = watch::Receiver<Option<Answer<T>>>;
 
-/// What is to be done for a name.
+/// What to do for a name.
 pub(super) enum Looked<T> {
-    /// This is it.
+    /// Use this answer.
     Known(Answer<T>),
-    /// Somebody asks; wait.
-    Wait(Hears<T>),
+    /// A question is in flight; wait for its answer.
+    Wait(Waiter<T>),
     /// Ask, and [`Cache::learn`]; then wait.
-    Ask(Hears<T>),
-    /// Too many names are being asked.
+    Ask(Waiter<T>),
+    /// Too many questions are in flight.
     Full,
 }
 
-/// Times that bound what is remembered.
+/// How long answers are kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) max_ttl: Duration,
@@ -35,19 +35,19 @@ pub(super) struct Times {
     pub(super) max_stale: Duration,
 }
 
-struct Entry<T> {
-    /// The last answer, and until when it is used.
-    known: Option<(Answer<T>, Instant)>,
-    /// Until when records may be used while nobody answers.
+/// What is known of a name.
+struct Known<T> {
+    answer: Answer<T>,
+    /// Until when the answer is used.
+    until: Instant,
+    /// Until when its records may be used while no server answers.
     stale_until: Instant,
-    asking: Option<watch::Sender<Option<Answer<T>>>>,
 }
 
 /// Records of one kind by name.
 pub(super) struct Cache<T> {
-    entries: AHashMap<Box<str>, Entry<T>>,
-    most: usize,
-    asking: usize,
+    known: bounded::Cache<Box<str>, Known<T>>,
+    asking: AHashMap<Box<str>, watch::Sender<Option<Answer<T>>>>,
     most_asking: usize,
     times: Times,
 }
@@ -55,94 +55,64 @@ pub(super) struct Cache<T> {
 impl<T> Cache<T> {
     pub(super) fn new(most: usize, most_asking: usize, times: Times) -> Self {
         Self {
-            entries: AHashMap::new(),
-            most: most.max(1),
-            asking: 0,
+            known: bounded::Cache::new(Limits::entries(most.max(1))),
+            asking: AHashMap::new(),
             most_asking,
             times,
         }
     }
 
+    /// Names with an answer or a question.
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        let unanswered = self
+            .asking
+            .keys()
+            .filter(|name| self.known.peek(&***name).is_none());
+        self.known.len() + unanswered.count()
     }
 
     pub(super) fn look(&mut self, name: &str, now: Instant) -> Looked<T> {
-        if let Some(entry) = self.entries.get(name) {
-            match (&entry.known, &entry.asking) {
-                (Some((answer, until)), _) if now < *until => return Looked::Known(answer.clone()),
-                (_, Some(told)) => return Looked::Wait(told.subscribe()),
-                _ => {}
-            }
+        if let Some(known) = self.known.get_if(name, |known| now < known.until) {
+            return Looked::Known(known.answer.clone());
         }
-        if self.asking >= self.most_asking {
+        if let Some(asking) = self.asking.get(name) {
+            return Looked::Wait(asking.subscribe());
+        }
+        if self.asking.len() >= self.most_asking {
             return Looked::Full;
         }
-        if !self.entries.contains_key(name) && self.entries.len() >= self.most && !self.make_room(now) {
-            return Looked::Full;
-        }
-        let (told, hears) = watch::channel(None);
-        let entry = self.entries.entry(name.into()).or_insert_with(|| Entry {
-            known: None,
-            stale_until: now,
-            asking: None,
-        });
-        entry.asking = Some(told);
-        self.asking += 1;
-        Looked::Ask(hears)
+        let (asking, waiter) = watch::channel(None);
+        self.asking.insert(name.into(), asking);
+        Looked::Ask(waiter)
     }
 
-    /// A question has been answered with records and their time to live (no records: there are none), or not.
+    /// A question has been answered with records and their time to live (no records: the name has none), or has failed.
     pub(super) fn learn(&mut self, name: &str, answer: Result<(Vec<T>, Duration), DnsError>, now: Instant) {
         let times = self.times;
-        let Some(entry) = self.entries.get_mut(name) else {
-            return;
-        };
-        let told = entry.asking.take();
-        self.asking = self.asking.saturating_sub(usize::from(told.is_some()));
-        let answer = match answer {
+        let before = self.known.peek(name);
+        let mut stale_until = before.map_or(now, |known| known.stale_until);
+        let (answer, until): (Answer<T>, Instant) = match answer {
             Ok((records, ttl)) if !records.is_empty() => {
-                let records: Answer<T> = Ok(records.into());
                 let until = now + ttl.min(times.max_ttl);
-                entry.stale_until = until + times.max_stale;
-                entry.known = Some((records.clone(), until));
-                records
+                stale_until = until + times.max_stale;
+                (Ok(records.into()), until)
             }
-            Ok((_, ttl)) => {
-                let none = Err(DnsError::NoRecords);
-                entry.known = Some((none.clone(), now + ttl.min(times.negative_ttl)));
-                none
-            }
+            Ok((_, ttl)) => (Err(DnsError::NoRecords), now + ttl.min(times.negative_ttl)),
             Err(error) => {
-                let stale = entry.known.take().map(|(answer, _)| answer);
-                let stale = stale.filter(|answer| answer.is_ok() && now < entry.stale_until);
-                let answer = stale.unwrap_or(Err(error));
-                entry.known = Some((answer.clone(), now + times.retry_after));
-                answer
+                let stale = before.map(|known| &known.answer);
+                let stale = stale.filter(|answer| answer.is_ok() && now < stale_until);
+                (stale.cloned().unwrap_or(Err(error)), now + times.retry_after)
             }
         };
-        if let Some(told) = told {
-            told.send_replace(Some(answer));
-        }
-    }
-
-    /// Drops a name that nobody asks for: one whose time is over if there is one among those looked at.
-    fn make_room(&mut self, now: Instant) -> bool {
-        /// A look at a few keeps the time bounded.
-        const SEARCH: usize = 64;
-        let mut idle = self.entries.iter().filter(|(_, entry)| entry.asking.is_none());
-        let over = |entry: &Entry<T>| entry.known.as_ref().is_none_or(|(_, until)| now >= *until);
-        let mut found = idle.next();
-        if let Some((_, entry)) = found
-            && !over(entry)
-        {
-            found = idle.take(SEARCH).find(|(_, entry)| over(entry)).or(found);
-        }
-        let Some(name) = found.map(|(name, _)| name.clone()) else {
-            return false;
+        let known = Known {
+            answer: answer.clone(),
+            until,
+            stale_until,
         };
-        self.entries.remove(&name);
-        true
+        self.known.insert(name.into(), known);
+        if let Some(asking) = self.asking.remove(name) {
+            asking.send_replace(Some(answer));
+        }
     }
 }
 
@@ -172,11 +142,11 @@ mod tests {
     fn one_asks_the_others_wait_and_all_know_until_the_time_is_over() {
         let (mut cache, now) = cache();
         assert!(matches!(cache.look("a", now), Looked::Ask(_)));
-        let Looked::Wait(heard) = cache.look("a", now) else {
+        let Looked::Wait(waiter) = cache.look("a", now) else {
             panic!("expected to wait");
         };
         cache.learn("a", Ok((vec![1, 2], Duration::from_secs(30))), now);
-        assert_eq!(heard.borrow().clone().unwrap().unwrap().to_vec(), [1, 2]);
+        assert_eq!(waiter.borrow().clone().unwrap().unwrap().to_vec(), [1, 2]);
         let later = now + Duration::from_secs(29);
         assert_eq!(known(cache.look("a", later)), Some(vec![1, 2]));
         assert!(matches!(
@@ -190,8 +160,8 @@ mod tests {
         let (mut cache, now) = cache();
         let _ = cache.look("a", now);
         cache.learn("a", Ok((Vec::new(), Duration::from_secs(600))), now);
-        let told = cache.look("a", now + Duration::from_secs(4));
-        assert!(matches!(told, Looked::Known(Err(DnsError::NoRecords))));
+        let looked = cache.look("a", now + Duration::from_secs(4));
+        assert!(matches!(looked, Looked::Known(Err(DnsError::NoRecords))));
         let later = now + Duration::from_secs(5);
         assert!(matches!(cache.look("a", later), Looked::Ask(_)));
         cache.learn("a", Err(DnsError::Failed("x".into())), later);

@@ -1,16 +1,17 @@
-//! Names of hosts and services: A, AAAA and SRV records (RFC 1035, RFC 2782).
+//! Names of hosts and services: A, AAAA, SRV and NAPTR records (RFC 1035, RFC 2782, RFC 3403).
 //!
 //! ```text
 //! a worker ─ known? ──────────────── yes ─► the answer, at once
-//!               │ no: one asks, whoever wants the same meanwhile waits for that answer
-//!               └► thread `dns` ─ name servers ─► remembered for its time to live, and told
+//!               │ no: one query in flight; other callers wait for its answer
+//!               └► thread `dns` ─ name servers ─► cached for its time to live, and delivered
 //! ```
 //!
-//! What is remembered is shared by all workers. It is looked at when a connection is made and when a producer
+//! The cache is shared by all workers. It is read when a connection is made and when a producer
 //! cannot be reached, never for a message that goes its usual way.
 
 mod cache;
 mod config;
+mod naptr;
 mod srv;
 
 use std::io;
@@ -24,12 +25,13 @@ use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfi
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError as ServerError, NetError};
 use hickory_resolver::proto::rr::{RData, RecordType};
+use sbi_proto::{Origin, Scheme};
 use tokio::sync::mpsc;
 
 pub use config::DnsConfig;
+pub use naptr::Naptr;
 pub use srv::{Srv, in_order};
 
-use crate::client::Scheme;
 use cache::{Answer, Cache, Looked, Times};
 
 /// Why a name has no records.
@@ -68,6 +70,7 @@ struct Shared {
     timeout: Duration,
     addresses: Mutex<Cache<IpAddr>>,
     services: Mutex<Cache<Srv>>,
+    naptrs: Mutex<Cache<Naptr>>,
     questions: mpsc::Sender<Question>,
     asked: AtomicU64,
     failed: AtomicU64,
@@ -76,6 +79,7 @@ struct Shared {
 enum Question {
     Addresses(Box<str>),
     Services(Box<str>),
+    Naptrs(Box<str>),
 }
 
 impl std::fmt::Debug for Dns {
@@ -102,12 +106,13 @@ impl Dns {
             max_stale: config.max_stale.duration(),
         };
         let most_asking = config.max_asking.clamp(1, 1 << 20);
-        // Room for all that may be asked of both kinds.
-        let (questions, asked) = mpsc::channel(2 * most_asking);
+        // Room for all that may be asked of each kind.
+        let (questions, asked) = mpsc::channel(3 * most_asking);
         let shared = Arc::new(Shared {
             timeout: config.timeout.duration(),
             addresses: Mutex::new(Cache::new(config.cache_size, most_asking, times)),
             services: Mutex::new(Cache::new(config.cache_size, most_asking, times)),
+            naptrs: Mutex::new(Cache::new(config.cache_size, most_asking, times)),
             questions,
             asked: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -133,7 +138,7 @@ impl Dns {
     /// Why there are none.
     pub async fn addresses(&self, host: &str) -> Result<Arc<[IpAddr]>, DnsError> {
         let looked = locked(&self.0.addresses).look(host, Instant::now());
-        self.0.hear(looked, || Question::Addresses(host.into())).await
+        self.0.answer(looked, || Question::Addresses(host.into())).await
     }
 
     /// Where `_http._tcp` or `_https._tcp` of a name is offered; in no particular order, see [`in_order`].
@@ -141,18 +146,54 @@ impl Dns {
     /// # Errors
     /// Why there are none.
     pub async fn services(&self, scheme: Scheme, name: &str) -> Result<Arc<[Srv]>, DnsError> {
-        let name = format!("_{}._tcp.{}.", scheme.as_str(), name.trim_end_matches('.'));
+        self.srv(&format!("_{}._tcp.{name}", scheme.as_str())).await
+    }
+
+    /// The SRV records of a name such as `_diameter._tcp.example.org`; in no particular order, see [`in_order`].
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub async fn srv(&self, name: &str) -> Result<Arc<[Srv]>, DnsError> {
+        let name = format!("{}.", name.trim_end_matches('.'));
         let looked = locked(&self.0.services).look(&name, Instant::now());
         self.0
-            .hear(looked, || Question::Services(name.as_str().into()))
+            .answer(looked, || Question::Services(name.as_str().into()))
             .await
+    }
+
+    /// The NAPTR records of a name, in the order in which they are to be tried.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub async fn naptrs(&self, name: &str) -> Result<Arc<[Naptr]>, DnsError> {
+        let name = format!("{}.", name.trim_end_matches('.'));
+        let looked = locked(&self.0.naptrs).look(&name, Instant::now());
+        self.0
+            .answer(looked, || Question::Naptrs(name.as_str().into()))
+            .await
+    }
+
+    /// The origins that the SRV records of an origin's name have, in the order in which they are to be tried; none for an
+    /// address, and where no server answers. `random` answers any number.
+    pub async fn alternates(&self, origin: &Origin, random: impl FnMut() -> u64) -> Vec<Origin> {
+        if origin.host().parse::<IpAddr>().is_ok() || origin.host().starts_with('[') {
+            return Vec::new();
+        }
+        let Ok(found) = self.services(origin.scheme(), origin.host()).await else {
+            return Vec::new();
+        };
+        let ordered = in_order(&found, random);
+        let at = |one: &Srv| Origin::new(origin.scheme(), &format!("{}:{}", one.host, one.port)).ok();
+        ordered.iter().filter_map(at).collect()
     }
 
     /// Counts since the start.
     #[must_use]
     pub fn stats(&self) -> DnsStats {
         DnsStats {
-            names: locked(&self.0.addresses).len() + locked(&self.0.services).len(),
+            names: locked(&self.0.addresses).len()
+                + locked(&self.0.services).len()
+                + locked(&self.0.naptrs).len(),
             asked: self.0.asked.load(Ordering::Relaxed),
             failed: self.0.failed.load(Ordering::Relaxed),
         }
@@ -160,22 +201,22 @@ impl Dns {
 }
 
 impl Shared {
-    async fn hear<T>(&self, looked: Looked<T>, question: impl FnOnce() -> Question) -> Answer<T> {
-        let mut hears = match looked {
+    async fn answer<T>(&self, looked: Looked<T>, question: impl FnOnce() -> Question) -> Answer<T> {
+        let mut waiter = match looked {
             Looked::Known(answer) => return answer,
             Looked::Full => return Err(DnsError::Overflow),
-            Looked::Wait(hears) => hears,
-            Looked::Ask(hears) => {
+            Looked::Wait(waiter) => waiter,
+            Looked::Ask(waiter) => {
                 if self.questions.try_send(question()).is_err() {
                     return Err(DnsError::Failed("the resolver has ended".into()));
                 }
-                hears
+                waiter
             }
         };
         // The thread keeps the time; a little more shows that it is stuck.
         let patience = self.timeout + Duration::from_millis(500);
-        let told = tokio::time::timeout(patience, hears.wait_for(Option::is_some));
-        match told.await {
+        let answered = tokio::time::timeout(patience, waiter.wait_for(Option::is_some));
+        match answered.await {
             Ok(Ok(answer)) => answer.clone().unwrap_or(Err(DnsError::Timeout)),
             Ok(Err(_)) | Err(_) => Err(DnsError::Timeout),
         }
@@ -206,7 +247,7 @@ fn resolver(config: &DnsConfig) -> Result<TokioResolver, NetError> {
     builder.build()
 }
 
-/// Asks until nobody can ask any more.
+/// Serves queries until every handle is dropped.
 async fn answer(mut questions: mpsc::Receiver<Question>, resolver: TokioResolver, shared: Weak<Shared>) {
     while let Some(question) = questions.recv().await {
         let Some(patience) = shared.upgrade().map(|shared| shared.timeout) else {
@@ -217,15 +258,15 @@ async fn answer(mut questions: mpsc::Receiver<Question>, resolver: TokioResolver
             match question {
                 Question::Addresses(name) => {
                     let asked = tokio::time::timeout(patience, addresses(&resolver, &name)).await;
-                    let Some(shared) = shared.upgrade() else { return };
-                    let answer = shared.counted(asked);
-                    locked(&shared.addresses).learn(&name, answer, Instant::now());
+                    learn(&shared, |shared| &shared.addresses, &name, asked);
                 }
                 Question::Services(name) => {
                     let asked = tokio::time::timeout(patience, services(&resolver, &name)).await;
-                    let Some(shared) = shared.upgrade() else { return };
-                    let answer = shared.counted(asked);
-                    locked(&shared.services).learn(&name, answer, Instant::now());
+                    learn(&shared, |shared| &shared.services, &name, asked);
+                }
+                Question::Naptrs(name) => {
+                    let asked = tokio::time::timeout(patience, naptrs(&resolver, &name)).await;
+                    learn(&shared, |shared| &shared.naptrs, &name, asked);
                 }
             }
         });
@@ -234,6 +275,18 @@ async fn answer(mut questions: mpsc::Receiver<Question>, resolver: TokioResolver
 
 /// Records and how long they may be used; none at all is an answer, too.
 type Records<T> = Result<(Vec<T>, Duration), DnsError>;
+
+/// Delivers an answer to those who wait for it, and caches it.
+fn learn<T>(
+    shared: &Weak<Shared>,
+    cache: fn(&Shared) -> &Mutex<Cache<T>>,
+    name: &str,
+    asked: Result<Records<T>, tokio::time::error::Elapsed>,
+) {
+    let Some(shared) = shared.upgrade() else { return };
+    let answer = shared.counted(asked);
+    locked(cache(&shared)).learn(name, answer, Instant::now());
+}
 
 impl Shared {
     fn counted<T>(&self, asked: Result<Records<T>, tokio::time::error::Elapsed>) -> Records<T> {
@@ -276,6 +329,22 @@ async fn services(resolver: &TokioResolver, name: &str) -> Records<Srv> {
                 _ => None,
             });
             Ok((records.collect(), ttl))
+        }
+        Err(error) => nothing(&error),
+    }
+}
+
+async fn naptrs(resolver: &TokioResolver, name: &str) -> Records<Naptr> {
+    match resolver.lookup(name, RecordType::NAPTR).await {
+        Ok(found) => {
+            let ttl = found.valid_until().saturating_duration_since(Instant::now());
+            let records = found.answers().iter().filter_map(|record| match &record.data {
+                RData::NAPTR(naptr) => Some(Naptr::new(naptr)),
+                _ => None,
+            });
+            let mut records: Vec<Naptr> = records.collect();
+            records.sort_by_key(|record| (record.order, record.preference));
+            Ok((records, ttl))
         }
         Err(error) => nothing(&error),
     }

@@ -14,11 +14,8 @@
 //! that the peer has not taken, and the buffers of sockets. A segment that several answers share is held
 //! once, however many wait for it; it counts once for each of them when the greediest is looked for.
 //!
-//! Not counted, and therefore on top of the limit, in the worst case for each connection: about 35 KiB for
-//! the engine's buffers and tables (two of 8 and 16 KiB, 4 KiB of HPACK in each direction), and while it is
-//! being read one turn of 128 KiB, whose header blocks may become a hundred times as much (a byte may name a
-//! field of the HPACK table, which takes 104 bytes) before they are looked at and refused. Connections are
-//! read one after the other, so that this is 13 MiB for the worker, not for each.
+//! Not counted, and therefore on top of the limit: 2 KiB for each connection, and for the worker one buffer of 128 KiB
+//! that all sockets are read into.
 
 mod cost;
 mod shared;
@@ -30,11 +27,11 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use sbi_proto::Body;
 use slab::Slab;
 
-use crate::body::Body;
-use crate::server::ServerStats;
-pub(crate) use cost::{REQUEST, header_block, header_list, headers, piece};
+use crate::stats::ServerStats;
+pub(crate) use cost::REQUEST;
 use shared::Segments;
 pub(crate) use shared::Shares;
 
@@ -55,7 +52,7 @@ pub(crate) struct Memory {
     held: Cell<usize>,
     /// Of these, what several accounts may hold together.
     shared: Cell<usize>,
-    /// Of these, what accounts hold alone that were told to go.
+    /// Of these, the share of accounts that were notified to close.
     leaving: Cell<usize>,
     accounts: RefCell<Slab<Weak<Account>>>,
     segments: RefCell<Segments>,
@@ -64,11 +61,11 @@ pub(crate) struct Memory {
 
 /// What a connection has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Notice {
     /// End, if it has nothing to do: another one needs its place.
-    MakePlace,
+    Yield,
     /// End at once: it holds most where all together hold too much.
-    LetGo,
+    Close,
 }
 
 /// What lets go of things when their connection has to, at once and without its driver, which may have ended:
@@ -85,7 +82,7 @@ pub(crate) struct Account {
     own: Cell<usize>,
     /// Bytes of segments that others may hold as well.
     shared: Cell<usize>,
-    told: Cell<Option<Told>>,
+    notice: Cell<Option<Notice>>,
     driver: RefCell<Option<Waker>>,
     holder: RefCell<Option<Weak<dyn LetGo>>>,
 }
@@ -95,7 +92,7 @@ impl fmt::Debug for Account {
         f.debug_struct("Account")
             .field("own", &self.own)
             .field("shared", &self.shared)
-            .field("told", &self.told)
+            .field("notice", &self.notice)
             .finish_non_exhaustive()
     }
 }
@@ -133,7 +130,7 @@ impl Memory {
             key: entry.key(),
             own: Cell::new(0),
             shared: Cell::new(0),
-            told: Cell::new(None),
+            notice: Cell::new(None),
             driver: RefCell::default(),
             holder: RefCell::default(),
         });
@@ -154,11 +151,11 @@ impl Memory {
                 let accounts = self.accounts.borrow();
                 let staying = accounts.iter().filter_map(|(_, account)| account.upgrade());
                 staying
-                    .filter(|account| account.told.get() != Some(Told::LetGo))
+                    .filter(|account| account.notice.get() != Some(Notice::Close))
                     .max_by_key(|account| account.weight())
             };
             match greediest {
-                Some(account) if account.weight() > 0 => account.tell(Told::LetGo),
+                Some(account) if account.weight() > 0 => account.notify(Notice::Close),
                 _ => return,
             }
         }
@@ -174,7 +171,7 @@ impl Account {
         let memory = &self.memory;
         self.own.set(self.own.get() + bytes);
         memory.held.set(memory.held.get() + bytes);
-        if self.told.get() == Some(Told::LetGo) {
+        if self.notice.get() == Some(Notice::Close) {
             memory.leaving.set(memory.leaving.get() + bytes);
         }
         if memory.is_exceeded() {
@@ -191,7 +188,7 @@ impl Account {
         let memory = &self.memory;
         self.own.set(self.own.get() - bytes);
         memory.held.set(memory.held.get().saturating_sub(bytes));
-        if self.told.get() == Some(Told::LetGo) {
+        if self.notice.get() == Some(Notice::Close) {
             memory.leaving.set(memory.leaving.get().saturating_sub(bytes));
         }
     }
@@ -232,21 +229,21 @@ impl Account {
     }
 
     /// Whether this connection has to do something.
-    pub(crate) fn told(&self) -> Option<Told> {
-        self.told.get()
+    pub(crate) fn notice(&self) -> Option<Notice> {
+        self.notice.get()
     }
 
-    /// Tells the connection, which is woken.
-    pub(crate) fn tell(&self, told: Told) {
-        if self.told.get() == Some(Told::LetGo) {
+    /// Notifies the connection, which is woken.
+    pub(crate) fn notify(&self, notice: Notice) {
+        if self.notice.get() == Some(Notice::Close) {
             return;
         }
-        if told == Told::LetGo {
+        if notice == Notice::Close {
             let memory = &self.memory;
             memory.leaving.set(memory.leaving.get() + self.own.get());
         }
-        self.told.set(Some(told));
-        if told == Told::LetGo {
+        self.notice.set(Some(notice));
+        if notice == Notice::Close {
             let holder = self.holder.borrow().as_ref().and_then(Weak::upgrade);
             if let Some(holder) = holder {
                 holder.let_go();
@@ -273,7 +270,7 @@ impl Account {
 
     /// Waits until the connection has to do something.
     pub(crate) async fn has_to_do_something(&self) {
-        poll_fn(|cx| match self.told.get() {
+        poll_fn(|cx| match self.notice.get() {
             Some(_) => Poll::Ready(()),
             None => {
                 self.listen(cx);
@@ -285,9 +282,9 @@ impl Account {
 
     /// Waits until the connection has to let go.
     pub(crate) async fn has_to_let_go(&self) {
-        poll_fn(|cx| match self.told.get() {
-            Some(Told::LetGo) => Poll::Ready(()),
-            Some(Told::MakePlace) | None => {
+        poll_fn(|cx| match self.notice.get() {
+            Some(Notice::Close) => Poll::Ready(()),
+            Some(Notice::Yield) | None => {
                 self.listen(cx);
                 Poll::Pending
             }
@@ -322,11 +319,6 @@ pub(crate) struct Charge {
 impl Charge {
     pub(crate) fn new(account: Rc<Account>) -> Self {
         Self { account, bytes: 0 }
-    }
-
-    /// `bytes` more.
-    pub(crate) fn add(&mut self, bytes: usize) {
-        self.set(self.bytes + bytes);
     }
 
     /// `bytes` now.
@@ -367,15 +359,15 @@ mod tests {
         assert!(!greedy.is_greedy(), "there is as much left");
         greedy.charge(40_000);
         other.charge(20_000);
-        assert_eq!(greedy.told(), Some(Told::LetGo));
-        assert_eq!((other.told(), modest.told()), (None, None));
-        // What has been told to go counts as gone, once.
+        assert_eq!(greedy.notice(), Some(Notice::Close));
+        assert_eq!((other.notice(), modest.notice()), (None, None));
+        // An account that was notified to close counts as closed, once.
         other.charge(50_000);
-        assert_eq!((other.told(), modest.told()), (None, None));
+        assert_eq!((other.notice(), modest.notice()), (None, None));
         drop(greedy);
         assert_eq!(memory.held(), 80_100);
         other.charge(30_000);
-        assert_eq!((other.told(), modest.told()), (Some(Told::LetGo), None));
+        assert_eq!((other.notice(), modest.notice()), (Some(Notice::Close), None));
         drop((other, modest));
         assert_eq!((memory.held(), memory.leaving.get()), (0, 0));
         assert!(memory.accounts.borrow().is_empty());
@@ -391,7 +383,7 @@ mod tests {
         let held: Vec<_> = each.map(|(account, body)| account.hold(body)).collect();
         assert_eq!(memory.held(), 60_000);
         assert!(accounts.iter().all(|account| account.weight() == 60_000));
-        assert!(accounts.iter().all(|account| account.told().is_none()));
+        assert!(accounts.iter().all(|account| account.notice().is_none()));
         let own = accounts[0].hold(&Body::from(vec![2; 30_000]));
         assert_eq!((own.0, memory.held()), (30_000, 90_000));
         assert!(
@@ -410,6 +402,6 @@ mod tests {
         let account = memory(0).open();
         account.charge(usize::MAX / 2);
         assert!(!account.is_greedy());
-        assert_eq!(account.told(), None);
+        assert_eq!(account.notice(), None);
     }
 }

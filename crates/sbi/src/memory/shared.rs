@@ -1,9 +1,8 @@
 //! Segments that more than one answer may hold.
 
 use ahash::AHashMap;
+use sbi_proto::Body;
 use smallvec::SmallVec;
-
-use crate::body::Body;
 
 /// Smaller segments count for each answer that holds them: that is cheaper than following them.
 const FOLLOWED_MIN: usize = 8 * 1_024;

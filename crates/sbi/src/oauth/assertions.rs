@@ -12,17 +12,17 @@ use std::time::{Duration, SystemTime};
 use ahash::AHashMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
+use sbi_proto::Fields;
+use sbi_proto::headers::names;
+use sbi_proto::problem::{Cause, Problem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
 use super::jws::{self, Unusable};
-use crate::headers::names;
-use crate::problem::{Cause, Problem};
 use crate::tls::instance_of;
 
 /// What is made of a `3gpp-Sbi-Client-Credentials`.
@@ -264,7 +264,7 @@ impl AssertionAuthorities {
                 .take(8)
                 .map(|text| STANDARD.decode(text).ok().map(CertificateDer::from))
                 .collect();
-            let chain = chain.ok_or("`x5c` holds what is no certificate")?;
+            let chain = chain.ok_or("`x5c` holds an invalid certificate")?;
             let (leaf, between) = chain.split_first().ok_or("`x5c` is empty")?;
             self.is_trusted(leaf, between, now)?;
             let (algorithm, key) =
@@ -292,7 +292,7 @@ impl AssertionAuthorities {
         now: Duration,
     ) -> Result<(), AssertionRefused> {
         let parsed =
-            webpki::EndEntityCert::try_from(leaf).map_err(|_| "`x5c` holds what is no certificate")?;
+            webpki::EndEntityCert::try_from(leaf).map_err(|_| "`x5c` holds an invalid certificate")?;
         let algorithms = rustls::crypto::ring::default_provider()
             .signature_verification_algorithms
             .all;
@@ -332,7 +332,7 @@ impl Assertions {
     /// Why the request is refused.
     pub fn of_request(
         &self,
-        headers: &HeaderMap,
+        headers: &Fields,
         now: Duration,
     ) -> Result<Option<Rc<AssertionClaims>>, AssertionFault> {
         match (self.settings.mode, headers.get(names::CLIENT_CREDENTIALS)) {

@@ -13,7 +13,7 @@ pub(super) const LEEWAY: u64 = 5;
 pub(super) enum Unusable {
     /// It is not the header of a signed JWT.
     NotSigned,
-    /// It names extensions that must be understood. None is understood here, and an empty list is no list
+    /// It names extensions that must be understood. None is understood here, and an empty list is invalid
     /// (RFC 7515 §4.1.11).
     Critical,
 }

@@ -63,7 +63,7 @@ impl Keys {
     /// out. Answers how many were added.
     ///
     /// # Errors
-    /// When the text is no key set.
+    /// When the text is not a key set.
     pub fn add_jwks(&mut self, text: &[u8]) -> Result<usize, KeyError> {
         let fault = |reason: String| KeyError {
             key: "JWKS".to_owned(),
@@ -174,7 +174,7 @@ impl SigningKey {
     /// The public half of an EC key in PKCS#8 DER as a JSON Web Key.
     ///
     /// # Errors
-    /// When the DER is no EC P-256 key.
+    /// When the DER is not an EC P-256 key.
     pub fn ec_jwk(id: &str, der: &[u8]) -> Result<Value, KeyError> {
         let fault = || KeyError {
             key: id.to_owned(),
@@ -254,11 +254,9 @@ mod tests {
                 .args(options)
                 .arg("-out")
                 .arg(&path);
-            match openssl.output() {
-                Ok(done) if done.status.success() => {
-                    made.push(SigningKey::from_pem(id, &std::fs::read(&path).unwrap()).unwrap());
-                }
-                _ => eprintln!("skipped: openssl is not installed"),
+            if let Some(done) = testpeer::skip::output(&mut openssl) {
+                assert!(done.status.success(), "{done:?}");
+                made.push(SigningKey::from_pem(id, &std::fs::read(&path).unwrap()).unwrap());
             }
         }
         for key in made {

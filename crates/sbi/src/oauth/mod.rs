@@ -8,7 +8,6 @@
 //! [`Assertions`] does the same for client credentials assertions (TS 33.501 §13.3.8).
 
 mod assertions;
-mod claims;
 mod jws;
 mod keys;
 mod verifier;
@@ -17,6 +16,6 @@ pub use assertions::{
     AssertionAuthorities, AssertionClaims, AssertionFault, AssertionKey, AssertionMode, AssertionRefused,
     AssertionSettings, Assertions, since_epoch,
 };
-pub use claims::{AccessTokenClaims, Audience, PlmnClaim, SnssaiClaim};
 pub use keys::{KeyError, Keys, SigningKey};
+pub use sbi_proto::{AccessTokenClaims, Audience, PlmnClaim, SnssaiClaim};
 pub use verifier::{Denied, Expectation, Verifier, VerifierStats};

@@ -3,15 +3,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue};
 use jsonwebtoken::Validation;
+use sbi_proto::name::{AUTHORIZATION, WWW_AUTHENTICATE};
+use sbi_proto::problem::{Cause, Problem};
+use sbi_proto::{AccessTokenClaims, Audience, Fields, PlmnClaim, Response, SnssaiClaim};
 
-use super::claims::{AccessTokenClaims, Audience, PlmnClaim, SnssaiClaim};
 use super::jws::{self, Unusable};
 use super::keys::Keys;
-use crate::message::Response;
-use crate::problem::{Cause, Problem};
 
 /// What a producer expects of tokens: who it is. Empty lists limit nothing.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +59,7 @@ pub struct VerifierStats {
 pub enum Denied {
     /// No token.
     Missing,
-    /// Not a token, not signed by a known key, expired, or for somebody else; the text says which.
+    /// Not a token, not signed by a known key, expired, or for another audience; the text says which.
     Invalid(&'static str),
     /// A valid token that does not allow this scope.
     Scope(String),
@@ -80,7 +78,7 @@ impl Verifier {
         }
     }
 
-    /// Takes other keys; tokens are verified anew.
+    /// Replaces the keys and clears the cache of verified tokens.
     pub fn replace_keys(&self, keys: Arc<Keys>) {
         *self.keys.borrow_mut() = keys;
         self.known.borrow_mut().clear();
@@ -93,7 +91,7 @@ impl Verifier {
     /// When the request is to be denied; [`Denied::into_response`] is the answer.
     pub fn check(
         &self,
-        headers: &HeaderMap,
+        headers: &Fields,
         scopes: &[&str],
         now: u64,
     ) -> Result<Rc<AccessTokenClaims>, Denied> {
@@ -108,7 +106,7 @@ impl Verifier {
 
     fn try_check(
         &self,
-        headers: &HeaderMap,
+        headers: &Fields,
         scopes: &[&str],
         now: u64,
     ) -> Result<Rc<AccessTokenClaims>, Denied> {
@@ -265,9 +263,8 @@ impl Denied {
             .chars()
             .filter(|c| c.is_ascii_graphic() && *c != '"')
             .collect();
-        if let Ok(value) = HeaderValue::from_str(&format!("Bearer realm=\"{realm}\"{challenge}")) {
-            response.headers_mut().insert(WWW_AUTHENTICATE, value);
-        }
+        let challenge = format_args!("Bearer realm=\"{realm}\"{challenge}");
+        response.headers_mut().set_printed(WWW_AUTHENTICATE, challenge);
         response
     }
 }
@@ -331,11 +328,8 @@ mod tests {
         }
 
         fn check_token(&self, token: &str, scope: &str, now: u64) -> Result<(), Denied> {
-            let mut headers = HeaderMap::new();
-            headers.insert(
-                AUTHORIZATION,
-                HeaderValue::from_str(&format!("Bearer {token}")).unwrap(),
-            );
+            let mut headers = Fields::new();
+            headers.set_printed(AUTHORIZATION, format_args!("Bearer {token}"));
             self.verifier.check(&headers, &[scope], now).map(drop)
         }
     }
@@ -522,15 +516,21 @@ mod tests {
         let f = fixture();
         let missing = f
             .verifier
-            .check(&HeaderMap::new(), &["nudm-sdm"], 1)
+            .check(&Fields::new(), &["nudm-sdm"], 1)
             .unwrap_err()
             .into_response("udm");
         assert_eq!(missing.status(), StatusCode::UNAUTHORIZED);
-        assert_eq!(missing.headers()[WWW_AUTHENTICATE], "Bearer realm=\"udm\"");
+        assert_eq!(
+            missing.headers().get(WWW_AUTHENTICATE).unwrap(),
+            "Bearer realm=\"udm\""
+        );
         let scope = Denied::Scope("nudm-ee".into()).into_response("udm");
         assert_eq!(scope.status(), StatusCode::FORBIDDEN);
         assert!(
-            scope.headers()[WWW_AUTHENTICATE]
+            scope
+                .headers()
+                .get(WWW_AUTHENTICATE)
+                .unwrap()
                 .to_str()
                 .unwrap()
                 .contains("insufficient_scope")

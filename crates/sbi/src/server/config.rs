@@ -138,7 +138,7 @@ impl Validate for ServerConfig {
             ("maxUnfinished", self.max_unfinished),
         ] {
             if number == 0 {
-                faults.at(name).say("lets nobody in", "1 or more");
+                faults.at(name).say("refuses every peer", "1 or more");
             }
         }
     }

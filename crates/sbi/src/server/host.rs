@@ -1,26 +1,27 @@
 //! Whom a request is for.
 
-use http::header::HOST;
-use http::request::Parts;
+use http2::Fields;
+use http2::name::{AUTHORITY, HOST, SCHEME};
 
 /// Whether Host, where there is one, names what `:authority` names. A proxy and a server that look at different
 /// ones would judge and serve different requests (RFC 9113 §8.3.1, RFC 9110 §7.2).
-pub(super) fn check(head: &Parts) -> Result<(), &'static str> {
-    let mut hosts = head.headers.get_all(HOST).iter();
+pub(super) fn check(fields: &Fields) -> Result<(), &'static str> {
+    let mut hosts = fields.get_all(HOST);
     let Some(host) = hosts.next() else { return Ok(()) };
     if hosts.next().is_some() {
         return Err("more than one Host");
     }
-    let Some(authority) = head.uri.authority() else {
+    let Some(authority) = fields.get(AUTHORITY) else {
         return Ok(());
     };
-    let default = match head.uri.scheme_str() {
-        Some("https") => ":443",
+    let default = match fields.get(SCHEME) {
+        Some(scheme) if scheme == "https" => ":443",
         _ => ":80",
     };
-    let (host, authority) = (host.as_bytes(), authority.as_str().as_bytes());
-    let [host, authority] =
-        [host, authority].map(|name| name.strip_suffix(default.as_bytes()).unwrap_or(name));
+    let [host, authority] = [host, authority].map(|name| {
+        let name = name.as_bytes();
+        name.strip_suffix(default.as_bytes()).unwrap_or(name)
+    });
     if host.eq_ignore_ascii_case(authority) {
         Ok(())
     } else {
@@ -33,11 +34,16 @@ mod tests {
     use super::*;
 
     fn checked(uri: &str, hosts: &[&str]) -> Result<(), &'static str> {
-        let mut request = http::Request::builder().uri(uri);
-        for host in hosts {
-            request = request.header(HOST, *host);
+        let mut fields = Fields::new();
+        let value = |text| http2::Value::new(str::as_bytes(text)).unwrap();
+        if let Some((scheme, rest)) = uri.split_once("://") {
+            fields.append(SCHEME, value(scheme));
+            fields.append(AUTHORITY, value(rest.trim_end_matches('/')));
         }
-        check(&request.body(()).unwrap().into_parts().0)
+        for host in hosts {
+            fields.append(HOST, value(host));
+        }
+        check(&fields)
     }
 
     #[test]

@@ -6,15 +6,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use sbi_proto::Service;
 use worker::WorkerContext;
 
 use super::config::ServerConfig;
 use super::listen::serve;
-use super::stats::{ServerStats, StatsSnapshot};
-use crate::message::Service;
+use crate::stats::{ServerStats, StatsSnapshot};
 use crate::tls::ServerTls;
 
-/// A function's interface: bound when it is made, served by the workers, looked at from anywhere.
+/// A function's interface: bound when it is made, served by the workers, readable from any thread.
 #[derive(Debug)]
 pub struct Interface {
     addresses: Vec<SocketAddr>,
@@ -43,8 +43,8 @@ pub enum InterfaceError {
 }
 
 impl Interface {
-    /// Binds every address once per worker. With port 0 the first worker's port is everybody's. Without `tls`
-    /// it is cleartext.
+    /// Binds every address once per worker, and accepts. With port 0 all workers have the port of the first. Without
+    /// `tls` it is cleartext.
     ///
     /// # Errors
     /// When an address is taken or not ours.
@@ -53,11 +53,25 @@ impl Interface {
         workers: usize,
         tls: Option<ServerTls>,
     ) -> Result<Self, InterfaceError> {
+        let interface = Self::reserve(listen, workers, tls)?;
+        interface.listen()?;
+        Ok(interface)
+    }
+
+    /// As [`Interface::bind`], but connections are refused until [`Interface::listen`].
+    ///
+    /// # Errors
+    /// As [`Interface::bind`].
+    pub fn reserve(
+        listen: impl IntoIterator<Item = SocketAddr>,
+        workers: usize,
+        tls: Option<ServerTls>,
+    ) -> Result<Self, InterfaceError> {
         let workers: Vec<PerWorker> = (0..workers).map(|_| PerWorker::default()).collect();
         let mut addresses = Vec::new();
         for wanted in listen {
             let (listeners, address) = worker::bind_each(wanted, workers.len(), |address| {
-                let listener = worker::bind(address).and_then(|one| Ok((one.local_addr()?, one)));
+                let listener = worker::reserve(address).and_then(|one| Ok((one.local_addr()?, one)));
                 let (at, listener) = listener.map_err(|source| InterfaceError::Listen { address, source })?;
                 Ok::<_, InterfaceError>((listener, at))
             })?;
@@ -71,6 +85,22 @@ impl Interface {
             tls,
             workers,
         })
+    }
+
+    /// Begins to accept connections, which wait until workers serve them.
+    ///
+    /// # Errors
+    /// When another program has begun to listen at an address.
+    pub fn listen(&self) -> Result<(), InterfaceError> {
+        for worker in &self.workers {
+            for (listener, address) in worker.listeners.lock().iter().zip(&self.addresses) {
+                worker::listen(listener).map_err(|source| InterfaceError::Listen {
+                    address: *address,
+                    source,
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Where it listens.

@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sbi_proto::{GivenUp, Peer, Service};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -11,10 +13,12 @@ use worker::Shutdown;
 
 use super::config::ServerConfig;
 use super::connection::{self, Shared};
+use super::http1;
 use super::places::{Displaced, Places, Refused, Seat};
-use super::stats::{ServerStats, count, uncount};
+use super::preface::{self, Opening};
+use crate::link::{self, FRAME_SIZE, LINGER, Socket};
 use crate::memory::Memory;
-use crate::message::{Peer, Service};
+use crate::stats::{ServerStats, count, uncount};
 use crate::tls::{self, ServerTls};
 
 /// Serves connections of `listener` until `shutdown` fires; then finishes the requests in progress, at most
@@ -37,6 +41,7 @@ pub async fn serve<S: Service>(
     let places = Rc::new(Places::default());
     let shared = Rc::new(Shared {
         service,
+        engine: Arc::new(engine_config(&config)),
         config,
         stats,
         shutdown: shutdown.clone(),
@@ -49,7 +54,7 @@ pub async fn serve<S: Service>(
                 Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of file descriptors, or the peer has gone already: others may still be served.
-                    tracing::warn!(%error, "could not accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
                 }
@@ -89,9 +94,27 @@ pub async fn serve<S: Service>(
     // Connections that are still there after the time for it end with the set.
     let all = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(drain, all).await.is_err() {
-        tracing::warn!(?drain, "requests were still in progress when the server stopped");
+        tracing::warn!(?drain, "server stopped with requests in flight");
     }
     Ok(())
+}
+
+/// The limits that the engine enforces.
+fn engine_config(config: &ServerConfig) -> http2::Config {
+    http2::Config {
+        max_concurrent_streams: config.max_concurrent_streams,
+        max_header_list: config.max_header_list.as_usize(),
+        // The engine counts pseudo-header fields, of which a request has four.
+        max_header_fields: config.max_header_fields as usize + 4,
+        max_body: config.max_body.as_usize(),
+        max_arriving: config.max_arriving.as_usize(),
+        max_frame_size: FRAME_SIZE,
+        max_reset_rate: config.max_reset_rate,
+        max_control_rate: config.max_control_rate,
+        max_window_update_rate: config.max_window_update_rate,
+        max_error_resets: config.max_error_resets,
+        ..http2::Config::default()
+    }
 }
 
 /// Counts a connection as open, however it ends.
@@ -126,24 +149,45 @@ async fn accepted<S: Service>(
         local,
         tls: None,
         connection,
+        given_up: GivenUp::default(),
     };
     let timeout = shared.config.handshake_timeout.duration();
-    let Some(acceptor) = acceptor else {
-        return connection::drive(stream, Rc::new(peer), shared, seat).await;
+    let socket = async {
+        let mut socket = match acceptor {
+            None => Socket::Clear(stream),
+            Some(acceptor) => {
+                let stream = acceptor.accept(stream).await.map_err(|error| {
+                    tracing::debug!(%addr, %error, "TLS handshake failed");
+                })?;
+                peer.tls = Some(tls::peer_of(stream.get_ref().1));
+                Socket::Tls(Box::new(stream.into()))
+            }
+        };
+        let opening = preface::read(&mut socket).await.map_err(|_| ())?;
+        Ok::<_, ()>((socket, opening))
     };
+    let account = seat.activity().account().clone();
     let made = tokio::select! {
-        made = tokio::time::timeout(timeout, acceptor.accept(stream)) => made,
-        () = seat.activity().account().has_to_do_something() => return,
+        made = tokio::time::timeout(timeout, socket) => made,
+        () = account.has_to_do_something() => return,
     };
     match made {
-        Ok(Ok(stream)) => {
-            peer.tls = Some(tls::peer_of(stream.get_ref().1));
-            connection::drive(stream, Rc::new(peer), shared, seat).await;
+        Ok(Ok((socket, Opening::Http2(came)))) => {
+            connection::drive(socket, came, Rc::new(peer), shared, seat).await;
         }
-        Ok(Err(error)) => {
-            count(&shared.stats.handshakes_failed);
-            tracing::debug!(%addr, %error, "TLS handshake failed");
+        Ok(Ok((mut socket, Opening::Http1))) => {
+            count(&shared.stats.connections_http1);
+            let answer = http1::answer(&peer, &shared.service.about());
+            let last_words = async {
+                if socket.write_all(&answer).await.is_ok() {
+                    link::linger(&mut socket).await;
+                }
+            };
+            tokio::select! {
+                _ = tokio::time::timeout(LINGER.1, last_words) => {}
+                () = account.has_to_do_something() => {}
+            }
         }
-        Err(_) => count(&shared.stats.handshakes_failed),
+        Ok(Ok((_, Opening::Other)) | Err(())) | Err(_) => count(&shared.stats.handshakes_failed),
     }
 }

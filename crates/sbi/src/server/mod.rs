@@ -12,23 +12,25 @@
 //! A newcomer beyond the limit of connections takes the place of the one that is idle for longest (`places`),
 //! and what all connections of the worker hold together is bounded (`crate::memory`).
 //!
+//! A browser, or `curl` without options, speaks HTTP/1: it gets one answer that says what this port is (`http1`).
+//!
 //! Every limit is a setting of [`ServerConfig`] and a count in [`ServerStats`]. The engine bounds what it
 //! keeps; what a peer may *do* per second is watched on the bytes before they reach the engine.
 
 mod activity;
 mod config;
 mod connection;
-mod exchange;
 mod host;
+mod http1;
 mod interface;
 mod listen;
 mod places;
+mod preface;
 mod rate;
-mod stats;
+mod refusal;
 
+pub use crate::stats::{ServerStats, StatsSnapshot};
 pub use config::ServerConfig;
 pub use interface::{Interface, InterfaceError};
 pub use listen::serve;
-pub(crate) use stats::count;
-pub use stats::{ServerStats, StatsSnapshot};
 pub use worker::bind;

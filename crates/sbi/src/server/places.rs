@@ -11,7 +11,7 @@ use slab::Slab;
 
 use super::activity::Activity;
 use super::config::ServerConfig;
-use crate::memory::{Memory, Told};
+use crate::memory::{Memory, Notice};
 
 /// How many idle connections one search finds: a search looks at all.
 const FOUND: usize = 64;
@@ -26,7 +26,7 @@ pub(super) struct Places {
     half_open: Cell<u32>,
     /// The half-open connections in the order they came, and others that have become open since.
     newest: RefCell<VecDeque<(Instant, usize)>>,
-    /// Connections that were told to make place and have not ended.
+    /// Connections that were asked to yield and are still open.
     leaving: Cell<u32>,
     /// Those of them that can be cut off, the first to leave first.
     going: RefCell<VecDeque<Weak<Place>>>,
@@ -70,7 +70,7 @@ pub(super) enum Refused {
     Address,
 }
 
-/// Somebody who has to go for a newcomer.
+/// The connection that has to close for a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Displaced {
     HalfOpen,
@@ -170,7 +170,7 @@ impl Places {
         while let Some(place) = self.going.borrow_mut().pop_front() {
             // One that got a request before it heard of its leaving answers first.
             if let Some(place) = place.upgrade().filter(|place| place.activity.open() == 0) {
-                place.activity.account().tell(Told::LetGo);
+                place.activity.account().notify(Notice::Close);
                 return true;
             }
         }
@@ -207,7 +207,7 @@ impl Places {
         drop(going);
         self.leaving.set(self.leaving.get() + 1);
         self.forget_source(place.source);
-        place.activity.account().tell(Told::MakePlace);
+        place.activity.account().notify(Notice::Yield);
     }
 
     fn moves_on(&self, place: &Place, stage: Stage) {
@@ -322,8 +322,8 @@ mod tests {
         }
     }
 
-    fn told(seat: &Seat) -> Option<Told> {
-        seat.activity().account().told()
+    fn notice(seat: &Seat) -> Option<Notice> {
+        seat.activity().account().notice()
     }
 
     #[test]
@@ -335,8 +335,8 @@ mod tests {
         let (newcomer, displaced) = listener.admit("10.0.0.1", 6).unwrap();
         assert_eq!(displaced, Some(Displaced::Idle));
         assert_eq!(
-            seats.iter().map(told).collect::<Vec<_>>(),
-            [None, None, Some(Told::MakePlace)]
+            seats.iter().map(notice).collect::<Vec<_>>(),
+            [None, None, Some(Notice::Yield)]
         );
         newcomer.opened(listener.3);
         let busy_too = [seats[1].activity().begin(), newcomer.activity().begin()];
@@ -372,11 +372,11 @@ mod tests {
         let cut = |seats: &[Seat]| {
             seats
                 .iter()
-                .filter(|seat| told(seat) == Some(Told::LetGo))
+                .filter(|seat| notice(seat) == Some(Notice::Close))
                 .count()
         };
         assert_eq!(cut(&seats), 2, "those beyond 18");
-        assert_eq!(told(&seats[0]), Some(Told::LetGo), "the first to leave");
+        assert_eq!(notice(&seats[0]), Some(Notice::Close), "the first to leave");
         drop(seats);
         assert!(listener.0.going.borrow().is_empty() && listener.0.leaving.get() == 0);
     }
@@ -401,10 +401,10 @@ mod tests {
         let seats: Vec<_> = (1..3).map(|i| listener.admit("10.0.0.1", i).unwrap().0).collect();
         let (_newcomer, displaced) = listener.admit("10.0.0.2", 3).unwrap();
         assert_eq!(displaced, Some(Displaced::HalfOpen));
-        assert_eq!(told(&open), None);
+        assert_eq!(notice(&open), None);
         assert_eq!(
-            seats.iter().map(told).collect::<Vec<_>>(),
-            [Some(Told::MakePlace), None]
+            seats.iter().map(notice).collect::<Vec<_>>(),
+            [Some(Notice::Yield), None]
         );
         for i in 4..1_000 {
             drop(listener.open("10.0.0.1", i));

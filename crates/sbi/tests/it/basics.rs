@@ -24,7 +24,7 @@ fn post(path: &str, body: impl Into<Body>) -> Request<Body> {
 fn bodies_of_any_size_come_back_as_they_went() {
     local(async {
         let server = start(ServerConfig::default(), |request| async {
-            Response::new(request.body)
+            Response::ok(request.body)
         });
         let client = client(ClientConfig::default());
         for size in [0, 1, 4_200, 16_384, 16_385, 70_000, 1_000_000] {
@@ -49,7 +49,7 @@ fn an_answer_of_many_segments_is_one_body() {
         let segment = Bytes::from(vec![b'x'; 700]);
         let server = start(ServerConfig::default(), move |_| {
             let body: Body = (0..40).map(|_| segment.clone()).collect();
-            async { Response::new(body) }
+            async { Response::ok(body) }
         });
         let response = client(ClientConfig::default())
             .send(&server.origin(), post("/", ""), SendOptions::default())
@@ -65,7 +65,7 @@ fn hundreds_at_once_share_few_connections() {
     local(async {
         let server = start(ServerConfig::default(), |request| async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
-            Response::new(request.body)
+            Response::ok(request.body)
         });
         let client = client(ClientConfig {
             connections_per_origin: 2,
@@ -90,12 +90,20 @@ fn hundreds_at_once_share_few_connections() {
 fn user_agent_authority_and_path_arrive() {
     local(async {
         let server = start(ServerConfig::default(), |request| async move {
-            let agent = request.headers()["user-agent"].to_str().unwrap().to_owned();
-            Response::new(Body::from(format!(
-                "{agent} {} {}",
-                request.uri(),
+            let agent = request
+                .headers()
+                .get("user-agent")
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            Response::ok(format!(
+                "{agent} {}://{}{} {}",
+                request.head.scheme(),
+                request.head.authority(),
+                request.target(),
                 request.peer.addr.ip()
-            )))
+            ))
         });
         let client = client(ClientConfig {
             user_agent: "NRF-1".into(),
@@ -118,7 +126,7 @@ fn a_body_over_the_limit_is_answered_413_and_the_connection_lives() {
             max_body: settings::ByteSize::kib(10),
             ..ServerConfig::default()
         };
-        let server = start(config, |request| async { Response::new(request.body) });
+        let server = start(config, |request| async { Response::ok(request.body) });
         let client = client(ClientConfig {
             connections_per_origin: 1,
             ..ClientConfig::default()
@@ -148,10 +156,10 @@ fn a_body_over_the_limit_is_answered_413_and_the_connection_lives() {
 fn the_deadline_holds_and_the_late_answer_harms_nobody() {
     local(async {
         let server = start(ServerConfig::default(), |request| async move {
-            if request.uri().path() == "/slow" {
+            if request.path() == "/slow" {
                 tokio::time::sleep(Duration::from_millis(120)).await;
             }
-            Response::new(Body::from("done"))
+            Response::ok("done")
         });
         let client = client(ClientConfig {
             connections_per_origin: 1,
@@ -206,9 +214,7 @@ fn nobody_there_is_known_at_once_and_safe_to_try_elsewhere() {
 #[test]
 fn a_peer_that_comes_back_is_used_again() {
     local(async {
-        let server = start(ServerConfig::default(), |_| async {
-            Response::new(Body::from("1"))
-        });
+        let server = start(ServerConfig::default(), |_| async { Response::ok("1") });
         let config = ClientConfig {
             backoff_min: settings::Period::from_millis(1),
             ..ClientConfig::default()
@@ -223,9 +229,7 @@ fn a_peer_that_comes_back_is_used_again() {
         server.done.await.unwrap().unwrap();
         let listener = sbi::server::bind(server.addr).unwrap();
         let (stats, shutdown) = (std::sync::Arc::default(), worker::Shutdown::new());
-        let again = Rc::new(crate::support::Function(|_| async {
-            Response::new(Body::from("2"))
-        }));
+        let again = Rc::new(crate::support::Function(|_| async { Response::ok("2") }));
         tokio::task::spawn_local(sbi::server::serve(
             listener,
             again,
@@ -253,7 +257,7 @@ fn a_stopping_server_finishes_what_it_began() {
     local(async {
         let server = start(ServerConfig::default(), |_| async {
             tokio::time::sleep(Duration::from_millis(60)).await;
-            Response::new(Body::from("finished"))
+            Response::ok("finished")
         });
         let (client, origin) = (client(ClientConfig::default()), server.origin());
         let pending = tokio::task::spawn_local(async move {

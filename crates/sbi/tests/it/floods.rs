@@ -48,9 +48,7 @@ fn lines_of(test: impl FnOnce()) -> u64 {
 /// Sends `flood` again and again to a server until it closes the connection; a bystander is served.
 fn flood_of_a_client(flood: &[u8]) -> StatsSnapshot {
     local(async {
-        let server = start(ServerConfig::default(), |_| async {
-            Response::new(Body::empty())
-        });
+        let server = start(ServerConfig::default(), |_| async { Response::ok(Body::empty()) });
         let mut bystander = Peer::client(server.addr).await.unwrap();
         let mut peer = Peer::client(server.addr).await.unwrap();
         // As a client that asked for something, so that there is a stream to speak of.
@@ -85,9 +83,7 @@ fn answers_to_no_ping_end_the_connection_and_are_not_logged() {
 fn answers_to_no_ping_below_the_limit_are_not_logged() {
     let lines = lines_of(|| {
         local(async {
-            let server = start(ServerConfig::default(), |_| async {
-                Response::new(Body::empty())
-            });
+            let server = start(ServerConfig::default(), |_| async { Response::ok(Body::empty()) });
             let mut peer = Peer::client(server.addr).await.unwrap();
             peer.send(&pong().repeat(50)).await.unwrap();
             peer.send(&frame::get(1, "/")).await.unwrap();
@@ -113,7 +109,7 @@ fn a_peer_may_update_its_windows_for_every_small_piece() {
             max_window_update_rate: 1,
             ..ServerConfig::default()
         };
-        let server = start(config, |_| async { Response::new(Body::from(vec![7; 60_000])) });
+        let server = start(config, |_| async { Response::ok(vec![7; 60_000]) });
         let mut peer = Peer::client(server.addr).await.unwrap();
         for stream in (1..41).step_by(2) {
             peer.send(&frame::get(stream, "/")).await.unwrap();
@@ -186,10 +182,7 @@ async fn flood_of_a_server(
 /// Whether another producer is served while the flood lasts.
 fn flooded_by(flood: &[u8]) -> (Option<u32>, u64) {
     local(async {
-        let honest: SocketAddr = start(ServerConfig::default(), |_| async {
-            Response::new(Body::from("hello"))
-        })
-        .addr;
+        let honest: SocketAddr = start(ServerConfig::default(), |_| async { Response::ok("hello") }).addr;
         let honest: Origin = format!("http://{honest}").parse().unwrap();
         let (listener, origin) = scripted().await;
         let client = client(patient());

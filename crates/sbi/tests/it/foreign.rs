@@ -1,34 +1,29 @@
-//! Clients of others: curl, nghttp, h2load, openssl. Each is skipped where it is not installed.
+//! Clients of others: curl, nghttp, h2load, openssl. Each test skips where its program is missing.
 
 use std::process::{Command, Output};
 
 use sbi::server::ServerConfig;
-use sbi::tls::lab::Authority;
 use sbi::{Body, Request, Response};
+use tls::authority::Authority;
 
 use crate::support::{local, start, start_tls};
 
 /// Runs a program beside the server; `None` when it is not installed.
-async fn run(program: &str, arguments: &[&str]) -> Option<Output> {
+pub async fn run(program: &str, arguments: &[&str]) -> Option<Output> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(std::process::Stdio::null());
-    let outcome = tokio::task::spawn_blocking(move || command.output())
-        .await
-        .unwrap();
-    if outcome.is_err() {
-        eprintln!("skipped: {program} is not installed");
-    }
-    outcome.ok()
+    let outcome = tokio::task::spawn_blocking(move || testpeer::skip::output(&mut command));
+    outcome.await.unwrap()
 }
 
-fn text(output: &Output) -> String {
+pub fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 async fn echo(request: Request) -> Response {
-    let mut response = Response::new(request.body.clone());
+    let mut response = Response::ok(request.body.clone());
     if request.body.is_empty() {
-        *response.body_mut() = Body::from(request.uri().path().to_owned());
+        *response.body_mut() = Body::from(request.path().to_owned());
     }
     response
 }
@@ -66,7 +61,13 @@ fn curl_over_tls_and_openssl_see_h2() {
     local(async {
         let authority = Authority::new("lab").unwrap();
         let identity = authority.issue(&["localhost"]).unwrap();
-        let server = start_tls(authority.material(Some(&identity), false).server().unwrap(), echo);
+        let server = start_tls(
+            authority
+                .material(Some(&identity), false)
+                .server(tls::HTTP2)
+                .unwrap(),
+            echo,
+        );
         let directory = tempfile::tempdir().unwrap();
         authority.write(&identity, directory.path(), "nrf").unwrap();
         let trusted = directory.path().join("authority.crt").display().to_string();

@@ -8,7 +8,7 @@ use testpeer::http2::{Peer, frame};
 use crate::support::{client, local, start};
 
 async fn hello(_: Request) -> Response {
-    Response::new(Body::from("hello"))
+    Response::ok("hello")
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn a_host_that_is_not_the_authority_is_answered_400() {
 fn a_host_is_not_sent_on() {
     local(async {
         let origin = start(ServerConfig::default(), |request| async move {
-            let hosts = request.headers().get_all(http::header::HOST).iter().count();
-            Response::new(Body::from(hosts.to_string()))
+            let hosts = request.headers().get_all(sbi::name::HOST).count();
+            Response::ok(hosts.to_string())
         });
         let client = client(ClientConfig::default());
         let request = http::Request::builder()

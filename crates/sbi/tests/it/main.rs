@@ -1,10 +1,13 @@
 //! The service-based interface over real sockets.
 
 mod basics;
+mod endings;
 mod floods;
 mod foreign;
+mod foreign_servers;
 mod fuzz;
 mod host;
+mod http1;
 mod limits;
 mod memory;
 mod names;

@@ -1,14 +1,14 @@
 //! Who has a place on a worker, and who makes place for a newcomer.
 
 use sbi::server::ServerConfig;
-use sbi::{Body, Request, Response};
+use sbi::{Request, Response};
 use testpeer::http2::Peer;
 use testpeer::http2::frame::{self, kind};
 
 use crate::support::{Running, local, start};
 
 async fn hello(_: Request) -> Response {
-    Response::new(Body::from("hello"))
+    Response::ok("hello")
 }
 
 /// A connection that has asked for something and was answered.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use http::Request;
 use sbi::client::{Client, ClientConfig, SendErrorKind, SendOptions};
-use sbi::tls::lab::Authority;
-use sbi::tls::{ClientTls, Tls, TlsFiles};
+use sbi::tls::Tls;
 use sbi::{Body, Response};
+use tls::authority::Authority;
+use tls::{ClientTls, HTTP2, Material, TlsFiles};
 
 use crate::support::{local, start_tls};
 
@@ -19,10 +20,13 @@ fn mutual_tls_tells_who_is_there() {
         let server = authority.issue(&["localhost", "127.0.0.1"]).unwrap();
         let consumer = authority.issue(&["amf.example", NF_ID]).unwrap();
         let server = start_tls(
-            authority.material(Some(&server), true).server().unwrap(),
+            authority
+                .material(Some(&server), true)
+                .server(tls::HTTP2)
+                .unwrap(),
             |request| {
                 let tls = request.peer.tls.clone().unwrap();
-                async move { Response::new(Body::from(format!("{} {}", tls.version, tls.names.join(" ")))) }
+                async move { Response::ok(format!("{} {}", tls.version, tls.names.join(" "))) }
             },
         );
         let origin = format!("https://localhost:{}", server.addr.port())
@@ -30,7 +34,10 @@ fn mutual_tls_tells_who_is_there() {
             .unwrap();
         let get = || Request::get("/").body(Body::empty()).unwrap();
 
-        let tls = authority.material(Some(&consumer), false).client().unwrap();
+        let tls = authority
+            .material(Some(&consumer), false)
+            .client(tls::HTTP2)
+            .unwrap();
         let client = Client::new(Arc::new(ClientConfig::default()), Some(tls));
         let response = client.send(&origin, get(), SendOptions::default()).await.unwrap();
         assert_eq!(
@@ -39,16 +46,19 @@ fn mutual_tls_tells_who_is_there() {
         );
 
         // Without a certificate, or with one of a stranger, nobody comes in.
-        let nameless = authority.material(None, false).client().unwrap();
+        let nameless = authority.material(None, false).client(tls::HTTP2).unwrap();
         let stranger = Authority::new("stranger").unwrap();
         let forged = stranger.issue(&["amf.example"]).unwrap();
-        let trusting = authority.material(Some(&forged), false).client().unwrap();
+        let trusting = authority
+            .material(Some(&forged), false)
+            .client(tls::HTTP2)
+            .unwrap();
         for tls in [nameless, trusting] {
             let client = Client::new(Arc::new(ClientConfig::default()), Some(tls));
             assert!(client.send(&origin, get(), SendOptions::default()).await.is_err());
         }
         // Nor does a client talk to a server it does not trust, or to another name.
-        let tls = stranger.material(None, false).client().unwrap();
+        let tls = stranger.material(None, false).client(tls::HTTP2).unwrap();
         let client = Client::new(Arc::new(ClientConfig::default()), Some(tls));
         let error = client
             .send(&origin, get(), SendOptions::default())
@@ -83,9 +93,10 @@ fn faults_of_files_name_the_file_and_what_it_should_hold() {
     let mut files = authority
         .write(&authority.issue(&["localhost"]).unwrap(), directory.path(), "nrf")
         .unwrap();
-    sbi::tls::server(&files).unwrap();
-    sbi::tls::client(&files).unwrap();
-    let text = |files: &sbi::tls::TlsFiles| sbi::tls::server(files).unwrap_err().to_string();
+    let server = |files: &TlsFiles| Material::read(files)?.server(HTTP2);
+    server(&files).unwrap();
+    Material::read(&files).unwrap().client(HTTP2).unwrap();
+    let text = |files: &TlsFiles| server(files).unwrap_err().to_string();
     let key = std::mem::take(&mut files.key);
     assert!(text(&files).contains("one is missing"), "{}", text(&files));
     files.key = files.certificate.clone();
@@ -94,7 +105,7 @@ fn faults_of_files_name_the_file_and_what_it_should_hold() {
     assert!(text(&files).contains("nrf.gone"), "{}", text(&files));
     files.key = key;
     files.authorities = None;
-    files.require_client_certificate = true;
+    files.require_client_certificate = Some(true);
     assert!(text(&files).contains("no authorities"), "{}", text(&files));
 }
 
@@ -125,7 +136,7 @@ fn files_that_have_changed_are_for_handshakes_from_then_on() {
         let tls = Tls::open(Some(&files), Some(&files)).unwrap();
         let server = start_tls(tls.server().unwrap(), |request| {
             let names = request.peer.tls.clone().unwrap().names;
-            async move { Response::new(Body::from(names.join(" "))) }
+            async move { Response::ok(names.join(" ")) }
         });
         let port = server.addr.port();
         let lasting = Client::with_names(Arc::new(ClientConfig::default()), tls.client(), None);
@@ -137,7 +148,13 @@ fn files_that_have_changed_are_for_handshakes_from_then_on() {
         assert!(tls.reread().unwrap());
         let of = |authority: &Authority| {
             let own = authority.issue(&["amf.example"]).unwrap();
-            Some(authority.material(Some(&own), false).client().unwrap().into())
+            Some(
+                authority
+                    .material(Some(&own), false)
+                    .client(tls::HTTP2)
+                    .unwrap()
+                    .into(),
+            )
         };
         assert_eq!(meets(port, of(&new)).await.unwrap(), "amf.example");
         assert!(meets(port, of(&old)).await.is_err(), "the old authority is gone");
@@ -184,12 +201,10 @@ fn files_are_looked_at_without_being_told() {
             ..write(&old)
         };
         let tls = Tls::open(Some(&files), None).unwrap();
-        let server = start_tls(tls.server().unwrap(), |_| async {
-            Response::new(Body::from("here"))
-        });
+        let server = start_tls(tls.server().unwrap(), |_| async { Response::ok("here") });
         tokio::task::spawn_local(tls.follow());
         write(&new);
-        let trusting = || Some(new.material(None, false).client().unwrap().into());
+        let trusting = || Some(new.material(None, false).client(tls::HTTP2).unwrap().into());
         for _ in 0..1_000 {
             if meets(server.addr.port(), trusting()).await.is_ok() {
                 return;

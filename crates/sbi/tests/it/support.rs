@@ -1,7 +1,7 @@
 //! A server of ours on a free port, inside the test's own runtime.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use sbi::server::{self, ServerConfig, ServerStats};
 use sbi::tls::ServerTls;
 use sbi::{Request, Response, Service};
 use testpeer::http2::{Peer, frame};
+pub use testpeer::local;
 use worker::Shutdown;
 
 /// A service made of a function.
@@ -22,6 +23,10 @@ where
 {
     fn call(self: Rc<Self>, request: Request) -> impl Future<Output = Response> + 'static {
         (self.0)(request)
+    }
+
+    fn about(&self) -> String {
+        "It belongs to a test.".to_owned()
     }
 }
 
@@ -45,7 +50,8 @@ where
     F: Fn(Request) -> Fut + 'static,
     Fut: Future<Output = Response> + 'static,
 {
-    start_with(config, None, function)
+    let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    start_on(listener, config, None, function)
 }
 
 /// Starts a server with TLS.
@@ -54,15 +60,32 @@ where
     F: Fn(Request) -> Fut + 'static,
     Fut: Future<Output = Response> + 'static,
 {
-    start_with(ServerConfig::default(), Some(tls.into()), function)
+    let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    start_on(listener, ServerConfig::default(), Some(tls.into()), function)
 }
 
-fn start_with<F, Fut>(config: ServerConfig, tls: Option<ServerTls>, function: F) -> Running
+/// As [`start_tls`]; the sockets' buffers for sending are as small as the system allows.
+pub fn start_tls_narrow<F, Fut>(tls: impl Into<ServerTls>, function: F) -> Running
 where
     F: Fn(Request) -> Fut + 'static,
     Fut: Future<Output = Response> + 'static,
 {
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    // Sockets that it accepts inherit this.
+    socket2::SockRef::from(&listener).set_send_buffer_size(1).unwrap();
+    start_on(listener, ServerConfig::default(), Some(tls.into()), function)
+}
+
+fn start_on<F, Fut>(
+    listener: TcpListener,
+    config: ServerConfig,
+    tls: Option<ServerTls>,
+    function: F,
+) -> Running
+where
+    F: Fn(Request) -> Fut + 'static,
+    Fut: Future<Output = Response> + 'static,
+{
     let addr = listener.local_addr().unwrap();
     let (stats, shutdown) = (Arc::new(ServerStats::default()), Shutdown::new());
     let serving = server::serve(
@@ -103,13 +126,4 @@ impl Bystander {
 
 pub fn client(config: ClientConfig) -> Client {
     Client::new(Arc::new(config), None)
-}
-
-/// Runs a test as a worker would run a function.
-pub fn local<F: Future>(test: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    tokio::task::LocalSet::new().block_on(&runtime, test)
 }

@@ -17,6 +17,17 @@ pub enum Order {
     ScpThenNrf,
 }
 
+impl Order {
+    /// Where a discovery looks, in words.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Nrf => "at the NRF",
+            Self::NrfThenScp => "at the NRF, then among the learned profiles",
+            Self::ScpThenNrf => "among the learned profiles, then at the NRF",
+        }
+    }
+}
+
 /// Delegated discovery (TS 29.500 §6.10.3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -25,7 +36,10 @@ pub struct Discovery {
     pub order: Order,
     /// Whether every request is discovered with an exchange of its own at the NRF: nothing is remembered.
     pub enforce_req_specific_svc_discovery: bool,
-    /// Answers a worker remembers at most, each as long as the NRF says (`validityPeriod`).
+    /// Whether a discovery without `3gpp-Sbi-Discovery-requester-nf-type` is for the NF type with which `User-Agent`
+    /// begins. Consumers need not name their type twice, and no NRF answers without it.
+    pub requester_from_user_agent: bool,
+    /// Answers that are remembered at most, for all workers together, each as long as the NRF says (`validityPeriod`).
     pub cache_size: usize,
     /// Longest time an answer is remembered, whatever the NRF says.
     pub max_validity: Period,
@@ -42,6 +56,7 @@ impl Default for Discovery {
         Self {
             order: Order::default(),
             enforce_req_specific_svc_discovery: false,
+            requester_from_user_agent: true,
             cache_size: 100_000,
             max_validity: Period::from_secs(3_600),
             empty_validity: Period::from_secs(1),

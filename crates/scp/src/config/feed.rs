@@ -158,8 +158,17 @@ impl Default for Feed {
     }
 }
 
+/// What is said of a feed where this program was built without it.
+pub(crate) const WITHOUT_KAFKA: &str = "is true, and this program was built without Kafka";
+
 impl Validate for Feed {
     fn validate(&self, faults: &mut Faults) {
+        if self.enabled && cfg!(not(feature = "kafka")) {
+            faults.at("enabled").say(
+                WITHOUT_KAFKA,
+                "false, or a program with the feature `kafka` (`make dist`)",
+            );
+        }
         if self.enabled && self.brokers.is_empty() {
             faults
                 .at("brokers")

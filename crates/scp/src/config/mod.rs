@@ -7,6 +7,8 @@ mod protection;
 mod security;
 
 pub use discovery::{Discovery, Order};
+#[cfg(not(feature = "kafka"))]
+pub(crate) use feed::WITHOUT_KAFKA;
 pub use feed::{Feed, FeedPoint, PartitionSelection, SecurityProtocol};
 pub use nrf::{AcceptNrfs, AuditMode, NamedNrfs, Nrf, NrfSet};
 pub use protection::{
@@ -14,20 +16,21 @@ pub use protection::{
     ProducerRate, Protection, WhenSilent,
 };
 pub use sbi::oauth::{AssertionKey, AssertionMode, AssertionSettings};
-pub use security::{AccessRule, Security, TokenLevel, TokenUse, Tokens};
+pub(crate) use security::slice;
+pub use security::{AccessRule, Security, ServiceLevel, TokenLevel, TokenUse, Tokens};
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use ipnet::IpNet;
+use routing::network::Producer;
+use routing::policy::{Places, ServicePolicy, StatusProcessing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use settings::{Faults, Listen, Period, Validate};
 
 use crate::mediation::{Engine, RuleSet};
-use crate::network::Producer;
-use crate::routing::{Places, ServicePolicy, StatusProcessing};
 
 /// Settings of an SCP. Defaults run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +38,8 @@ use crate::routing::{Places, ServicePolicy, StatusProcessing};
 pub struct Config {
     /// NF instance id of this SCP, a UUID.
     pub nf_instance_id: String,
-    /// FQDN of this SCP: its name in `Via` and `Server`, and in its own load and overload information.
+    /// FQDN of this SCP: its name in `Via` and `Server`, and in its own load and overload information. NRFs learn it only
+    /// where it is set: others resolve what a profile names.
     pub fqdn: String,
     /// Addresses of the service-based interface.
     pub listen: Listen,
@@ -51,9 +55,11 @@ pub struct Config {
     pub api_root: String,
     /// TLS of the service-based interface; absent: cleartext.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
     pub tls: Option<sbi::tls::TlsFiles>,
     /// TLS of the connections this SCP makes; absent: only cleartext peers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
     pub client_tls: Option<sbi::tls::TlsFiles>,
     /// Limits of the server.
     pub server: sbi::server::ServerConfig,
@@ -62,46 +68,62 @@ pub struct Config {
     /// How the names of producers, NRFs and other SCPs are resolved.
     pub dns: sbi::dns::DnsConfig,
     /// Where this SCP is.
+    #[schemars(extend("x-reload" = true))]
     pub places: Places,
     /// What may be done for the requests of each service; the first policy that names a service counts.
+    #[schemars(extend("x-reload" = true))]
     pub policies: Vec<ServicePolicy>,
     /// What the status of producers means for the choice among them.
+    #[schemars(extend("x-reload" = true))]
     pub nf_status: StatusProcessing,
     /// NF profiles (TS 29.510 `NFProfile`) that are known without an NRF.
+    #[schemars(extend("x-reload" = true))]
     pub producers: Vec<Value>,
     /// NRFs from which the network is learned.
+    #[schemars(extend("x-reload" = true))]
     pub nrf: Nrf,
     /// Delegated discovery (Model D).
+    #[schemars(extend("x-reload" = true))]
     pub discovery: Discovery,
     /// API roots of the SCPs through which producers of other regions are reached, by the region's name in
     /// `places.regions`, in order of preference.
+    #[schemars(extend("x-reload" = true))]
     pub next_hops: BTreeMap<String, Vec<String>>,
     /// Whether requests are forwarded to any place that they name. Otherwise they go to what is known: the endpoints
     /// of profiles that are learned, configured or named in an NRF's answer, NRFs and other SCPs of these settings,
     /// `allowedNetworks`, and callbacks (with `3gpp-Sbi-Callback`) to the hosts of known profiles. All else is
     /// refused. Link-local, multicast and unspecified addresses and the admin endpoints of this process are never
     /// sent to.
+    #[schemars(extend("x-reload" = true))]
     pub forward_to_unknown: bool,
     /// Networks (`10.0.0.0/8`) to whose addresses requests are forwarded also where no profile is known; for example
     /// those of consumers that are registered nowhere and await callbacks. Names that nobody knows are in none.
+    #[schemars(extend("x-reload" = true))]
     pub allowed_networks: Vec<IpNet>,
     /// Admin endpoints of other functions in this process.
     #[serde(skip)]
     #[schemars(skip)]
     pub other_admins: Vec<SocketAddr>,
     /// Whether a 307 or 308 of a producer is followed here; otherwise the consumer gets it.
+    #[schemars(extend("x-reload" = true))]
     pub follow_redirects: bool,
     /// SCPs that a request may still pass when it has no `3gpp-Sbi-Max-Forward-Hops` of its own; 1 to 99.
+    #[schemars(extend("x-reload" = true))]
     pub max_forward_hops: u8,
     /// Requests whose consumers wait no more.
+    #[schemars(extend("x-reload" = true))]
     pub late_requests: LateRequests,
     /// Limits, overload and priorities.
+    #[schemars(extend("x-reload" = true))]
     pub protection: Protection,
     /// Who may do what, and how it is proved.
+    #[schemars(extend("x-reload" = true))]
     pub security: Security,
     /// Rules that change, refuse or steer messages.
+    #[schemars(extend("x-reload" = true))]
     pub mediation: RuleSet,
     /// A copy of messages for analytics.
+    #[schemars(extend("x-reload" = true))]
     pub feed: Feed,
 }
 
@@ -126,11 +148,14 @@ impl Default for LateRequests {
     }
 }
 
+/// The name of an SCP whose settings give it none. DNS does not know it.
+const DEFAULT_FQDN: &str = "scp.signalbox.local";
+
 impl Default for Config {
     fn default() -> Self {
         Self {
             nf_instance_id: "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b20".to_owned(),
-            fqdn: "scp.signalbox.local".to_owned(),
+            fqdn: DEFAULT_FQDN.to_owned(),
             listen: Listen::local(8020),
             admin: SocketAddr::from(([127, 0, 0, 1], 9020)),
             workers: 0,
@@ -166,6 +191,16 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether discoveries and tokens come from the same NRFs.
+    pub(crate) fn same_nrfs(&self, other: &Self) -> bool {
+        self.nrf.same_sets(&other.nrf) && self.places == other.places
+    }
+
+    /// The FQDN under which others may look for this SCP: none where the settings give it none.
+    pub(crate) fn public_fqdn(&self) -> Option<&str> {
+        Some(&*self.fqdn).filter(|fqdn| *fqdn != DEFAULT_FQDN)
+    }
+
     /// Root of this SCP's own URIs.
     #[must_use]
     pub fn root(&self) -> String {
@@ -199,7 +234,7 @@ fn check_plmn(faults: &mut Faults, at: String, plmn: &str) {
     if !fits {
         faults
             .at(at)
-            .say(format!("`{plmn}` is no PLMN"), "MCC-MNC, such as 001-01");
+            .say(format!("`{plmn}` is not a PLMN"), "MCC-MNC, such as 001-01");
     }
 }
 
@@ -244,9 +279,10 @@ impl Validate for Config {
         }
         for (region, hops) in &self.next_hops {
             if !self.places.regions.contains_key(region) {
-                faults
-                    .at(format!("nextHops.{region}"))
-                    .say("is no region of `places.regions`", "the name of a region there");
+                faults.at(format!("nextHops.{region}")).say(
+                    "is not a region of `places.regions`",
+                    "the name of a region there",
+                );
             }
             for (i, root) in hops.iter().enumerate() {
                 check_root(faults, &format!("nextHops.{region}[{i}]"), root);
@@ -255,9 +291,10 @@ impl Validate for Config {
         for (i, set) in self.nrf.sets.iter().enumerate() {
             for (j, region) in set.regions.iter().enumerate() {
                 if !self.places.regions.contains_key(region) {
-                    faults
-                        .at(format!("nrf.sets[{i}].regions[{j}]"))
-                        .say("is no region of `places.regions`", "the name of a region there");
+                    faults.at(format!("nrf.sets[{i}].regions[{j}]")).say(
+                        "is not a region of `places.regions`",
+                        "the name of a region there",
+                    );
                 }
             }
         }
@@ -293,6 +330,33 @@ impl Validate for Config {
 mod tests {
     use super::*;
     use settings::Period;
+
+    #[test]
+    fn the_marked_settings_can_be_reloaded() {
+        let expected = [
+            "allowedNetworks",
+            "clientTls",
+            "discovery",
+            "feed",
+            "followRedirects",
+            "forwardToUnknown",
+            "lateRequests",
+            "maxForwardHops",
+            "mediation",
+            "nextHops",
+            "nfStatus",
+            "nrf",
+            "places",
+            "policies",
+            "producers",
+            "protection",
+            "security",
+            "tls",
+        ];
+        let mut keys = settings::reload::keys::<Config>();
+        keys.sort();
+        assert_eq!(keys, expected);
+    }
 
     fn faults(change: impl FnOnce(&mut Config)) -> String {
         let mut config = Config::default();

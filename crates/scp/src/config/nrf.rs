@@ -143,6 +143,13 @@ impl Default for Nrf {
     }
 }
 
+impl Nrf {
+    /// Whether the same NRFs are asked: their answers and tokens then outlive a reload.
+    pub(crate) fn same_sets(&self, other: &Self) -> bool {
+        self.roots == other.roots && self.sets == other.sets && self.named == other.named
+    }
+}
+
 impl Validate for Nrf {
     fn validate(&self, faults: &mut Faults) {
         for (i, root) in self.roots.iter().enumerate() {

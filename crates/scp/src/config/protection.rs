@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use overload::{BreakerSettings, CongestionLevels, Level, OutlierSettings, Rate};
+use function::sbi::Conveying;
+use overload::{BreakerSettings, CongestionLevels, Level, OutlierSettings, Rate, WaitingTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
+
+use crate::refusal::Refusal;
 
 /// By what a consumer is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +75,7 @@ pub struct Federation {
     /// without by its address.
     #[schemars(length(max = 64))]
     pub peers: Vec<String>,
-    /// How often the others are told; at least 50ms.
+    /// How often the others get reports; at least 50ms.
     pub interval: Period,
     /// When an SCP counts as silent.
     pub silent_after: Period,
@@ -201,29 +204,33 @@ pub struct Protection {
     pub honour_oci: bool,
     /// Whether producers' `3gpp-Sbi-Lci` counts in the choice among them (TS 29.500 §6.3).
     pub use_lci: bool,
+    /// How long a load that a producer has reported counts, unless it reports another or its profile gets one.
+    pub lci_validity: Period,
     /// Whether answers carry the load of this SCP (`3gpp-Sbi-Lci` with the scope of the SCP).
     pub convey_own_lci: bool,
     /// How often the load that is conveyed is brought up to date.
     pub own_lci_interval: Period,
-    /// A change by so many percent points is conveyed at once.
+    /// A change of the own load by this many percentage points is conveyed at once.
     pub own_lci_change: u8,
     /// Whether answers tell that this SCP is overloaded, and by how much its consumers are to send less
     /// (`3gpp-Sbi-Oci` with the scope of the SCP).
     pub convey_own_oci: bool,
-    /// How long an overload that is told holds, unless it is told anew.
+    /// How long a reported overload holds, unless it is reported again.
     pub own_oci_validity: Period,
-    /// Processor time of a worker, in percent of its core, above which requests are discarded until it is
-    /// there again, the least important first. Absent: only `overload` discards.
+    /// Requests are refused, the least important first, when they wait too long for a worker.
+    pub waiting: WaitingTime,
+    /// Deprecated: requests are refused by how long they wait (`waiting`), not by processor time. A percentage has no effect;
+    /// `null` switches `waiting` off, as it switched off what was here.
     pub target_load: Option<Percent>,
-    /// Processor time of a worker, in percent of its core, that requests may take in any case, by what they were
-    /// measured to cost: where something else fills the core, no more of them are discarded for `targetLoad`.
+    /// Part of the processor time that a worker gets which requests may take in any case, by what they were measured to
+    /// cost: where something else fills the worker, no more of them are refused for their waiting time.
     pub kept_load: Percent,
-    /// Loads at which a fixed share is discarded; rising.
+    /// Processor times of a worker at which a share is discarded whatever the waiting time; rising.
     pub overload: Vec<OverloadStep>,
     /// Requests that may be under way, per worker; 0: any number. The last quarter is for those of higher
     /// priority, more of it the higher it is.
     pub max_in_flight: u32,
-    /// Requests more important than this priority are never discarded; 0: any may be.
+    /// Requests of priority 0 to this one are never discarded, nor held back for a producer's overload.
     #[schemars(range(max = 31))]
     pub spare_priority: u8,
     /// What consumers are told of requests that are refused or cannot be served, by reason: `assertion`,
@@ -248,11 +255,13 @@ impl Default for Protection {
             breaker: BreakerSettings::default(),
             honour_oci: true,
             use_lci: true,
+            lci_validity: Period::from_secs(60),
             convey_own_lci: false,
             own_lci_interval: Period::from_secs(5),
             own_lci_change: 5,
             convey_own_oci: false,
             own_oci_validity: Period::from_secs(15),
+            waiting: WaitingTime::default(),
             target_load: Some(Percent::new(95.0)),
             kept_load: Percent::new(50.0),
             overload: Vec::new(),
@@ -260,6 +269,26 @@ impl Default for Protection {
             spare_priority: 0,
             error_profiles: BTreeMap::new(),
             priorities: Priorities::default(),
+        }
+    }
+}
+
+impl Protection {
+    /// Whether consumers have the same keys and rates: their accounts then outlive a reload.
+    pub(crate) fn same_consumers(&self, other: &Self) -> bool {
+        self.consumer_keys == other.consumer_keys
+            && self.max_consumers == other.max_consumers
+            && self.ingress == other.ingress
+    }
+
+    /// How the load of this SCP is advertised.
+    pub(crate) fn conveying(&self) -> Conveying {
+        Conveying {
+            lci: self.convey_own_lci,
+            lci_interval: self.own_lci_interval,
+            lci_change: self.own_lci_change,
+            oci: self.convey_own_oci,
+            oci_validity: self.own_oci_validity,
         }
     }
 }
@@ -272,6 +301,7 @@ impl Validate for Protection {
         for (i, one) in self.egress.iter().enumerate() {
             faults.within(format!("egress[{i}].rate"), &one.rate);
         }
+        faults.within("waiting", &self.waiting);
         let levels: Vec<Level> = self.overload.iter().map(|step| step.level.clone()).collect();
         let mut of_levels = Faults::default();
         CongestionLevels::validate(&levels, &mut of_levels);
@@ -292,11 +322,13 @@ impl Validate for Protection {
             }
         }
         for reason in self.error_profiles.keys() {
-            if !crate::protection::REASONS.contains(&reason.as_str()) {
-                faults.at(format!("errorProfiles.{reason}")).say(
-                    "is no reason",
-                    format!("one of {}", crate::protection::REASONS.join(", ")),
-                );
+            // `other` was a reason of earlier releases.
+            let mut labels = Refusal::ALL.iter().map(|one| one.label());
+            if reason != "other" && !labels.any(|label| label == reason) {
+                let labels: Vec<_> = Refusal::ALL.iter().map(|one| one.label()).collect();
+                faults
+                    .at(format!("errorProfiles.{reason}"))
+                    .say("is not a reason", format!("one of {}", labels.join(", ")));
             }
         }
         if self.consumer_keys.is_empty() {

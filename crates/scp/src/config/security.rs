@@ -20,6 +20,25 @@ pub enum TokenLevel {
     NfInstance,
 }
 
+/// Whom the tokens of some services are asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ServiceLevel {
+    /// API names.
+    pub services: Vec<String>,
+    /// Whom their tokens are asked for.
+    pub level: TokenLevel,
+}
+
+impl Tokens {
+    /// Whom a token for a service is asked for.
+    #[must_use]
+    pub fn level_of(&self, service: &str) -> TokenLevel {
+        let named = |one: &&ServiceLevel| one.services.iter().any(|name| name == service);
+        self.levels.iter().find(named).map_or(self.level, |one| one.level)
+    }
+}
+
 /// For which requests tokens are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -41,12 +60,20 @@ pub struct Tokens {
     pub requests: TokenUse,
     /// Whom a token is asked for.
     pub level: TokenLevel,
+    /// Services whose tokens are for others than `level` says; the first that names a service counts.
+    pub levels: Vec<ServiceLevel>,
     /// API names whose requests get tokens; empty: all.
     pub services: Vec<String>,
     /// Whether tokens are fetched only for consumers that have proved their NF instance id, by an assertion or by
-    /// the certificate of their connection. Otherwise what a request says of its consumer counts, and who says
-    /// nothing is served in the name of this SCP.
+    /// the certificate of their connection. Otherwise what a request says of its consumer counts; a token that was
+    /// fetched so is for requests from the same address, with the same assertion, only.
     pub require_proof: bool,
+    /// Whether requests of consumers that give no NF instance id get tokens in the name of this SCP, as its NF type.
+    /// Off: they are answered 400 `MISSING_ACCESS_TOKEN_INFO`.
+    pub in_own_name: bool,
+    /// Whether a consumer gets the token that was fetched for its request, in `3gpp-Sbi-Access-Token`: it may then send
+    /// further requests with it.
+    pub convey: bool,
     /// Tokens that are remembered.
     pub cache_size: usize,
     /// A token that ends this soon is fetched again while the old one is still used.
@@ -65,8 +92,11 @@ impl Default for Tokens {
             enabled: false,
             requests: TokenUse::default(),
             level: TokenLevel::default(),
+            levels: Vec::new(),
             services: Vec::new(),
             require_proof: false,
+            in_own_name: false,
+            convey: false,
             cache_size: 100_000,
             refresh_before: Period::from_secs(60),
             margin: Period::from_secs(5),
@@ -107,11 +137,29 @@ pub struct Security {
     pub access: Vec<AccessRule>,
 }
 
+/// A slice as rules write it: `1` or `1-0000ab`.
+pub(crate) fn slice(text: &str) -> Option<(u8, Option<u32>)> {
+    match text.split_once('-') {
+        None => Some((text.parse().ok()?, None)),
+        Some((sst, sd)) if sd.len() == 6 => {
+            Some((sst.parse().ok()?, Some(u32::from_str_radix(sd, 16).ok()?)))
+        }
+        Some(_) => None,
+    }
+}
+
 impl Validate for Security {
     fn validate(&self, faults: &mut Faults) {
         let tokens = &self.tokens;
         if tokens.cache_size == 0 {
             faults.at("tokens.cacheSize").say("is 0", "at least 1");
+        }
+        for (i, level) in tokens.levels.iter().enumerate() {
+            if level.services.is_empty() {
+                faults
+                    .at(format!("tokens.levels[{i}].services"))
+                    .say("is empty", "at least one API name, such as nudm-sdm");
+            }
         }
         if tokens.margin > tokens.refresh_before {
             faults.at("tokens.refreshBefore").say(
@@ -128,7 +176,7 @@ impl Validate for Security {
                 super::check_plmn(faults, format!("access[{i}].consumerPlmns[{j}]"), plmn);
             }
             for (j, slice) in rule.slices.iter().enumerate() {
-                if crate::security::slice(slice).is_none() {
+                if self::slice(slice).is_none() {
                     faults.at(format!("access[{i}].slices[{j}]")).say(
                         format!("`{slice}` is no slice"),
                         "SST or SST-SD, such as 1 or 1-0000ab",

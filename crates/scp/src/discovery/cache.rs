@@ -1,16 +1,16 @@
 //! Answers of the NRF, kept as long as it said, found again by the question.
 //!
-//! The cache belongs to one worker. It knows three states of a question: not known, being asked (whoever
-//! asks the same meanwhile waits for that one answer), and answered. Time is an argument.
+//! It knows three states of a question: not known, being asked (a request that asks the same meanwhile waits for that one
+//! answer), and answered. Time is an argument.
 
 use std::hash::BuildHasher;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
 
-use super::query::DiscoveryQuery;
-use crate::network::ServiceRef;
+use routing::network::ServiceRef;
+use routing::query::DiscoveryQuery;
 
 /// What a discovery found. Shared by every request that asked the same.
 #[derive(Debug)]
@@ -24,32 +24,29 @@ pub struct Found {
 /// What the cache knows of a question.
 #[derive(Debug)]
 pub enum Lookup {
-    /// Answered, still valid.
-    Hit(Rc<Found>),
+    /// Answered, and valid until then.
+    Hit(Arc<Found>, Instant),
     /// Somebody is asking; wait for that answer.
     Asking,
     /// Nobody has asked, or the answer has expired: the caller is to ask now.
     Miss,
 }
 
-/// Counts since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheStats {
-    /// Questions answered from the cache.
-    pub hits: u64,
-    /// Questions that had to be asked.
-    pub misses: u64,
-    /// Questions that waited for an answer somebody else had asked for.
-    pub collapsed: u64,
-    /// Valid answers that were dropped to make room.
-    pub evicted: u64,
+/// An answer as a page shows it.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// The question, as the NRF is asked it.
+    pub(crate) query: String,
+    pub(crate) candidates: usize,
+    /// How much longer it is valid.
+    pub(crate) left: Duration,
 }
 
 #[derive(Debug)]
 enum Entry {
     Asking,
     Known {
-        found: Rc<Found>,
+        found: Arc<Found>,
         until: Instant,
         used: bool,
     },
@@ -62,7 +59,6 @@ pub struct Cache<S = ahash::RandomState> {
     capacity: usize,
     /// Where the clock hand of the eviction stands.
     hand: usize,
-    stats: CacheStats,
 }
 
 impl Cache {
@@ -74,23 +70,33 @@ impl Cache {
             entries: IndexMap::default(),
             capacity,
             hand: 0,
-            stats: CacheStats::default(),
         }
     }
 }
 
 impl<S: BuildHasher> Cache<S> {
+    /// Keeps at most so many questions from now on; those above go first.
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity.max(1);
+        while self.entries.len() > self.capacity {
+            let excess = self.entries.len();
+            self.make_room(Instant::now());
+            if self.entries.len() == excess {
+                // All are being asked.
+                break;
+            }
+        }
+    }
+
     /// What is known at `now`. On [`Lookup::Miss`] the question counts as being asked until [`Cache::learn`]
     /// or [`Cache::forget`].
     pub fn look_up(&mut self, query: &DiscoveryQuery, now: Instant) -> Lookup {
         match self.entries.get_mut(query) {
             Some(Entry::Known { found, until, used }) if now < *until => {
                 *used = true;
-                self.stats.hits += 1;
-                return Lookup::Hit(found.clone());
+                return Lookup::Hit(found.clone(), *until);
             }
             Some(Entry::Asking) => {
-                self.stats.collapsed += 1;
                 return Lookup::Asking;
             }
             Some(expired) => *expired = Entry::Asking,
@@ -99,12 +105,11 @@ impl<S: BuildHasher> Cache<S> {
                 self.entries.insert(query.clone(), Entry::Asking);
             }
         }
-        self.stats.misses += 1;
         Lookup::Miss
     }
 
     /// Keeps the answer for `validity` from `now`; an answer of no validity serves only those who wait for it.
-    pub fn learn(&mut self, query: &DiscoveryQuery, found: Rc<Found>, validity: Duration, now: Instant) {
+    pub fn learn(&mut self, query: &DiscoveryQuery, found: Arc<Found>, validity: Duration, now: Instant) {
         if validity.is_zero() {
             self.forget(query);
         } else if let Some(entry) = self.entries.get_mut(query) {
@@ -131,10 +136,17 @@ impl<S: BuildHasher> Cache<S> {
         self.entries.swap_remove(query);
     }
 
-    /// The network has changed: no answer is valid any more. Questions being asked stay so.
-    pub fn invalidate(&mut self) {
-        self.entries.retain(|_, entry| matches!(entry, Entry::Asking));
-        self.hand = 0;
+    /// The answers that are valid, at most this number.
+    pub(crate) fn shown(&self, now: Instant, most: usize) -> Vec<Shown> {
+        let answered = self.entries.iter().filter_map(|(query, entry)| match entry {
+            Entry::Known { found, until, .. } if now < *until => Some(Shown {
+                query: query.as_str().to_owned(),
+                candidates: found.candidates.len(),
+                left: until.saturating_duration_since(now),
+            }),
+            _ => None,
+        });
+        answered.take(most).collect()
     }
 
     /// Questions known and being asked.
@@ -147,12 +159,6 @@ impl<S: BuildHasher> Cache<S> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    /// Counts since the start.
-    #[must_use]
-    pub fn stats(&self) -> CacheStats {
-        self.stats
     }
 
     /// Second chance: the hand goes round, takes the mark of use from those that have it, and drops the first
@@ -170,9 +176,7 @@ impl<S: BuildHasher> Cache<S> {
             };
             match self.entries.get_index_mut(self.hand) {
                 Some((_, Entry::Known { until, used, .. })) => {
-                    let expired = now >= *until;
-                    if expired || !*used {
-                        self.stats.evicted += u64::from(!expired);
+                    if now >= *until || !*used {
                         self.entries.swap_remove_index(self.hand);
                         return;
                     }
@@ -189,8 +193,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn nothing() -> Rc<Found> {
-        Rc::new(Found {
+    fn nothing() -> Arc<Found> {
+        Arc::new(Found {
             asked: Instant::now(),
             candidates: Vec::new(),
         })
@@ -208,21 +212,12 @@ mod tests {
         cache.learn(&query(1), nothing(), Duration::from_secs(4), now);
         assert!(matches!(
             cache.look_up(&query(1), now + Duration::from_secs(3)),
-            Lookup::Hit(_)
+            Lookup::Hit(..)
         ));
         assert!(matches!(
             cache.look_up(&query(1), now + Duration::from_secs(4)),
             Lookup::Miss
         ));
-        assert_eq!(
-            cache.stats(),
-            CacheStats {
-                hits: 1,
-                misses: 2,
-                collapsed: 1,
-                evicted: 0
-            }
-        );
     }
 
     #[test]
@@ -236,16 +231,6 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_network_empties_it_but_for_what_is_asked() {
-        let (mut cache, now) = (Cache::new(10), Instant::now());
-        cache.learn(&query(1), nothing(), Duration::from_secs(60), now);
-        cache.look_up(&query(2), now);
-        cache.invalidate();
-        assert_eq!(cache.len(), 1);
-        assert!(matches!(cache.look_up(&query(2), now), Lookup::Asking));
-    }
-
-    #[test]
     fn the_often_used_outlive_the_others() {
         let (mut cache, now) = (Cache::new(100), Instant::now());
         for n in 0..10_000 {
@@ -254,7 +239,7 @@ mod tests {
             }
             if n > 0 {
                 assert!(
-                    matches!(cache.look_up(&query(0), now), Lookup::Hit(_)),
+                    matches!(cache.look_up(&query(0), now), Lookup::Hit(..)),
                     "lost at {n}"
                 );
             }
@@ -264,14 +249,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_stays_within_its_bound(steps in proptest::collection::vec((0u32..40, 0u8..3, 0u64..5), 1..400)) {
+        fn it_stays_within_its_bound(steps in proptest::collection::vec((0u32..40, 0u8..2, 0u64..5), 1..400)) {
             let (mut cache, mut now) = (Cache::new(8), Instant::now());
             for (n, step, wait) in steps {
                 now += Duration::from_secs(wait);
                 match step {
                     0 => { if matches!(cache.look_up(&query(n), now), Lookup::Miss) { cache.forget(&query(n)); } }
-                    1 => cache.learn(&query(n), nothing(), Duration::from_secs(7), now),
-                    _ => cache.invalidate(),
+                    _ => cache.learn(&query(n), nothing(), Duration::from_secs(7), now),
                 }
                 prop_assert!(cache.len() <= 8);
             }

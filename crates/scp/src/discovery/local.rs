@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use ::discovery::{Localities, Query, params};
+use ::discovery::{Preferences, Query, params};
 use model::{NfProfile, NfServiceStatus};
 
-use super::query::DiscoveryQuery;
-use crate::network::{Network, NfStatus, Producer, ServiceRef, service_of};
+use routing::network::{Network, NfStatus, Producer, ServiceRef, service_of};
+use routing::query::DiscoveryQuery;
 
 /// Those of the learned network that fit a question; nobody when the question asks for something that only an
 /// NRF can judge.
@@ -16,7 +16,7 @@ pub fn local(query: &DiscoveryQuery, network: &Network) -> Vec<ServiceRef> {
 }
 
 /// As [`local`]; `None`: an NRF must be asked.
-pub(crate) fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
+fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
     let mut pairs = query.pairs();
     let mut cut = |name: &str| {
         let at = pairs.iter().position(|(known, _)| known == name)?;
@@ -25,12 +25,14 @@ pub(crate) fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<Ser
     let (supi, gpsi) = (cut("supi"), cut("gpsi"));
     // What cannot be read is the NRF's to refuse.
     let query = Query::parse(&pairs).ok()?;
-    if !query.unknown.is_empty() || query.home_nrf.is_some() {
+    // A preference that is not known excludes no profile: an NRF ignores it as well (TS 29.510 §5.3.2.2.2).
+    let narrows = |name: &String| !name.starts_with("preferred-");
+    if query.unknown.iter().any(narrows) || query.home_nrf.is_some() {
         return None;
     }
     let target = query.target.as_ref()?.as_str();
     let mut found: Vec<(Vec<u32>, ServiceRef)> = Vec::new();
-    let (localities, whom) = (Localities::default(), (supi, gpsi));
+    let (near, whom) = (query.preferences.nearness(), (supi, gpsi));
     for producer in network.producers().filter(|one| *one.nf_type == *target) {
         let view = producer.view.as_ref()?;
         if (whom.0.is_some() || whom.1.is_some()) && !query.names_groups && params::serves_a_group_only(view)
@@ -41,7 +43,7 @@ pub(crate) fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<Ser
         if !fits(&query, view, &whom) {
             continue;
         }
-        let distances = query.preferences.distances(view, &localities);
+        let distances = query.preferences.distances(view, near);
         let services = services_of(&query, producer, view);
         found.extend(services.map(|service| (distances.clone(), service)));
     }
@@ -54,6 +56,19 @@ pub(crate) fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<Ser
         false => NfStatus::Suspended,
     };
     found.retain(|(_, one)| one.service().status == wanted);
+    Some(ranked(&found))
+}
+
+/// What a question prefers; `None` when that is nothing, or only an NRF can read it.
+pub(crate) fn preferences(query: &DiscoveryQuery) -> Option<Preferences> {
+    if !query.as_str().contains("preferred-") {
+        return None;
+    }
+    Query::parse(&query.pairs()).ok().map(|query| query.preferences)
+}
+
+/// Those found, by how far they are from what is preferred: equal distances are equal ranks.
+pub(crate) fn ranked(found: &[(Vec<u32>, ServiceRef)]) -> Vec<ServiceRef> {
     let mut ranks: Vec<&Vec<u32>> = found.iter().map(|(distances, _)| distances).collect();
     ranks.sort_unstable();
     ranks.dedup();
@@ -61,14 +76,14 @@ pub(crate) fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<Ser
     let ranked = found
         .iter()
         .map(|(distances, one)| one.preferred(rank(distances)));
-    Some(ranked.collect())
+    ranked.collect()
 }
 
 fn fits(query: &Query, view: &NfProfile, whom: &(Option<Cow<'_, str>>, Option<Cow<'_, str>>)) -> bool {
     let (supi, gpsi) = whom;
     let of_guami = |guami: &model::Guami| view.amf_infos().any(|block| block.guami_list.contains(guami));
     query.tests.iter().all(|test| test.holds(view))
-        && query.requester.may_use(&view.allowed)
+        && (view.services().next().is_some() || query.requester.may_use_profile(view))
         && supi.as_ref().is_none_or(|supi| params::fits_supi(view, supi, None))
         && gpsi.as_ref().is_none_or(|gpsi| params::fits_gpsi(view, gpsi, None))
         && query.guami.as_ref().is_none_or(of_guami)
@@ -100,7 +115,7 @@ fn services_of<'a>(
         ) && query
             .service
             .admits(&view.nf_instance_id, service, &query.services)
-            && query.requester.may_use(&service.allowed)
+            && query.requester.may_use_service(view, service)
             && operations.is_none_or(|operations| !operations.is_empty())
             && serves_slices
     })

@@ -2,12 +2,11 @@
 //! the NRF, and remembers for as long as the NRF said.
 
 mod cache;
-mod local;
-mod query;
+pub(crate) mod local;
 mod vouched;
 
-pub use cache::{Cache, CacheStats, Found, Lookup};
-pub(crate) use local::judge;
+pub(crate) use cache::Shown;
+pub use cache::{Cache, Found, Lookup};
 pub use local::local;
-pub use query::{DiscoveryQuery, QueryFault};
+pub use routing::query::DiscoveryQuery;
 pub(crate) use vouched::Vouched;

@@ -6,10 +6,10 @@ use std::time::Instant;
 use ahash::RandomState;
 use indexmap::IndexMap;
 use parking_lot::RwLock;
+use routing::network::{Endpoint, Producer, Scheme};
 use sbi::client::Origin;
 
 use super::Found;
-use crate::network::{Endpoint, Producer, Scheme};
 
 /// Where they are, and until when that counts; a bounded number, of which any gives way.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Vouched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{Producer, ServiceRef};
+    use routing::network::{Producer, ServiceRef};
     use serde_json::json;
     use std::sync::Arc;
 

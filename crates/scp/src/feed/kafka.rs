@@ -4,16 +4,17 @@
 //! at least as safe as with `acks=1`. Retries are ours, so that they can be none.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rskafka::BackoffConfig;
+use rskafka::chrono::DateTime;
 use rskafka::client::ClientBuilder;
 use rskafka::client::partition::{Compression, PartitionClient, UnknownTopicHandling};
-use rskafka::record::Record;
-use sbi::tls::TlsFiles;
+use tls::{ClientTls, Material, TlsFiles, Watched};
 
-use super::pump::{Sink, SinkError};
+use super::pump::{Record, Sink, SinkError};
 use crate::config::{Feed, SecurityProtocol};
 
 /// Connections to the brokers of a topic.
@@ -27,28 +28,32 @@ pub(super) struct Kafka {
     partitions: RefCell<Vec<Arc<PartitionClient>>>,
 }
 
-/// Files, and what was made of them last.
+/// The files of `feed.tls`, read again before each connection.
 struct Tls {
-    files: TlsFiles,
-    current: RefCell<Arc<rustls::ClientConfig>>,
+    watched: Watched,
+    current: ClientTls,
 }
 
 impl Tls {
-    fn read(files: &TlsFiles) -> Result<Arc<rustls::ClientConfig>, String> {
-        let shared = sbi::tls::client(files).map_err(|error| format!("feed.tls: {error}"))?;
-        let mut config = (*shared).clone();
-        // Brokers speak no HTTP.
-        config.alpn_protocols.clear();
-        Ok(Arc::new(config))
+    fn open(files: &TlsFiles) -> Result<Self, String> {
+        let watched = Watched::default();
+        // No ALPN: brokers do not speak HTTP.
+        let current = watched.open("feed.tls", files, |material: &Material| material.client(&[]))?;
+        Ok(Self { watched, current })
     }
 
-    /// What is in the files now; what was in them before where that cannot be used.
-    fn now(&self) -> Arc<rustls::ClientConfig> {
-        match Self::read(&self.files) {
-            Ok(read) => *self.current.borrow_mut() = read,
-            Err(fault) => tracing::warn!(%fault, "the feed goes on with what was in the files before"),
+    /// What is in the files now; the previous contents where they cannot be used.
+    fn load(&self) -> Arc<rustls::ClientConfig> {
+        if let Err(fault) = self.watched.reread() {
+            tracing::warn!(%fault, "TLS files cannot be used; the feed uses their previous contents");
         }
-        self.current.borrow().clone()
+        self.current.load()
+    }
+}
+
+impl SinkError {
+    fn new(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
     }
 }
 
@@ -57,9 +62,7 @@ impl Kafka {
         let tls = match (settings.security_protocol, &settings.tls) {
             (SecurityProtocol::Plaintext, _) => None,
             (SecurityProtocol::Ssl, files) => {
-                let files = files.clone().unwrap_or_default();
-                let current = RefCell::new(Tls::read(&files)?);
-                Some(Tls { files, current })
+                Some(Tls::open(files.as_ref().unwrap_or(&TlsFiles::default()))?)
             }
         };
         Ok(Self {
@@ -83,7 +86,7 @@ impl Kafka {
             .client_id("signalbox-scp")
             .backoff_config(never);
         if let Some(tls) = &self.tls {
-            builder = builder.tls_config(tls.now());
+            builder = builder.tls_config(tls.load());
         }
         let client = builder.build().await.map_err(SinkError::new)?;
         let topics = client.list_topics().await.map_err(SinkError::new)?;
@@ -121,7 +124,7 @@ impl Sink for Kafka {
         let client = self.partitions.borrow().get(partition).cloned();
         let client = client.ok_or_else(|| SinkError("not connected".to_owned()))?;
         let mut left = self.retries;
-        let mut records = Some(records);
+        let mut records = Some(records.into_iter().map(encoded).collect::<Vec<_>>());
         loop {
             // The last try needs no copy for another.
             let these = match left {
@@ -140,5 +143,15 @@ impl Sink for Kafka {
             left -= 1;
             tokio::time::sleep(self.backoff).await;
         }
+    }
+}
+
+/// A message as the client has it.
+fn encoded(record: Record) -> rskafka::record::Record {
+    rskafka::record::Record {
+        key: Some(record.key),
+        value: Some(record.value),
+        headers: BTreeMap::new(),
+        timestamp: DateTime::from_timestamp_nanos(record.at),
     }
 }

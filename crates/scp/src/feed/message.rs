@@ -83,7 +83,7 @@ impl Source {
                 feed_source: self,
             },
             method: copied.method.as_str(),
-            path: copied.uri.path_and_query().map_or("/", |path| path.as_str()),
+            path: &copied.target,
             status: copied.status.map(|status| status.as_u16()),
             headers: Headers(&copied.headers, &self.redacted),
             body: json,
@@ -130,17 +130,20 @@ struct Metadata<'a> {
 }
 
 /// Headers, those of one name joined by commas, secrets left out.
-struct Headers<'a>(&'a http::HeaderMap, &'a [String]);
+struct Headers<'a>(&'a sbi::Fields, &'a [String]);
 
 impl Serialize for Headers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for name in self.0.keys() {
+        for (at, name) in self.0.iter().map(|field| field.name).enumerate() {
+            if self.0.iter().take(at).any(|field| field.name == name) {
+                continue;
+            }
             if self.1.iter().any(|redacted| redacted == name.as_str()) {
                 map.serialize_entry(name.as_str(), "(redacted)")?;
                 continue;
             }
-            let mut values = self.0.get_all(name).iter();
+            let mut values = self.0.get_all(name);
             let first = values.next().map_or(&b""[..], |value| value.as_bytes());
             let mut whole = String::from_utf8_lossy(first);
             for value in values {
@@ -158,15 +161,15 @@ impl Serialize for Headers<'_> {
 mod tests {
     use super::*;
     use crate::config::FeedPoint;
-    use http::{HeaderMap, Method, StatusCode};
+    use http::{Method, StatusCode};
     use serde_json::{Value, json};
     use std::time::Instant;
 
     fn copied(body: &'static [u8]) -> Copied {
-        let mut headers = HeaderMap::new();
-        headers.insert("authorization", "Bearer x".parse().unwrap());
-        headers.append("via", "2.0 a".parse().unwrap());
-        headers.append("via", "2.0 b".parse().unwrap());
+        let mut headers = sbi::Fields::new();
+        headers.set_printed("authorization", "Bearer x");
+        headers.append_printed("via", "2.0 a");
+        headers.append_printed("via", "2.0 b");
         Copied {
             point: FeedPoint::TxResponse,
             at: 1_700_000_000_000_000_001,
@@ -179,7 +182,7 @@ mod tests {
                 attempt: 1,
             },
             method: Method::PUT,
-            uri: "/nudm-sdm/v2/x?y=1".parse().unwrap(),
+            target: "/nudm-sdm/v2/x?y=1".into(),
             status: Some(StatusCode::CREATED),
             headers,
             body: body.into(),

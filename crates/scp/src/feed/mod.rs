@@ -10,6 +10,7 @@
 //! makes messages of them. Memory is bounded in bytes from the copy to the broker's answer. When brokers fail
 //! several times in a row the feed pauses, and a worker's part is a look at a flag.
 
+#[cfg_attr(not(feature = "kafka"), path = "without_kafka.rs")]
 mod kafka;
 mod message;
 mod pump;
@@ -20,18 +21,17 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ::worker::Shutdown;
+use ::function::{Shutdown, StartError};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{Method, StatusCode};
 use overload::Discard;
-use sbi::Body;
+use sbi::{Body, Fields};
 use telemetry::Registry;
 use telemetry::metrics::Counter;
 
 pub(crate) use message::Exchange;
 
 use crate::config::{Config, Feed, FeedPoint};
-use crate::error::StartError;
 
 telemetry::declare! {
     /// What is counted of the feed.
@@ -54,9 +54,10 @@ pub(crate) struct Copied {
     given: Instant,
     exchange: Exchange,
     method: Method,
-    uri: Uri,
+    /// Path and query.
+    target: String,
     status: Option<StatusCode>,
-    headers: HeaderMap,
+    headers: Fields,
     body: Body,
     /// What it is accounted as.
     cost: u64,
@@ -173,6 +174,13 @@ impl Running {
     }
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that was started for a reload that failed is never stopped.
+        self.stop.fire();
+    }
+}
+
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Feed")
@@ -259,9 +267,10 @@ pub(crate) struct Tap {
 pub(crate) struct Shown<'a> {
     pub(crate) point: FeedPoint,
     pub(crate) method: &'a Method,
-    pub(crate) uri: &'a Uri,
+    /// Path and query.
+    pub(crate) target: &'a str,
     pub(crate) status: Option<StatusCode>,
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) headers: &'a Fields,
     pub(crate) body: &'a Body,
 }
 
@@ -318,7 +327,7 @@ impl Tap {
         }
         let fields = shown.headers.iter();
         let length: usize = fields
-            .map(|(name, value)| name.as_str().len() + value.len())
+            .map(|field| field.name.as_str().len() + field.value.len())
             .sum();
         let body = match shared.settings.bodies {
             true => shown.body.clone(),
@@ -337,7 +346,7 @@ impl Tap {
             given: Instant::now(),
             exchange: exchange.clone(),
             method: shown.method.clone(),
-            uri: shown.uri.clone(),
+            target: shown.target.to_owned(),
             status: shown.status,
             headers: shown.headers.clone(),
             body,
@@ -366,11 +375,11 @@ type Receivers = Vec<Receiver<Copied>>;
 mod tests {
     use super::*;
 
-    fn shown<'a>(uri: &'a Uri, headers: &'a HeaderMap, body: &'a Body) -> Shown<'a> {
+    fn shown<'a>(target: &'a str, headers: &'a Fields, body: &'a Body) -> Shown<'a> {
         Shown {
             point: FeedPoint::RxRequest,
             method: &Method::POST,
-            uri,
+            target,
             status: None,
             headers,
             body,
@@ -385,16 +394,16 @@ mod tests {
             ..Feed::default()
         };
         let (taps, _pump) = plumb(&settings, 2, &registry);
-        let (uri, headers) = ("/a/v1/b".parse().unwrap(), HeaderMap::new());
+        let (target, headers) = ("/a/v1/b", Fields::new());
         let body = Body::from(vec![b'x'; 1000]);
         let exchange = taps[0].begin("a", Some(b"AMF")).unwrap();
         for _ in 0..5 {
-            taps[0].copy(&exchange, &shown(&uri, &headers, &body));
+            taps[0].copy(&exchange, &shown(target, &headers, &body));
         }
         // Half of the memory is the other worker's.
         assert_eq!(taps[0].shared.counts.copied[0].value(), 2);
         assert_eq!(taps[0].shared.counts.full.value(), 3);
-        taps[1].copy(&exchange, &shown(&uri, &headers, &body));
+        taps[1].copy(&exchange, &shown(target, &headers, &body));
         assert_eq!(taps[0].shared.counts.copied[0].value(), 3);
         let held: u64 = taps[0].shared.lanes.iter().map(Lane::held).sum();
         assert_eq!(held, 6036);
@@ -412,9 +421,9 @@ mod tests {
         assert!(taps[0].begin("b", None).is_none());
         let some = (0..100).filter(|_| taps[0].begin("a", None).is_some()).count();
         assert_eq!(some, 25);
-        let (uri, headers, body) = ("/".parse().unwrap(), HeaderMap::new(), Body::empty());
+        let (target, headers, body) = ("/", Fields::new(), Body::empty());
         let exchange = (0..4).find_map(|_| taps[0].begin("a", None)).unwrap();
-        taps[0].copy(&exchange, &shown(&uri, &headers, &body));
+        taps[0].copy(&exchange, &shown(target, &headers, &body));
         assert_eq!(taps[0].shared.counts.copied[0].value(), 0);
     }
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ::worker::Shutdown;
-use rskafka::chrono::DateTime;
-use rskafka::record::Record;
+use ::function::Shutdown;
 
 use super::message::Source;
 use super::{Receivers, Shared};
@@ -19,10 +17,14 @@ use crate::config::PartitionSelection;
 #[error("{0}")]
 pub(super) struct SinkError(pub(super) String);
 
-impl SinkError {
-    pub(super) fn new(error: impl std::fmt::Display) -> Self {
-        Self(error.to_string())
-    }
+/// A message on its way to a partition.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "brokers alone read it"))]
+pub(super) struct Record {
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+    /// Nanoseconds since 1970.
+    pub(super) at: i64,
 }
 
 /// What takes batches.
@@ -238,10 +240,9 @@ impl Pump {
                 batch.size += text.len();
                 batch.since.get_or_insert(now);
                 batch.records.push(Record {
-                    key: Some(source.correlation(&copied.exchange).into_bytes()),
-                    value: Some(text),
-                    headers: std::collections::BTreeMap::new(),
-                    timestamp: DateTime::from_timestamp_nanos(i64::try_from(copied.at).unwrap_or_default()),
+                    key: source.correlation(&copied.exchange).into_bytes(),
+                    value: text,
+                    at: i64::try_from(copied.at).unwrap_or_default(),
                 });
                 if batch.size >= settings.batch_size.as_usize() && !has_left(batch, partition, ways) {
                     self.wait_for_room(batch, partition, ways).await;
@@ -332,8 +333,8 @@ mod tests {
     use super::*;
     use crate::config::{Config, Feed, FeedPoint};
     use crate::feed::{Shown, Tap, plumb};
-    use http::{HeaderMap, Method, Uri};
-    use sbi::Body;
+    use http::Method;
+    use sbi::{Body, Fields};
     use telemetry::Registry;
 
     /// Brokers as a test wants them.
@@ -383,14 +384,14 @@ mod tests {
     }
 
     fn give(tap: &Tap, count: usize, size: usize) {
-        let (uri, headers) = (Uri::from_static("/a/v1"), HeaderMap::new());
+        let (target, headers) = ("/a/v1", Fields::new());
         let body = Body::from(vec![b' '; size]);
         for _ in 0..count {
             let exchange = tap.begin("a", None).unwrap();
             let shown = Shown {
                 point: FeedPoint::RxRequest,
                 method: &Method::GET,
-                uri: &uri,
+                target,
                 status: None,
                 headers: &headers,
                 body: &body,

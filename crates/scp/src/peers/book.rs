@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
+use routing::network::{Network, Producer};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -15,7 +16,6 @@ use super::nrf::{LookedUp, NrfSet};
 use crate::config::Nrf;
 use crate::discovery::Vouched;
 use crate::events::Metrics;
-use crate::network::{Network, Producer};
 
 /// What an NRF of a set tells.
 #[derive(Debug)]

@@ -19,21 +19,23 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use function::Shutdown;
 use futures_util::future::join_all;
 use nrf_client::{Nrfs, Presence, Turns, stay_registered};
+use routing::network::{Network, Producer};
 use sbi::client::Client;
 use serde_json::Value;
+use telemetry::Alarms;
 use tokio::sync::{mpsc, watch};
-use worker::Shutdown;
 
 use super::book::{Book, Change, Heard, Renewed};
 use super::callbacks::Callbacks;
 use super::nrf::{Held, NrfSet};
 use super::own_profile;
+use crate::alarms::NRF_UNREACHABLE;
 use crate::config::Config;
 use crate::discovery::Vouched;
 use crate::events::Metrics;
-use crate::network::{Network, Producer};
 
 /// Learns the network.
 pub(crate) struct Learner {
@@ -41,6 +43,7 @@ pub(crate) struct Learner {
     pub(crate) published: Arc<ArcSwap<Network>>,
     pub(crate) vouched: Arc<Vouched>,
     pub(crate) metrics: Metrics,
+    pub(crate) alarms: Alarms,
     /// Load of this SCP in percent, for its profile.
     pub(crate) load: Arc<AtomicU8>,
     /// Where NRFs notify.
@@ -97,7 +100,7 @@ impl Learner {
                 .collect();
             let following = asked
                 .iter()
-                .map(|set| follow(config.clone(), set.clone(), sender.clone()));
+                .map(|set| follow(config.clone(), set.clone(), sender.clone(), self.alarms.clone()));
             let present = asked
                 .iter()
                 .map(|set| presence(config.clone(), set.clone(), self.load.clone()));
@@ -199,9 +202,13 @@ pub(crate) fn statics(config: &Config) -> BTreeMap<Arc<str>, Arc<Producer>> {
 }
 
 /// Subscribes, audits, and renews, for as long as somebody listens.
-async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard>) {
+async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard>, alarms: Alarms) {
     let settings = &config.nrf;
     let subscriptions = &nrf.subscriptions;
+    let reachable = Reachable {
+        alarms,
+        set: format!("set {}", nrf.number),
+    };
     loop {
         let mut complete = true;
         for nf_type in &nrf.nf_types {
@@ -226,6 +233,8 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard
                 None => complete = false,
             }
         }
+        let wrong = (!complete).then(|| nrf.roots.join(", "));
+        reachable.alarms.set(&NRF_UNREACHABLE, &reachable.set, wrong);
         let pause = match complete {
             true => {
                 let renewal = subscriptions.borrow().values().map(Held::renew_at).min();
@@ -236,6 +245,18 @@ async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard
             false => settings.retry_interval.duration(),
         };
         tokio::time::sleep(pause.max(Duration::from_millis(100))).await;
+    }
+}
+
+/// The alarm of a set of NRFs, which ends when the SCP no longer follows the set.
+struct Reachable {
+    alarms: Alarms,
+    set: String,
+}
+
+impl Drop for Reachable {
+    fn drop(&mut self) {
+        self.alarms.clear(&NRF_UNREACHABLE, &self.set);
     }
 }
 

@@ -9,13 +9,13 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use http::{Method, StatusCode};
 use nrf_client::{Nrfs, Subscription, deregister, instance_path, path_of};
+use routing::network::Producer;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::callbacks::Callbacks;
 use crate::config::{AuditMode, Config};
-use crate::network::Producer;
 
 /// The NRFs of a set; whoever answers is asked until it fails.
 pub(super) struct NrfSet {
@@ -214,14 +214,16 @@ impl NrfSet {
         }
         // Before it is asked for: the first notification may come before the answer.
         let (callback, path) = self.callbacks.open(self.number);
-        let data = json!({
+        let mut data = json!({
             "nfStatusNotificationUri": format!("{}{path}", config.root()),
             "reqNfInstanceId": config.nf_instance_id,
             "reqNfType": "SCP",
-            "reqNfFqdn": config.fqdn,
             "subscrCond": {"nfType": nf_type},
             "reqNotifEvents": ["NF_REGISTERED", "NF_DEREGISTERED", "NF_PROFILE_CHANGED"],
         });
+        if let Some(fqdn) = config.public_fqdn() {
+            data["reqNfFqdn"] = json!(fqdn);
+        }
         let Some(subscription) = self.nrfs.subscribe(data, wanted).await else {
             self.callbacks.close(callback);
             return false;

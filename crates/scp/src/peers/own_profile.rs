@@ -18,10 +18,12 @@ pub(super) fn profile(config: &Config, load: u8) -> Value {
         "nfType": "SCP",
         "nfStatus": "REGISTERED",
         "heartBeatTimer": config.nrf.heart_beat.as_secs().max(1),
-        "fqdn": config.fqdn,
         "load": load,
         "scpInfo": {},
     });
+    if let Some(fqdn) = config.public_fqdn() {
+        profile["fqdn"] = json!(fqdn);
+    }
     if let Some(origin) = origin {
         profile["scpInfo"]["scpPorts"] = json!({scheme: origin.port()});
         match origin.host().parse::<std::net::IpAddr>() {
@@ -37,4 +39,24 @@ pub(super) fn profile(config: &Config, load: u8) -> Value {
         profile["locality"] = json!(config.places.locality);
     }
     profile
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_setting_gives_is_not_registered() {
+        let mut config = Config {
+            api_root: "http://127.0.0.1:8020".into(),
+            ..Config::default()
+        };
+        let registered = profile(&config, 0);
+        assert_eq!(
+            (&registered["fqdn"], &registered["ipv4Addresses"]),
+            (&Value::Null, &json!(["127.0.0.1"]))
+        );
+        config.fqdn = "scp1.example.org".into();
+        assert_eq!(profile(&config, 0)["fqdn"], "scp1.example.org");
+    }
 }

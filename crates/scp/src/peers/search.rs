@@ -6,37 +6,46 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use http::header::{ACCEPT, AUTHORIZATION};
+use bounded::Limits;
+use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
 use nrf_client::Turns;
+use routing::network::{Network, Producer, ServiceRef};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::TargetApiRoot;
+use sbi::name::{ACCEPT, AUTHORIZATION};
 use sbi::problem::{Cause, Problem};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::Notify;
 
-use super::{NotNamed, Sets};
+use super::answers::{Answers, Looked, Question};
 use crate::config::{Config, Discovery, Order};
-use crate::discovery::{Cache, DiscoveryQuery, Found, Lookup, local};
+use crate::discovery::{DiscoveryQuery, Found, local};
 use crate::events::Metrics;
-use crate::network::{Network, Producer, ServiceRef};
+use crate::nrf_sets::{NotNamed, REDIRECTIONS, Sets, elsewhere};
 use crate::security::{Fetcher, TokenError, Wanted};
 
 /// A worker's share of delegated discovery.
 pub(crate) struct Searcher {
     settings: Discovery,
-    nrfs: Sets,
+    nrfs: Rc<Sets>,
     client: Client,
     /// For NRFs that want a token to be asked.
     tokens: Rc<Fetcher>,
     /// NF instance id of this SCP.
     own: String,
     metrics: Metrics,
-    cache: RefCell<Cache>,
-    /// Questions being asked, and who is told when they are answered.
-    asking: RefCell<AHashMap<DiscoveryQuery, Rc<Asked>>>,
+    /// Those of all workers.
+    answers: Arc<Answers>,
+    used: Rc<Used>,
+}
+
+/// Answers that a worker has used; they outlive a reload.
+struct Used {
+    /// Each with the time until which it counts.
+    answers: RefCell<bounded::Cache<DiscoveryQuery, (Arc<Found>, Instant)>>,
+    /// Requests that wait for an answer.
     waiting: Cell<usize>,
     /// Whether an NRF has wanted a token to be asked.
     wants_token: Cell<bool>,
@@ -45,14 +54,7 @@ pub(crate) struct Searcher {
 }
 
 /// Answers from a snapshot of the network.
-type Local = (Option<Arc<Network>>, AHashMap<DiscoveryQuery, Rc<Found>>);
-
-/// A question under way.
-#[derive(Default)]
-struct Asked {
-    done: Notify,
-    answer: RefCell<Option<Result<Rc<Found>, Failure>>>,
-}
+type Local = (Option<Arc<Network>>, AHashMap<DiscoveryQuery, Arc<Found>>);
 
 /// Why nobody was found.
 #[derive(Clone, Debug)]
@@ -119,35 +121,80 @@ impl Drop for Place<'_> {
     }
 }
 
-impl Searcher {
-    pub(crate) fn new(config: &Config, client: Client, tokens: Rc<Fetcher>, metrics: Metrics) -> Self {
-        let settings = &config.discovery;
+impl Used {
+    fn new(capacity: usize) -> Self {
         Self {
-            settings: settings.clone(),
-            nrfs: Sets::new(&config.nrf, &config.places),
-            client,
-            tokens,
-            own: config.nf_instance_id.clone(),
-            metrics,
-            cache: RefCell::new(Cache::new(settings.cache_size)),
-            asking: RefCell::default(),
+            answers: RefCell::new(bounded::Cache::new(Limits::entries(capacity))),
             waiting: Cell::new(0),
             wants_token: Cell::new(false),
             local: RefCell::default(),
         }
     }
+}
 
-    /// How many answers are remembered.
-    pub(crate) fn remembered(&self) -> usize {
-        self.cache.borrow().len()
+impl Searcher {
+    /// With the answers that `before` has used, if the same NRFs are asked. `answers` are those of all workers.
+    pub(crate) fn new(
+        config: &Config,
+        client: Client,
+        tokens: Rc<Fetcher>,
+        metrics: Metrics,
+        answers: Arc<Answers>,
+        before: Option<(&Config, &Self)>,
+    ) -> Self {
+        let settings = &config.discovery;
+        let before = before
+            .filter(|(before, _)| before.same_nrfs(config))
+            .map(|(_, one)| one);
+        let used = before.map_or_else(
+            || Rc::new(Used::new(settings.cache_size)),
+            |before| before.used.clone(),
+        );
+        used.answers
+            .borrow_mut()
+            .set_limits(Limits::entries(settings.cache_size));
+        Self {
+            settings: settings.clone(),
+            nrfs: before.map_or_else(
+                || Rc::new(Sets::new(&config.nrf, &config.places)),
+                |before| before.nrfs.clone(),
+            ),
+            client,
+            tokens,
+            own: config.nf_instance_id.clone(),
+            metrics,
+            answers,
+            used,
+        }
     }
 
-    /// Whoever can serve what is asked for, by the order that is configured.
+    /// How many answers this worker has beside itself.
+    pub(crate) fn remembered(&self) -> usize {
+        self.used.answers.borrow().len()
+    }
+
+    /// The NRFs that serve a request which is for an NRF itself, those first whose turn it is.
+    pub(crate) fn nrfs_for(&self, query: Option<&DiscoveryQuery>) -> Vec<TargetApiRoot> {
+        let get = |name| query.and_then(|query| query.get(name));
+        let (plmns, locality) = (get("target-plmn-list"), get("preferred-locality"));
+        let choice = self.nrfs.of(plmns.as_deref(), locality.as_deref());
+        let then = choice.then.as_ref().map(|then| then.in_turn());
+        choice
+            .first
+            .in_turn()
+            .chain(then.into_iter().flatten())
+            .cloned()
+            .collect()
+    }
+
+    /// Whoever can serve what is asked for, by the order that is configured, for a request that waits no longer than
+    /// `left`.
     pub(crate) async fn find(
-        &self,
+        self: &Rc<Self>,
         query: &DiscoveryQuery,
         network: &Arc<Network>,
-    ) -> Result<Rc<Found>, Failure> {
+        left: Option<Duration>,
+    ) -> Result<Arc<Found>, Failure> {
         // What was learned says nothing of whom an NRF knows that the request names.
         let learned = query.nrf().is_none();
         let local = || learned.then(|| self.locally(query, network)).flatten();
@@ -157,7 +204,7 @@ impl Searcher {
             self.metrics.discovery_local.inc();
             return Ok(found);
         }
-        let answer = self.remembered_or_asked(query).await;
+        let answer = self.remembered_or_asked(query, left).await;
         if self.settings.order == Order::NrfThenScp
             && matches!(
                 answer,
@@ -177,8 +224,8 @@ impl Searcher {
     }
 
     /// Those of the learned network that fit, if any does.
-    fn locally(&self, query: &DiscoveryQuery, network: &Arc<Network>) -> Option<Rc<Found>> {
-        let mut known = self.local.borrow_mut();
+    fn locally(&self, query: &DiscoveryQuery, network: &Arc<Network>) -> Option<Arc<Found>> {
+        let mut known = self.used.local.borrow_mut();
         let is_current = known.0.as_ref().is_some_and(|known| Arc::ptr_eq(known, network));
         if !is_current || known.1.len() >= self.settings.cache_size {
             *known = (Some(network.clone()), AHashMap::new());
@@ -188,63 +235,93 @@ impl Searcher {
         }
         let candidates = local(query, network);
         let asked = Instant::now();
-        let found = (!candidates.is_empty()).then(|| Rc::new(Found { asked, candidates }))?;
+        let found = (!candidates.is_empty()).then(|| Arc::new(Found { asked, candidates }))?;
         known.1.insert(query.clone(), found.clone());
         Some(found)
     }
 
-    async fn remembered_or_asked(&self, query: &DiscoveryQuery) -> Result<Rc<Found>, Failure> {
+    async fn remembered_or_asked(
+        self: &Rc<Self>,
+        query: &DiscoveryQuery,
+        left: Option<Duration>,
+    ) -> Result<Arc<Found>, Failure> {
         if self.settings.enforce_req_specific_svc_discovery {
             let _place = self.place()?;
             self.metrics.discovery_asked.inc();
-            return self.ask(query).await.map(|(found, _)| found);
+            // Apart: requests that are answered from memory would carry room for it.
+            let asking = Box::pin(self.ask(query));
+            let answer = match left {
+                None => asking.await,
+                Some(left) => match tokio::time::timeout(left, asking).await {
+                    Ok(answer) => answer,
+                    Err(_) => Err(Failure::NotReachable),
+                },
+            };
+            return answer.map(|(found, _)| found);
         }
-        let looked_up = self.cache.borrow_mut().look_up(query, Instant::now());
-        match looked_up {
-            Lookup::Hit(found) => {
+        let now = Instant::now();
+        let used = self
+            .used
+            .answers
+            .borrow()
+            .get_if(query, |(_, until)| now < *until)
+            .cloned();
+        if let Some((found, _)) = used {
+            self.metrics.discovery_hit.inc();
+            return Ok(found);
+        }
+        let mut awaited = match self.answers.look(query, now) {
+            Looked::Have(answer) => {
                 self.metrics.discovery_hit.inc();
-                Ok(found)
+                return Ok(self.use_answer(query, answer));
             }
-            Lookup::Asking => {
-                let _place = self.place()?;
+            Looked::Wait(awaited) => {
                 self.metrics.discovery_waited.inc();
-                let asked = self.asking.borrow().get(query).cloned();
-                // Whoever asked has given up between: the question is free again.
-                let Some(asked) = asked else {
-                    return Err(Failure::NotReachable);
-                };
-                let waiting = tokio::time::timeout(self.patience(), asked.done.notified());
-                if asked.answer.borrow().is_none() && waiting.await.is_err() {
-                    return Err(Failure::NotReachable);
-                }
-                let answer = asked.answer.borrow().clone();
-                answer.unwrap_or(Err(Failure::NotReachable))
+                awaited
             }
-            Lookup::Miss => {
-                let _place = self
-                    .place()
-                    .inspect_err(|_| self.cache.borrow_mut().forget(query))?;
+            Looked::Ask(question) => {
                 self.metrics.discovery_asked.inc();
-                let asked = Rc::new(Asked::default());
-                self.asking.borrow_mut().insert(query.clone(), asked.clone());
-                // However this ends, a dropped request included, the question becomes free again.
-                let question = Question {
-                    searcher: self,
-                    query,
-                    asked,
-                };
-                let answer = self.ask(query).await;
-                question.answer(answer)
+                let awaited = question.hear();
+                self.begin(question);
+                awaited
             }
+        };
+        let _place = self.place()?;
+        let patience = left.map_or(self.patience(), |left| left.min(self.patience()));
+        let waiting = tokio::time::timeout(patience, awaited.wait_for(Option::is_some));
+        let answer = match waiting.await {
+            Ok(Ok(answer)) => answer.clone(),
+            // The worker that asked has ended, or no NRF has answered in the time for all of them.
+            Ok(Err(_)) | Err(_) => None,
+        };
+        let answer = answer.unwrap_or(Err(Failure::NotReachable))?;
+        Ok(self.use_answer(query, answer))
+    }
+
+    /// Keeps an answer beside this worker.
+    fn use_answer(&self, query: &DiscoveryQuery, answer: (Arc<Found>, Instant)) -> Arc<Found> {
+        let found = answer.0.clone();
+        if answer.1 > Instant::now() {
+            self.used.answers.borrow_mut().insert(query.clone(), answer);
         }
+        found
+    }
+
+    /// Asks in a task of its own: other requests wait for the answer, so it must not end with the one that began it.
+    fn begin(self: &Rc<Self>, question: Question) {
+        let this = self.clone();
+        tokio::task::spawn_local(async move {
+            let answer = this.ask(question.query()).await;
+            question.answer(answer, Instant::now());
+        });
     }
 
     fn place(&self) -> Result<Place<'_>, Failure> {
-        if self.waiting.get() >= self.settings.max_waiting {
+        if self.used.waiting.get() >= self.settings.max_waiting {
             return Err(Failure::Overflow);
         }
-        self.waiting.set(self.waiting.get() + 1);
-        Ok(Place(&self.waiting))
+        self.used.waiting.set(self.used.waiting.get() + 1);
+        Ok(Place(&self.used.waiting))
     }
 
     /// How long somebody waits for another's question: each NRF may take its time.
@@ -256,7 +333,7 @@ impl Searcher {
     }
 
     /// Asks the NRF that the request names, or the set that its question is for.
-    async fn ask(&self, query: &DiscoveryQuery) -> Result<(Rc<Found>, Duration), Failure> {
+    async fn ask(&self, query: &DiscoveryQuery) -> Result<(Arc<Found>, Duration), Failure> {
         if let Some(named) = query.nrf()
             && let Some(root) = &named.discovery
         {
@@ -295,7 +372,7 @@ impl Searcher {
     async fn authorization(&self, query: &DiscoveryQuery) -> Result<Option<(String, HeaderValue)>, Failure> {
         let named = query.nrf();
         // A token of the NRFs that are configured is not for another that a request names.
-        let wanted = named.map_or(self.wants_token.get(), |named| named.discovery_wants_token);
+        let wanted = named.map_or(self.used.wants_token.get(), |named| named.discovery_wants_token);
         if !wanted {
             return Ok(None);
         }
@@ -307,14 +384,14 @@ impl Searcher {
             nrf: named.and_then(|named| named.tokens.as_ref()),
             ..Wanted::default()
         };
-        match self.tokens.token(&wanted, Instant::now()).await {
+        match self.tokens.token(&wanted, Instant::now(), Duration::MAX).await {
             Ok(token) => Ok(Some((wanted.key(), token.value.clone()))),
             Err(error) => Err(Failure::NoToken(error)),
         }
     }
 
     /// Asks one NRF after the other; the first that answers counts.
-    async fn ask_set(&self, nrfs: &Turns, query: &DiscoveryQuery) -> Result<(Rc<Found>, Duration), Failure> {
+    async fn ask_set(&self, nrfs: &Turns, query: &DiscoveryQuery) -> Result<(Arc<Found>, Duration), Failure> {
         let mut token = self.authorization(query).await?;
         let mut failure = Failure::NotReachable;
         for nrf in nrfs.in_turn() {
@@ -324,7 +401,7 @@ impl Searcher {
             let unauthorized = matches!(answer, Err(Failure::Refused(StatusCode::UNAUTHORIZED, _)));
             if unauthorized && token.is_none() && query.nrf().is_none() {
                 // It wants a token to be asked: from now on it is known.
-                self.wants_token.set(true);
+                self.used.wants_token.set(true);
                 token = self.authorization(query).await?;
                 answer = self
                     .ask_one(nrf, query, token.as_ref().map(|(_, value)| value))
@@ -356,79 +433,91 @@ impl Searcher {
         nrf: &TargetApiRoot,
         query: &DiscoveryQuery,
         token: Option<&HeaderValue>,
-    ) -> Result<(Rc<Found>, Duration), Failure> {
+    ) -> Result<(Arc<Found>, Duration), Failure> {
         let path = format!("{}/nnrf-disc/v1/nf-instances?{}", nrf.prefix, query.as_str());
-        let mut request =
-            http::Request::get(path).header(ACCEPT, "application/json, application/problem+json");
-        if let Some(token) = token {
-            request = request.header(AUTHORIZATION, token);
-        }
-        let request = request.body(Body::empty()).map_err(|_| Failure::Failed)?;
         let asked = Instant::now();
-        let options = SendOptions {
-            deadline: self.settings.timeout.duration(),
-            priority: 8,
+        let until = asked + self.settings.timeout.duration();
+        let (mut origin, mut path) = (nrf.origin.clone(), path);
+        let mut redirections = 0;
+        let response = loop {
+            let mut request =
+                http::Request::get(&path).header(ACCEPT, "application/json, application/problem+json");
+            if let Some(token) = token {
+                request = request.header(AUTHORIZATION, token);
+            }
+            let request = request.body(Body::empty()).map_err(|_| Failure::Failed)?;
+            let options = SendOptions {
+                deadline: until.saturating_duration_since(Instant::now()),
+                priority: 8,
+            };
+            let response = self.client.send(&origin, request, options).await;
+            let response = response.map_err(|_| Failure::NotReachable)?;
+            let elsewhere = match redirections < REDIRECTIONS {
+                true => elsewhere(&response, &origin),
+                false => None,
+            };
+            match elsewhere {
+                Some((there, at)) => (origin, path) = (there, with_question(&at, query)),
+                None => break response,
+            }
+            redirections += 1;
         };
-        let response = self.client.send(&nrf.origin, request, options).await;
-        let response = response.map_err(|_| Failure::NotReachable)?;
         let status = response.status();
         let body = response.into_body().into_bytes();
         if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
             return Err(Failure::Failed);
         }
         if status != StatusCode::OK {
-            let told = String::from_utf8_lossy(&body).chars().take(300).collect();
-            return Err(Failure::Refused(status, told));
+            let said = String::from_utf8_lossy(&body).chars().take(300).collect();
+            return Err(Failure::Refused(status, said));
         }
         let result = serde_json::from_slice::<SearchResult<'_>>(&body).map_err(|_| Failure::Failed)?;
         let (services, locality) = (query.get("service-names"), query.get("preferred-locality"));
-        let wanted: Vec<&str> = services.as_deref().unwrap_or_default().split(',').collect();
-        let mut candidates = Vec::new();
+        let wanted: Vec<&str> = services
+            .as_deref()
+            .unwrap_or_default()
+            .split(',')
+            .map(str::trim)
+            .collect();
+        let preferences = local::preferences(query);
+        let mut found: Vec<(Vec<u32>, ServiceRef)> = Vec::new();
         for profile in result.nf_instances {
-            let Ok(producer) = Producer::parse(profile.get().as_bytes()) else {
+            let bytes = profile.get().as_bytes();
+            // What is preferred is the SCP's to judge: the NRF answers all that fit (TS 29.510 §6.2.3.2.3.1).
+            let parsed = match preferences.is_some() {
+                true => Producer::learned(bytes),
+                false => Producer::parse(bytes),
+            };
+            let Ok(producer) = parsed else {
                 continue;
             };
-            // What is preferred is the SCP's to look at: the NRF answers all that fit (TS 29.510 §6.2.3.2.3.1).
-            let near = locality.is_none() || producer.locality.as_deref() == locality.as_deref();
+            let view = producer.view.as_deref();
+            let distances = match preferences.as_ref().zip(view) {
+                Some((preferences, view)) => preferences.distances(view, preferences.nearness()),
+                // What a profile that only routing can read says of its place.
+                None => {
+                    let near = locality.is_none() || producer.locality.as_deref() == locality.as_deref();
+                    vec![u32::from(!near)]
+                }
+            };
             let producer = Arc::new(producer);
             let services = services_of(&producer, services.is_some().then_some(&wanted[..]));
-            candidates.extend(services.iter().map(|one| one.preferred(usize::from(!near))));
+            found.extend(services.into_iter().map(|one| (distances.clone(), one)));
         }
+        let candidates = local::ranked(&found);
         let validity = match candidates.is_empty() {
             true => self.settings.empty_validity.duration(),
             false => Duration::from_secs(result.validity_period).min(self.settings.max_validity.duration()),
         };
-        Ok((Rc::new(Found { asked, candidates }), validity))
+        Ok((Arc::new(Found { asked, candidates }), validity))
     }
 }
 
-/// A question that this worker asks; whoever waits is told, also when the asker is gone.
-struct Question<'a> {
-    searcher: &'a Searcher,
-    query: &'a DiscoveryQuery,
-    asked: Rc<Asked>,
-}
-
-impl Question<'_> {
-    fn answer(self, answer: Result<(Rc<Found>, Duration), Failure>) -> Result<Rc<Found>, Failure> {
-        let answer = answer.map(|(found, validity)| {
-            let mut cache = self.searcher.cache.borrow_mut();
-            cache.learn(self.query, found.clone(), validity, Instant::now());
-            found
-        });
-        *self.asked.answer.borrow_mut() = Some(answer.clone());
-        answer
-    }
-}
-
-impl Drop for Question<'_> {
-    fn drop(&mut self) {
-        let learned = matches!(&*self.asked.answer.borrow(), Some(Ok(_)));
-        if !learned {
-            self.searcher.cache.borrow_mut().forget(self.query);
-        }
-        self.searcher.asking.borrow_mut().remove(self.query);
-        self.asked.done.notify_waiters();
+/// A path to which an NRF redirects, with the question where `Location` leaves it out.
+fn with_question(path: &PathAndQuery, query: &DiscoveryQuery) -> String {
+    match path.query() {
+        Some(_) => path.to_string(),
+        None => format!("{}?{}", path.path(), query.as_str()),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Who asks, and how much it may.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use ahash::AHashMap;
-use http::header::USER_AGENT;
+use ahash::{AHashMap, AHashSet};
 use sbi::Request;
+use sbi::name::USER_AGENT;
 use telemetry::metrics::Counter;
 
 use super::rate::{Rates, Share, Shares};
@@ -21,6 +21,10 @@ pub(crate) struct Consumers {
     rates: Arc<Rates>,
     shares: Shares,
     known: RefCell<AHashMap<Box<[u8]>, Rc<Consumer>>>,
+    /// Those with a rate of their own, for which there is always room.
+    configured: AHashSet<Box<str>>,
+    /// When those that are idle were last sought.
+    swept: Cell<Option<Instant>>,
     others: Rc<Consumer>,
 }
 
@@ -35,10 +39,16 @@ pub(crate) struct Consumer {
     pub(crate) instance: Option<Box<str>>,
     rate: Option<Rc<Share>>,
     requests: Counter,
+    /// What `requests` was when idle consumers were last sought.
+    seen: Cell<u64>,
 }
 
-/// What stands for consumers beyond those that are told apart.
+/// What stands for consumers beyond those that are distinguished.
 const OTHERS: &str = "other";
+/// A consumer without a request for this long gives its place to another, where all places are taken.
+const IDLE: Duration = Duration::from_secs(60);
+/// A name that is longer is not kept.
+const LONGEST: usize = 256;
 
 impl Consumers {
     pub(crate) fn new(settings: &Protection, metrics: &Metrics, rates: Arc<Rates>, worker: usize) -> Self {
@@ -50,6 +60,12 @@ impl Consumers {
             rates,
             shares,
             known: RefCell::default(),
+            configured: settings
+                .ingress
+                .iter()
+                .map(|one| one.consumer.as_str().into())
+                .collect(),
+            swept: Cell::new(None),
             others: Rc::new(others),
         }
     }
@@ -93,13 +109,32 @@ impl Consumers {
             return consumer.clone();
         }
         let text = std::str::from_utf8(name).unwrap_or(OTHERS);
-        if known.len() >= self.settings.max_consumers || text.len() > 256 {
+        let is_full = known.len() >= self.settings.max_consumers;
+        if text.len() > LONGEST || (is_full && !self.has_room_for(text, &mut known, Instant::now())) {
             return self.others.clone();
         }
         let consumer = Consumer::new(&self.settings, &self.metrics, &self.rates, text, &self.shares);
         let consumer = Rc::new(consumer);
         known.insert(name.into(), consumer.clone());
         consumer
+    }
+
+    /// Whether a consumer is distinguished although all places are taken: one with a rate of its own always is, others
+    /// take the places of those that are idle. Names that no consumer uses again cannot keep all places for ever.
+    fn has_room_for(&self, name: &str, known: &mut AHashMap<Box<[u8]>, Rc<Consumer>>, now: Instant) -> bool {
+        if self.configured.contains(name) {
+            return true;
+        }
+        let begins = self.swept.get().is_none();
+        if begins || self.swept.get().is_some_and(|swept| now >= swept + IDLE) {
+            self.swept.set(Some(now));
+            // The first time it is only noted who has sent how much.
+            known.retain(|_, one| {
+                let sent = one.requests.value();
+                one.seen.replace(sent) != sent || begins
+            });
+        }
+        known.len() < self.settings.max_consumers
     }
 }
 
@@ -126,6 +161,7 @@ impl Consumer {
             nf_type: nf_type.map(Into::into),
             rate: rates.of_consumer(settings, name, shares),
             requests: metrics.consumers.get(&[name]),
+            seen: Cell::new(0),
         }
     }
 
@@ -135,9 +171,57 @@ impl Consumer {
         self.rate.as_ref().is_none_or(|rate| rate.allow(now))
     }
 
+    /// Whether a request of it would be admitted now; nothing is counted.
+    pub(crate) fn has_room(&self, now: Instant) -> bool {
+        let wait = self.rate.as_ref().map(|rate| rate.wait(now));
+        wait.is_none_or(|wait| wait == Some(Duration::ZERO))
+    }
+
     /// How long it should wait before the next, in whole seconds.
     pub(crate) fn retry_after(&self, now: Instant) -> u64 {
         let wait = self.rate.as_ref().and_then(|rate| rate.wait(now));
         wait.map_or(60, |wait| wait.as_secs() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConsumerRate;
+    use overload::Rate;
+
+    #[test]
+    fn names_that_are_not_used_again_give_their_places_to_others() {
+        let settings = Protection {
+            max_consumers: 2,
+            ingress: vec![ConsumerRate {
+                consumer: "SMF-own".into(),
+                rate: Rate::per_second(5.0),
+            }],
+            ..Protection::default()
+        };
+        let metrics = Metrics::new(&telemetry::Registry::new());
+        let consumers = Consumers::new(&settings, &metrics, Arc::new(Rates::new(1)), 0);
+        let now = Instant::now();
+        let busy = consumers.named(b"AMF-1");
+        busy.admits(now);
+        consumers.named(b"AMF-2").admits(now);
+        // All places are taken, and no consumer has been idle for long.
+        assert_eq!(&*consumers.named(b"AMF-3").name, OTHERS);
+        // One with a rate of its own keeps to that, whoever came before.
+        let own = consumers.named(b"SMF-own");
+        assert!(&*own.name == "SMF-own" && own.rate.is_some());
+        busy.admits(now);
+        own.admits(now);
+        let later = Instant::now() + IDLE;
+        let mut known = consumers.known.borrow_mut();
+        assert!(
+            !consumers.has_room_for("AMF-3", &mut known, later),
+            "two are in use"
+        );
+        assert_eq!(known.len(), 2, "AMF-2 has sent nothing since");
+        let later = later + IDLE;
+        assert!(consumers.has_room_for("AMF-3", &mut known, later));
+        assert!(known.is_empty());
     }
 }

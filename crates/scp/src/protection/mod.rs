@@ -4,22 +4,24 @@
 //! others are the rates, which are promises of the whole SCP and cut into shares, and what producers tell of
 //! their load. Whom a request is from and whom it goes to is looked up once; what follows are a few additions.
 
+mod attempt;
 mod consumers;
-mod failures;
 mod fault;
 mod federation;
 mod load;
-mod own;
+mod producer;
 mod producers;
 mod rate;
-mod told;
+mod reports;
+mod standing;
 
+pub(crate) use attempt::{Ended, Held, Hop, Way};
 pub(crate) use consumers::{Consumer, Consumers};
-pub(crate) use failures::{REASONS, Refusals, respond};
 pub(crate) use fault::{Sent, source};
 pub(crate) use federation::{Federation, LEAST_INTERVAL, Others, Usage};
-pub(crate) use load::{INTERVAL, Load};
-pub(crate) use own::Own;
-pub(crate) use producers::{Ended, Held, Peer, Peers, Way};
+pub(crate) use load::Load;
+pub(crate) use producer::Peer;
+pub(crate) use producers::Peers;
 pub(crate) use rate::{CUT, Rates};
-pub(crate) use told::Board;
+pub(crate) use reports::Board;
+pub(crate) use standing::{PeerState, PeerStates};

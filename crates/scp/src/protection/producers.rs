@@ -4,119 +4,102 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use http::{HeaderMap, StatusCode};
-use overload::{CircuitBreaker, Discard, OutlierDetector, Verdict};
-use sbi::client::{Origin, SendError, SendErrorKind};
-use sbi::headers::{Oci, SbiHeader, Scope, names};
-use time::OffsetDateTime;
+use overload::{BreakerState, CircuitBreaker, Discard, OutlierDetector, Verdict};
+use routing::network::ServiceRef;
+use sbi::client::{Origin, SendErrorKind};
+use sbi::headers::names;
+use telemetry::Alarms;
 
+use super::attempt::{Ended, Held, Way, rest_of};
 use super::fault::{Record, Says, Sent};
+use super::producer::Peer;
 use super::rate::{Rates, Share, Shares};
-use super::told::{Board, MOST_VALID, Told};
+use super::reports::{Board, Reports};
+use super::standing::PeerState;
+use crate::alarms::SET_UNAVAILABLE;
 use crate::config::Protection;
-use crate::events::{AttemptMetrics, Metrics};
-use crate::network::ServiceRef;
+use crate::events::{AttemptMetrics, Metrics, Unanswered};
+use crate::refusal::Refusal;
 
 /// Producers that a worker has sent to, by `host:port`.
 pub(crate) struct Peers {
-    settings: Protection,
+    settings: RefCell<Protection>,
     metrics: Metrics,
-    rates: Arc<Rates>,
+    rates: RefCell<Arc<Rates>>,
     shares: Shares,
     most: usize,
     known: RefCell<AHashMap<Arc<str>, Rc<Peer>>>,
     outliers: RefCell<OutlierDetector<Arc<str>>>,
-    /// What producers whose profiles are known tell.
-    pub(crate) told: Told,
+    alarms: Alarms,
+    worker: usize,
+    /// What producers whose profiles are known report.
+    pub(crate) reports: Reports,
 }
 
-/// Where an attempt goes, as far as it matters here.
-#[derive(Clone, Copy)]
-pub(crate) struct Way<'a> {
-    pub(crate) peer: &'a Peer,
-    /// The service instance, if its profile is known.
-    pub(crate) service: Option<&'a ServiceRef>,
-    /// The API name of the request.
-    pub(crate) api: &'a str,
-    /// Host of the SCP on the way, if there is one.
-    pub(crate) hop: Option<&'a str>,
-}
-
-/// A producer as this worker sees it.
-pub(crate) struct Peer {
-    pub(crate) authority: Arc<str>,
-    instance: Option<Box<str>>,
-    /// Rates to be kept, by service; empty where no rates are set.
-    rates: RefCell<Vec<ServiceRates>>,
-    breaker: RefCell<CircuitBreaker>,
-    outstanding: Cell<u32>,
-    most_outstanding: u32,
-    /// Failures since the last success; while there are none the outlier detector need not be asked.
-    troubled: Cell<bool>,
-    record: Record,
-    /// What the outlier detector knows it by.
-    key: Arc<str>,
-    overloaded: Cell<Option<Reduction>>,
-    shed: Cell<Discard>,
-    metrics: AttemptMetrics,
-}
-
-/// A service and the rates its requests must keep.
-type ServiceRates = (Box<str>, Rc<[Rc<Share>]>);
-
-/// Overload that a producer has told of.
-#[derive(Clone, Copy, Debug)]
-struct Reduction {
-    told: OffsetDateTime,
-    until: Instant,
-    share: f64,
-}
-
-/// Why nothing is sent to a producer now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
-    /// It fails, and is left alone for a while.
-    Ejected,
-    /// Too many requests are outstanding there.
-    Outstanding,
-    /// It has told that it is overloaded.
-    Overloaded,
-    /// Its rate is reached.
-    Rate,
-    /// Its circuit is open.
-    Open,
-}
-
-/// How an attempt has ended.
-pub(crate) enum Ended<'a> {
-    /// The producer answered.
-    Answered(StatusCode, &'a HeaderMap),
-    /// It did not.
-    Failed(&'a SendError),
+/// Requests that may be outstanding at one producer.
+fn most_outstanding(settings: &Protection) -> u32 {
+    match settings.max_outstanding {
+        0 => u32::MAX,
+        most => most,
+    }
 }
 
 impl Peers {
     pub(crate) fn new(
         settings: &Protection,
         metrics: &Metrics,
+        alarms: Alarms,
         rates: Arc<Rates>,
         board: Arc<Board>,
         worker: usize,
         most: usize,
     ) -> Self {
         Self {
-            told: Told::new(settings, board),
-            settings: settings.clone(),
+            reports: Reports::new(settings, board),
+            settings: RefCell::new(settings.clone()),
             metrics: metrics.clone(),
-            rates,
+            rates: RefCell::new(rates),
             shares: Shares::new(worker),
+            alarms,
+            worker,
             most,
             known: RefCell::default(),
             outliers: RefCell::new(OutlierDetector::new(settings.outliers.clone())),
         }
+    }
+
+    /// Takes over other settings. Circuits, ejections, counts of outstanding requests and reports stay, but for what
+    /// a changed setting makes invalid: other `breaker` settings close the circuits, others of `outliers` end the
+    /// ejections.
+    pub(crate) fn reconfigure(&self, before: &Protection, now: &Protection, rates: Arc<Rates>) {
+        let known = self.known.borrow();
+        if before.outliers != now.outliers {
+            let mut outliers = OutlierDetector::new(now.outliers.clone());
+            outliers.set_peers(known.keys().cloned(), Instant::now());
+            *self.outliers.borrow_mut() = outliers;
+        }
+        let other_rates = !Arc::ptr_eq(&rates, &self.rates.borrow());
+        if other_rates {
+            *self.rates.borrow_mut() = rates;
+            self.shares.clear();
+        }
+        for peer in known.values() {
+            peer.most_outstanding.set(most_outstanding(now));
+            if before.breaker != now.breaker {
+                *peer.breaker.borrow_mut() = CircuitBreaker::new(now.breaker.clone());
+            }
+            if other_rates {
+                peer.rates.borrow_mut().clear();
+            }
+            if !now.honour_oci {
+                peer.overloaded.set(None);
+            }
+        }
+        self.reports.reconfigure(now);
+        *self.settings.borrow_mut() = now.clone();
     }
 
     /// The producer at an origin. Where no profile is known it is one of its own: a request that names a producer
@@ -139,12 +122,10 @@ impl Peers {
             instance: instance.map(Into::into),
             rates: RefCell::default(),
             authority: authority.clone(),
-            breaker: RefCell::new(CircuitBreaker::new(self.settings.breaker.clone())),
+            breaker: RefCell::new(CircuitBreaker::new(self.settings.borrow().breaker.clone())),
             outstanding: Cell::new(0),
-            most_outstanding: match self.settings.max_outstanding {
-                0 => u32::MAX,
-                most => most,
-            },
+            most_outstanding: Cell::new(most_outstanding(&self.settings.borrow())),
+            rests: Cell::new(None),
             troubled: Cell::new(false),
             record: Record::default(),
             key: key.clone(),
@@ -167,6 +148,12 @@ impl Peers {
         peer.troubled.get() && self.outliers.borrow().is_ejected(&*peer.key, now)
     }
 
+    /// Whether a producer has asked to be left alone for a while (TS 29.500 §6.4.2.2): another one is chosen where there
+    /// is one.
+    pub(crate) fn rests(&self, peer: &Peer, now: Instant) -> bool {
+        peer.rests.get().is_some_and(|until| now < until)
+    }
+
     /// Whether a request may be sent to the producer now. If so, [`Peers::ended`] must follow.
     ///
     /// # Errors
@@ -177,54 +164,99 @@ impl Peers {
             counter.inc();
             Err(why)
         };
-        if self.is_ejected(peer, now) {
+        let hop = way.hop().map(|hop| &*hop.peer);
+        if self.is_ejected(peer, now) || hop.is_some_and(|hop| self.is_ejected(hop, now)) {
             return held(&metrics.over_ejected, Held::Ejected);
         }
-        if peer.outstanding.get() >= peer.most_outstanding {
+        if peer.outstanding.get() >= peer.most_outstanding.get() {
             return held(&metrics.over_outstanding, Held::Outstanding);
         }
+        let settings = self.settings.borrow();
         let sheds = match way.service {
-            Some(service) => self.told.sheds(service, way.hop, priority, now),
-            None => self.settings.honour_oci && peer.sheds(priority, self.settings.spare_priority, now),
+            Some(service) => self.reports.sheds(service, way.hop_name(), priority, now),
+            None => settings.honour_oci && peer.sheds(priority, settings.spare_priority, now),
         };
         if sheds {
             return held(&metrics.over_oci, Held::Overloaded);
         }
-        if !self.settings.egress.is_empty() && !self.is_within_rates(peer, way.api, now) {
-            return held(&metrics.over_rate, Held::Rate);
-        }
-        if peer.troubled.get() && !peer.breaker.borrow_mut().allow(now) {
+        // Circuits before rates: the try of a half-open circuit is given back when a rate holds the request, what a
+        // rate has counted is not.
+        if !peer.passes(now) {
             return held(&metrics.over_open, Held::Open);
+        }
+        if hop.is_some_and(|hop| !hop.passes(now)) {
+            self.says_nothing(peer);
+            return held(&metrics.over_open, Held::Open);
+        }
+        if !settings.egress.is_empty() && !Share::allow_all(&self.shares_of(peer, way.api), now) {
+            self.says_nothing(peer);
+            hop.into_iter().for_each(|hop| self.says_nothing(hop));
+            return held(&metrics.over_rate, Held::Rate);
         }
         peer.outstanding.set(peer.outstanding.get() + 1);
         Ok(())
     }
 
-    fn is_within_rates(&self, peer: &Peer, api: &str, now: Instant) -> bool {
+    /// As [`Peers::may_send`], for an explanation: nothing is counted, and no rate or try is used up.
+    ///
+    /// # Errors
+    /// Why nothing may be sent.
+    pub(crate) fn would_send(&self, way: Way<'_>, priority: u8, now: Instant) -> Result<(), Refusal> {
+        let (peer, settings) = (way.peer, self.settings.borrow());
+        let reduction = match way.service {
+            Some(service) => self.reports.reduction(service, way.hop_name(), now),
+            None => peer
+                .overloaded
+                .get()
+                .filter(|told| now < told.until)
+                .map_or(0.0, |told| told.share),
+        };
+        let hop = way.hop().map(|hop| &*hop.peer);
+        let both = || std::iter::once(peer).chain(hop);
+        let has_room = |share: &Rc<Share>| share.wait(now) == Some(Duration::ZERO);
+        let is_open =
+            |peer: &Peer| peer.troubled.get() && peer.breaker.borrow().state(now) == BreakerState::Open;
+        let held = if both().any(|peer| self.is_ejected(peer, now)) {
+            Held::Ejected
+        } else if peer.outstanding.get() >= peer.most_outstanding.get() {
+            Held::Outstanding
+        } else if settings.honour_oci && reduction >= 1.0 && priority > settings.spare_priority {
+            Held::Overloaded
+        } else if both().any(is_open) {
+            Held::Open
+        } else if !settings.egress.is_empty() && !self.shares_of(peer, way.api).iter().all(has_room) {
+            Held::Rate
+        } else {
+            return Ok(());
+        };
+        Err(held.refusal())
+    }
+
+    /// The shares of the rates that a request for a service to a producer keeps to.
+    fn shares_of(&self, peer: &Peer, api: &str) -> Rc<[Rc<Share>]> {
         /// Services that are told apart at one producer; the names come from consumers.
         const SERVICES: usize = 64;
         let mut known = peer.rates.borrow_mut();
-        let at = match known.iter().position(|(name, _)| **name == *api) {
-            Some(at) => at,
-            None => {
-                let (authority, instance) = (&*peer.authority, peer.instance.as_deref());
-                let shares = self
-                    .rates
-                    .of_producer(&self.settings, authority, instance, api, &self.shares);
-                if known.len() >= SERVICES {
-                    known.clear();
-                }
-                known.push((api.into(), shares));
-                known.len() - 1
-            }
-        };
-        known[at].1.iter().all(|share| share.allow(now))
+        if let Some((_, shares)) = known.iter().find(|(name, _)| **name == *api) {
+            return shares.clone();
+        }
+        let (authority, instance) = (&*peer.authority, peer.instance.as_deref());
+        let (rates, settings) = (self.rates.borrow(), self.settings.borrow());
+        let shares = rates.of_producer(&settings, authority, instance, api, &self.shares);
+        if known.len() >= SERVICES {
+            // Any one gives way; its limits are kept by `rates`.
+            known.swap_remove(0);
+        }
+        known.push((api.into(), shares.clone()));
+        shares
     }
 
     /// A request that was let through was not waited for to its end.
-    pub(crate) fn abandoned(&self, peer: &Peer) {
+    pub(crate) fn abandoned(&self, way: Way<'_>) {
+        let peer = way.peer;
         peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
         self.says_nothing(peer);
+        way.hop().into_iter().for_each(|hop| self.says_nothing(&hop.peer));
     }
 
     /// How a request that was let through has ended. `members` are the others that can stand in for the producer;
@@ -235,16 +267,24 @@ impl Peers {
         sent: Sent,
         ended: &Ended<'_>,
         now: Instant,
-        members: impl FnOnce() -> Vec<ServiceRef>,
+        members: impl Fn() -> Vec<ServiceRef>,
     ) {
         let peer = way.peer;
         peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
+        let hop = way.hop();
+        // What has no answer has come no farther than the SCP on the way, as far as this SCP knows.
+        let at_hop = hop.filter(|_| ended.is_of_hop());
+        let metrics = at_hop.map_or(&peer.metrics, |hop| &hop.peer.metrics);
         let says = match ended {
             Ended::Answered(status, headers) => {
-                peer.metrics.answered(*status);
+                metrics.answered(*status);
+                if at_hop.is_none() {
+                    peer.rests
+                        .set(rest_of(*status, headers).and_then(|rest| now.checked_add(rest)));
+                }
                 match way.service {
-                    Some(service) => self.told.take(headers, service, way.hop, now),
-                    None if self.settings.honour_oci && headers.contains_key(names::OCI) => {
+                    Some(service) => self.reports.take(headers, service, way.hop_name(), now),
+                    None if self.settings.borrow().honour_oci && headers.contains(names::OCI) => {
                         peer.take_oci(headers, now);
                     }
                     None => {}
@@ -252,36 +292,24 @@ impl Peers {
                 Says::by_status(*status, sent)
             }
             Ended::Failed(error) => {
-                match error.kind {
-                    SendErrorKind::Connect(_) | SendErrorKind::NoTls => peer.metrics.connect.inc(),
-                    SendErrorKind::Timeout => peer.metrics.timeout.inc(),
-                    SendErrorKind::Reset(_) | SendErrorKind::GoAway => peer.metrics.reset.inc(),
-                    _ => peer.metrics.other.inc(),
-                }
+                metrics.unanswered(match error.kind {
+                    SendErrorKind::Connect(_) | SendErrorKind::NoTls => Unanswered::Connect,
+                    SendErrorKind::Timeout => Unanswered::Timeout,
+                    SendErrorKind::Reset(_) | SendErrorKind::GoAway => Unanswered::Reset,
+                    _ => Unanswered::Other,
+                });
                 Says::by_error(&error.kind, sent)
             }
         };
-        let well = match says {
-            Says::Well => {
-                peer.record.served(sent.source, now);
-                true
-            }
-            Says::Doubtful => {
-                let long = self.settings.outliers.interval.duration();
-                if !peer.record.failed(sent.source, long, now) {
-                    return self.says_nothing(peer);
-                }
-                false
-            }
-            Says::Failed => false,
-            Says::Nothing => return self.says_nothing(peer),
-        };
-        if well && !peer.troubled.get() {
-            return;
+        if let Some((hops, _)) = way.hops
+            && let Some(hop) = hop
+        {
+            let says = at_hop.map_or(Says::Well, |_| says);
+            let group = || Some(hops.iter().map(|one| one.peer.key.clone()).collect());
+            self.judge(&hop.peer, says, sent, now, group);
         }
-        let mut breaker = peer.breaker.borrow_mut();
-        if breaker.report(well, now) {
-            tracing::warn!(producer = %peer.authority, state = ?breaker.state(now), "a circuit has changed");
+        if at_hop.is_some() {
+            return self.says_nothing(peer);
         }
         let group = || {
             way.service.map(|_| {
@@ -290,16 +318,103 @@ impl Peers {
                 keys.collect::<Vec<_>>()
             })
         };
+        let change = self.judge(peer, says, sent, now, group);
+        if let Some(service) = way.service.filter(|_| change) {
+            self.watch_set(peer, service, &members(), now);
+        }
+    }
+
+    /// Counts what the end of a request says of a peer. Returns whether that changed what may be sent to it. `group`:
+    /// the keys of those that can stand in for it.
+    fn judge(
+        &self,
+        peer: &Peer,
+        says: Says,
+        sent: Sent,
+        now: Instant,
+        group: impl FnOnce() -> Option<Vec<Arc<str>>>,
+    ) -> bool {
+        let well = match says {
+            Says::Well => {
+                peer.record.served(sent.source, now);
+                true
+            }
+            Says::Doubtful => {
+                let long = self.settings.borrow().outliers.interval.duration();
+                if !peer.record.failed(sent.source, long, now) {
+                    self.says_nothing(peer);
+                    return false;
+                }
+                false
+            }
+            Says::Failed => false,
+            Says::Nothing => {
+                self.says_nothing(peer);
+                return false;
+            }
+        };
+        if well && !peer.troubled.get() {
+            return false;
+        }
+        let mut breaker = peer.breaker.borrow_mut();
+        let mut changed = breaker.report(well, now);
+        if changed {
+            tracing::warn!(producer = %peer.authority, state = ?breaker.state(now), "circuit changed");
+        }
         let verdict = self
             .outliers
             .borrow_mut()
             .report_among(&*peer.key, well, now, group);
         if let Verdict::Ejected(long) = verdict {
-            tracing::warn!(producer = %peer.authority, ?long, "a producer is left alone, it fails");
+            tracing::warn!(producer = %peer.authority, ?long, "producer ejected, it fails");
+            changed = true;
         }
-        let closed = breaker.state(now) == overload::BreakerState::Closed;
-        peer.troubled
-            .set(!(well && closed && !self.outliers.borrow().is_ejected(&*peer.key, now)));
+        let closed = breaker.state(now) == BreakerState::Closed;
+        drop(breaker);
+        let recovered = well && closed && !self.outliers.borrow().is_ejected(&*peer.key, now);
+        peer.troubled.set(!recovered);
+        changed || recovered
+    }
+
+    /// What is known of those that are in use, that fail, or that rest. `connections`: those of this worker, by
+    /// authority.
+    pub(crate) fn states(&self, now: Instant, connections: &AHashMap<String, u32>) -> Vec<PeerState> {
+        let known = self.known.borrow();
+        let connected = |peer: &Peer| connections.get(&*peer.authority).copied().unwrap_or(0);
+        let worth = known.values().filter(|peer| {
+            peer.outstanding.get() > 0 || connected(peer) > 0 || peer.troubled.get() || self.rests(peer, now)
+        });
+        let state = |peer: &Rc<Peer>| PeerState {
+            authority: peer.authority.clone(),
+            instance: peer.instance.clone(),
+            ejected: self.is_ejected(peer, now),
+            circuit: match peer.breaker.borrow().state(now) {
+                BreakerState::Closed => "closed",
+                BreakerState::Open => "open",
+                BreakerState::HalfOpen => "halfOpen",
+            },
+            outstanding: peer.outstanding.get(),
+            connections: connected(peer),
+            rests: self.rests(peer, now),
+        };
+        worth.map(state).collect()
+    }
+
+    /// Raises or clears the alarm of a producer's set, after one of its members has changed.
+    fn watch_set(&self, peer: &Peer, service: &ServiceRef, members: &[ServiceRef], now: Instant) {
+        let is_blocked = |peer: &Peer| {
+            let open = || peer.breaker.borrow().state(now) == BreakerState::Open;
+            self.is_ejected(peer, now) || (peer.troubled.get() && open())
+        };
+        let member_blocked = |one: &ServiceRef| {
+            let member = self.known(&one.endpoint().authority);
+            member.is_some_and(|member| is_blocked(&member))
+        };
+        let blocked = is_blocked(peer) && members.iter().all(member_blocked);
+        let set = service.producer.sets.first().unwrap_or(&service.producer.id);
+        let instance = format!("{set} {} (worker {})", service.service().name, self.worker);
+        let wrong = blocked.then(|| format!("none of its {} producers can be sent to", members.len() + 1));
+        self.alarms.set(&SET_UNAVAILABLE, &instance, wrong);
     }
 
     /// A request has ended in a way that says nothing of its producer: if it was a try, another may follow.
@@ -310,242 +425,5 @@ impl Peers {
     }
 }
 
-impl Peer {
-    fn sheds(&self, priority: u8, spared: u8, now: Instant) -> bool {
-        let Some(told) = self.overloaded.get() else {
-            return false;
-        };
-        if now >= told.until {
-            self.overloaded.set(None);
-            return false;
-        }
-        if priority < spared {
-            return false;
-        }
-        let mut shed = self.shed.get();
-        let discards = shed.next(told.share);
-        self.shed.set(shed);
-        discards
-    }
-
-    fn take_oci(&self, headers: &HeaderMap, now: Instant) {
-        for value in headers.get_all(names::OCI) {
-            let Some(oci) = value.to_str().ok().and_then(|text| Oci::parse(text).ok()) else {
-                continue;
-            };
-            for element in oci.0.iter().filter(|element| is_of_producer(&element.scope)) {
-                // An older one that was overtaken on its way says nothing (TS 29.500 §6.4.3.3).
-                if self
-                    .overloaded
-                    .get()
-                    .is_some_and(|known| known.told > element.timestamp)
-                {
-                    continue;
-                }
-                let holds = !element.validity.is_zero() && element.reduction > 0;
-                self.overloaded.set(holds.then(|| Reduction {
-                    told: element.timestamp,
-                    until: now + element.validity.min(MOST_VALID),
-                    share: f64::from(element.reduction.min(100)) / 100.0,
-                }));
-            }
-        }
-    }
-}
-
-/// Whether overload is that of the producer who answers: its instance or service, or a set it is in.
-fn is_of_producer(scope: &Scope) -> bool {
-    matches!(
-        scope,
-        Scope::NfInstance(_, None)
-            | Scope::NfSet(_, None)
-            | Scope::ServiceInstance(_, _, None)
-            | Scope::ServiceSet(_, None)
-    )
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use http::HeaderValue;
-    use overload::{BreakerSettings, OutlierSettings};
-    use std::time::Duration;
-    use telemetry::Registry;
-
-    fn peers(settings: Protection) -> Peers {
-        Peers::new(
-            &settings,
-            &Metrics::new(&Registry::new()),
-            Arc::new(Rates::new(1)),
-            Arc::default(),
-            0,
-            100,
-        )
-    }
-
-    fn peer(peers: &Peers, now: Instant) -> Rc<Peer> {
-        peers.at(&"http://127.0.0.1:9".parse().unwrap(), None, now)
-    }
-
-    fn end(peers: &Peers, peer: &Peer, ended: &Ended<'_>, now: Instant) {
-        end_for(1, peers, peer, ended, now);
-    }
-
-    fn end_for(source: u64, peers: &Peers, peer: &Peer, ended: &Ended<'_>, now: Instant) {
-        let sent = Sent {
-            source,
-            whole_time: true,
-        };
-        peers.ended(way(peer), sent, ended, now, Vec::new);
-    }
-
-    fn way(peer: &Peer) -> Way<'_> {
-        Way {
-            peer,
-            service: None,
-            api: "x",
-            hop: None,
-        }
-    }
-
-    #[test]
-    fn who_fails_is_left_alone_and_tried_again() {
-        let peers = peers(Protection {
-            outliers: OutlierSettings {
-                consecutive_failures: 3,
-                ..OutlierSettings::default()
-            },
-            breaker: BreakerSettings {
-                failures: 1_000,
-                ..BreakerSettings::default()
-            },
-            ..Protection::default()
-        });
-        let now = Instant::now();
-        let peer = peer(&peers, now);
-        let (failed, fine) = (StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK);
-        let none = HeaderMap::new();
-        for _ in 0..3 {
-            assert!(peers.may_send(way(&peer), 24, now).is_ok());
-            end(&peers, &peer, &Ended::Answered(failed, &none), now);
-        }
-        assert!(peers.may_send(way(&peer), 24, now).is_err());
-        let later = now + Duration::from_secs(31);
-        assert!(peers.may_send(way(&peer), 24, later).is_ok());
-        end(&peers, &peer, &Ended::Answered(fine, &none), later);
-        assert!(!peer.troubled.get());
-        assert_eq!(peer.outstanding.get(), 0);
-    }
-
-    /// Whatever one consumer does, a producer that serves others is theirs.
-    #[test]
-    fn one_consumer_alone_has_no_producer_left_alone() {
-        let peers = peers(Protection::default());
-        let now = Instant::now();
-        let peer = peer(&peers, now);
-        let none = HeaderMap::new();
-        let error = |kind| SendError {
-            kind,
-            processed: sbi::client::Processed::Maybe,
-        };
-        let send = |source, ended: &Ended<'_>| {
-            assert!(peers.may_send(way(&peer), 24, now).is_ok(), "{:?}", peer.breaker);
-            end_for(source, &peers, &peer, ended, now);
-        };
-        send(7, &Ended::Answered(StatusCode::OK, &none));
-        for _ in 0..100 {
-            send(1, &Ended::Answered(StatusCode::INTERNAL_SERVER_ERROR, &none));
-            send(1, &Ended::Failed(&error(SendErrorKind::Reset(1))));
-            send(1, &Ended::Failed(&error(SendErrorKind::TooLarge)));
-            assert!(peers.may_send(way(&peer), 24, now).is_ok());
-            peers.abandoned(&peer);
-        }
-        // Others meet the same: it is the producer.
-        for _ in 0..5 {
-            send(7, &Ended::Answered(StatusCode::INTERNAL_SERVER_ERROR, &none));
-        }
-        assert_eq!(peers.may_send(way(&peer), 24, now), Err(Held::Ejected));
-    }
-
-    #[test]
-    fn a_try_that_its_consumer_gives_up_is_followed_by_another() {
-        let peers = peers(Protection {
-            outliers: OutlierSettings {
-                consecutive_failures: 0,
-                ..OutlierSettings::default()
-            },
-            ..Protection::default()
-        });
-        let now = Instant::now();
-        let peer = peer(&peers, now);
-        let none = HeaderMap::new();
-        for _ in 0..10 {
-            assert!(peers.may_send(way(&peer), 24, now).is_ok());
-            end(
-                &peers,
-                &peer,
-                &Ended::Answered(StatusCode::BAD_GATEWAY, &none),
-                now,
-            );
-        }
-        assert_eq!(peers.may_send(way(&peer), 24, now), Err(Held::Open));
-        let later = now + Duration::from_secs(1);
-        for _ in 0..20 {
-            assert!(peers.may_send(way(&peer), 24, later).is_ok());
-            peers.abandoned(&peer);
-        }
-        for _ in 0..2 {
-            assert!(peers.may_send(way(&peer), 24, later).is_ok());
-            end(&peers, &peer, &Ended::Answered(StatusCode::OK, &none), later);
-        }
-        assert!(!peer.troubled.get());
-    }
-
-    #[test]
-    fn outstanding_requests_are_bounded() {
-        let peers = peers(Protection {
-            max_outstanding: 2,
-            ..Protection::default()
-        });
-        let now = Instant::now();
-        let peer = peer(&peers, now);
-        assert!(peers.may_send(way(&peer), 24, now).is_ok() && peers.may_send(way(&peer), 24, now).is_ok());
-        assert!(peers.may_send(way(&peer), 24, now).is_err());
-        peers.abandoned(&peer);
-        assert!(peers.may_send(way(&peer), 24, now).is_ok());
-    }
-
-    #[test]
-    fn overload_that_is_told_reduces_until_it_ends() {
-        let peers = peers(Protection {
-            spare_priority: 5,
-            ..Protection::default()
-        });
-        let now = Instant::now();
-        let peer = peer(&peers, now);
-        let mut headers = HeaderMap::new();
-        let oci = "Timestamp: \"Tue, 04 Feb 2020 08:49:37 GMT\"; Period-of-Validity: 75s; \
-                   Overload-Reduction-Metric: 50%; NF-Instance: 54804518-4191-46b3-955c-ac631f953ed8";
-        headers.insert(names::OCI, HeaderValue::from_static(oci));
-        assert!(peers.may_send(way(&peer), 24, now).is_ok());
-        end(&peers, &peer, &Ended::Answered(StatusCode::OK, &headers), now);
-        assert_eq!(peer.overloaded.get().map(|told| told.share), Some(0.5));
-        let mut passed = [0; 2];
-        for _ in 0..1_000 {
-            for (at, priority) in [(0, 24), (1, 3)] {
-                if peers.may_send(way(&peer), priority, now).is_ok() {
-                    passed[at] += 1;
-                    end(
-                        &peers,
-                        &peer,
-                        &Ended::Answered(StatusCode::OK, &HeaderMap::new()),
-                        now,
-                    );
-                }
-            }
-        }
-        assert_eq!(passed, [500, 1_000]);
-        let later = now + Duration::from_secs(76);
-        assert!((0..100).all(|_| peers.may_send(way(&peer), 24, later).is_ok()));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@
 //! worker writes. A few times a second the control thread looks at what was asked of each worker and cuts the
 //! shares anew: who is asked for little gets that and an equal part of what is left over; when more is asked
 //! for than there is, everybody gets in proportion. A rate that is promised by all SCPs together is first cut
-//! among them: by what each is asked for where they tell each other (`federation`), else by the number of SCPs
+//! among them: by what each is asked for where they report to each other (`federation`), else by the number of SCPs
 //! that are registered.
 
 use std::cell::RefCell;
@@ -43,7 +43,7 @@ struct Asked {
     rates: Vec<f64>,
 }
 
-/// What a worker and the control thread tell each other; a cache line of its own.
+/// What a worker and the control thread report to each other; a cache line of its own.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Cell {
@@ -139,6 +139,9 @@ pub(super) fn apportion(whole: f64, asked: &[f64]) -> Vec<f64> {
     asked.iter().map(|one| least + rest * one / sum).collect()
 }
 
+/// Less than this is no wait: limiters round by fractions of a nanosecond.
+const ROUNDING: Duration = Duration::from_nanos(100);
+
 impl Share {
     fn new(limit: Arc<Limit>, worker: usize) -> Self {
         let worker = worker.min(limit.cells.len() - 1);
@@ -154,6 +157,24 @@ impl Share {
 
     /// Whether a message may pass now; if so, it has.
     pub(crate) fn allow(&self, now: Instant) -> bool {
+        self.ask();
+        self.state.borrow_mut().limiter.allow(now)
+    }
+
+    /// Whether a message may pass all of these now; if so, it has. Otherwise it has passed none, so that a rate that is
+    /// reached costs the others nothing.
+    pub(crate) fn allow_all(shares: &[Rc<Self>], now: Instant) -> bool {
+        if let [share] = shares {
+            return share.allow(now);
+        }
+        shares.iter().for_each(|share| share.ask());
+        let has_room = |share: &Rc<Self>| share.wait(now).is_some_and(|wait| wait <= ROUNDING);
+        let take = |share: &Rc<Self>| share.state.borrow_mut().limiter.allow(now);
+        shares.iter().all(has_room) && shares.iter().all(take)
+    }
+
+    /// Counts a message that wants to pass, and takes over what was cut for this worker.
+    fn ask(&self) {
         let cell = &self.limit.cells[self.worker];
         let mut state = self.state.borrow_mut();
         state.asked = state.asked.wrapping_add(1);
@@ -163,7 +184,6 @@ impl Share {
             state.share = share;
             state.limiter.set_rate(self.limit.part(f64::from_bits(share)));
         }
-        state.limiter.allow(now)
     }
 
     /// How long until a message may pass; `None`: none ever may.
@@ -188,6 +208,11 @@ impl Shares {
         }
     }
 
+    /// Drops the shares of limits that are no longer in force.
+    pub(crate) fn clear(&self) {
+        self.known.borrow_mut().clear();
+    }
+
     fn of(&self, limit: Arc<Limit>) -> Rc<Share> {
         let mut known = self.known.borrow_mut();
         let share = known.entry(Arc::as_ptr(&limit).addr());
@@ -202,18 +227,35 @@ impl Shares {
 pub(crate) struct Rates {
     workers: usize,
     scps: AtomicU64,
-    ingress: Mutex<AHashMap<Box<str>, Arc<Limit>>>,
-    egress: Mutex<AHashMap<Box<str>, Arc<Limit>>>,
+    ingress: Arc<Limits>,
+    egress: Arc<Limits>,
 }
+
+type Limits = Mutex<AHashMap<Box<str>, Arc<Limit>>>;
 
 impl Rates {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             workers,
             scps: AtomicU64::new(1),
-            ingress: Mutex::default(),
-            egress: Mutex::default(),
+            ingress: Arc::default(),
+            egress: Arc::default(),
         }
+    }
+
+    /// The rates by other settings. The limits of consumers, and those of producers, stay where theirs are the same.
+    pub(crate) fn reconfigured(self: &Arc<Self>, before: &Protection, now: &Protection) -> Arc<Self> {
+        let (ingress, egress) = (before.ingress == now.ingress, before.egress == now.egress);
+        if ingress && egress {
+            return self.clone();
+        }
+        let kept = |kept: bool, limits: &Arc<Limits>| if kept { limits.clone() } else { Arc::default() };
+        Arc::new(Self {
+            workers: self.workers,
+            scps: AtomicU64::new(self.scps.load(Ordering::Relaxed)),
+            ingress: kept(ingress, &self.ingress),
+            egress: kept(egress, &self.egress),
+        })
     }
 
     /// What is asked for by each global rate, in messages per second.
@@ -240,7 +282,7 @@ impl Rates {
 
     fn limit(
         &self,
-        limits: &Mutex<AHashMap<Box<str>, Arc<Limit>>>,
+        limits: &Limits,
         key: &str,
         other: &str,
         rate: Rate,

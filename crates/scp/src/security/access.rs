@@ -1,15 +1,15 @@
 //! Rules by which a consumer is refused what it may not use.
 
-use http::HeaderMap;
 use percent_encoding::percent_decode_str;
+use routing::network::Producer;
+use sbi::Fields;
 use sbi::headers::names;
 use serde::Deserialize;
 
-use crate::config::AccessRule;
-use crate::network::Producer;
+use crate::config::{AccessRule, slice};
 
 /// The rules, and what they need to know of requests.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Access {
     rules: Vec<AccessRule>,
     needs_plmns: bool,
@@ -38,7 +38,7 @@ impl Access {
     }
 
     /// Reads what rules need of a request as it came.
-    pub(crate) fn asked(&self, headers: &HeaderMap) -> Asked {
+    pub(crate) fn asked(&self, headers: &Fields) -> Asked {
         let mut asked = Asked::default();
         if self.needs_plmns {
             asked.plmns = plmns(headers);
@@ -90,17 +90,6 @@ impl Access {
     }
 }
 
-/// `1` or `1-0000ab`.
-pub(crate) fn slice(text: &str) -> Option<(u8, Option<u32>)> {
-    match text.split_once('-') {
-        None => Some((text.parse().ok()?, None)),
-        Some((sst, sd)) if sd.len() == 6 => {
-            Some((sst.parse().ok()?, Some(u32::from_str_radix(sd, 16).ok()?)))
-        }
-        Some(_) => None,
-    }
-}
-
 #[derive(Deserialize)]
 struct Plmn {
     mcc: String,
@@ -114,7 +103,7 @@ struct Snssai {
 }
 
 /// The JSON in a discovery header, plain or percent-encoded; a list, or one.
-pub(super) fn listed<T: for<'a> Deserialize<'a>>(headers: &HeaderMap, name: &str) -> Vec<T> {
+pub(super) fn listed<T: for<'a> Deserialize<'a>>(headers: &Fields, name: &str) -> Vec<T> {
     let Some(value) = headers.get(name).and_then(|value| value.to_str().ok()) else {
         return Vec::new();
     };
@@ -126,7 +115,7 @@ pub(super) fn listed<T: for<'a> Deserialize<'a>>(headers: &HeaderMap, name: &str
 }
 
 /// Networks of the consumer, `MCC-MNC`.
-fn plmns(headers: &HeaderMap) -> Vec<String> {
+fn plmns(headers: &Fields) -> Vec<String> {
     let named: Vec<Plmn> = listed(headers, "3gpp-sbi-discovery-requester-plmn-list");
     let mut found: Vec<String> = named
         .into_iter()
@@ -143,7 +132,7 @@ fn plmns(headers: &HeaderMap) -> Vec<String> {
     found
 }
 
-fn slices(headers: &HeaderMap) -> Vec<(u8, Option<u32>)> {
+fn slices(headers: &Fields) -> Vec<(u8, Option<u32>)> {
     let named: Vec<Snssai> = listed(headers, "3gpp-sbi-discovery-snssais");
     let differentiator = |sd: &String| u32::from_str_radix(sd, 16).ok();
     named
@@ -157,11 +146,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let pairs = pairs.iter();
-        pairs
-            .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()))
-            .collect()
+    fn headers(pairs: &[(&'static str, &'static str)]) -> Fields {
+        let mut headers = Fields::new();
+        for (name, value) in pairs {
+            headers.append_printed(*name, value);
+        }
+        headers
     }
 
     fn strings(list: &[&str]) -> Vec<String> {
@@ -188,7 +178,7 @@ mod tests {
                 ..AccessRule::default()
             },
         ]);
-        let asked = access.asked(&HeaderMap::new());
+        let asked = access.asked(&Fields::new());
         let allows = |nf_type, names: &[&str], service| {
             access.allows(Some(nf_type), names, &asked, Some(&udm), service)
         };

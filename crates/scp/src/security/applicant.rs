@@ -1,17 +1,17 @@
 //! What a consumer says of itself, as far as profiles ask who may use them.
 
 use ::discovery::Requester;
-use http::HeaderMap;
 use model::{NfInstanceId, NfType, PlmnId};
 use percent_encoding::percent_decode_str;
+use routing::network::Applicant;
+use sbi::Fields;
 use sbi::headers::{AccessScope, OriginatingNetworkId, SbiHeader};
 
 use super::access::listed;
-use crate::network::Applicant;
 
 /// The applicant behind a request: as it is known (`nf_type`, `instance`), else as its discovery parameters say.
 /// What cannot be read counts as not said.
-pub(crate) fn applicant(nf_type: Option<&str>, instance: Option<&str>, headers: &HeaderMap) -> Applicant {
+pub(crate) fn applicant(nf_type: Option<&str>, instance: Option<&str>, headers: &Fields) -> Applicant {
     let told = |name: &str| {
         let value = headers.get(name)?.to_str().ok()?;
         Some(percent_decode_str(value.trim()).decode_utf8_lossy().into_owned())

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::{TargetApiRoot, names};
+use sbi::name::{ACCEPT, CONTENT_TYPE};
 use serde::Deserialize;
 use telemetry::Registry;
 use telemetry::metrics::Counter;
@@ -20,7 +20,7 @@ use telemetry::metrics::Counter;
 use super::TOKENS;
 use super::tokens::{Looked, Outcome, Ticket, Token, TokenError, TokenStore};
 use crate::config::{Config, Tokens};
-use crate::peers::{Choice, NotNamed, Sets};
+use crate::nrf_sets::{Choice, NotNamed, REDIRECTIONS, Sets, elsewhere};
 
 /// What is escaped in a form beside what URLs need.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
@@ -32,11 +32,29 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
 /// How long a token without `expires_in` is used.
 const UNTOLD: u64 = 30;
 
+/// How far the identity of a consumer is proved. A token that was fetched for one is not for another who only says that it
+/// is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// This SCP has checked it, or it is this SCP.
+    #[default]
+    Checked,
+    /// The consumer says so: where its requests come from, and what it has shown for the NRF to check.
+    Said {
+        /// See [`crate::protection::source`].
+        source: u64,
+        /// Hash of its assertion, 0 without one.
+        shown: u64,
+    },
+}
+
 /// What a token is for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted<'a> {
     /// NF instance id of the consumer.
     pub(crate) consumer: &'a str,
+    /// How far that is proved.
+    pub(crate) proof: Proof,
     pub(crate) consumer_type: Option<&'a str>,
     pub(crate) target_type: &'a str,
     pub(crate) target_instance: Option<&'a str>,
@@ -54,7 +72,7 @@ pub(crate) struct Wanted<'a> {
     /// Where the producer is, if tokens for that place have NRFs of their own.
     pub(crate) near: Option<&'a str>,
     /// The consumer's assertion, which goes along (TS 33.501 §13.4.1.3.2).
-    pub(crate) assertion: Option<&'a HeaderValue>,
+    pub(crate) assertion: Option<sbi::Value<'a>>,
 }
 
 impl Wanted<'_> {
@@ -77,12 +95,24 @@ impl Wanted<'_> {
         ]
     }
 
+    /// The fields of a key, by name: what a page shows of a token.
+    pub(crate) fn shown(key: &str) -> impl Iterator<Item = (&'static str, &str)> {
+        let names = Wanted::default().fields().map(|(name, _)| name);
+        names
+            .into_iter()
+            .zip(key.split('\n'))
+            .filter(|(_, value)| !value.is_empty())
+    }
+
     /// What makes one token another.
     pub(crate) fn key(&self) -> String {
         let mut key = String::with_capacity(160);
         for (_, value) in self.fields() {
             key.push_str(value);
             key.push('\n');
+        }
+        if let Proof::Said { source, shown } = self.proof {
+            let _ = writeln!(key, "{source:x} {shown:x}");
         }
         // The same from another NRF is another token.
         key.push_str(self.near.unwrap_or_default());
@@ -117,10 +147,10 @@ impl Wanted<'_> {
 pub(crate) struct Fetcher {
     settings: Tokens,
     store: Arc<TokenStore>,
-    nrfs: Sets,
+    nrfs: Rc<Sets>,
     client: Client,
     /// Tokens this worker has used.
-    known: RefCell<AHashMap<Box<str>, Arc<Token>>>,
+    known: Rc<RefCell<AHashMap<Box<str>, Arc<Token>>>>,
     counts: Counts,
 }
 
@@ -147,14 +177,27 @@ struct NotGranted {
 }
 
 impl Fetcher {
-    pub(crate) fn new(config: &Config, store: Arc<TokenStore>, client: Client, registry: &Registry) -> Self {
+    /// With the tokens of `before`, if the same NRFs grant them.
+    pub(crate) fn new(
+        config: &Config,
+        store: Arc<TokenStore>,
+        client: Client,
+        registry: &Registry,
+        before: Option<(&Config, &Self)>,
+    ) -> Self {
+        let before = before
+            .filter(|(before, _)| before.same_nrfs(config))
+            .map(|(_, one)| one);
         let outcomes = registry.counters(&TOKENS);
         Self {
             settings: config.security.tokens.clone(),
             store,
-            nrfs: Sets::new(&config.nrf, &config.places),
+            nrfs: before.map_or_else(
+                || Rc::new(Sets::new(&config.nrf, &config.places)),
+                |before| before.nrfs.clone(),
+            ),
             client,
-            known: RefCell::default(),
+            known: before.map(|before| before.known.clone()).unwrap_or_default(),
             counts: Counts {
                 cached: outcomes.get(&["cached"]),
                 fetched: outcomes.get(&["fetched"]),
@@ -176,8 +219,8 @@ impl Fetcher {
         self.nrfs.serves(locality)
     }
 
-    /// The token for a request.
-    pub(crate) async fn token(self: &Rc<Self>, wanted: &Wanted<'_>, now: Instant) -> Outcome {
+    /// The token for a request that waits no longer than `left`.
+    pub(crate) async fn token(self: &Rc<Self>, wanted: &Wanted<'_>, now: Instant, left: Duration) -> Outcome {
         let key = wanted.key();
         if let Some(token) = self
             .known
@@ -213,7 +256,7 @@ impl Fetcher {
                 told
             }
         };
-        let waiting = tokio::time::timeout(self.patience(), told.wait_for(Option::is_some));
+        let waiting = tokio::time::timeout(self.patience().min(left), told.wait_for(Option::is_some));
         let outcome = match waiting.await {
             Ok(Ok(outcome)) => outcome.clone(),
             // Whoever fetched has gone, or no NRF has answered in the time for all of them.
@@ -252,7 +295,10 @@ impl Fetcher {
 
     /// Fetches in a task of its own: others wait for it, so it must not end with the request that began it.
     fn begin(self: &Rc<Self>, ticket: Ticket, wanted: &Wanted<'_>) {
-        let (this, form, assertion) = (self.clone(), wanted.form(), wanted.assertion.cloned());
+        let (this, form) = (self.clone(), wanted.form());
+        let assertion = wanted
+            .assertion
+            .and_then(|value| HeaderValue::try_from(value).ok());
         let named = wanted.nrf.map(|root| this.nrfs.named(root, Instant::now()));
         let choice = match named {
             Some(named) => named.map(|first| Choice { first, then: None }),
@@ -294,18 +340,32 @@ impl Fetcher {
         form: &str,
         assertion: Option<&HeaderValue>,
     ) -> Option<Outcome> {
-        let mut request = http::Request::post(format!("{}/oauth2/token", nrf.prefix))
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .header(ACCEPT, "application/json");
-        if let Some(assertion) = assertion {
-            request = request.header(names::CLIENT_CREDENTIALS, assertion);
-        }
-        let request = request.body(Body::from(form.to_owned())).ok()?;
-        let options = SendOptions {
-            deadline: self.settings.timeout.duration(),
-            priority: 8,
+        let until = Instant::now() + self.settings.timeout.duration();
+        let (mut origin, mut path) = (nrf.origin.clone(), format!("{}/oauth2/token", nrf.prefix));
+        let mut redirections = 0;
+        let response = loop {
+            let mut request = http::Request::post(&path)
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .header(ACCEPT, "application/json");
+            if let Some(assertion) = assertion {
+                request = request.header(names::CLIENT_CREDENTIALS, assertion);
+            }
+            let request = request.body(Body::from(form.to_owned())).ok()?;
+            let options = SendOptions {
+                deadline: until.saturating_duration_since(Instant::now()),
+                priority: 8,
+            };
+            let response = self.client.send(&origin, request, options).await.ok()?;
+            let elsewhere = match redirections < REDIRECTIONS {
+                true => elsewhere(&response, &origin),
+                false => None,
+            };
+            match elsewhere {
+                Some((there, at)) => (origin, path) = (there, at.to_string()),
+                None => break response,
+            }
+            redirections += 1;
         };
-        let response = self.client.send(&nrf.origin, request, options).await.ok()?;
         let now = Instant::now();
         let status = response.status();
         let body = response.into_body().into_bytes();
@@ -328,16 +388,43 @@ impl Fetcher {
             now + left
         };
         let ends = before(self.settings.margin);
-        // A token that holds for less than the time to refresh would be refreshed with every request.
-        let half = now + Duration::from_secs(seconds) / 2;
-        let refresh = before(self.settings.refresh_before).max(half).min(ends);
+        let latest = before(self.settings.refresh_before);
+        let spread = rand::random::<f64>();
+        let refresh = refresh_at(now, Duration::from_secs(seconds), latest, spread).min(ends);
         Some(Ok(Arc::new(Token { value, ends, refresh })))
     }
+}
+
+/// When a token that is granted `now` for so long is refreshed. Tokens that end at one moment are refreshed one after
+/// the other: `spread`, from 0 to 1, says how much of a tenth of the lifetime this one is ahead of the latest moment.
+fn refresh_at(now: Instant, lifetime: Duration, latest: Instant, spread: f64) -> Instant {
+    let ahead = (lifetime / 10).mul_f64(spread.clamp(0.0, 1.0));
+    let refresh = latest.checked_sub(ahead).unwrap_or(now);
+    // A token that holds for less than the time to refresh would be refreshed with every request.
+    refresh.max(now + lifetime / 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Tokens that were granted together, and end together, do not all go to the NRF in one moment.
+    #[test]
+    fn tokens_that_end_together_are_refreshed_one_after_the_other() {
+        let (now, hour) = (Instant::now(), Duration::from_secs(3600));
+        let latest = now + hour - Duration::from_secs(60);
+        let mut at: Vec<Instant> = (0..=100)
+            .map(|part| refresh_at(now, hour, latest, f64::from(part) / 100.0))
+            .collect();
+        at.sort_unstable();
+        at.dedup();
+        assert_eq!(at.len(), 101);
+        assert_eq!(at.last(), Some(&latest));
+        assert_eq!(at[0], latest - hour / 10);
+        // A short one is used for half of its time.
+        let short = Duration::from_secs(10);
+        assert_eq!(refresh_at(now, short, now, 1.0), now + short / 2);
+    }
 
     #[test]
     fn the_form_names_what_is_known() {
@@ -358,6 +445,29 @@ mod tests {
             target_instance: Some("x"),
             ..wanted.clone()
         };
+        let key = wanted.key();
+        let shown: Vec<_> = Wanted::shown(&key).map(|(name, _)| name).collect();
+        assert_eq!(
+            shown,
+            [
+                "nfInstanceId",
+                "nfType",
+                "targetNfType",
+                "scope",
+                "targetSnssaiList"
+            ]
+        );
         assert_ne!(wanted.key(), other.key());
+        let said = |source, shown| {
+            let proof = Proof::Said { source, shown };
+            let wanted = Wanted {
+                proof,
+                ..wanted.clone()
+            };
+            wanted.key()
+        };
+        assert_ne!(said(1, 0), wanted.key());
+        assert_ne!(said(1, 0), said(2, 0));
+        assert_ne!(said(1, 0), said(1, 7));
     }
 }

@@ -5,10 +5,10 @@ mod applicant;
 mod fetch;
 mod tokens;
 
-pub(crate) use access::{Access, Asked, slice};
+pub(crate) use access::{Access, Asked};
 pub(crate) use applicant::applicant;
-pub(crate) use fetch::{Fetcher, Wanted};
-pub(crate) use tokens::{TokenError, TokenStore};
+pub(crate) use fetch::{Fetcher, Proof, Wanted};
+pub(crate) use tokens::{Shown, TokenError, TokenStore};
 
 telemetry::declare! {
     /// What is counted of security.

@@ -72,11 +72,22 @@ enum Entry {
     Refused(TokenError, Instant),
 }
 
+/// A token as a page shows it: never the token itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// What makes it another than the others, by [`super::fetch::Wanted::key`].
+    pub(crate) key: Box<str>,
+    /// `valid`, `fetching` or `refused`.
+    pub(crate) state: &'static str,
+    /// How much longer it can be used, or its refusal is remembered.
+    pub(crate) left: Duration,
+}
+
 /// The tokens of an SCP.
 pub(crate) struct TokenStore {
     entries: Mutex<AHashMap<Box<str>, Entry>>,
-    most: usize,
-    remember_refusal: Duration,
+    most: AtomicUsize,
+    remember_refusal: Mutex<Duration>,
     count: AtomicUsize,
 }
 
@@ -91,15 +102,40 @@ impl TokenStore {
     pub(crate) fn new(most: usize, remember_refusal: Duration) -> Self {
         Self {
             entries: Mutex::default(),
-            most: most.max(1),
-            remember_refusal,
+            most: AtomicUsize::new(most.max(1)),
+            remember_refusal: Mutex::new(remember_refusal),
             count: AtomicUsize::new(0),
         }
+    }
+
+    /// Takes over other settings; the tokens stay.
+    pub(crate) fn reconfigure(&self, most: usize, remember_refusal: Duration) {
+        self.most.store(most.max(1), Ordering::Relaxed);
+        *self.remember_refusal.lock() = remember_refusal;
     }
 
     /// How many tokens are remembered.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
+    }
+
+    /// The tokens, at most this number.
+    pub(crate) fn shown(&self, now: Instant, most: usize) -> Vec<Shown> {
+        let entries = self.entries.lock();
+        let left = |until: Instant| until.saturating_duration_since(now);
+        let shown = entries.iter().take(most).map(|(key, entry)| {
+            let (state, left) = match entry {
+                Entry::Ready(token) => ("valid", left(token.ends)),
+                Entry::Fetching(old, _) => {
+                    let old = old.as_ref().map(|token| left(token.ends));
+                    ("fetching", old.unwrap_or_default())
+                }
+                Entry::Refused(_, until) => ("refused", left(*until)),
+            };
+            let key = key.clone();
+            Shown { key, state, left }
+        });
+        shown.collect()
     }
 
     /// The token of a key, or what is to be done for it.
@@ -123,7 +159,7 @@ impl TokenStore {
             Some(Entry::Refused(..)) | None => None,
         };
         let usable = usable.filter(|token| now < token.ends);
-        if !entries.contains_key(key) && entries.len() >= self.most {
+        if !entries.contains_key(key) && entries.len() >= self.most.load(Ordering::Relaxed) {
             make_room(&mut entries, now);
         }
         let (told, hears) = watch::channel(None);
@@ -142,6 +178,7 @@ impl TokenStore {
     /// A fetch has ended.
     pub(crate) fn finish(&self, ticket: Ticket, outcome: Outcome, now: Instant) {
         let Ticket { key, told } = ticket;
+        let pause = *self.remember_refusal.lock();
         {
             let mut entries = self.entries.lock();
             let old = match entries.get(&key) {
@@ -157,12 +194,12 @@ impl TokenStore {
                     let again = Token {
                         value: old.value.clone(),
                         ends: old.ends,
-                        refresh: (now + self.remember_refusal).min(old.ends),
+                        refresh: (now + pause).min(old.ends),
                     };
                     entries.insert(key, Entry::Ready(Arc::new(again)));
                 }
                 (Err(error @ TokenError::Refused(..)), None) => {
-                    let until = now + self.remember_refusal;
+                    let until = now + pause;
                     entries.insert(key, Entry::Refused(error.clone(), until));
                 }
                 (Err(TokenError::NotReachable), None) => {
@@ -237,6 +274,13 @@ mod tests {
         store.finish(ticket, Ok(token(now, 100)), now);
         assert!(told.borrow_and_update().as_ref().unwrap().is_ok());
         assert!(matches!(store.look("a", now), Looked::Have(_)));
+        let shown = Shown {
+            key: "a".into(),
+            state: "valid",
+            left: Duration::from_secs(100),
+        };
+        assert_eq!(store.shown(now, 10), [shown]);
+        assert_eq!(store.shown(now, 0), []);
         // In its second half it is fetched anew, by one, and used meanwhile by all.
         let later = now + Duration::from_secs(60);
         let refresh = store.look("a", later);

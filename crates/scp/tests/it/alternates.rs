@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use scp::routing::{Reroute, ServicePolicy, StagePolicy};
+use routing::policy::{Reroute, ServicePolicy, StagePolicy};
 use serde_json::json;
 use settings::Period;
 use testpeer::dns::NameServer;

@@ -110,9 +110,7 @@ fn a_redirection_is_judged_as_a_request_is() {
             first.answers(move |_| {
                 let mut response = Response::default();
                 *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
-                response
-                    .headers_mut()
-                    .insert("location", location.parse().unwrap());
+                response.headers_mut().set_printed("location", &location);
                 response
             });
             scp.ask(Method::GET, "/nudm-ee/v1/x", &target).await;
@@ -143,9 +141,10 @@ fn answers_that_are_none_are_not_passed_on() {
             config.protection.outliers.consecutive_failures = 0;
             config.protection.breaker.failures = 1_000;
         });
-        for (status, body) in [(600, ""), (999, ""), (204, "x"), (205, "x"), (304, "x")] {
+        // Bodies with 204 and 304 no server of ours sends: `garbage` has a peer that does.
+        for (status, body) in [(600, ""), (999, ""), (205, "x")] {
             producer.answers(move |_| {
-                let mut response = Response::new(sbi::Body::from(body.to_owned()));
+                let mut response = Response::ok(body);
                 *response.status_mut() = StatusCode::from_u16(status).unwrap();
                 response
             });

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use routing::policy::{Reroute, Route, ServicePolicy, StagePolicy};
 use sbi::Body;
-use scp::routing::{Reroute, Route, ServicePolicy, StagePolicy};
 use serde_json::json;
 use testpeer::http2::{Peer, frame};
 
@@ -18,8 +18,8 @@ fn a_request_goes_to_its_api_root_and_back_unharmed() {
             let mut response = sbi::json::response(StatusCode::CREATED, &json!({"len": seen.body.len()}));
             response
                 .headers_mut()
-                .insert("location", "/prefix/nudm-sdm/v2/x/1".parse().unwrap());
-            response.headers_mut().insert("x-vendor", "kept".parse().unwrap());
+                .set_printed("location", "/prefix/nudm-sdm/v2/x/1");
+            response.headers_mut().set_printed("x-vendor", "kept");
             response
         });
         let scp = start(|_| {});
@@ -219,6 +219,64 @@ fn configured_statuses_go_elsewhere_and_the_rest_comes_back() {
     });
 }
 
+/// Rules at the grain of an answer: its `cause`, the method, the pause that it asks for.
+#[test]
+fn rules_decide_by_cause_method_and_pause_whether_another_is_tried() {
+    use routing::policy::{RerouteRule, ServicePolicy};
+    local(async {
+        let (refusing, other) = (Producer::start(1), Producer::start(2));
+        let rule = |causes: &[&str], methods: &[&str], pause, reroute| RerouteRule {
+            causes: causes.iter().map(|one| (*one).to_owned()).collect(),
+            methods: methods.iter().map(|one| (*one).to_owned()).collect(),
+            retry_after_from: pause,
+            reroute,
+            ..RerouteRule::default()
+        };
+        let root = refusing.root();
+        for (method, status, cause, pause, by_other) in [
+            // No rule fits: `rerouteOnStatus` has 503 and not 500.
+            (Method::POST, 503, "NF_CONGESTION", "5", true),
+            (Method::GET, 503, "NF_CONGESTION", "30", true),
+            (Method::POST, 500, "UNSPECIFIED_NF_FAILURE", "", false),
+            (Method::POST, 503, "NF_CONGESTION", "30", false),
+            (Method::POST, 500, "SYSTEM_FAILURE", "", true),
+        ] {
+            refusing.answers(move |_| {
+                let problem = json!({"status": status, "cause": cause});
+                let status = StatusCode::from_u16(status).unwrap();
+                let mut response = sbi::json::response(status, &problem);
+                if !pause.is_empty() {
+                    response.headers_mut().set_printed("retry-after", pause);
+                }
+                response
+            });
+            // Another SCP for each: one that was asked for a pause keeps to it.
+            let scp = knowing(&[&refusing, &other], |config| {
+                config.policies = vec![ServicePolicy {
+                    reroute_rules: vec![
+                        rule(&["NF_CONGESTION"], &["POST"], 10, false),
+                        rule(&["SYSTEM_FAILURE"], &[], 0, true),
+                    ],
+                    ..ServicePolicy::default()
+                }];
+                config.protection.outliers.consecutive_failures = 0;
+            });
+            let got = scp
+                .ask(
+                    method.clone(),
+                    PATH,
+                    &[("3gpp-sbi-target-apiroot", root.as_str())],
+                )
+                .await;
+            let expected = match by_other {
+                true => StatusCode::OK,
+                false => StatusCode::from_u16(status).unwrap(),
+            };
+            assert_eq!(got.status, expected, "{method} {status} {cause} {pause}");
+        }
+    });
+}
+
 #[test]
 fn a_consumer_that_waits_less_is_answered_in_time() {
     local(async {
@@ -244,7 +302,7 @@ fn load_balance_spreads_over_the_set_by_capacity() {
             large.profile(&json!({"capacity": 30})),
         ];
         let balance = ServicePolicy {
-            subsequent: StagePolicy {
+            initial: StagePolicy {
                 route: Route::LoadBalance,
                 reroute: Reroute::WithinRegion,
             },
@@ -330,9 +388,7 @@ fn redirections_are_passed_on_or_followed() {
         first.answers(move |_| {
             let mut response = sbi::Response::default();
             *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
-            response
-                .headers_mut()
-                .insert("location", location.parse().unwrap());
+            response.headers_mut().set_printed("location", &location);
             response
         });
         let passing = start(|_| {});
@@ -351,9 +407,7 @@ fn a_redirected_request_is_whole_where_nothing_is_rerouted() {
         first.answers(move |_| {
             let mut response = sbi::Response::default();
             *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
-            response
-                .headers_mut()
-                .insert("location", location.parse().unwrap());
+            response.headers_mut().set_printed("location", &location);
             response
         });
         let stage = StagePolicy {
@@ -419,7 +473,7 @@ fn the_death_of_a_producer_under_load_is_seen_by_nobody() {
         let producers = [Producer::start(1), Producer::start(2), Producer::start(3)];
         let all: Vec<&Producer> = producers.iter().collect();
         let balance = ServicePolicy {
-            subsequent: StagePolicy {
+            initial: StagePolicy {
                 route: Route::LoadBalance,
                 reroute: Reroute::WithinRegion,
             },

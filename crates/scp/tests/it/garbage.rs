@@ -113,13 +113,19 @@ fn hostile_producers_harm_nobody() {
                         if !got.ends_stream() {
                             continue;
                         }
-                        let answer = match stream % 8 {
+                        let answer = match stream % 12 {
                             1 => frame::status(stream, 99, true),
                             3 => frame::reset(stream, 2),
                             5 => [
                                 frame::status(stream, 200, false),
                                 frame::data(stream, b"half", false),
                                 frame::reset(stream, 8),
+                            ]
+                            .concat(),
+                            // Neither has a body (RFC 9110 §15.3.5, §15.4.5).
+                            7 | 9 => [
+                                frame::status(stream, if stream % 12 == 7 { 204 } else { 304 }, false),
+                                frame::data(stream, b"x", true),
                             ]
                             .concat(),
                             _ => frame::data(stream, b"no headers", true),
@@ -132,14 +138,14 @@ fn hostile_producers_harm_nobody() {
             }
         });
         let scp = knowing(&[&well], |config| {
-            config.policies = vec![scp::routing::ServicePolicy {
+            config.policies = vec![routing::policy::ServicePolicy {
                 response_timeout_ms: 500,
                 total_timeout_ms: 1_000,
                 ..Default::default()
             }];
         });
         let root = format!("http://{address}");
-        for _ in 0..8 {
+        for _ in 0..12 {
             let got = scp
                 .ask(Method::GET, PATH, &[("3gpp-sbi-target-apiroot", &root)])
                 .await;
@@ -154,7 +160,7 @@ fn hostile_producers_harm_nobody() {
 fn a_producer_with_a_huge_answer_is_cut_off() {
     local(async {
         let (huge, well) = (Producer::start(1), Producer::start(2));
-        huge.answers(|_| sbi::Response::new("x".repeat(3_000_000).into()));
+        huge.answers(|_| sbi::Response::ok("x".repeat(3_000_000)));
         let scp = start(|config| config.client.max_body = settings::ByteSize::kib(1_024));
         let got = scp.get(&huge).await;
         assert!(got.status.is_server_error(), "{}", got.status);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use routing::policy::ServicePolicy;
 use sbi::headers::{SbiHeader, SenderTimestamp};
-use scp::routing::ServicePolicy;
 use time::OffsetDateTime;
 
 use crate::support::{Got, PATH, Producer, Scp, knowing, local};

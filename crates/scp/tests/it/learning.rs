@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use sbi::Body;
-use sbi::client::{Origin, SendOptions};
+use sbi::client::Origin;
 use scp::config::{AuditMode, NrfSet};
 use serde_json::{Value, json};
+use testpeer::sbi::{request, send};
 
 use crate::stub_nrf::{StubNrf, notification};
-use crate::support::{PATH, Producer, Scp, client, got, local, start, until};
+use crate::support::{PATH, Producer, Scp, client, local, start, until};
 
 /// A real NRF.
 struct Nrf {
@@ -37,18 +38,10 @@ impl Nrf {
     }
 
     async fn send(&self, method: Method, id: &str, content_type: &str, body: Value) -> StatusCode {
-        let request = http::Request::builder()
-            .method(method)
-            .uri(format!("/nnrf-nfm/v1/nf-instances/{id}"))
-            .header("content-type", content_type)
-            .body(Body::from(body.to_string()))
-            .unwrap();
-        let client = client("OAM");
-        got(client
-            .send(&self.origin, request, SendOptions::default())
-            .await
-            .unwrap())
-        .status
+        let path = format!("/nnrf-nfm/v1/nf-instances/{id}");
+        let request = request(method, &path, content_type, body.to_string());
+        let got = send(&client("OAM"), &self.origin, request).await;
+        got.unwrap().status
     }
 
     async fn register(&self, producer: &Producer, more: &Value) {
@@ -163,11 +156,8 @@ fn the_scp_registers_itself_and_goes_on_without_the_nrf() {
         let client = client("OAM");
         until("the SCP is registered", async || {
             let path = "/nnrf-nfm/v1/nf-instances?nf-type=SCP";
-            let request = http::Request::get(path).body(Body::empty()).unwrap();
-            let list = got(client
-                .send(&nrf.origin, request, SendOptions::default())
-                .await
-                .unwrap());
+            let request = request(Method::GET, path, "", Body::empty());
+            let list = send(&client, &nrf.origin, request).await.unwrap();
             list.json["totalItemCount"] == 1
         })
         .await;
@@ -228,6 +218,7 @@ fn notifications_that_are_none_are_refused() {
             (refused.status, refused.cause()),
             (StatusCode::BAD_REQUEST, "INVALID_MSG_FORMAT")
         );
+        assert_eq!(refused.header("server"), "SCP-scp1.test");
         let asked = scp.ask(Method::GET, &callback, &[]).await;
         assert_eq!(asked.status, StatusCode::METHOD_NOT_ALLOWED);
     });
@@ -299,7 +290,7 @@ fn nrfs_and_static_producers_change_while_running_and_no_request_is_lost() {
         })
         .await;
         let running = scp.running.as_ref().unwrap();
-        running.reconfigure(&configured(&after, new)).unwrap();
+        running.reload(&configured(&after, new)).unwrap();
         // The one that both NRFs know is served all the time.
         until(
             "the other NRF is asked and the other producer known",

@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use scp::config::Order;
 use serde_json::{Value, json};
 
-use crate::support::{Got, PATH, Producer, Scp, local, start};
+use crate::support::{Got, PATH, Producer, Scp, local, nrf_that_finds, start};
 
 /// An SCP that knows these profiles and asks this NRF when it knows nobody who fits.
 fn knowing(nrf: &Producer, profiles: Vec<Value>) -> Scp {
@@ -20,12 +20,7 @@ fn knowing(nrf: &Producer, profiles: Vec<Value>) -> Scp {
 
 /// An NRF that knows this producer.
 fn nrf_with(producer: &Producer) -> Producer {
-    let (nrf, profile) = (Producer::start(99), producer.profile(&json!({})));
-    nrf.answers(move |_| {
-        let result = json!({"validityPeriod": 60, "nfInstances": [profile]});
-        sbi::json::response(StatusCode::OK, &result)
-    });
-    nrf
+    nrf_that_finds(vec![producer.profile(&json!({}))])
 }
 
 async fn wish(scp: &Scp, more: &[(&str, &str)]) -> Got {
@@ -68,14 +63,15 @@ fn subscribers_slices_and_groups_are_judged_here_and_the_rest_by_the_nrf() {
         assert_eq!(nrf.count(), 0, "all of it is known here");
         let why = |supi: &str| {
             let asked = [
+                ("path", PATH),
                 ("target-nf-type", "UDM"),
                 ("requester-nf-type", "AMF"),
                 ("supi", supi),
             ];
             let asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            scp.running.as_ref().unwrap().explain("GET", PATH, &asked)
+            scp.running.as_ref().unwrap().why(&asked)
         };
-        let told = why("imsi-001010000001500");
+        let told = why("imsi-001010000001500").await;
         assert_eq!(told["candidates"].as_array().unwrap().len(), 1, "{told}");
         assert_eq!(told["candidates"][0]["nfInstanceId"], second.id);
         // Nobody here serves this subscriber; and who knows what a later release asks?
@@ -140,5 +136,26 @@ fn profiles_say_who_may_use_them() {
         assert_eq!(from(scope("nudm-sdm nudm-sdm:am-data:read")).await, served);
         assert_eq!(from(scope("nudm-sdm nudm-sdm:sm-data:read")).await, refused);
         assert_eq!(roaming.count(), 4);
+    });
+}
+
+/// Parameters of operators' guides that no release has: as preferences they exclude no profile, so that the SCP need not
+/// ask an NRF.
+#[test]
+fn preferences_that_are_not_known_are_no_reason_to_ask_an_nrf() {
+    local(async {
+        let (known, of_nrf) = (Producer::start(1), Producer::start(2));
+        let nrf = nrf_with(&of_nrf);
+        let scp = knowing(&nrf, vec![known.profile(&json!({}))]);
+        let slices = ("3gpp-sbi-discovery-preferred-snssais", r#"[{"sst":1}]"#);
+        let own = known.id.clone();
+        let instance = ("3gpp-sbi-discovery-preferred-target-nf-instance-id", own.as_str());
+        for preference in [slices, instance] {
+            assert_eq!(wish(&scp, &[preference]).await.by(), known.id, "{preference:?}");
+        }
+        assert_eq!(nrf.count(), 0);
+        // What would exclude some is for the NRF, which alone knows it.
+        let unknown = ("3gpp-sbi-discovery-colour", "blue");
+        assert_eq!(wish(&scp, &[unknown]).await.by(), of_nrf.id);
     });
 }

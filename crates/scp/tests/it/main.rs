@@ -1,22 +1,34 @@
 //! The SCP over real sockets.
 
+mod alarms;
 mod alternates;
+mod bindings;
 mod detours;
 mod direct;
 mod discovered;
+mod drill;
 mod federation;
 mod feed;
 mod forged;
 mod fuzz;
 mod garbage;
+mod information;
 mod late;
 mod learning;
 mod local;
+mod open5gs;
+mod operations;
+mod pages;
+mod places;
 mod protection;
+mod reload;
 mod reverse;
 mod rules;
 mod security;
+mod siblings;
 mod stub_nrf;
 mod support;
 mod tools;
+mod uncertain;
 mod unknown;
+mod why;

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use overload::{Level, Rate};
+use routing::policy::ServicePolicy;
 use scp::config::{ConsumerRate, ErrorProfile, OverloadStep, PriorityRule, ProducerRate};
 use serde_json::json;
 
-use crate::support::{Got, PATH, Producer, Scp, knowing, local};
+use crate::support::{Got, PATH, Producer, Scp, knowing, local, until};
 
 fn slow(burst: u32) -> Rate {
     Rate {
@@ -80,9 +81,7 @@ fn overload_that_a_producer_tells_of_is_honoured() {
                 "Timestamp: \"Tue, 04 Feb 2020 08:49:37 GMT\"; Period-of-Validity: 60s; \
                  Overload-Reduction-Metric: 75%; NF-Instance: {id}"
             );
-            response
-                .headers_mut()
-                .insert("3gpp-sbi-oci", oci.parse().unwrap());
+            response.headers_mut().set_printed("3gpp-sbi-oci", oci);
             response
         });
         let scp = knowing(&[&busy, &idle], |_| {});
@@ -104,9 +103,7 @@ fn overload_of_a_set_is_that_of_its_members() {
             let mut response = sbi::Response::default();
             let oci = "Timestamp: \"Tue, 04 Feb 2020 08:49:37 GMT\"; Period-of-Validity: 60s; \
                        Overload-Reduction-Metric: 100%; NF-Set: set1.udmset.5gc.mnc001.mcc001";
-            response
-                .headers_mut()
-                .insert("3gpp-sbi-oci", oci.parse().unwrap());
+            response.headers_mut().set_printed("3gpp-sbi-oci", oci);
             response
         });
         let scp = knowing(&[&teller, &silent], |_| {});
@@ -464,5 +461,59 @@ fn workers_keep_a_rate_together() {
             }
         }
         assert!((10..=33).contains(&passed), "{passed}");
+    });
+}
+
+/// Requests that wait for a slow producer hold memory: of its last quarter the more important requests get more.
+#[test]
+fn memory_that_runs_out_costs_the_least_important() {
+    local(async {
+        let (slow, quick) = (Producer::start(1), Producer::start(2));
+        slow.waits(Duration::from_secs(60));
+        let scp = knowing(&[&slow, &quick], |config| {
+            config.server.max_body = settings::ByteSize::kib(64);
+            config.server.max_memory = settings::ByteSize::mib(2);
+            config.policies = vec![ServicePolicy {
+                response_timeout_ms: 60_000,
+                total_timeout_ms: 60_000,
+                ..ServicePolicy::default()
+            }];
+        });
+        let ask = async |priority: &'static str| {
+            let root = quick.root();
+            let headers = [
+                ("3gpp-sbi-target-apiroot", root.as_str()),
+                ("3gpp-sbi-message-priority", priority),
+            ];
+            scp.ask(Method::GET, PATH, &headers).await
+        };
+        assert_eq!(ask("31").await.status, StatusCode::OK);
+        let root = slow.root();
+        // One after the other, as a body may be held twice for a moment, and each on a connection of its own: one that holds
+        // more than is free takes no further request.
+        let mut held = Vec::new();
+        for number in 1..=30 {
+            let large = http::Request::builder()
+                .method(Method::POST)
+                .uri(PATH)
+                .header("3gpp-sbi-target-apiroot", &root)
+                .body(sbi::Body::from(vec![b'x'; 60 * 1024]))
+                .unwrap();
+            let (client, origin) = (crate::support::client("SMF-test"), scp.origin.clone());
+            let sent =
+                tokio::task::spawn_local(async move { testpeer::sbi::send(&client, &origin, large).await });
+            until("the body is at the producer, or refused", async || {
+                slow.count() >= number || sent.is_finished()
+            })
+            .await;
+            held.push(sent);
+        }
+        until("the least important alone is refused", async || {
+            ask("31").await.status == StatusCode::SERVICE_UNAVAILABLE
+                && ask("0").await.status == StatusCode::OK
+        })
+        .await;
+        assert!(scp.count("signalbox_scp_refused_total", "inFlight") >= 1.0);
+        held.iter().for_each(tokio::task::JoinHandle::abort);
     });
 }

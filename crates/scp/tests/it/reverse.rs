@@ -1,7 +1,7 @@
 //! The SCP in the place of producers: consumers find their resources at it.
 
 use http::{Method, StatusCode};
-use scp::routing::ServicePolicy;
+use routing::policy::ServicePolicy;
 use serde_json::json;
 
 use crate::support::{PATH, Producer, Scp, knowing, local};
@@ -25,8 +25,8 @@ fn creates(producer: &Producer, location: String) {
     producer.answers(move |seen| {
         let mut response = sbi::json::response(StatusCode::CREATED, &json!({"by": id, "path": seen.path}));
         let headers = response.headers_mut();
-        headers.insert("location", location.parse().unwrap());
-        headers.insert("3gpp-sbi-target-apiroot", "http://its.own.name".parse().unwrap());
+        headers.set_printed("location", &location);
+        headers.set_printed("3gpp-sbi-target-apiroot", "http://its.own.name");
         response
     });
 }

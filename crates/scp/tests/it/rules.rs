@@ -110,9 +110,9 @@ fn rules_are_replaced_without_losing_a_request() {
             let mut wanted = config();
             wanted.producers = vec![profile];
             wanted.mediation = marking("new");
-            running.reconfigure(&wanted).unwrap();
+            running.reload(&wanted).unwrap();
             wanted.mediation = rules(json!({"groups": [{"name": "bad", "triggerPoints": [], "rules": []}]}));
-            assert!(running.reconfigure(&wanted).is_err());
+            assert!(running.reload(&wanted).is_err());
         };
         let (marks, ()) = tokio::join!(traffic, change);
         assert_eq!((marks[0].as_str(), marks[199].as_str()), ("old", "new"));

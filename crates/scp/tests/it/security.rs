@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use scp::config::{AccessRule, AssertionKey, AssertionMode, TokenLevel};
 use serde_json::{Value, json};
 
-use crate::support::{Got, PATH, Producer, Scp, knowing, local, start};
+use crate::support::{Got, PATH, Producer, Scp, delegating, knowing, local};
 
 const CONSUMER: &str = "4947a69a-f61b-4bc1-b9da-47c9c5d14b64";
 
@@ -43,11 +43,7 @@ fn nrf(producers: &[&Producer], seconds: u64) -> Producer {
 
 /// An SCP that delegates to this NRF and gets tokens.
 fn asking(nrf: &Producer, change: impl FnOnce(&mut scp::Config)) -> Scp {
-    let root = nrf.root();
-    start(|config| {
-        config.nrf.roots = vec![root];
-        config.nrf.register = false;
-        config.nrf.nf_types.clear();
+    delegating(vec![nrf.root()], |config| {
         config.security.tokens.enabled = true;
         change(config);
     })
@@ -299,7 +295,7 @@ fn rules_can_be_changed_while_running() {
             deny: true,
             ..AccessRule::default()
         }];
-        scp.running.as_ref().unwrap().reconfigure(&config).unwrap();
+        scp.running.as_ref().unwrap().reload(&config).unwrap();
         assert_eq!(scp.get(&producer).await.status, StatusCode::FORBIDDEN);
     });
 }
@@ -472,8 +468,149 @@ fn tokens_are_fetched_for_proved_consumers_only_where_proof_is_wanted() {
         let assertion = assertion(&key, proved, "SCP", unix() + 60);
         let mut headers = WISH.to_vec();
         headers.push(("3gpp-sbi-client-credentials", &assertion));
+        // The assertion is not that of CONSUMER (TS 33.501 §13.3.8.3).
+        let other = scp.ask(Method::GET, PATH, &headers).await;
+        assert_eq!(
+            (other.status, other.cause()),
+            (StatusCode::FORBIDDEN, "CCA_VERIFICATION_FAILURE")
+        );
+        assert!(forms(&nrf).is_empty());
+        for header in &mut headers {
+            if header.1 == CONSUMER {
+                header.1 = proved;
+            }
+        }
         assert_eq!(scp.ask(Method::GET, PATH, &headers).await.status, StatusCode::OK);
         let form = &forms(&nrf)[0];
         assert!(form.contains(&format!("nfInstanceId={proved}&")), "{form}");
+    });
+}
+
+/// A consumer that says who it is has no token that was fetched for another.
+#[test]
+fn a_token_is_not_for_others_who_say_that_they_are_the_same() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let scp = asking(&nrf, |config| {
+            config.listen = settings::Listen(vec!["0.0.0.0:0".parse().unwrap()]);
+        });
+        let port = scp.running.as_ref().unwrap().addresses()[0].port();
+        wish(&scp).await;
+        assert_eq!(bearer(&producer), ["Bearer t1"]);
+        // From another address, with the same words.
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.9:0".parse().unwrap()).unwrap();
+        let mut stream = socket.connect(address).await.unwrap();
+        let mut fields = vec![
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":authority", "scp1.test"),
+            (":path", PATH),
+        ];
+        fields.extend(WISH);
+        let mut all = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        all.extend(testpeer::http2::frame::settings(&[]));
+        all.extend(testpeer::http2::frame::headers(1, &fields, true));
+        tokio::io::AsyncWriteExt::write_all(&mut stream, &all)
+            .await
+            .unwrap();
+        crate::support::until("the request arrives", async || producer.count() == 2).await;
+        assert_eq!(bearer(&producer), ["Bearer t1", "Bearer t2"]);
+        // Who shows an assertion that is not checked here has it checked by the NRF.
+        let mut headers = WISH.to_vec();
+        headers.push(("3gpp-sbi-client-credentials", "a.b.c"));
+        scp.ask(Method::GET, PATH, &headers).await;
+        scp.ask(Method::GET, PATH, &headers).await;
+        wish(&scp).await;
+        assert_eq!(bearer(&producer)[2..], ["Bearer t3", "Bearer t3", "Bearer t1"]);
+    });
+}
+
+#[test]
+fn a_consumer_gets_its_token_where_the_settings_say_so() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let scp = asking(&nrf, |_| {});
+        assert_eq!(wish(&scp).await.header("3gpp-sbi-access-token"), "");
+        let scp = asking(&nrf, |config| config.security.tokens.convey = true);
+        assert_eq!(wish(&scp).await.header("3gpp-sbi-access-token"), "Bearer t2");
+    });
+}
+
+#[test]
+fn who_does_not_say_who_it_is_gets_no_token_of_the_scp() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let nameless: Vec<_> = WISH
+            .iter()
+            .filter(|(_, value)| *value != CONSUMER)
+            .copied()
+            .collect();
+        let scp = asking(&nrf, |_| {});
+        let got = scp.ask(Method::GET, PATH, &nameless).await;
+        assert_eq!(
+            (got.status, got.cause()),
+            (StatusCode::BAD_REQUEST, "MISSING_ACCESS_TOKEN_INFO")
+        );
+        assert_eq!((producer.count(), forms(&nrf).len()), (0, 0));
+        let scp = asking(&nrf, |config| config.security.tokens.in_own_name = true);
+        assert_eq!(scp.ask(Method::GET, PATH, &nameless).await.status, StatusCode::OK);
+        assert!(forms(&nrf)[0].contains("nfType=SCP&"), "{}", forms(&nrf)[0]);
+    });
+}
+
+/// Each slice and network of a consumer has tokens of its own, of the sizes that operators meet: tokens of 1,000 bytes,
+/// requests for them of 1,500.
+#[test]
+fn slices_and_networks_have_large_tokens_of_their_own() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = Producer::start(99);
+        let profile = producer.profile(&json!({}));
+        let granted = std::cell::Cell::new(0);
+        nrf.answers(move |seen| {
+            if seen.path != "/oauth2/token" {
+                let found = json!({"validityPeriod": 60, "nfInstances": [profile]});
+                return sbi::json::response(StatusCode::OK, &found);
+            }
+            granted.set(granted.get() + 1);
+            let token = format!("{:x<1000}", granted.get());
+            let token = json!({"access_token": token, "token_type": "Bearer", "expires_in": 3_600});
+            sbi::json::response(StatusCode::OK, &token)
+        });
+        let scp = asking(&nrf, |_| {});
+        let list = |slice: u32| {
+            let slices: Vec<Value> = (0..40)
+                .map(|number| json!({"sst": 1, "sd": format!("{slice:02x}{number:04x}")}))
+                .collect();
+            json!(slices).to_string()
+        };
+        for round in 1..=2 {
+            for slice in 0..3 {
+                for network in 1..=5 {
+                    let slices = list(slice);
+                    let network = json!([{"mcc": "001", "mnc": format!("{network:02}")}]).to_string();
+                    let of_consumer = [
+                        ("3gpp-sbi-discovery-requester-snssais", slices.as_str()),
+                        ("3gpp-sbi-discovery-requester-plmn-list", network.as_str()),
+                    ];
+                    let headers = [&WISH[..], &of_consumer].concat();
+                    let got = scp.ask(Method::GET, PATH, &headers).await;
+                    assert_eq!(got.status, StatusCode::OK, "{round}: {}", got.json);
+                }
+            }
+            assert_eq!(forms(&nrf).len(), 15, "{round}");
+        }
+        assert!(forms(&nrf).iter().all(|form| form.len() >= 1_500));
+        let mut used = bearer(&producer);
+        assert!(used.iter().all(|token| token.len() == 7 + 1_000));
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used.len(), 15);
+        assert_eq!(scp.count("signalbox_scp_tokens_total", "cached"), 15.0);
     });
 }

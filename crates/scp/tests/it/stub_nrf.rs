@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use sbi::{Body, Response};
+use sbi::Response;
 use serde_json::{Value, json};
+use testpeer::sbi::request;
 
 use crate::support::{Got, Producer, Scp, Seen, start, until};
 
@@ -32,7 +33,7 @@ impl State {
     fn answer(&self, seen: &Seen) -> Response {
         let of_status = |status| sbi::problem::Problem::of_status(status).into_response();
         if seen.path == SUBSCRIPTIONS {
-            let mut data: Value = serde_json::from_slice(&seen.body).unwrap();
+            let mut data = seen.json();
             let uri: http::Uri = data["nfStatusNotificationUri"].as_str().unwrap().parse().unwrap();
             self.callbacks.borrow_mut().push(uri.path().to_owned());
             // Renewed after two thirds of what is left: after the second that is the least.
@@ -46,8 +47,15 @@ impl State {
                 false => sbi::json::response(StatusCode::OK, &json!({})),
             };
         }
+        let query = seen.path.split_once('?').map_or("", |(_, query)| query);
+        let asked = query.split('&').find_map(|pair| {
+            pair.strip_prefix("target-nf-type=")
+                .or(pair.strip_prefix("nf-type="))
+        });
+        let fits = |profile: &Value| asked.is_none_or(|asked| profile["nfType"] == asked);
         if seen.path.starts_with("/nnrf-disc/") {
-            let profiles: Vec<Value> = self.profiles.borrow().values().cloned().collect();
+            let profiles = self.profiles.borrow();
+            let profiles: Vec<&Value> = profiles.values().filter(|one| fits(one)).collect();
             let found = json!({"validityPeriod": 3_600, "nfInstances": profiles});
             return sbi::json::response(StatusCode::OK, &found);
         }
@@ -58,8 +66,9 @@ impl State {
         match rest.strip_prefix('/') {
             None => {
                 let items = profiles
-                    .keys()
-                    .map(|id| json!({"href": format!("http://nrf{INSTANCES}/{id}")}));
+                    .iter()
+                    .filter(|(_, profile)| fits(profile))
+                    .map(|(id, _)| json!({"href": format!("http://nrf{INSTANCES}/{id}")}));
                 let list = json!({"_links": {"item": items.collect::<Vec<_>>()}});
                 sbi::json::response(StatusCode::OK, &list)
             }
@@ -146,12 +155,7 @@ pub fn notification(event: &str, id: &str, profile: Option<&Value>) -> Value {
 impl Scp {
     /// Somebody notifies it at this path.
     pub async fn notify(&self, path: &str, told: &Value) -> Got {
-        let request = http::Request::builder()
-            .method(Method::POST)
-            .uri(path)
-            .header("content-type", "application/json")
-            .body(Body::from(told.to_string()))
-            .unwrap();
+        let request = request(Method::POST, path, "application/json", told.to_string());
         self.send(request).await
     }
 }

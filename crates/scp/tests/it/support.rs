@@ -1,69 +1,29 @@
 //! A running SCP, producers with servers of their own, and a consumer, inside the test's runtime.
 
-use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
+use std::ops::Deref;
 
-use http::{HeaderMap, Method, StatusCode};
-use sbi::client::{Client, ClientConfig, Origin, SendOptions};
-use sbi::server::{self, ServerConfig, ServerStats};
-use sbi::{Body, Request, Response, Service};
+use http::{Method, StatusCode};
+use sbi::Body;
+use sbi::client::{Client, Origin};
 use scp::{Config, Running};
 use serde_json::{Value, json};
 use telemetry::Registry;
-use worker::Shutdown;
+pub use testpeer::sbi::{Got, Seen, client};
+use testpeer::sbi::{Server, send};
+pub use testpeer::{local, until};
 
-/// Runs a test as a worker would run a function.
-pub fn local<F: Future>(test: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    tokio::task::LocalSet::new().block_on(&runtime, test)
-}
-
-/// What a producer has received.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub path: String,
-    pub headers: HeaderMap,
-    pub body: Vec<u8>,
-}
-
-type Answer = Rc<dyn Fn(&Seen) -> Response>;
-
-/// A producer: answers with its name unless told otherwise.
+/// A producer: answers with its id as the member `by`, until a test changes its answer.
 pub struct Producer {
-    pub address: SocketAddr,
     pub id: String,
-    seen: Rc<RefCell<Vec<Seen>>>,
-    answer: Rc<RefCell<Answer>>,
-    delay: Rc<Cell<Duration>>,
-    stop: Shutdown,
+    server: Server,
 }
 
-struct Serving {
-    seen: Rc<RefCell<Vec<Seen>>>,
-    answer: Rc<RefCell<Answer>>,
-    delay: Rc<Cell<Duration>>,
-}
+impl Deref for Producer {
+    type Target = Server;
 
-impl Service for Serving {
-    async fn call(self: Rc<Self>, request: Request) -> Response {
-        let seen = Seen {
-            path: request.uri().path_and_query().unwrap().to_string(),
-            headers: request.headers().clone(),
-            body: request.body.to_bytes().to_vec(),
-        };
-        self.seen.borrow_mut().push(seen.clone());
-        if !self.delay.get().is_zero() {
-            tokio::time::sleep(self.delay.get()).await;
-        }
-        let answer = self.answer.borrow().clone();
-        answer(&seen)
+    fn deref(&self) -> &Server {
+        &self.server
     }
 }
 
@@ -75,64 +35,9 @@ impl Producer {
 
     pub fn at(number: u32, address: SocketAddr) -> Self {
         let id = format!("00000000-0000-4000-8000-{number:012x}");
-        let listener = server::bind(address).unwrap();
-        let name = id.clone();
-        let answer: Answer = Rc::new(move |_| sbi::json::response(StatusCode::OK, &json!({"by": name})));
-        let producer = Self {
-            address: listener.local_addr().unwrap(),
-            id,
-            seen: Rc::default(),
-            answer: Rc::new(RefCell::new(answer)),
-            delay: Rc::default(),
-            stop: Shutdown::new(),
-        };
-        let serving = Rc::new(Serving {
-            seen: producer.seen.clone(),
-            answer: producer.answer.clone(),
-            delay: producer.delay.clone(),
-        });
-        let (config, stats) = (
-            Arc::new(ServerConfig::default()),
-            Arc::new(ServerStats::default()),
-        );
-        tokio::task::spawn_local(server::serve(
-            listener,
-            serving,
-            config,
-            None,
-            stats,
-            producer.stop.clone(),
-        ));
-        producer
-    }
-
-    pub fn seen(&self) -> Vec<Seen> {
-        self.seen.borrow().clone()
-    }
-
-    pub fn count(&self) -> usize {
-        self.seen.borrow().len()
-    }
-
-    pub fn answers(&self, answer: impl Fn(&Seen) -> Response + 'static) {
-        *self.answer.borrow_mut() = Rc::new(answer);
-    }
-
-    pub fn fails_with(&self, status: u16) {
-        let status = StatusCode::from_u16(status).unwrap();
-        self.answers(move |_| sbi::problem::Problem::of_status(status).into_response());
-    }
-
-    pub fn waits(&self, delay: Duration) {
-        self.delay.set(delay);
-    }
-
-    pub fn root(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    pub fn stop(&self) {
-        self.stop.fire();
+        let by = json!({"by": id});
+        let server = Server::at(address, move |_| sbi::json::response(StatusCode::OK, &by));
+        Self { id, server }
     }
 
     /// Its profile, a UDM with `nudm-sdm`; members of `more` are added.
@@ -183,8 +88,8 @@ pub fn config() -> Config {
 pub fn start(change: impl FnOnce(&mut Config)) -> Scp {
     let mut config = config();
     change(&mut config);
-    let registry = Registry::new();
-    let running = scp::start(config, &registry).unwrap();
+    let running = scp::start(config).unwrap();
+    let registry = running.handle().registry().clone();
     let origin = format!("http://{}", running.addresses()[0]).parse().unwrap();
     Scp {
         running: Some(running),
@@ -206,45 +111,24 @@ pub fn knowing(producers: &[&Producer], change: impl FnOnce(&mut Config)) -> Scp
     })
 }
 
-pub fn client(user_agent: &str) -> Client {
-    let config = ClientConfig {
-        user_agent: user_agent.into(),
-        ..ClientConfig::default()
-    };
-    Client::new(Arc::new(config), None)
+/// An SCP that delegates discoveries to these NRFs.
+pub fn delegating(roots: Vec<String>, change: impl FnOnce(&mut Config)) -> Scp {
+    start(|config| {
+        config.nrf.roots = roots;
+        config.nrf.register = false;
+        config.nrf.nf_types.clear();
+        change(config);
+    })
 }
 
-/// A response, taken apart.
-#[derive(Debug)]
-pub struct Got {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub json: Value,
-}
-
-impl Got {
-    pub fn cause(&self) -> &str {
-        self.json["cause"].as_str().unwrap_or_default()
-    }
-
-    /// Who answered, by what producers answer here.
-    pub fn by(&self) -> &str {
-        self.json["by"].as_str().unwrap_or_default()
-    }
-
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
-    }
-}
-
-pub fn got(response: Response) -> Got {
-    let (head, body) = response.into_parts();
-    let json = serde_json::from_slice(&body.into_bytes()).unwrap_or_default();
-    Got {
-        status: head.status,
-        headers: head.headers,
-        json,
-    }
+/// An NRF whose discoveries find these profiles, whatever their parameters are.
+pub fn nrf_that_finds(profiles: Vec<Value>) -> Producer {
+    let nrf = Producer::start(99);
+    nrf.answers(move |_| {
+        let found = json!({"validityPeriod": 60, "nfInstances": profiles});
+        sbi::json::response(StatusCode::OK, &found)
+    });
+    nrf
 }
 
 /// A path of the service that producers offer here.
@@ -252,11 +136,7 @@ pub const PATH: &str = "/nudm-sdm/v2/imsi-001010000000001/am-data";
 
 impl Scp {
     pub async fn send(&self, request: http::Request<Body>) -> Got {
-        let options = SendOptions {
-            deadline: Duration::from_secs(20),
-            ..SendOptions::default()
-        };
-        got(self.client.send(&self.origin, request, options).await.unwrap())
+        send(&self.client, &self.origin, request).await.unwrap()
     }
 
     /// A request with these headers.
@@ -286,15 +166,4 @@ impl Scp {
             .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
             .sum()
     }
-}
-
-/// Asks until it is so.
-pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..1_000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it never came to this: {what}");
 }

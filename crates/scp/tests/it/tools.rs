@@ -8,13 +8,11 @@ use crate::support::{PATH, Producer, knowing, local};
 
 /// Runs a program; `None` where it is not installed.
 async fn run(program: &str, args: &[&str]) -> Option<Output> {
-    match Command::new(program).args(args).kill_on_drop(true).output().await {
-        Ok(output) => Some(output),
-        Err(_) => {
-            eprintln!("skipped: {program} is not installed");
-            None
-        }
+    let output = Command::new(program).args(args).kill_on_drop(true).output().await;
+    if output.is_err() {
+        testpeer::skip::missing(program);
     }
+    output.ok()
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl Check<'_> {
                 self.value(node, &merged, path)
             }
             several if several.iter().all(|one| is_names(one)) => {
-                // Alternatives that are no names may stand beside them: a name is judged by the names alone.
+                // Alternatives other than names may stand beside them: a name is judged by the names alone.
                 let names = serde_json::json!({ "oneOf": several });
                 self.enumeration(node, &names, path)
             }
@@ -82,7 +82,7 @@ impl Check<'_> {
         }
     }
 
-    /// Finds the variant that a mapping means by the key that tells variants apart.
+    /// Finds the variant that a mapping means by the key that distinguishes variants.
     fn by_key<'a>(&mut self, node: &Node, variants: &[&'a Value], path: &str) -> ByKey<'a> {
         if let Some(tag) = tag(variants) {
             return self.by_tag(node, tag, variants, path);

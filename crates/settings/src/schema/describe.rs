@@ -148,7 +148,7 @@ fn quoted(names: &[&str]) -> String {
 /// Which of these names was probably meant; `None` when none is close. Case and punctuation do not count.
 #[must_use]
 pub fn nearest<'a>(written: &str, names: &[&'a str]) -> Option<&'a str> {
-    // Distance is quadratic in the length; nobody means a name by a text of hundreds of characters.
+    // Distance is quadratic in the length; a text of hundreds of characters is never a misspelt name.
     if written.is_empty() || written.len() > 64 {
         return None;
     }
@@ -230,7 +230,7 @@ impl Range {
             && self.below.is_none_or(|below| value < below)
     }
 
-    /// " from 1 to 9", or nothing where there is no bound.
+    /// " from 1 to 9", or nothing without a bound.
     pub(crate) fn words(&self) -> String {
         let mut said = match (self.least, self.most) {
             (Some(least), Some(most)) => format!(" from {least} to {most}"),

@@ -3,7 +3,10 @@
 //!
 //! A JSON Schema validator would judge the same, but says "not valid under any of the given schemas"; people
 //! need "unknown key `lsiten`, did you mean `listen`". What is known of the schema (which alternatives are
-//! an enumeration, which key tells variants apart) is used to say that.
+//! an enumeration, which key distinguishes variants) is used to say that.
+//!
+//! A key that was renamed keeps its old names: `#[schemars(extend("x-aliases" = ["oldName"]))]` beside
+//! `#[serde(alias = "oldName")]`. Serde gets the value under the present name.
 
 mod choose;
 pub(crate) mod describe;
@@ -67,6 +70,22 @@ impl<'s> Schema<'s> {
             .unwrap_or(&Value::Bool(true))
     }
 
+    /// What a property resolves to, without the alternative "null".
+    pub(crate) fn resolve_group(&self, property: &'s Value) -> &'s Value {
+        let schema = self.resolve(property);
+        let Some(alternatives) = schema.get("anyOf").and_then(Value::as_array) else {
+            return schema;
+        };
+        let mut real = alternatives
+            .iter()
+            .map(|one| self.resolve(one))
+            .filter(|one| types(one) != ["null"]);
+        match (real.next(), real.next()) {
+            (Some(only), None) => only,
+            _ => schema,
+        }
+    }
+
     pub(crate) fn properties(schema: &'s Value) -> Option<&'s Map<String, Value>> {
         schema.get("properties").and_then(Value::as_object)
     }
@@ -84,6 +103,9 @@ fn single(schema: &Value) -> Option<&Value> {
 pub(crate) struct Check<'s> {
     pub(crate) schema: Schema<'s>,
     pub(crate) findings: Vec<Finding>,
+    /// Paths by present names whose last key stands in the text by an old name, and the paths as written; outer ones
+    /// first.
+    renamed: Vec<(String, String)>,
 }
 
 impl<'s> Check<'s> {
@@ -91,7 +113,18 @@ impl<'s> Check<'s> {
         Self {
             schema,
             findings: Vec::new(),
+            renamed: Vec::new(),
         }
+    }
+
+    /// A path by present names, as the text has it.
+    pub(crate) fn as_written(&self, path: String) -> String {
+        self.renamed.iter().fold(path, |path, (present, written)| {
+            match path.strip_prefix(present.as_str()) {
+                Some(rest) if rest.is_empty() || rest.starts_with(['.', '[']) => format!("{written}{rest}"),
+                _ => path,
+            }
+        })
     }
 
     pub(crate) fn fault(
@@ -176,11 +209,17 @@ impl<'s> Check<'s> {
             .get("additionalProperties")
             .or_else(|| schema.get("unevaluatedProperties"));
         let mut result = Map::new();
+        let mut present = HashSet::new();
         for entry in entries {
             let inner = node::join_key(path, &entry.key);
-            if let Some(property) = properties.get(&entry.key) {
-                if let Some(value) = self.value(&entry.value, property, &inner) {
-                    result.insert(entry.key.clone(), value);
+            if let Some((key, property)) = property_of(properties, &entry.key) {
+                if key != entry.key {
+                    self.renamed.push((node::join_key(path, key), inner.clone()));
+                }
+                if !present.insert(key) {
+                    self.given_twice(entry, key, path);
+                } else if let Some(value) = self.value(&entry.value, property, &inner) {
+                    result.insert(key.to_owned(), value);
                 }
             } else {
                 match rest {
@@ -197,7 +236,6 @@ impl<'s> Check<'s> {
                 }
             }
         }
-        let present: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
         for key in schema
             .get("required")
             .and_then(Value::as_array)
@@ -223,6 +261,15 @@ impl<'s> Check<'s> {
             );
         }
         Value::Object(result)
+    }
+
+    fn given_twice(&mut self, entry: &Entry, key: &str, path: &str) {
+        let what = format!("`{}` and `{key}` are names of one key", entry.key);
+        let what = match entry.key == key {
+            true => format!("`{key}` stands here by an old name too"),
+            false => what,
+        };
+        self.fault(entry.key_place, path, what, format!("`{key}` only"));
     }
 
     /// Judges a free key of a map by `propertyNames`, where the schema has it.
@@ -294,6 +341,21 @@ impl<'s> Check<'s> {
         // Without an entry the indexes of later ones would not be those of the text.
         (self.findings.len() == before).then_some(Value::Array(values))
     }
+}
+
+/// The old names of a key.
+pub(crate) fn aliases(property: &Value) -> impl Iterator<Item = &str> {
+    let names = property.get("x-aliases").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The property that a key names, by its present name or an old one.
+fn property_of<'p>(properties: &'p Map<String, Value>, key: &str) -> Option<(&'p str, &'p Value)> {
+    let found = properties.get_key_value(key).or_else(|| {
+        let mut all = properties.iter();
+        all.find(|(_, property)| aliases(property).any(|alias| alias == key))
+    });
+    found.map(|(key, property)| (key.as_str(), property))
 }
 
 /// The JSON types a schema allows; empty when it does not say.

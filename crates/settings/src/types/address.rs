@@ -130,7 +130,7 @@ impl fmt::Display for HostPort {
 
 impl HostPort {
     fn from_number(number: f64) -> Result<Self, String> {
-        Err(format!("{number} is no host and port"))
+        Err(format!("{number} is not host and port"))
     }
 }
 

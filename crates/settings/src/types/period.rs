@@ -11,13 +11,13 @@ use super::{FormatError, number_and_unit, written_as_text};
 pub struct Period(pub Duration);
 
 impl Period {
-    /// So many milliseconds.
+    /// A number of milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }
 
-    /// So many seconds.
+    /// A number of seconds.
     #[must_use]
     pub const fn from_secs(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
@@ -41,7 +41,7 @@ impl Period {
         self.0.as_secs()
     }
 
-    /// Whether it is no time at all.
+    /// Whether it is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0.is_zero()

@@ -10,13 +10,13 @@ use super::{FormatError, number_and_unit, written_as_text};
 pub struct ByteSize(pub u64);
 
 impl ByteSize {
-    /// So many times 1024 bytes.
+    /// A number of KiB (1024 bytes).
     #[must_use]
     pub const fn kib(count: u64) -> Self {
         Self(count << 10)
     }
 
-    /// So many times 1024 · 1024 bytes.
+    /// A number of MiB (1024 · 1024 bytes).
     #[must_use]
     pub const fn mib(count: u64) -> Self {
         Self(count << 20)

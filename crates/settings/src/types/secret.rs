@@ -41,7 +41,7 @@ impl std::fmt::Display for SecretError {
 impl std::error::Error for SecretError {}
 
 impl Secret {
-    /// Reads the secret anew; files are read each time, so that a rotated secret is found.
+    /// Reads the secret; files are read each time, so that a rotated secret is found.
     ///
     /// # Errors
     /// When there is none.

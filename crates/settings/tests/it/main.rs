@@ -2,6 +2,7 @@
 
 mod bounds;
 mod mistakes;
+mod renamed;
 mod round_trip;
 
 use std::collections::BTreeMap;
@@ -72,7 +73,7 @@ impl Default for Config {
 enum Format {
     /// For people.
     Human,
-    /// For machines.
+    /// JSON.
     Json,
 }
 

@@ -100,16 +100,16 @@ fn the_reference_names_every_key_with_default_range_and_meaning() {
     let page = settings::reference::<Config>("Test");
     for part in [
         "# Test",
-        "| `listen` | address:port, or a list of them | `127.0.0.1:8010` |  | Addresses on which requests are taken. |",
+        "| `listen` | address:port, or a list of them | `127.0.0.1:8010` |  |  | Addresses on which requests are taken. |",
         "| `timeout` | period | `5s` |",
         "| `streams` | whole number | `100` | 1 … 1000 |",
-        "| `format` | `human`, `json` | `human` |  | What is written to the log.<br>`human`: For people.",
+        "| `format` | `human`, `json` | `human` |  |  | What is written to the log.<br>`human`: For people.",
         "## `plmns[]`",
         "| `plmns[].mcc` | text | (required) |",
         "| `validity` | mapping of names to period |",
         "## `store`",
         "| `store.path` | text |",
-        "| `ports.first` | whole number | `10` | 0 … 65535 | The first. |",
+        "| `ports.first` | whole number | `10` | 0 … 65535 |  | The first. |",
         "| `key` | `{file: …}` or `{env: …}` | — |",
     ] {
         assert!(page.contains(part), "{part}\nis not in\n{page}");

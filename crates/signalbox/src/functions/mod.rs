@@ -1,17 +1,12 @@
-//! The table of network functions. To add one: a line in [`table`], and a file beside this one that says how
-//! it is started ([`Mounted`]) and what can be looked at ([`Page`]).
-
-mod bsf;
-mod dsr;
-mod ipfe;
-mod nrf;
-mod sbi;
-mod scp;
-mod store;
+//! The table of network functions. To add one: a line in [`table`].
 
 use std::net::SocketAddr;
 
+use anyhow::Context as _;
 use axum::Router;
+use function::NetworkFunction;
+pub(crate) use function::Page;
+use function::{sbi, store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
@@ -30,25 +25,10 @@ pub(crate) struct Function {
     pub(crate) addresses: fn(&Config) -> Vec<(String, SocketAddr)>,
     /// Starts it. Blocks until it is ready.
     pub(crate) start: fn(&Config) -> anyhow::Result<Mounted>,
-    /// What can be looked at, beside what every function has.
+    /// Its own pages, beside those that every function has.
     pub(crate) pages: &'static [Page],
     /// Every metric it has.
     pub(crate) metrics: fn() -> Vec<Declaration>,
-}
-
-/// A page of a function's admin endpoint, and how the command line shows it.
-#[derive(Debug)]
-pub(crate) struct Page {
-    /// Name of the subcommand.
-    pub(crate) name: &'static str,
-    /// What it shows.
-    pub(crate) about: &'static str,
-    /// Path at the admin endpoint; `{}` stands for the argument, if there is one.
-    pub(crate) path: &'static str,
-    /// Name of the argument.
-    pub(crate) argument: Option<&'static str>,
-    /// Title and JSON pointer of the columns in which a list is shown; without columns it is shown as JSON.
-    pub(crate) columns: &'static [(&'static str, &'static str)],
 }
 
 /// A function that runs in this process.
@@ -79,16 +59,58 @@ pub(crate) type Reread = Box<dyn Fn() -> Result<bool, String> + Send + Sync>;
 /// Settings that a running function can change.
 pub(crate) struct Live {
     /// The keys of its section that it can change, each with all below it.
-    pub(crate) keys: &'static [&'static str],
+    pub(crate) keys: Vec<String>,
     /// Changes them to what the configuration says, or nothing at all and says why.
     pub(crate) apply: Apply,
     /// Reads its TLS files again, where no setting has changed; all goes on as before where they cannot be used.
     pub(crate) reread: Option<Reread>,
 }
 
+/// Every address that a function listens at, that of its admin endpoint included.
+fn addresses<F: NetworkFunction>(config: &F::Config) -> Vec<(String, SocketAddr)> {
+    let common = F::common(config);
+    let mut all = common.listen;
+    all.push(("admin".to_owned(), common.admin));
+    all
+}
+
+/// The admin endpoints of all functions but this one.
+fn admins_beside(name: &str, config: &Config) -> Vec<SocketAddr> {
+    let others = ALL.iter().filter(|function| function.name != name);
+    others.map(|function| (function.admin)(config)).collect()
+}
+
+/// Starts a function by its section of the configuration.
+fn mount<F: NetworkFunction>(
+    mut config: F::Config,
+    section: fn(&Config) -> &F::Config,
+    admins: &[SocketAddr],
+) -> anyhow::Result<Mounted> {
+    F::beside(&mut config, admins);
+    let starting = || format!("starting the {}", F::TITLE);
+    let running = function::start::<F>(config).with_context(starting)?;
+    let handle = running.handle();
+    let (changed, files) = (handle.clone(), handle.clone());
+    let interfaces = handle.interfaces();
+    Ok(Mounted {
+        hints: F::hints(interfaces.first().map_or("", |(_, uri)| uri)),
+        interfaces,
+        registry: handle.registry().clone(),
+        health: handle.health().clone(),
+        alarms: handle.alarms().clone(),
+        routes: handle.routes(),
+        live: Some(Live {
+            keys: settings::reload::keys::<F::Config>(),
+            apply: Box::new(move |config| changed.reload(section(config))),
+            reread: Some(Box::new(move || files.reread())),
+        }),
+        stop: Box::new(move || Ok(running.stop()?)),
+    })
+}
+
 /// Makes of the table: the configuration with a section per function, and the list of functions.
 macro_rules! table {
-    ($($(#[doc = $about:literal])+ $name:ident: $config:ty;)+) => {
+    ($($(#[doc = $about:literal])+ $name:ident: $function:ty;)+) => {
         /// The configuration of a process.
         #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -99,7 +121,7 @@ macro_rules! table {
             pub(crate) admin: admin::Config,
             /// Traces of requests, for a collector.
             pub(crate) traces: trace::Config,
-            $($(#[doc = $about])+ pub(crate) $name: $config,)+
+            $($(#[doc = $about])+ pub(crate) $name: <$function as NetworkFunction>::Config,)+
         }
 
         impl Validate for Config {
@@ -116,26 +138,29 @@ macro_rules! table {
         pub(crate) const ALL: &[Function] = &[$(Function {
             name: stringify!($name),
             about: concat!($($about),+),
-            admin: $name::admin,
-            addresses: $name::addresses,
-            start: $name::start,
-            pages: $name::PAGES,
-            metrics: $name::metrics,
+            admin: |config| <$function>::common(&config.$name).admin,
+            addresses: |config| addresses::<$function>(&config.$name),
+            start: |config| {
+                let admins = admins_beside(stringify!($name), config);
+                mount::<$function>(config.$name.clone(), |config| &config.$name, &admins)
+            },
+            pages: <$function>::PAGES,
+            metrics: <$function>::metrics,
         },)+];
     };
 }
 
 table! {
     /// Network repository function (TS 29.510): who is there, and who may ask whom.
-    nrf: ::nrf::Config;
+    nrf: ::nrf::Nrf;
     /// Service communication proxy (TS 29.500): indirect communication, Models C and D.
-    scp: ::scp::Config;
+    scp: ::scp::Scp;
     /// Binding support function (TS 29.521): which PCF has which session.
-    bsf: ::bsf::Config;
+    bsf: ::bsf::Bsf;
     /// Diameter signaling router (RFC 6733): who gets which request.
-    dsr: ::dsr::Config;
+    dsr: ::dsr::Dsr;
     /// IP front end: spreads TCP connections over message processors, and keeps them out of congested ones.
-    ipfe: ::ipfe::Config;
+    ipfe: ::ipfe::Ipfe;
 }
 
 /// The function of this name.
@@ -151,21 +176,7 @@ pub(crate) fn parse(name: &str) -> Result<&'static Function, String> {
     })
 }
 
-/// The keys of a list of listen addresses with the addresses.
-fn listening(key: &str, listen: &settings::Listen) -> Vec<(String, SocketAddr)> {
-    let several = listen.0.len() > 1;
-    let path = |index| match several {
-        true => format!("{key}[{index}]"),
-        false => key.to_owned(),
-    };
-    listen
-        .iter()
-        .enumerate()
-        .map(|(index, address)| (path(index), address))
-        .collect()
-}
-
-/// What every process tells of itself.
+/// The metrics of every process.
 fn common_metrics() -> Vec<Declaration> {
     [
         telemetry::process::METRICS,
@@ -173,6 +184,7 @@ fn common_metrics() -> Vec<Declaration> {
         logging::METRICS,
         admin::METRICS,
         trace::METRICS,
+        function::certificates::METRICS,
     ]
     .concat()
 }
@@ -181,7 +193,7 @@ fn common_metrics() -> Vec<Declaration> {
 pub(crate) fn metrics_page() -> String {
     let common = common_metrics();
     let mut page = String::from(
-        "# Metrics\n\nEach function shows its metrics at `/metrics` of its admin endpoint, as OpenMetrics text.\n\n",
+        "# Metrics\n\nEach function shows its metrics at `/metrics` of its admin endpoint, as text, or as OpenMetrics where `Accept` asks for it.\n\n",
     );
     page.push_str(&section("Every function", &common));
     page.push_str(&section(

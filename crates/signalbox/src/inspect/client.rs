@@ -1,4 +1,4 @@
-//! Asking an admin endpoint.
+//! Requests to an admin endpoint.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-/// How long an admin endpoint may be silent.
+/// Timeout of a connection and of each read.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest page that is read.
 const MOST: u64 = 256 << 20;
@@ -15,6 +15,14 @@ const MOST: u64 = 256 << 20;
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: String,
+}
+
+/// The first line of an admin endpoint's index: `nrf 0.1.0, process 4711`. `None` where none answers soon.
+pub(crate) fn identify(admin: SocketAddr) -> Option<String> {
+    const SOON: Duration = Duration::from_millis(500);
+    let answer = ask_within(SOON, admin, "GET", "/", "").ok()?;
+    let first = answer.body.lines().next()?;
+    (answer.status == 200).then(|| first.to_owned())
 }
 
 /// The body of a page.
@@ -38,12 +46,22 @@ fn successful(admin: SocketAddr, path: &str, answer: Answer) -> anyhow::Result<S
     );
 }
 
-/// One question, one answer. HTTP/1.0 keeps this short: the answer ends with the connection.
+/// One request, one response. HTTP/1.0 keeps this short: the answer ends with the connection.
 pub(super) fn ask(admin: SocketAddr, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
-    let mut stream = TcpStream::connect_timeout(&admin, TIMEOUT).with_context(|| {
+    ask_within(TIMEOUT, admin, method, path, body)
+}
+
+fn ask_within(
+    timeout: Duration,
+    admin: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> anyhow::Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(&admin, timeout).with_context(|| {
         format!("no admin endpoint at {admin}; is the function running? (--admin ADDRESS, --config FILE)")
     })?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_read_timeout(Some(timeout))?;
     let length = body.len();
     let head = format!("{method} {path} HTTP/1.0\r\nHost: {admin}\r\nContent-Length: {length}\r\n\r\n");
     stream.write_all(format!("{head}{body}").as_bytes())?;
@@ -66,12 +84,21 @@ fn parse(answer: &str) -> Option<Answer> {
 
 /// A text as one segment of a path.
 pub(super) fn segment(text: &str) -> String {
+    encoded(text, b"")
+}
+
+/// A text as a query: its names, values and escapes stay.
+pub(super) fn query(text: &str) -> String {
+    encoded(text, b"=&%/:,;@?!*'()")
+}
+
+/// Escapes all bytes but unreserved ones (RFC 3986 §2.3) and `kept`.
+fn encoded(text: &str, kept: &[u8]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.contains(&byte);
     text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                char::from(byte).to_string()
-            }
-            other => format!("%{other:02X}"),
+        .map(|byte| match plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
         })
         .collect()
 }
@@ -88,5 +115,6 @@ mod tests {
             assert!(parse(odd).is_none(), "{odd:?}");
         }
         assert_eq!(segment("a b/é"), "a%20b%2F%C3%A9");
+        assert_eq!(query("path=/a b&x=1+%2F"), "path=/a%20b&x=1%2B%2F");
     }
 }

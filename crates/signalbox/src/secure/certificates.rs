@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use sbi::tls::lab::{Authority, Identity, holds};
+use tls::authority::{Authority, Identity, holds};
 
 /// For the owner only: what may be listed, and what may be read.
 const FOLDER_MODE: u32 = 0o700;

@@ -1,16 +1,16 @@
-//! What a person can type where all is secure.
+//! Commands to try at a secure core.
 
 use super::{PERSON, Secure};
-use crate::run::Running;
+use crate::started::{Started, interface};
 
-/// Commands for a shell, each of which works after those before it.
-pub(crate) fn page(secure: &Secure, running: &Running) -> String {
-    let root = |function: &str| running.root(function).unwrap_or_default();
+/// Commands for a shell; each works after those before it.
+pub(crate) fn page(secure: &Secure, started: &[Started]) -> String {
+    let root = |function| interface(started, function, "SBI").unwrap_or_default();
     let (nrf, scp, bsf) = (root("nrf"), root("scp"), root("bsf"));
     let folder = secure.folder().display();
     format!(
         r#"
-Everything speaks mutual TLS and wants access tokens. Certificates and keys are in {folder}.
+All interfaces use mutual TLS and require access tokens. Certificates and keys are in {folder}.
 `you.crt` names an application function. It registers by its certificate, and asks for a token for each service.
 
 Try, in one shell:

@@ -27,9 +27,9 @@ fn check_tells_every_mistake_with_its_place() {
 
     let output = signalbox(&["check", "--json", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told[0]["pass"], false);
-    assert_eq!(told[0]["mistakes"][0]["line"], 2);
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(results[0]["pass"], false);
+    assert_eq!(results[0]["mistakes"][0]["line"], 2);
 
     let missing = signalbox(&["check", "/nowhere/at-all.yaml"]);
     assert_eq!(missing.status.code(), Some(2));
@@ -53,7 +53,7 @@ fn check_knows_call_models() {
         "{}",
         text(&output.stderr)
     );
-    // Told to be a configuration, it is judged as one.
+    // With `--as config` it is judged as a configuration.
     let output = signalbox(&["check", "--as", "config", wrong.to_str().unwrap()]);
     assert!(text(&output.stderr).contains("unknown key `title`"));
 }
@@ -62,7 +62,10 @@ fn check_knows_call_models() {
 fn what_is_wrong_with_a_run_is_said() {
     for (args, said) in [
         (&["scp/modelc1"][..], "did you mean scp/model-c-1?"),
-        (&["scp/model-c-1", "--latency", "-1"], "is no factor from 0 to 10"),
+        (
+            &["scp/model-c-1", "--latency", "-1"],
+            "is not a factor from 0 to 10",
+        ),
     ] {
         let output = signalbox(&[&["lab", "run"], args].concat());
         assert!(!output.status.success());
@@ -148,8 +151,8 @@ fn usage_is_2_and_help_is_worth_reading() {
 }
 
 #[test]
-fn nobody_there_is_1() {
-    // Port 1 of loopback: nobody listens there.
+fn an_unreachable_function_is_1() {
+    // Port 1 of loopback: no program listens there.
     let output = signalbox(&["nrf", "instances", "--admin", "127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("is the function running?"));

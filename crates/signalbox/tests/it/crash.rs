@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lab::client::{Client, Request};
+use loadgen::client::{Client, Request};
 
 /// How often the process is killed; `SIGNALBOX_CRASH_ROUNDS` makes it more.
 fn rounds() -> u32 {

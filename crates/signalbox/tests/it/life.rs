@@ -1,8 +1,8 @@
-//! The life of a process: it starts, is looked at, reads its configuration again, and ends.
+//! The life of a process: start, inspection, reload, end.
 
 use std::path::Path;
 
-use lab::client::{Client, Request};
+use loadgen::client::{Client, Request};
 
 use crate::process::{Process, ask, examples, harmless, log, signalbox, text, until};
 
@@ -102,14 +102,14 @@ fn a_running_nrf_can_be_looked_into() {
         "signalbox_store_batches_total 1",
         "signalbox_sbi_server_connections 1",
         "signalbox_process_resident_memory_bytes",
-        "# EOF",
+        "signalbox_build_info{version=",
     ] {
         assert!(all.contains(part), "{part} is missing:\n{all}");
     }
     assert_eq!(look(&["log-level", "warn"]), "warn\n");
     assert_eq!(look(&["log-level"]), "warn\n");
 
-    let wrong = signalbox(&["nrf", "instance", "nobody/../x", "--admin", &admin]);
+    let wrong = signalbox(&["nrf", "instance", "no-one/../x", "--admin", &admin]);
     assert_eq!(wrong.status.code(), Some(1));
     let wrong = signalbox(&["nrf", "log-level", "x=y=z", "--admin", &admin]);
     assert_eq!(wrong.status.code(), Some(1));

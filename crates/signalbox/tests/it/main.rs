@@ -2,9 +2,12 @@
 
 mod commands;
 mod crash;
+mod h2spec;
 mod life;
 mod process;
+mod references;
 mod router;
 mod secure;
 mod store;
 mod up;
+mod usability;

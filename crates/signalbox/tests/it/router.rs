@@ -28,7 +28,7 @@ fn a_running_router_can_be_looked_into_and_changed() {
         assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
         text(&output.stdout)
     };
-    // Nobody listens where the example's HSSs are said to be.
+    // No process listens at the addresses of the example's HSSs.
     until("both HSSs are known and not there", || {
         let peers = look(&["peers"]);
         peers.contains("hss1.epc") && peers.contains("hss2.epc") && !peers.contains(" available")
@@ -66,7 +66,7 @@ fn a_running_router_can_be_looked_into_and_changed() {
     std::fs::write(&file, before.replace("routeList: hss", "routeList: hsx")).unwrap();
     let (status, said) = ask(address, "POST", "/config/reload");
     assert!(
-        status == 422 && said.contains("there is no route list `hsx`"),
+        status == 422 && said.contains("unknown route list `hsx`"),
         "{said}"
     );
     process.signal("TERM");

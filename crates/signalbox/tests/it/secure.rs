@@ -4,11 +4,11 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use lab::client::{Client, Request, Response};
-use lab::engine::TlsFiles;
+use loadgen::client::{Client, Request, Response};
+use loadgen::engine::TlsFiles;
 use serde_json::{Value, json};
 
 use crate::process::{ask, log, text, until};
@@ -43,10 +43,11 @@ impl Core {
         let files = TlsFiles {
             certificate: file("crt"),
             key: file("key"),
-            authority: self.certificates.join("authority.crt"),
+            authorities: Some(self.certificates.join("authority.crt")),
+            ..TlsFiles::default()
         };
         let address = self.up.address(function, "https");
-        let connected = Client::connect_secure(address, PATIENCE, &files.client().unwrap());
+        let connected = Client::connect_secure(address, PATIENCE, &lab::engine::client_tls(&files).unwrap());
         connected.unwrap_or_else(|error| panic!("{function}: {error}\n{}", log(self.folder.path())))
     }
 
@@ -87,13 +88,8 @@ fn is_refused_without_certificate(authority: &Path, address: SocketAddr) -> Opti
         .args(["--write-out", "%{http_code}", "--cacert"])
         .arg(authority)
         .arg(format!("https://{address}/nnrf-nfm/v1/nf-instances"));
-    match curl.output() {
-        Ok(output) => Some(!output.status.success() && text(&output.stdout) == "000"),
-        Err(_) => {
-            eprintln!("skipped: curl is not installed");
-            None
-        }
-    }
+    let output = testpeer::skip::output(&mut curl)?;
+    Some(!output.status.success() && text(&output.stdout) == "000")
 }
 
 #[test]
@@ -247,13 +243,7 @@ fn the_examples_that_are_printed_work() {
         .filter(|line| line.starts_with("you") || line.starts_with("token()"))
         .collect();
     assert_eq!(lines.len(), 6, "{}", core.up.page);
-    if Command::new("curl")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_err()
-    {
-        eprintln!("skipped: curl is not installed");
+    if testpeer::skip::output(Command::new("curl").arg("--version")).is_none() {
         return;
     }
     // The BSF fetches the keys of the NRF shortly after the start.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use lab::client::{Client, Request};
+use loadgen::client::{Client, Request};
 
 use crate::process::{Process, ask, harmless, log, signalbox, text, until};
 
@@ -87,11 +87,11 @@ fn damage_is_found_and_salvaged() {
     std::fs::write(&file, &bytes).unwrap();
     let verified = store("verify", folder.path(), true);
     assert_eq!(verified.status.code(), Some(1));
-    let told: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
-    assert_eq!(told["damage"][0]["file"], name, "{told}");
-    let byte = usize::try_from(told["damage"][0]["byte"].as_u64().unwrap()).unwrap();
-    assert!(byte <= middle && middle < byte + 8_000, "{told}");
-    assert!(told["files"][0]["entries"].as_u64() >= Some(30), "{told}");
+    let results: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
+    assert_eq!(results["damage"][0]["file"], name, "{results}");
+    let byte = usize::try_from(results["damage"][0]["byte"].as_u64().unwrap()).unwrap();
+    assert!(byte <= middle && middle < byte + 8_000, "{results}");
+    assert!(results["files"][0]["entries"].as_u64() >= Some(30), "{results}");
     assert_eq!(std::fs::read(&file).unwrap(), bytes, "verify changes nothing");
 
     let config = folder.path().join("config.yaml");
@@ -104,12 +104,15 @@ fn damage_is_found_and_salvaged() {
 
     let salvaged = store("salvage", folder.path(), true);
     assert!(salvaged.status.success(), "{salvaged:?}");
-    let told: serde_json::Value = serde_json::from_slice(&salvaged.stdout).unwrap();
-    assert_eq!(told["dropped"][0]["file"], name, "{told}");
-    assert_eq!(told["dropped"][0]["from"], byte, "{told}");
-    assert!(told["dropped"][0]["to"].as_u64() > Some(middle as u64), "{told}");
-    assert_eq!(told["moved"][0], name, "{told}");
-    let aside = Path::new(told["aside"].as_str().unwrap()).join(name);
+    let results: serde_json::Value = serde_json::from_slice(&salvaged.stdout).unwrap();
+    assert_eq!(results["dropped"][0]["file"], name, "{results}");
+    assert_eq!(results["dropped"][0]["from"], byte, "{results}");
+    assert!(
+        results["dropped"][0]["to"].as_u64() > Some(middle as u64),
+        "{results}"
+    );
+    assert_eq!(results["moved"][0], name, "{results}");
+    let aside = Path::new(results["aside"].as_str().unwrap()).join(name);
     assert_eq!(std::fs::read(aside).unwrap(), bytes);
 
     assert!(store("verify", folder.path(), false).status.success());
@@ -119,9 +122,49 @@ fn damage_is_found_and_salvaged() {
 }
 
 #[test]
+fn records_are_exported_as_json_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = start(folder.path());
+    assert_eq!(register(&process, 0, 3), 3);
+    drop(process);
+    let directory = directory(folder.path());
+    let file = folder.path().join("records.jsonl");
+    let (from, to) = (directory.to_str().unwrap(), file.to_str().unwrap());
+    let done = signalbox(&["store", "export", from, "--output", to]);
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let profiles: Vec<_> = lines
+        .iter()
+        .filter(|line| line["table"] == "nrf_profiles")
+        .collect();
+    assert_eq!(profiles.len(), 3);
+    for profile in profiles {
+        assert_eq!(profile["key"], profile["value"]["nfInstanceId"], "{profile}");
+        assert!(
+            profile["written"].as_u64() >= profile["created"].as_u64(),
+            "{profile}"
+        );
+    }
+    // A file that is there stays, and a table has a name.
+    assert_eq!(
+        signalbox(&["store", "export", from, "--output", to])
+            .status
+            .code(),
+        Some(1)
+    );
+    let none = signalbox(&["store", "export", from, "--table", "pcf_binding"]);
+    assert!(none.status.success() && none.stdout.is_empty(), "{none:?}");
+}
+
+#[test]
 fn a_directory_without_a_store_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["verify", "salvage"] {
+    for command in ["verify", "salvage", "export"] {
         let output = signalbox(&["store", command, folder.path().to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stderr).contains("no store"), "{output:?}");
@@ -166,7 +209,7 @@ impl SmallDisk {
         let disk = SmallDisk(at.to_owned());
         let mounted = disk.run("mount", &["-t", "tmpfs", "-o", "size=4m", "tmpfs"]);
         if !mounted {
-            eprintln!("skipped: needs to mount a file system, as root can");
+            testpeer::skip::unavailable("needs to mount a file system, as root can");
         }
         mounted.then_some(disk)
     }

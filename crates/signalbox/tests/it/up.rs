@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use lab::client::{Client, Request};
+use loadgen::client::{Client, Request};
 use serde_json::Value;
 
 use crate::process::{ask, harmless, log, until};
@@ -34,7 +34,7 @@ impl Up {
             .unwrap();
         let mut page = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        while !page.contains("Simulated network functions") {
+        while !page.ends_with("/metrics\n\n") {
             if out.read_line(&mut page).unwrap() == 0 {
                 let _ = child.wait();
                 panic!("{page}\n{}", log(folder));
@@ -148,4 +148,25 @@ fn what_simulated_functions_offer_is_on_this_machine_and_answers() {
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
         assert!(body.is_object(), "{body}");
     }
+}
+
+#[test]
+fn bsf_and_router_have_life() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &[]);
+    until("bindings of the simulated PCF", || {
+        let bindings: Value = serde_json::from_str(&ask(up.admin("bsf"), "GET", "/bsf/bindings").1).unwrap();
+        bindings.as_array().is_some_and(|bindings| bindings.len() == 12)
+    });
+    until("locations to be updated through the router", || {
+        let peers: Value = serde_json::from_str(&ask(up.admin("dsr"), "GET", "/dsr/peers").1).unwrap();
+        let busy = |peer: &Value| peer["state"] == "available" && peer["messagesIn"].as_u64() > Some(3);
+        peers
+            .as_array()
+            .is_some_and(|peers| peers.len() == 2 && peers.iter().all(busy))
+    });
+    // The request that `up` suggests finds a binding.
+    let mut bsf = Client::connect(up.address("bsf", "http"), Duration::from_secs(10)).unwrap();
+    let request = Request::new("GET", "/nbsf-management/v1/pcfBindings?ipv4Addr=10.0.0.1");
+    assert_eq!(bsf.exchange(&[request]).unwrap()[0].status, 200);
 }

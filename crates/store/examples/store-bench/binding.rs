@@ -1,6 +1,12 @@
 //! A record of the size and with the keys of a PCF binding (TS 29.521 §5.6.2.2).
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
+
+/// Bytes that a value has at least.
+pub(crate) static LARGE: AtomicUsize = AtomicUsize::new(0);
 
 /// A binding, numbered; everything else follows from the number.
 pub(crate) struct Binding {
@@ -82,6 +88,18 @@ impl Record for Binding {
             self.number % 8,
             self.number,
         );
+        // As large as a policy session, with what its rules have that no other one has.
+        let mut filling = self.number;
+        while out.len() + text.len() < LARGE.load(Relaxed) {
+            filling = mix(filling);
+            out.extend_from_slice(
+                format!(
+                    "{{\"pccRuleId\":\"rule-{filling:016x}\",\"precedence\":{}}}",
+                    filling % 256
+                )
+                .as_bytes(),
+            );
+        }
         out.extend_from_slice(text.as_bytes());
     }
 

@@ -43,6 +43,9 @@ struct Arguments {
     /// Connections that write to the database.
     #[arg(long, default_value_t = 2)]
     writers: usize,
+    /// Bytes of a value, at least: 12288 for a policy session.
+    #[arg(long, default_value_t = 0)]
+    value: usize,
     /// Inserts in flight at the same time.
     #[arg(long, default_value_t = 512)]
     in_flight: usize,
@@ -75,6 +78,7 @@ struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), store::Error> {
     let arguments = Arguments::parse();
+    binding::LARGE.store(arguments.value, std::sync::atomic::Ordering::Relaxed);
     let mut say = |line: String| {
         use std::io::Write as _;
         // Nobody reads any more: nothing to do about it.

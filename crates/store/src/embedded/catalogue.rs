@@ -5,9 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::disk::{self, Disk};
 use super::files::{failed, refuse};
-use super::private;
-use super::segment::sync_directory;
 use crate::engine::Opening;
 use crate::error::Error;
 use crate::schema::TableSchema;
@@ -68,11 +67,11 @@ impl Catalogue {
     pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
         let (path, temporary) = (directory.join(CATALOGUE), directory.join("store.json.tmp"));
         let write = || -> std::io::Result<()> {
-            let mut file = private::create(&temporary)?;
+            let mut file = Disk::create(&temporary)?;
             file.write_all(&serde_json::to_vec_pretty(self)?)?;
             file.sync_all()?;
-            std::fs::rename(&temporary, &path)?;
-            sync_directory(&path)
+            disk::rename(&temporary, &path)?;
+            disk::sync_directory(&path)
         };
         write().map_err(|error| failed(&path, error))
     }
@@ -99,6 +98,22 @@ impl Catalogue {
         }
         self.checksum = self.sum();
         Ok(self)
+    }
+
+    /// This catalogue while the keys of these tables are neither those it names nor the ones of a later one.
+    pub(super) fn being_rewritten(mut self, names: &[&str]) -> Catalogue {
+        for table in self
+            .tables
+            .iter_mut()
+            .filter(|table| names.contains(&&*table.name))
+        {
+            // No name of an index: those are letters, digits and underscores.
+            table.indexes = vec!["(being rewritten)".to_owned()];
+        }
+        if self.format >= 2 {
+            self.checksum = self.sum();
+        }
+        self
     }
 
     fn sum(&self) -> u32 {

@@ -25,12 +25,21 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::Shared;
+use super::checkpoint;
+use super::disk;
 use super::entry::{Entry, Kind, NONE_OLDER};
 use super::hash_index::Location;
+use super::head::FILE_HEAD;
+use super::judge::Judge;
+use super::name::Name;
 use super::output::Output;
-use super::segment::{FILE_HEAD, Name, Segment, SegmentList, Step, Walk, sync_directory};
+use super::segment::Segment;
+use super::segments::{Need, SegmentList};
+use super::space::Space;
+use super::walk::{Step, Walk};
 use super::writer::Message;
 use crate::config::EmbeddedConfig;
+use crate::trouble::Damage;
 
 /// A segment that was compacted is left alone until the log has so many newer ones, unless records in it were
 /// deleted since: what it still holds are deletions that cannot go yet.
@@ -50,6 +59,10 @@ pub(super) struct Compactor {
     pub(super) config: EmbeddedConfig,
     pub(super) writer: Sender<Message>,
     pub(super) stopping: Arc<AtomicBool>,
+    /// Where the log ended at the last checkpoint: number of the file and its length.
+    pub(super) checkpointed: (u32, u64),
+    /// Files that were not read when the store was opened, because a checkpoint knows them.
+    pub(super) unread: Vec<Arc<Segment>>,
 }
 
 /// Why a compaction has ended without a result.
@@ -61,12 +74,17 @@ enum Stop {
 
 impl Compactor {
     /// Runs until the store closes.
-    pub(super) fn run(self, wake: &Receiver<()>) {
-        // Told once, not every five seconds while a disk is full.
+    pub(super) fn run(mut self, wake: &Receiver<()>) {
+        // Logged once, not every five seconds while a disk is full.
         let mut failing = false;
         while !self.stopping.load(Relaxed) {
+            self.checkpoint_when_due();
             let run = choose(&self.shared.segments.list(), &self.config);
             if run.is_empty() {
+                if let Some(file) = self.unread.pop() {
+                    self.check(&file);
+                    continue;
+                }
                 // Woken, or time to look again: the same.
                 let _ = wake.recv_timeout(LOOK);
                 continue;
@@ -80,10 +98,81 @@ impl Compactor {
                         false => tracing::error!(reason, "compaction failed; it will be tried again"),
                     }
                     // On a full disk the room is the writer's.
-                    let _ = std::fs::remove_file(self.directory.join(TEMPORARY));
+                    let _ = disk::remove_file(&self.directory.join(TEMPORARY));
+                    // Damage may be the reason.
+                    if let Some(file) = self.unread.pop() {
+                        self.check(&file);
+                    }
                     let _ = wake.recv_timeout(LOOK);
                 }
             }
+        }
+    }
+
+    /// Writes a checkpoint when enough was written since the last one. Here, because none may be taken while a
+    /// compaction runs.
+    fn checkpoint_when_due(&mut self) {
+        let newest = self.shared.segments.list().in_order().last().cloned();
+        let Some(newest) = newest else {
+            return;
+        };
+        let (file, length) = self.checkpointed;
+        let files = u64::from(newest.name.last.saturating_sub(file));
+        let written = (files * self.config.segment.bytes() + newest.length()).saturating_sub(length);
+        let indexes: usize = self.shared.spaces.iter().map(Space::memory).sum();
+        if written
+            < self
+                .config
+                .checkpoint_above
+                .bytes()
+                .max(indexes as u64 / 2)
+                .max(1)
+        {
+            return;
+        }
+        let (done, point) = bounded(1);
+        if self.writer.send(Message::Checkpoint(done)).is_err() {
+            return;
+        }
+        // Where it fails it is tried again when as much has been written.
+        self.checkpointed = (newest.name.last, newest.length());
+        if let Ok(Some(point)) = point.recv() {
+            checkpoint::write(&self.shared, &self.directory, &point);
+        }
+    }
+
+    /// Reads a file that was not read when the store was opened. Records in it that are damaged are refused when they
+    /// are asked for; this is how it becomes known before.
+    fn check(&self, file: &Arc<Segment>) {
+        let mut pace = Pace::new(self);
+        let mut judge = Judge::new(file, 0);
+        let mut walk = Walk::new(file.clone(), FILE_HEAD);
+        let reason = loop {
+            let step = match walk.next() {
+                Ok(Some(step)) => step,
+                Ok(None) => break judge.finish(false).err(),
+                Err(fault) => break Some(fault.to_string()),
+            };
+            if let Err(reason) = judge.see(&step) {
+                break Some(reason);
+            }
+            if pace.read(step.size).is_err() {
+                return;
+            }
+        };
+        if let Some(reason) = reason {
+            self.shared.counters.damaged.fetch_add(1, Relaxed);
+            tracing::error!(
+                file = %file.path().display(),
+                byte = walk.offset(),
+                reason,
+                "a file of the log is damaged; `signalbox store verify` lists all damage"
+            );
+            self.shared.trouble.found(Damage {
+                file: file.name.to_string(),
+                byte: walk.offset(),
+                reason,
+            });
         }
     }
 
@@ -91,7 +180,7 @@ impl Compactor {
         let slot = self
             .shared
             .segments
-            .take_slot()
+            .take_slot(Need::Upkeep)
             .map_err(|error| Stop::Failed(error.to_string()))?;
         let outcome = self.compact_into(run, slot);
         if outcome.is_err()
@@ -155,15 +244,15 @@ impl Compactor {
             .complete(name)
             .map_err(|error| failed("write", &temporary, &error))?;
         let at = output.length();
-        std::fs::rename(&temporary, &path).map_err(|error| failed("rename", &path, &error))?;
-        sync_directory(&path).map_err(|error| failed("rename", &path, &error))?;
+        disk::rename(&temporary, &path).map_err(|error| failed("rename", &path, &error))?;
+        disk::sync_directory(&path).map_err(|error| failed("rename", &path, &error))?;
 
         let output = Arc::new(output.renamed(path, name));
         self.shared.segments.add(&output);
         self.turn_over(&output, old)?;
         for segment in run {
             self.shared.segments.remove(segment);
-            if let Err(error) = std::fs::remove_file(segment.path()) {
+            if let Err(error) = disk::remove_file(segment.path()) {
                 // The next start removes it.
                 tracing::warn!(%error, file = %segment.path().display(), "cannot remove a compacted file");
             }

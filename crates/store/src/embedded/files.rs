@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::compact::TEMPORARY;
+use super::disk;
 use super::head::{FILE_HEAD, Format};
 use super::mark::Mark;
-use super::segment::{Name, Segment, Segments, Unopened};
+use super::name::Name;
+use super::segment::{Segment, Unopened};
+use super::segments::{Need, Segments};
 use crate::error::Error;
 
 /// Ends what is said of damage.
@@ -113,14 +116,19 @@ pub(super) struct Opened {
     pub(super) leftovers: Vec<PathBuf>,
 }
 
-/// Opens the files of the log. Nothing is changed.
-pub(super) fn open(directory: &Path, listing: &Listing, mark: Option<Mark>) -> Result<Opened, Error> {
+/// Opens the files of the log, which may have `most`. Nothing is changed.
+pub(super) fn open(
+    directory: &Path,
+    listing: &Listing,
+    mark: Option<Mark>,
+    most: usize,
+) -> Result<Opened, Error> {
     listing.check(directory, mark)?;
-    let segments = Segments::default();
+    let segments = Segments::new(most);
     let mut leftovers = vec![directory.join(TEMPORARY)];
     leftovers.extend(listing.replaced.iter().map(|name| name.path(directory)));
     for (position, name) in listing.kept.iter().enumerate() {
-        let (path, slot) = (name.path(directory), segments.take_slot()?);
+        let (path, slot) = (name.path(directory), segments.take_slot(Need::Upkeep)?);
         let newest = position + 1 == listing.kept.len();
         match Segment::open(path.clone(), *name, slot, true) {
             Ok(segment) if segment.format == Format::Two && mark.is_none() => {
@@ -151,7 +159,7 @@ pub(super) fn is_unborn(name: Name, length: u64, mark: Option<Mark>) -> bool {
 /// Removes what is not a part of the log.
 pub(super) fn remove(leftovers: &[PathBuf]) -> Result<(), Error> {
     for path in leftovers {
-        match std::fs::remove_file(path) {
+        match disk::remove_file(path) {
             Ok(()) => {
                 tracing::info!(file = %path.display(), "removed a file whose entries are in another, or that has none");
             }

@@ -7,12 +7,16 @@
 //! Shards keep locks short and growth smooth: a shard is rehashed alone, and since shards differ in size by up to
 //! two (see [`shard_of`]), they do not all double at the same time.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
 use ahash::RandomState;
 use hashbrown::HashTable;
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 use smallvec::SmallVec;
 
 const LOCATION_BITS: u32 = 37;
+const LOCATION_MASK: u64 = (1 << LOCATION_BITS) - 1;
 const TAG_BITS: u32 = 27;
 const SHARDS: usize = 1_024;
 
@@ -64,16 +68,123 @@ pub(super) struct WalkPlace {
 
 /// The index.
 pub(super) struct HashIndex {
-    shards: Box<[RwLock<HashTable<u64>>]>,
+    shards: Box<[RwLock<Shard>]>,
+    seeds: [u64; 4],
     hasher: RandomState,
+    /// Grows when a capture begins; a shard of another number has not been captured yet.
+    captures: AtomicU32,
+}
+
+/// A part of an index.
+#[derive(Default)]
+struct Shard {
+    slots: HashTable<u64>,
+    captured: u32,
+    /// What the capture under way must have of it, where it has changed since that began.
+    kept: Option<Vec<u64>>,
+}
+
+impl Shard {
+    /// Before a change.
+    fn keep(&mut self, capture: u32) {
+        if self.captured != capture {
+            self.captured = capture;
+            self.kept = Some(self.slots.iter().copied().collect());
+        }
+    }
 }
 
 impl HashIndex {
     pub(super) fn new() -> HashIndex {
+        HashIndex::with_seeds(rand::random())
+    }
+
+    /// An index whose hashes are those of another one with these seeds.
+    pub(super) fn with_seeds(seeds: [u64; 4]) -> HashIndex {
+        let [one, two, three, four] = seeds;
         HashIndex {
-            shards: (0..SHARDS).map(|_| RwLock::new(HashTable::new())).collect(),
-            hasher: RandomState::new(),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            seeds,
+            hasher: RandomState::with_seeds(one, two, three, four),
+            captures: AtomicU32::new(0),
         }
+    }
+
+    pub(super) fn seeds(&self) -> [u64; 4] {
+        self.seeds
+    }
+
+    /// A number made of the hashes of some keys; where it is the same, keys have the same hashes.
+    pub(super) fn probe(&self) -> u64 {
+        let bytes: [u8; 80] = std::array::from_fn(|place| place as u8);
+        (0..=bytes.len())
+            .filter_map(|length| bytes.get(..length))
+            .fold(0, |sum: u64, key| sum.rotate_left(7) ^ self.hash(key))
+    }
+
+    pub(super) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Begins a capture of the places as they are now. Called by the thread that changes the index.
+    pub(super) fn begin_capture(&self) {
+        self.captures.fetch_add(1, Release);
+    }
+
+    /// Appends the places that a shard had when the capture began, eight bytes each; their number.
+    pub(super) fn capture(&self, shard: usize, out: &mut Vec<u8>) -> usize {
+        let Some(shard) = self.shards.get(shard) else {
+            return 0;
+        };
+        let mut shard = shard.write();
+        let capture = self.captures.load(Acquire);
+        let mut count = 0;
+        let mut append = |slot: &u64| {
+            out.extend_from_slice(&slot.to_le_bytes());
+            count += 1;
+        };
+        match shard.captured == capture {
+            true => shard.kept.take().iter().flatten().for_each(append),
+            false => {
+                shard.slots.iter().for_each(&mut append);
+                shard.captured = capture;
+            }
+        }
+        count
+    }
+
+    /// Ends a capture that did not take all shards.
+    pub(super) fn end_capture(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            shard.captured = self.captures.load(Acquire);
+            shard.kept = None;
+        }
+    }
+
+    /// Fills a shard with places as [`HashIndex::capture`] has given them, of files that have other slots now.
+    /// Those of files that have none are left out. False when there is no such shard.
+    pub(super) fn restore(&self, shard: usize, places: &[u8], slots: &[Option<u16>]) -> bool {
+        let Some(shard) = self.shards.get(shard) else {
+            return false;
+        };
+        let mut table = HashTable::with_capacity(places.len() / 8);
+        for place in places.as_chunks::<8>().0 {
+            let place = u64::from_le_bytes(*place);
+            let location = Location(place & LOCATION_MASK);
+            if let Some(slot) = slots.get(location.slot()).copied().flatten() {
+                let place = place & !LOCATION_MASK | Location::new(slot, location.offset()).0;
+                table.insert_unique(spread(place), place, |place| spread(*place));
+            }
+        }
+        shard.write().slots = table;
+        true
+    }
+
+    fn change_of(&self, hash: u64) -> RwLockWriteGuard<'_, Shard> {
+        let mut shard = self.shards[shard_of(hash)].write();
+        shard.keep(self.captures.load(Acquire));
+        shard
     }
 
     /// The hash of a key, for the other methods. Differs between indexes and runs, so that nobody outside can
@@ -84,16 +195,17 @@ impl HashIndex {
 
     pub(super) fn insert(&self, hash: u64, location: Location) {
         let slot = slot_of(hash, location);
-        self.shards[shard_of(hash)]
-            .write()
+        self.change_of(hash)
+            .slots
             .insert_unique(spread(slot), slot, |slot| spread(*slot));
     }
 
     /// Removes exactly this place; whether it was there.
     pub(super) fn remove(&self, hash: u64, location: Location) -> bool {
         let slot = slot_of(hash, location);
-        match self.shards[shard_of(hash)]
-            .write()
+        match self
+            .change_of(hash)
+            .slots
             .find_entry(spread(slot), |other| *other == slot)
         {
             Ok(entry) => {
@@ -120,8 +232,9 @@ impl HashIndex {
     /// Exchanges one place for another; whether it was there.
     pub(super) fn replace(&self, hash: u64, old: Location, new: Location) -> bool {
         let slot = slot_of(hash, old);
-        match self.shards[shard_of(hash)]
-            .write()
+        match self
+            .change_of(hash)
+            .slots
             .find_mut(spread(slot), |other| *other == slot)
         {
             Some(found) => {
@@ -136,6 +249,7 @@ impl HashIndex {
         let slot = slot_of(hash, location);
         self.shards[shard_of(hash)]
             .read()
+            .slots
             .find(spread(slot), |other| *other == slot)
             .is_some()
     }
@@ -145,9 +259,10 @@ impl HashIndex {
         let wanted = tag_of(hash);
         let shard = self.shards[shard_of(hash)].read();
         shard
+            .slots
             .iter_hash(spread(wanted << LOCATION_BITS))
             .filter(|slot| **slot >> LOCATION_BITS == wanted)
-            .map(|slot| Location(*slot & ((1 << LOCATION_BITS) - 1)))
+            .map(|slot| Location(*slot & LOCATION_MASK))
             .collect()
     }
 
@@ -159,9 +274,10 @@ impl HashIndex {
         };
         shard
             .read()
+            .slots
             .iter_hash(spread(wanted << LOCATION_BITS))
             .filter(|slot| **slot >> LOCATION_BITS == wanted)
-            .map(|slot| Location(*slot & ((1 << LOCATION_BITS) - 1)))
+            .map(|slot| Location(*slot & LOCATION_MASK))
             .collect()
     }
 
@@ -177,7 +293,7 @@ impl HashIndex {
             after.map_or((0, None), |place| (usize::from(place.shard), Some(place.tag)));
         while shard < SHARDS {
             let mut slots: Vec<u64> = {
-                let table = self.shards[shard].read();
+                let table = &self.shards[shard].read().slots;
                 let beyond = |slot: &&u64| tag.is_none_or(|tag| **slot >> LOCATION_BITS > u64::from(tag));
                 table.iter().filter(beyond).copied().collect()
             };
@@ -189,7 +305,7 @@ impl HashIndex {
                     shard: shard as u16,
                     tag: own as u32,
                 };
-                places.push((here, Location(slot & ((1 << LOCATION_BITS) - 1))));
+                places.push((here, Location(slot & LOCATION_MASK)));
                 let last_of_tag = slots
                     .get(position + 1)
                     .is_none_or(|next| next >> LOCATION_BITS != own);
@@ -203,11 +319,16 @@ impl HashIndex {
         (places, None)
     }
 
+    /// Entries.
+    pub(super) fn count(&self) -> usize {
+        self.shards.iter().map(|shard| shard.read().slots.len()).sum()
+    }
+
     /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
         self.shards
             .iter()
-            .map(|shard| shard.read().allocation_size())
+            .map(|shard| shard.read().slots.allocation_size())
             .sum()
     }
 }
@@ -258,6 +379,43 @@ mod tests {
         let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
         assert!((19..=21).contains(&(10 * most / least)), "{least} {most}");
         assert_eq!(shard_of(u64::MAX), SHARDS - 1);
+    }
+
+    /// What changes while a capture goes through the shards is captured as it was.
+    #[test]
+    fn a_capture_is_of_the_moment_it_began() {
+        let index = HashIndex::new();
+        let place = |number: u64| Location::new((number % 100) as u16, number * 8);
+        let hash = |index: &HashIndex, number: u64| index.hash(&number.to_le_bytes());
+        (0..20_000).for_each(|number| index.insert(hash(&index, number), place(number)));
+        for round in 0..3u64 {
+            index.begin_capture();
+            let (mut captured, mut changed) = (Vec::new(), 0);
+            for shard in 0..index.shards() {
+                let mut places = Vec::new();
+                let count = index.capture(shard, &mut places);
+                assert_eq!(places.len(), count * 8);
+                captured.push(places);
+                for number in (changed..20_000).take(30) {
+                    changed = number + 1;
+                    assert!(index.remove(hash(&index, number), place(number + 1_000_000 * round)));
+                    index.insert(hash(&index, number), place(number + 1_000_000 * (round + 1)));
+                }
+            }
+            assert_eq!(changed, 20_000);
+            let other = HashIndex::with_seeds(index.seeds());
+            assert_eq!(other.probe(), index.probe());
+            let slots: Vec<_> = (0..MAX_SEGMENTS as u16).map(Some).collect();
+            for (shard, places) in captured.iter().enumerate() {
+                assert!(other.restore(shard, places, &slots));
+            }
+            for number in 0..20_000 {
+                let found = other.candidates(hash(&other, number));
+                assert_eq!(found.as_slice(), [place(number + 1_000_000 * round)], "{number}");
+            }
+        }
+        assert_ne!(HashIndex::new().probe(), index.probe());
+        assert!(!index.restore(SHARDS, &[], &[]));
     }
 
     #[test]

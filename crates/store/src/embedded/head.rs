@@ -9,7 +9,7 @@
 //! The checksum covers the name, so that a file under the name of another is noticed. Files of format 1, which
 //! earlier releases wrote, are read; only files of format 2 are written.
 
-use super::segment::Name;
+use super::name::Name;
 
 /// Bytes before the first entry.
 pub(super) const FILE_HEAD: u64 = 16;

@@ -10,10 +10,13 @@ use super::entry::{self, ALIGN, Entry, HEAD};
 use super::files::{self, Listing};
 use super::head::FILE_HEAD;
 use super::judge::{End, Judge, end_of};
+use super::lock::Lock;
 use super::mark::{self, MARK, Mark};
-use super::open::lock_to_read;
-use super::segment::{Fault, Name, Segment, Unopened, Walk};
+use super::name::Name;
+use super::segment::{Segment, Unopened};
+use super::walk::{Fault, Walk};
 use crate::error::Error;
+use crate::trouble::Damage;
 
 /// What a directory of the embedded engine holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,18 +42,6 @@ pub struct VerifiedFile {
     pub unfinished: u64,
 }
 
-/// Something that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Damage {
-    /// The file.
-    pub file: String,
-    /// Where in it.
-    pub byte: u64,
-    /// What is wrong there.
-    pub reason: String,
-}
-
 impl Verified {
     fn add(&mut self, file: impl Into<String>, byte: u64, reason: impl ToString) {
         self.damage.push(Damage {
@@ -66,7 +57,12 @@ impl Verified {
 /// # Errors
 /// When the directory cannot be read, or a process has the store open.
 pub fn verify(directory: &Path) -> Result<Verified, Error> {
-    let _lock = lock_to_read(directory)?;
+    let _lock = Lock::take_to_read(directory)?;
+    read_all(directory)
+}
+
+/// As [`verify`], for who holds the lock.
+pub(super) fn read_all(directory: &Path) -> Result<Verified, Error> {
     let listing = Listing::read(directory)?;
     let mut verified = Verified::default();
     let catalogue = match Catalogue::read(directory) {

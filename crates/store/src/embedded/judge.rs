@@ -6,7 +6,8 @@
 use super::entry::{Kind, NOTE, Note, chain};
 use super::head::{FILE_HEAD, Format};
 use super::mark::Mark;
-use super::segment::{Fault, Segment, Step};
+use super::segment::Segment;
+use super::walk::{Fault, Step};
 
 /// Judges one file, entry by entry.
 pub(super) struct Judge {

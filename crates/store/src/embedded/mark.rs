@@ -14,13 +14,10 @@
 //!
 //! The file has two slots, each in a block of its own and with a checksum, which are written in turn.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::private;
-use super::segment::sync_directory;
+use super::disk::{self, Disk};
 use crate::error::Error;
 
 /// Name of the file.
@@ -92,7 +89,7 @@ fn newest(bytes: &[u8]) -> Option<(u64, Mark)> {
 /// The file, open for writing.
 #[derive(Debug)]
 pub(super) struct MarkFile {
-    file: File,
+    file: Disk,
     sequence: u64,
     mark: Mark,
     /// Written since it was flushed.
@@ -104,7 +101,7 @@ impl MarkFile {
     pub(super) fn create(directory: &Path, mark: Mark) -> io::Result<MarkFile> {
         let path = directory.join(MARK);
         let temporary: PathBuf = directory.join("store.mark.tmp");
-        let file = private::create(&temporary)?;
+        let file = Disk::create(&temporary)?;
         file.write_all_at(&[0; 2 * BLOCK as usize], 0)?;
         let mut written = MarkFile {
             file,
@@ -113,8 +110,8 @@ impl MarkFile {
             dirty: true,
         };
         written.settle(mark)?;
-        std::fs::rename(&temporary, &path)?;
-        sync_directory(&path)?;
+        disk::rename(&temporary, &path)?;
+        disk::sync_directory(&path)?;
         Ok(written)
     }
 
@@ -124,7 +121,7 @@ impl MarkFile {
         let nothing = || io::Error::new(io::ErrorKind::InvalidData, "neither slot is whole");
         let (sequence, mark) = newest(&std::fs::read(&path)?).ok_or_else(nothing)?;
         Ok(MarkFile {
-            file: private::open_or_create(&path)?,
+            file: Disk::open(&path, true)?,
             sequence,
             mark,
             dirty: true,

@@ -12,25 +12,36 @@
 //! What is deliberately not here: order by primary key, range scans over indexes that are not declared `ordered`,
 //! transactions that read (a batch has conditions instead), more than one process.
 
+mod backup;
 mod catalogue;
+mod checkpoint;
 mod compact;
+mod disk;
 mod entry;
+mod export;
 mod files;
 mod hash_index;
 mod head;
 mod inspect;
 mod judge;
+mod lock;
 mod mark;
+mod name;
 mod open;
 mod output;
+#[cfg(test)]
+mod power;
 mod private;
 mod probe;
 mod recover;
+mod reserve;
 mod salvage;
 mod scan;
 mod segment;
+mod segments;
 mod space;
 mod tail;
+mod walk;
 mod writer;
 
 use std::sync::Arc;
@@ -43,19 +54,22 @@ use arc_swap::ArcSwapOption;
 use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::Mutex;
 
-use self::segment::Segments;
+use self::lock::Lock;
+use self::segments::Segments;
 use self::space::Space;
 use self::writer::{Job, Message};
 use crate::batch::Batch;
 use crate::config::LARGEST_SEGMENT;
-use crate::engine::{Engine, PageRequest, Row, RowPage, TableId};
+use crate::engine::{Engine, PageRequest, Row, RowPage};
 use crate::error::Error;
 use crate::reply::{Receipt, Reply};
-use crate::schema::Index;
+use crate::schema::{Index, TableId};
 use crate::stats::Stats;
 use crate::trouble::Trouble;
 
-pub use self::inspect::{Damage, Verified, VerifiedFile, verify};
+pub use self::backup::{BackedUp, backup};
+pub use self::export::{Exported, export};
+pub use self::inspect::{Verified, VerifiedFile, verify};
 pub(crate) use self::open::open;
 pub use self::salvage::{Dropped, Salvaged, salvage};
 
@@ -85,6 +99,10 @@ struct Counters {
     waiting_bytes: AtomicUsize,
     compactions: AtomicU64,
     compacted_bytes: AtomicU64,
+    checkpoints: AtomicU64,
+    checkpoint_bytes: AtomicU64,
+    unread: AtomicU64,
+    damaged: AtomicU64,
 }
 
 impl Shared {
@@ -93,6 +111,15 @@ impl Shared {
         // spaces that exist.
         &self.spaces[usize::from(self.opened[usize::from(table.0)])]
     }
+}
+
+/// Whether a directory's store has a table of this name.
+///
+/// # Errors
+/// When its catalogue cannot be read.
+pub(crate) fn has_table(directory: &std::path::Path, name: &str) -> Result<bool, crate::error::Error> {
+    let catalogue = catalogue::Catalogue::read(directory)?;
+    Ok(catalogue.is_some_and(|catalogue| catalogue.tables.iter().any(|table| table.name == name)))
 }
 
 /// The embedded engine.
@@ -106,7 +133,7 @@ pub(crate) struct Embedded {
     /// Compaction, then the writer: the order in which they end.
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Locked while the store is open, so that no other process opens it.
-    lock: std::fs::File,
+    lock: Lock,
 }
 
 impl Engine for Embedded {
@@ -175,6 +202,10 @@ impl Engine for Embedded {
         &self.shared.trouble
     }
 
+    fn count(&self, table: TableId) -> Reply<u64> {
+        Reply::now(Ok(self.shared.space(table).primary.count() as u64))
+    }
+
     fn stats(&self) -> Stats {
         let counters = &self.shared.counters;
         let list = self.shared.segments.list();
@@ -196,6 +227,10 @@ impl Engine for Embedded {
             index_bytes: self.shared.spaces.iter().map(Space::memory).sum(),
             compactions: counters.compactions.load(Relaxed),
             compacted_bytes: counters.compacted_bytes.load(Relaxed),
+            checkpoints: counters.checkpoints.load(Relaxed),
+            checkpoint_bytes: counters.checkpoint_bytes.load(Relaxed),
+            unread: counters.unread.load(Relaxed),
+            damaged: counters.damaged.load(Relaxed),
             ..Stats::default()
         }
     }
@@ -212,11 +247,8 @@ impl Engine for Embedded {
                 tracing::error!(thread = name, "a thread of the store panicked");
             }
         }
-        // Not left to the closing of the file: a process that is just being started from this one holds a copy of
-        // the descriptor, and with it the lock, until it runs its own program.
-        if let Err(error) = self.lock.unlock() {
-            tracing::error!(%error, "the store's directory stays locked");
-        }
+        // Now, and not when the last table is dropped.
+        self.lock.release();
     }
 }
 

@@ -1,44 +1,52 @@
 //! Opening the embedded engine: the directory, what it says of its tables and sites, the log, the threads.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use crossbeam_channel::bounded;
 use parking_lot::Mutex;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::catalogue::{CATALOGUE, Catalogue, index_names};
+use super::checkpoint::{self, CHECKPOINT, Loaded};
 use super::compact::{Compactor, TEMPORARY};
 use super::entry::{Entry, Kind};
-use super::files::{self, Listing, failed};
+use super::export::dictionaries_in;
+use super::files::{self, Listing};
 use super::judge::Progress;
+use super::lock::Lock;
 use super::mark::{self, MARK, Mark, MarkFile};
+use super::name::Name;
 use super::recover::{Tail, replay, rewrite};
-use super::segment::{Name, Segment, Segments};
+use super::reserve::Reserve;
+use super::segment::Segment;
+use super::segments::{Need, Segments};
 use super::space::Space;
+use super::tail::ONLY_DELETIONS;
 use super::writer::Writer;
 use super::{Counters, Embedded, Shared, private};
 use crate::config::Config;
 use crate::engine::Opening;
 use crate::error::{Error, hex};
-use crate::record::IndexKeys;
-use crate::schema::TableDef;
+use crate::record::{IndexKeys, TableDef};
 use crate::trouble::Trouble;
 use crate::version::Stamper;
 
-/// Locked while a process has the store open.
-pub(super) const LOCK: &str = "store.lock";
-
-/// Whether a file belongs to a store; the key with which an NRF signs tokens lies beside its store.
+/// Whether a file belongs to a store; the key with which an NRF signs tokens, and its NF instance id, lie beside its store.
 fn is_ours(name: &str) -> bool {
     let of_the_log = name
         .split(".cut-")
         .next()
         .is_some_and(|log| Name::parse(log).is_some());
-    of_the_log || name.starts_with("store.") || name == TEMPORARY || name.starts_with("token-key")
+    of_the_log
+        || name.starts_with("store.")
+        || name == TEMPORARY
+        || name.starts_with("token-key")
+        || name == "nf-instance-id"
 }
 
 pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error> {
@@ -46,16 +54,29 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
     let directory = &config.embedded.directory;
     let at = |error: std::io::Error| Error::Open(format!("{}: {error}", directory.display()));
     private::create_directory(directory).map_err(at)?;
-    let lock = lock(directory)?;
+    let lock = Lock::take(directory)?;
     private::tighten(directory, is_ours).map_err(at)?;
     let (before, mark, listing) = survey(directory)?;
-    let files::Opened { segments, leftovers } = files::open(directory, &listing, mark)?;
+    raise_descriptors(config.embedded.files);
+    let files::Opened { segments, leftovers } =
+        files::open(directory, &listing, mark, config.embedded.files)?;
     let catalogue = before.clone().unwrap_or_default().with(&opening)?;
     if let Some(before) = &before {
         bring_up_to_date(directory, before, &opening.tables, (&segments, mark))?;
     }
-    let shared = Arc::new(share(&catalogue, &opening, segments)?);
-    let Tail { latest, open } = replay(&shared, mark)?;
+    let mut shared = share(&catalogue, &opening, segments)?;
+    let Read { tail, loaded } = read_log(directory, &mut shared, (&catalogue, &opening, mark))?;
+    let Tail { latest, open } = tail;
+    let shared = Arc::new(shared);
+    let listed = shared.segments.list();
+    let unread: Vec<_> = listed
+        .in_order()
+        .iter()
+        .filter(|file| loaded.is_whole(file))
+        .cloned()
+        .collect();
+    drop(listed);
+    shared.counters.unread.store(unread.len() as u64, Relaxed);
     // Nothing is written to the directory before all that is in it has been read.
     files::remove(&leftovers)?;
     let marked = match mark {
@@ -75,7 +96,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         None => {
             let list = shared.segments.list();
             let name = Name::fresh(list.in_order().last().map_or(1, |newest| newest.name.last + 1));
-            let slot = shared.segments.take_slot()?;
+            let slot = shared.segments.take_slot(Need::Upkeep)?;
             let fresh = Arc::new(Segment::create(name.path(directory), name, slot, 0).map_err(at)?);
             shared.segments.add(&fresh);
             (fresh, Progress::default())
@@ -89,6 +110,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
     tracing::info!(
         directory = %directory.display(),
         segments = shared.segments.list().in_order().len(),
+        unread = unread.len(),
         milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         "the store is open"
     );
@@ -98,6 +120,10 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         .iter()
         .position(|site| **site == *opening.site)
         .unwrap_or_default();
+    let reserve = Reserve::take(directory, config.embedded.reserve.bytes());
+    if reserve.is_released() {
+        shared.trouble.begin(ONLY_DELETIONS);
+    }
     let (queue, messages) = bounded(config.queue_length.max(1));
     let (wake, woken) = bounded(1);
     let stopping = Arc::new(AtomicBool::new(false));
@@ -110,6 +136,8 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         stamper: Stamper::after(opening.clock, 0, latest),
         active,
         sealed: false,
+        reserved: shared.segments.is_full(),
+        reserve,
         durable: durable.offset,
         mark: marked,
         progress,
@@ -118,6 +146,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         group: super::writer::Group::default(),
         failed: None,
         tried: Instant::now(),
+        fresh: loaded.is_complete(&shared),
     };
     let compactor = Compactor {
         shared: shared.clone(),
@@ -125,6 +154,8 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
         config: config.embedded.clone(),
         writer: queue.clone(),
         stopping: stopping.clone(),
+        checkpointed: loaded.place(),
+        unread,
     };
     let start = |name: &str, body: Box<dyn FnOnce() + Send>| {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body);
@@ -145,6 +176,76 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error>
     })
 }
 
+/// Each file of the log is a descriptor. Raises how many this process may have, as far as it may.
+fn raise_descriptors(files: usize) {
+    /// For all that is not the store's.
+    const OTHERS: u64 = 1_024;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = files as u64 + OTHERS;
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let raised = Rlimit {
+        current: Some(wanted.min(most)),
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "failed to raise the limit of open files");
+    } else if most < wanted {
+        tracing::warn!(
+            limit = most,
+            wanted,
+            "the log may become more files than this process may have open (ulimit -Hn, LimitNOFILE)"
+        );
+    }
+}
+
+/// The log, read.
+struct Read {
+    tail: Tail,
+    loaded: Loaded,
+}
+
+/// Fills the indexes: from the checkpoint and what was written after it, or from the whole log.
+fn read_log(
+    directory: &Path,
+    shared: &mut Shared,
+    (catalogue, opening, mark): (&Catalogue, &Opening, Option<Mark>),
+) -> Result<Read, Error> {
+    let loaded = checkpoint::load(directory, shared);
+    let read = loaded.and_then(|loaded| match loaded {
+        None => Ok(None),
+        Some(loaded) => match replay(shared, mark, Some(&loaded)) {
+            Ok(tail) => Ok(Some(Read { tail, loaded })),
+            Err(error) => Err(error.to_string()),
+        },
+    });
+    match read {
+        Ok(Some(read)) => return Ok(read),
+        Ok(None) => {}
+        Err(reason) => {
+            tracing::warn!(
+                file = %directory.join(CHECKPOINT).display(),
+                reason,
+                "the checkpoint cannot be used; reading the whole log"
+            );
+            shared.spaces = spaces(catalogue, opening);
+            shared
+                .segments
+                .list()
+                .in_order()
+                .iter()
+                .for_each(|file| file.reset());
+        }
+    }
+    let tail = replay(shared, mark, None)?;
+    Ok(Read {
+        tail,
+        loaded: Loaded::default(),
+    })
+}
+
 /// What a directory holds, as far as its small files and the names of the others say.
 fn survey(directory: &Path) -> Result<(Option<Catalogue>, Option<Mark>, Listing), Error> {
     let listing = Listing::read(directory)?;
@@ -157,33 +258,9 @@ fn survey(directory: &Path) -> Result<(Option<Catalogue>, Option<Mark>, Listing)
     }
 }
 
-/// Locks the directory for this process.
-pub(super) fn lock(directory: &Path) -> Result<File, Error> {
-    let path = directory.join(LOCK);
-    let file = private::open_or_create(&path).map_err(|error| failed(&path, error))?;
-    try_lock(file, &path)
-}
-
-/// As [`lock`], for who only reads: the file must exist, or no process has ever opened the store.
-pub(super) fn lock_to_read(directory: &Path) -> Result<Option<File>, Error> {
-    let path = directory.join(LOCK);
-    match File::open(&path) {
-        Ok(file) => try_lock(file, &path).map(Some),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed(&path, error)),
-    }
-}
-
-fn try_lock(file: File, path: &Path) -> Result<File, Error> {
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(failed(path, "another process has this store open")),
-        Err(std::fs::TryLockError::Error(error)) => Err(failed(path, error)),
-    }
-}
-
-/// Rewrites the log when tables have other indexes than those whose keys it holds. A crash in the middle leaves
-/// the old catalogue, so that the next start does it again.
+/// Rewrites the log when tables have other indexes than those whose keys it holds. Before the first file is written, the
+/// catalogue says of these tables that they have none of either list: after a crash in the middle the next start does it
+/// again, also that of the earlier release.
 fn bring_up_to_date(
     directory: &Path,
     before: &Catalogue,
@@ -204,7 +281,9 @@ fn bring_up_to_date(
         return Ok(());
     }
     tracing::info!(tables = ?names, "the list of indexes has changed; rewriting the log");
-    rewrite(directory, segments, mark, |entry, out| {
+    let dictionaries = dictionaries_in(segments.list().in_order(), before)?;
+    let begin = || before.clone().being_rewritten(&names).write(directory);
+    rewrite(directory, segments, mark, begin, |entry, out| {
         let (Kind::Put, Some(table)) = (entry.kind, changed(entry.table)) else {
             entry.encode(out);
             return Ok(());
@@ -214,7 +293,10 @@ fn bring_up_to_date(
             key: hex(entry.key),
             reason,
         };
-        let value = crate::compress::unpack(entry.value.to_vec(), usize::MAX).map_err(corrupt)?;
+        let value = crate::compress::unpack(entry.value.to_vec(), usize::MAX, |id| {
+            dictionaries.get(&id).cloned()
+        })
+        .map_err(corrupt)?;
         let mut keys = IndexKeys::default();
         (table.reindex)(entry.key, &value, &mut keys).map_err(|error| corrupt(error.0))?;
         Entry {
@@ -226,7 +308,7 @@ fn bring_up_to_date(
     })
 }
 
-fn share(catalogue: &Catalogue, opening: &Opening, segments: Segments) -> Result<Shared, Error> {
+fn spaces(catalogue: &Catalogue, opening: &Opening) -> Vec<Space> {
     let schema = |name: &str| {
         opening
             .tables
@@ -236,9 +318,13 @@ fn share(catalogue: &Catalogue, opening: &Opening, segments: Segments) -> Result
     };
     let spaces = catalogue.tables.iter().enumerate();
     // `catalogue` keeps the number of tables below 65,536.
-    let spaces: Vec<Space> = spaces
+    spaces
         .map(|(number, table)| Space::new(number as u16, &table.name, schema(&table.name)))
-        .collect();
+        .collect()
+}
+
+fn share(catalogue: &Catalogue, opening: &Opening, segments: Segments) -> Result<Shared, Error> {
+    let spaces = spaces(catalogue, opening);
     let opened = opening.tables.iter().map(|table| {
         let space = spaces.iter().find(|space| space.name == table.schema.name);
         space

@@ -3,7 +3,8 @@
 use super::entry::{Kind, Note};
 use super::head::FILE_HEAD;
 use super::judge::Progress;
-use super::segment::{Name, Segment};
+use super::name::Name;
+use super::segment::Segment;
 
 /// A complete file being written.
 pub(super) struct Output {

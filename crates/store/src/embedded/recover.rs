@@ -11,19 +11,24 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Sender, bounded};
 
+use super::LARGEST_SEGMENT;
 use super::Shared;
+use super::checkpoint::{Known, Loaded};
 use super::compact::TEMPORARY;
+use super::disk::{self, Disk};
 use super::entry::Entry;
 use super::files::{failed, refuse};
 use super::hash_index::{Change, HashIndex};
-use super::head::Format;
+use super::head::{FILE_HEAD, Format};
 use super::inspect::next_entry;
 use super::judge::{End, Judge, Progress, end_of};
-use super::mark::Mark;
+use super::mark::{MARK, Mark, MarkFile};
+use super::name::Name;
 use super::output::Output;
-use super::segment::{FILE_HEAD, Fault, Name, Segment, Segments, Step, Walk, sync_directory};
+use super::segment::Segment;
+use super::segments::{Need, Segments};
+use super::walk::{Fault, Step, Walk};
 use super::writer::known;
-use super::{LARGEST_SEGMENT, private};
 use crate::error::Error;
 use crate::version::Version;
 
@@ -124,10 +129,12 @@ type Task<'s> = (&'s HashIndex, Change);
 ///
 /// This thread reads the log and builds the primary indexes, others the secondary ones, each index in one thread:
 /// of a session's record four fifths of the work are the secondary indexes'.
-pub(super) fn replay(shared: &Shared, mark: Option<Mark>) -> Result<Tail, Error> {
+///
+/// Files that a checkpoint knows are read as far as it does not; their places are in the indexes already.
+pub(super) fn replay(shared: &Shared, mark: Option<Mark>, loaded: Option<&Loaded>) -> Result<Tail, Error> {
     let list = shared.segments.list();
     let segments = list.in_order();
-    let mut last = None;
+    let mut last = Ending::default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let mut builders: Vec<Builder<'_>> = Vec::new();
@@ -152,27 +159,63 @@ pub(super) fn replay(shared: &Shared, mark: Option<Mark>) -> Result<Tail, Error>
             builders[place % count].push((index, change));
         };
         for (position, segment) in segments.iter().enumerate() {
+            let after = match loaded.and_then(|loaded| loaded.of(segment)) {
+                Some(Known::Whole(version)) => {
+                    last = Ending {
+                        version: last.version.max(version),
+                        open: None,
+                    };
+                    continue;
+                }
+                Some(Known::UpTo { offset, chain }) => After::Checkpoint { offset, chain },
+                None if loaded.is_some() => After::Others,
+                None => After::Nothing,
+            };
             let newest = position + 1 == segments.len();
-            let version = last.as_ref().map_or(0, Judge::version);
-            last = Some(replay_segment(
+            let judge = replay_segment(
                 shared,
                 segment,
-                (newest, mark, version),
+                (newest, mark, last.version),
+                after,
                 &mut hand_over,
-            )?);
+            )?;
+            last = Ending {
+                version: judge.version(),
+                open: (!judge.has_ended()).then(|| judge.progress()),
+            };
         }
         builders.iter_mut().for_each(Builder::flush);
         Ok::<(), Error>(())
     })?;
-    let open = last.zip(segments.last()).and_then(|(judge, newest)| {
+    let open = last.open.zip(segments.last()).and_then(|(progress, newest)| {
         // What compaction or an earlier release wrote is never added to.
-        let ended = judge.has_ended() || newest.format == Format::One || newest.name.generation > 0;
-        (!ended).then(|| (newest.clone(), judge.progress()))
+        let ended = newest.format == Format::One || newest.name.generation > 0;
+        (!ended).then(|| (newest.clone(), progress))
     });
     Ok(Tail {
         latest: Version(segments.iter().map(|segment| segment.newest()).max().unwrap_or(0)),
         open,
     })
+}
+
+/// How the files read so far end.
+#[derive(Default)]
+struct Ending {
+    /// The last version, for the file that follows; 0 where it cannot be compared.
+    version: u64,
+    /// Of the last one, unless it has its end.
+    open: Option<Progress>,
+}
+
+/// What the indexes hold before a file is read.
+#[derive(Clone, Copy)]
+enum After {
+    /// All entries before the file.
+    Nothing,
+    /// What a checkpoint knows, which is perhaps later than the file's entries.
+    Others,
+    /// All before this place in the file, if the chain of its entries there is this.
+    Checkpoint { offset: u64, chain: u64 },
 }
 
 /// The way to a thread that builds indexes.
@@ -200,11 +243,20 @@ fn replay_segment<'s>(
     shared: &'s Shared,
     segment: &Arc<Segment>,
     (newest, mark, version): (bool, Option<Mark>, u64),
+    after: After,
     change: &mut impl FnMut(&'s HashIndex, Change),
 ) -> Result<Judge, Error> {
     // Entries of a batch whose end has not been seen.
     let mut open: Vec<(u64, u64)> = Vec::new();
+    let mut before = Progress::default();
+    let later_only = matches!(after, After::Others);
     let Read { mut judge, torn, end } = read(segment, newest, mark, version, |step| {
+        if let After::Checkpoint { offset, .. } = after
+            && step.offset < offset
+        {
+            before.add(step.entry.is_of_a_record(), step.bytes);
+            return Ok(());
+        }
         if !step.entry.is_of_a_record() {
             return Ok(());
         }
@@ -216,10 +268,22 @@ fn replay_segment<'s>(
         for (offset, size) in open.drain(..) {
             let mut buffer = Vec::new();
             let entry = segment.read(offset, &mut buffer).map_err(Error::Open)?;
-            apply(shared, segment, &entry, (offset, size), change)?;
+            apply(shared, segment, &entry, (offset, size), later_only, change)?;
         }
-        apply(shared, segment, &step.entry, (step.offset, step.size), change)
+        apply(
+            shared,
+            segment,
+            &step.entry,
+            (step.offset, step.size),
+            later_only,
+            change,
+        )
     })?;
+    if let After::Checkpoint { offset, chain } = after
+        && (before.chain != chain || torn.as_ref().is_some_and(|(place, _)| *place < offset) || end < offset)
+    {
+        return Err(failed(segment.path(), "it is not the file of the checkpoint"));
+    }
     if newest && end > segment.length() {
         // Entries begin at multiples of eight.
         segment
@@ -241,11 +305,16 @@ fn apply<'s>(
     segment: &Segment,
     entry: &Entry<'_>,
     place: (u64, u64),
+    later_only: bool,
     change: &mut impl FnMut(&'s HashIndex, Change),
 ) -> Result<(), Error> {
     // `check` has seen the table.
     let space = &shared.spaces[usize::from(entry.table)];
     let old = known(shared, space, entry.key)?;
+    if later_only && old.as_ref().is_some_and(|old| old.version >= entry.version) {
+        segment.saw_version(entry.version.0);
+        return Ok(());
+    }
     shared.apply(entry, segment, place, old.as_ref(), change);
     Ok(())
 }
@@ -301,11 +370,11 @@ fn keep_aside(segment: &Segment, place: u64) -> std::io::Result<Option<PathBuf>>
     }
     for number in 1..=1_000 {
         let path = segment.path().with_extension(format!("log.cut-{place}-{number}"));
-        match private::create_new(&path) {
+        match Disk::create_new(&path) {
             Ok(mut file) => {
                 file.write_all(&bytes)?;
                 file.sync_all()?;
-                sync_directory(&path)?;
+                disk::sync_directory(&path)?;
                 return Ok(Some(path));
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -335,11 +404,12 @@ fn entries_after(segment: &Arc<Segment>, place: u64) -> u64 {
 }
 
 /// Writes all files of the log again with other index keys, for a table whose list of indexes has changed. All
-/// entries of records stay. Nothing is written before all files have been read.
+/// entries of records stay. Nothing is written before all files have been read; then `begin` is called.
 pub(super) fn rewrite(
     directory: &Path,
     segments: &Segments,
     mark: Option<Mark>,
+    begin: impl FnOnce() -> Result<(), Error>,
     mut change: impl FnMut(&Entry<'_>, &mut Vec<u8>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let list = segments.list();
@@ -353,6 +423,12 @@ pub(super) fn rewrite(
             cut(segment, place, &reason)?;
         }
     }
+    // What is written now has a mark. Where the files of an earlier release have none, a crash in the middle must not
+    // leave files of this one without: the next start would miss it.
+    if mark.is_none() && !files.is_empty() {
+        MarkFile::create(directory, Mark::default()).map_err(|error| failed(&directory.join(MARK), error))?;
+    }
+    begin()?;
     for segment in files {
         rewrite_one(directory, segments, segment, &mut change)?;
     }
@@ -370,7 +446,7 @@ fn rewrite_one(
         generation: segment.name.generation + 1,
         ..segment.name
     };
-    let slot = segments.take_slot()?;
+    let slot = segments.take_slot(Need::Upkeep)?;
     let output = Segment::create(temporary.clone(), name, slot, segment.compacted_at)
         .map_err(|error| failed(&temporary, error))?;
     let mut output = Output::new(output);
@@ -401,10 +477,10 @@ fn rewrite_one(
     }
     let path = name.path(directory);
     let output = output.complete(name).map_err(|error| failed(&temporary, error))?;
-    std::fs::rename(&temporary, &path).map_err(|error| failed(&path, error))?;
-    sync_directory(&path).map_err(|error| failed(&path, error))?;
+    disk::rename(&temporary, &path).map_err(|error| failed(&path, error))?;
+    disk::sync_directory(&path).map_err(|error| failed(&path, error))?;
     let output = output.renamed(path, name);
     segments.remove(segment);
     segments.add(&Arc::new(output));
-    std::fs::remove_file(segment.path()).map_err(|error| failed(segment.path(), error))
+    disk::remove_file(segment.path()).map_err(|error| failed(segment.path(), error))
 }

@@ -10,16 +10,20 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::catalogue::Catalogue;
+use super::checkpoint::CHECKPOINT;
 use super::compact::TEMPORARY;
+use super::disk;
 use super::entry::{ALIGN, Entry};
 use super::files::{Listing, failed};
 use super::head::{FILE_HEAD, Format};
 use super::inspect::{self, Verified, next_entry};
+use super::lock::Lock;
 use super::mark::{self, MARK, Mark, MarkFile};
-use super::open::lock;
+use super::name::Name;
 use super::output::Output;
 use super::private;
-use super::segment::{Fault, Name, Segment, Step, Unopened, Walk, sync_directory};
+use super::segment::{Segment, Unopened};
+use super::walk::{Fault, Step, Walk};
 use crate::error::Error;
 
 /// What was kept and what was not.
@@ -63,7 +67,14 @@ pub fn salvage(directory: &Path) -> Result<Salvaged, Error> {
     if listing.is_empty() && !matches!(mark, Ok(Some(_)) | Err(_)) {
         return Err(failed(directory, "there is no store in this directory"));
     }
-    let _lock = lock(directory)?;
+    let _lock = Lock::take(directory)?;
+    // It is of a log that will be another one.
+    match disk::remove_file(&directory.join(CHECKPOINT)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(failed(&directory.join(CHECKPOINT), error));
+        }
+        _ => {}
+    }
     let catalogue = Catalogue::read(directory)?.ok_or_else(|| {
         let reason =
             "the file is missing; without it nothing says what the entries mean. Restore it from a copy";
@@ -130,7 +141,7 @@ impl Work<'_> {
             }
             if next > name.last && self.is_damaged(name)? {
                 self.aside(&name.to_string())?;
-                std::fs::remove_file(name.path(self.directory))
+                disk::remove_file(&name.path(self.directory))
                     .map_err(|error| failed(&name.path(self.directory), error))?;
                 listing = Listing::read(self.directory)?;
             }
@@ -223,9 +234,9 @@ impl Work<'_> {
         self.result.dropped.append(&mut dropped);
         output.complete(next).map_err(wrong)?;
         let put = || {
-            std::fs::rename(&temporary, next.path(self.directory))?;
-            std::fs::remove_file(&path)?;
-            sync_directory(&path)
+            disk::rename(&temporary, &next.path(self.directory))?;
+            disk::remove_file(&path)?;
+            disk::sync_directory(&path)
         };
         put().map_err(|error| failed(&path, error))?;
         Ok(version)
@@ -238,8 +249,8 @@ impl Work<'_> {
         let fill = || {
             let empty = Segment::create(temporary.clone(), name, 0, 0)?;
             Output::new(empty).complete(name)?;
-            std::fs::rename(&temporary, name.path(self.directory))?;
-            sync_directory(&temporary)
+            disk::rename(&temporary, &name.path(self.directory))?;
+            disk::sync_directory(&temporary)
         };
         fill().map_err(|error| failed(&name.path(self.directory), error))?;
         self.folder()?;
@@ -284,7 +295,7 @@ impl Work<'_> {
             std::fs::copy(&from, &to)?;
             std::fs::File::open(&to)?.sync_all()
         });
-        kept.and_then(|()| sync_directory(&to))
+        kept.and_then(|()| disk::sync_directory(&to))
             .map_err(|error| failed(&to, error))?;
         self.result.moved.push(file.to_owned());
         Ok(())

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use super::entry::Kind;
 use super::hash_index::{Location, WalkPlace};
-use super::segment::{FILE_HEAD, Segment, Walk};
+use super::head::FILE_HEAD;
+use super::segment::Segment;
 use super::space::{Secondary, Space, page_of};
+use super::walk::Walk;
 use super::{Embedded, Shared};
 use crate::engine::{Order, PageRequest, Row, RowPage};
 use crate::error::Error;

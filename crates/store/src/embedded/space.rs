@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::entry::{Entry, Kind};
 use super::hash_index::{Candidates, Change, HashIndex, Location, WalkPlace};
-use super::segment::Segments;
+use super::segments::Segments;
 use crate::error::{Error, hex};
 use crate::record::{IndexKeyIter, Key};
 use crate::schema::{Index, TableSchema};
@@ -85,6 +85,16 @@ enum Shown<'a> {
     Again,
 }
 
+/// What the caller makes of what it is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It is what was looked for.
+    Wanted,
+    Other,
+    /// It is, and no further one is needed.
+    Enough,
+}
+
 /// Tries before a lookup gives up on an index that keeps changing under it.
 const PATIENCE: usize = 1_000;
 
@@ -122,6 +132,22 @@ impl Space {
         self.schema?.indexes.get(usize::from(index.0))
     }
 
+    /// The indexes that are hashed, by number: 0 is the primary one.
+    pub(super) fn hashed(&self) -> impl Iterator<Item = (usize, &HashIndex)> {
+        (0..=self.secondary.len()).filter_map(|number| Some((number, self.index(number)?)))
+    }
+
+    /// An index that is hashed.
+    pub(super) fn index(&self, number: usize) -> Option<&HashIndex> {
+        let Some(number) = number.checked_sub(1) else {
+            return Some(&self.primary);
+        };
+        match self.secondary.get(number)? {
+            Secondary::Hashed(hashed) => Some(hashed),
+            Secondary::Ordered(_) => None,
+        }
+    }
+
     fn corrupt(&self, key: &[u8], reason: String) -> Error {
         Error::Corrupt {
             table: self.static_name(),
@@ -142,13 +168,13 @@ impl Space {
         self.each_match(&self.primary, hash, segments, key, |shown| match shown {
             Shown::Again => {
                 found = None;
-                true
+                Verdict::Wanted
             }
             Shown::Entry(location, entry) if entry.key == key => {
                 found = Some(take(location, entry));
-                true
+                Verdict::Wanted
             }
-            Shown::Entry(..) => false,
+            Shown::Entry(..) => Verdict::Other,
         })?;
         Ok(found)
     }
@@ -173,15 +199,16 @@ impl Space {
                 self.each_match(hashed, hashed.hash(key), segments, key, |shown| match shown {
                     Shown::Again => {
                         found.clear();
-                        true
+                        Verdict::Wanted
                     }
-                    Shown::Entry(_, entry) => {
-                        let holds = holds(entry);
-                        if holds && found.len() < limit {
-                            found.push(take(entry));
+                    Shown::Entry(_, entry) if holds(entry) => {
+                        found.push(take(entry));
+                        match found.len() < limit {
+                            true => Verdict::Wanted,
+                            false => Verdict::Enough,
                         }
-                        holds
                     }
+                    Shown::Entry(..) => Verdict::Other,
                 })?;
                 Ok(found)
             }
@@ -199,14 +226,14 @@ impl Space {
     /// Reads each candidate of a hash and shows it to `accept`, which says whether it is what was looked for.
     ///
     /// The answer is sure when all candidates were, or when the index says the same after they have been read.
-    /// Otherwise all are read again.
+    /// Otherwise all are read again. After [`Verdict::Enough`] the others are not read: many records may have one key.
     fn each_match(
         &self,
         index: &HashIndex,
         hash: u64,
         segments: &Segments,
         key: &[u8],
-        mut accept: impl FnMut(Shown<'_>) -> bool,
+        mut accept: impl FnMut(Shown<'_>) -> Verdict,
     ) -> Result<(), Error> {
         let mut candidates = index.candidates(hash);
         for _ in 0..PATIENCE {
@@ -221,7 +248,11 @@ impl Space {
                     };
                     match entry {
                         Ok(entry) if entry.kind == Kind::Put && entry.table == self.number => {
-                            sure &= accept(Shown::Entry(location, &entry));
+                            let verdict = accept(Shown::Entry(location, &entry));
+                            sure &= verdict != Verdict::Other;
+                            if verdict == Verdict::Enough {
+                                break;
+                            }
                         }
                         Ok(_) => sure = false,
                         Err(reason) => {

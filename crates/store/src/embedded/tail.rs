@@ -6,15 +6,21 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
+use super::checkpoint::{self, Point};
 use super::entry::{Kind, NOTE, Note};
 use super::judge::Progress;
 use super::mark::Mark;
+use super::name::Name;
 use super::probe;
-use super::segment::{Name, Segment};
+use super::reserve::is_full;
+use super::segment::Segment;
+use super::segments::Need;
 use super::writer::{Message, Writer};
 use crate::config::Durability;
 use crate::error::Error;
 
+/// Why a write is refused that is not a deletion.
+pub(super) const ONLY_DELETIONS: &str = "the disk is full: only deletions are taken until there is room";
 /// After so long without a write the mark is flushed; as often it is tried whether writes succeed again.
 const QUIET: Duration = Duration::from_secs(1);
 
@@ -58,15 +64,32 @@ impl Writer {
 
     /// Tries, once a [`QUIET`] time, whether writes succeed again.
     fn recover_when_due(&mut self) {
-        if self.tried.elapsed() < QUIET || self.failed.is_some() {
-            return;
+        if self.tried.elapsed() >= QUIET && self.failed.is_none() {
+            self.recover();
         }
-        let recovered = self.repair().and_then(|()| probe::write(&self.directory));
+    }
+
+    /// Whether writes that are no deletions are refused, because the disk is full and the log has the reserve. Someone may
+    /// have made room just now.
+    pub(super) fn takes_only_deletions(&mut self) -> bool {
+        if self.reserve.is_released() && self.failed.is_none() && self.reserve.has_room() {
+            self.recover();
+        }
+        self.reserve.is_released()
+    }
+
+    fn recover(&mut self) {
+        let recovered = self
+            .repair()
+            .and_then(|()| self.reserve.refill())
+            .and_then(|()| probe::write(&self.directory));
         match recovered {
             Ok(()) => self.shared.trouble.end(),
             Err(error) => {
-                let reason = format!("{}: {error}", self.directory.display());
-                self.shared.trouble.begin(&reason);
+                if is_full(&error) {
+                    self.reserve.release();
+                }
+                self.blame(format!("{}: {error}", self.directory.display()));
             }
         }
         self.tried = Instant::now();
@@ -90,12 +113,31 @@ impl Writer {
             segment: self.active.name.last,
             offset: self.active.length(),
         };
-        if self.mark.mark() == end && !self.mark.is_dirty() {
+        let settled = self.mark.mark() == end && !self.mark.is_dirty();
+        let synced = match settled {
+            true => Ok(()),
+            false => self.active.sync().and_then(|()| self.mark.settle(end)),
+        };
+        match synced {
+            Ok(()) => self.last_checkpoint(),
+            Err(error) => tracing::error!(%error, "the end of the log may not be on the disk"),
+        }
+    }
+
+    /// The moment for a checkpoint.
+    pub(super) fn point(&self) -> Option<Point> {
+        Point::take(&self.shared, (!self.sealed).then_some(self.progress))
+    }
+
+    /// With the checkpoint of the end the next start reads nothing of the log but its last file.
+    fn last_checkpoint(&self) {
+        let list = self.shared.segments.list();
+        let bytes: u64 = list.in_order().iter().map(|file| file.length()).sum();
+        if self.fresh || bytes < self.config.checkpoint_above.bytes() {
             return;
         }
-        let synced = self.active.sync().and_then(|()| self.mark.settle(end));
-        if let Err(error) = synced {
-            tracing::error!(%error, "the end of the log may not be on the disk");
+        if let Some(point) = self.point() {
+            checkpoint::write(&self.shared, &self.directory, &point);
         }
     }
 
@@ -143,8 +185,8 @@ impl Writer {
     /// A write of the active segment has failed: what of it is there beyond `at` goes. A full disk may have room
     /// again later.
     fn refused(&mut self, at: u64, error: &std::io::Error) -> Error {
-        let reason = format!("{}: {error}", self.active.path().display());
-        self.shared.trouble.begin(&reason);
+        self.free_for_deletions(error);
+        let reason = self.blame(format!("{}: {error}", self.active.path().display()));
         self.cut = Some(at);
         if let Err(cut) = self.repair() {
             tracing::error!(error = %cut, "the log cannot be repaired; it will be tried again");
@@ -152,8 +194,25 @@ impl Writer {
         Error::Engine(reason)
     }
 
+    /// A full disk gives the room that was kept to deletions.
+    fn free_for_deletions(&mut self, error: &std::io::Error) {
+        if is_full(error) && self.reserve.release() {
+            tracing::warn!("the disk is full; the room that was kept takes deletions");
+        }
+    }
+
+    /// Says why writes fail; what is said.
+    fn blame(&self, reason: String) -> String {
+        let reason = match self.reserve.is_released() {
+            true => format!("{reason}; {ONLY_DELETIONS}"),
+            false => reason,
+        };
+        self.shared.trouble.begin(&reason);
+        reason
+    }
+
     /// Starts a new segment when `bytes` do not fit the active one.
-    pub(super) fn make_room(&mut self, bytes: usize) -> Result<(), Error> {
+    pub(super) fn make_room(&mut self, bytes: usize, need: Need) -> Result<(), Error> {
         let fits = self.active.length() + (NOTE + bytes) as u64 <= self.config.segment.bytes();
         if fits && !self.sealed {
             return Ok(());
@@ -164,7 +223,7 @@ impl Writer {
         }
         self.seal()?;
         let name = Name::fresh(self.active.name.last + 1);
-        let slot = self.shared.segments.take_slot()?;
+        let slot = self.shared.segments.take_slot(need)?;
         let created = Segment::create(name.path(&self.directory), name, slot, 0).and_then(|segment| {
             // Before anything is written to it: from now on the file cannot be missing.
             self.mark.settle(Mark {
@@ -175,14 +234,15 @@ impl Writer {
         });
         let segment = created.map_err(|error| {
             self.shared.segments.free_slot(slot);
-            let reason = format!("{}: {error}", name.path(&self.directory).display());
-            self.shared.trouble.begin(&reason);
+            self.free_for_deletions(&error);
+            let reason = self.blame(format!("{}: {error}", name.path(&self.directory).display()));
             self.shared.trouble.refused(1);
             Error::Engine(reason)
         })?;
         self.durable = segment.length();
         self.active = Arc::new(segment);
         self.sealed = false;
+        self.reserved = need == Need::Deletions && self.shared.segments.is_full();
         self.progress = Progress::default();
         self.shared.segments.add(&self.active);
         // A full channel means that it is awake already.

@@ -20,12 +20,16 @@ use crossbeam_channel::{Receiver, Sender};
 use smallvec::SmallVec;
 
 use super::Shared;
+use super::checkpoint::Point;
 use super::entry::{Entry, Kind, NONE_OLDER, NOTE, Note};
 use super::hash_index::{Change as IndexChange, HashIndex, Location};
 use super::judge::Progress;
 use super::mark::MarkFile;
+use super::reserve::Reserve;
 use super::segment::Segment;
+use super::segments::Need;
 use super::space::{Move, Old, Space};
+use super::tail::ONLY_DELETIONS;
 use crate::batch::{Batch, Change, Condition};
 use crate::config::EmbeddedConfig;
 use crate::error::{Conflict, Error, hex};
@@ -39,6 +43,8 @@ pub(super) enum Message {
     Commit(Job),
     /// Entries that compaction has copied; answered when the indexes point to the copies.
     Moves(Vec<Move>, Sender<()>),
+    /// A checkpoint is to be written; answered with its moment.
+    Checkpoint(Sender<Option<Point>>),
 }
 
 /// A batch on its way to the writer.
@@ -57,6 +63,10 @@ pub(super) struct Writer {
     pub(super) active: Arc<Segment>,
     /// The active segment has its end; nothing is added to it.
     pub(super) sealed: bool,
+    /// The active segment is one of those that are kept for deletions.
+    pub(super) reserved: bool,
+    /// Room for deletions on a full disk.
+    pub(super) reserve: Reserve,
     /// Up to where the active segment is on the disk.
     pub(super) durable: u64,
     pub(super) mark: MarkFile,
@@ -71,6 +81,8 @@ pub(super) struct Writer {
     pub(super) failed: Option<Error>,
     /// When it was tried last whether writes succeed again.
     pub(super) tried: Instant,
+    /// The checkpoint is of the log as it is now.
+    pub(super) fresh: bool,
 }
 
 /// What is staged and not yet in the log.
@@ -133,9 +145,15 @@ impl Writer {
                     Message::Moves(moves, done) => {
                         // Indexes must show what is staged before they are changed.
                         self.finish();
+                        self.fresh = false;
                         self.apply_moves(&moves);
                         // Compaction may have been told to stop; then nobody waits.
                         let _ = done.send(());
+                    }
+                    Message::Checkpoint(done) => {
+                        // Of what readers see, not of what is staged.
+                        self.finish();
+                        let _ = done.send(self.point());
                     }
                 }
                 let full = count >= self.config.group_batches || self.group.bytes.len() >= LARGE_GROUP;
@@ -160,7 +178,11 @@ impl Writer {
             Ok(Outcome::Later(batch)) => {
                 self.finish();
                 // The group is empty now; only a full segment can be in the way.
-                self.make_room(batch.bytes)
+                let need = match batch.only_deletes() {
+                    true => Need::Deletions,
+                    false => Need::Writes,
+                };
+                self.make_room(batch.bytes, need)
                     .and_then(|()| self.stage(batch, version))
             }
             other => other,
@@ -193,6 +215,16 @@ impl Writer {
         let bytes = self.group.bytes.len().max(NOTE) + batch.bytes;
         if self.sealed || self.active.length() + bytes as u64 > self.config.segment.bytes() {
             return Ok(Outcome::Later(batch));
+        }
+        self.reserved = self.reserved && self.shared.segments.is_full();
+        if !batch.only_deletes() {
+            if self.reserved {
+                return Err(Error::Engine(self.shared.segments.full()));
+            }
+            if self.takes_only_deletions() {
+                self.shared.trouble.refused(1);
+                return Err(Error::Engine(ONLY_DELETIONS.to_owned()));
+            }
         }
         let mut rows: SmallVec<[(u16, Key); 2]> = SmallVec::new();
         let mut old: SmallVec<[Option<Old>; 2]> = SmallVec::new();
@@ -346,6 +378,7 @@ impl Writer {
         if self.group.accepted.is_empty() {
             return;
         }
+        self.fresh &= self.group.bytes.is_empty();
         let begun = Instant::now();
         let outcome = if self.group.bytes.is_empty() {
             Ok(())

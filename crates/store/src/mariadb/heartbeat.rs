@@ -16,6 +16,9 @@ use parking_lot::Mutex;
 
 use super::Counters;
 use super::nodes::{Connection, Failure, Nodes};
+use super::reindex::Repair;
+use super::sql::SqlTable;
+use super::triggers;
 use crate::config::MariadbConfig;
 use crate::version::Clock;
 
@@ -51,6 +54,10 @@ impl Delays {
         }
     }
 
+    fn are_known(&self) -> bool {
+        !self.beats.lock().is_empty()
+    }
+
     /// The delay of each other site.
     pub(super) fn at(&self, now: u64, period: Duration) -> Vec<(String, Duration)> {
         let beats = self.beats.lock();
@@ -73,6 +80,7 @@ impl Delays {
 /// The task that beats.
 pub(super) struct Heart {
     pub(super) nodes: Arc<Nodes>,
+    pub(super) tables: Arc<Vec<SqlTable>>,
     pub(super) delays: Arc<Delays>,
     pub(super) counters: Arc<Counters>,
     pub(super) config: MariadbConfig,
@@ -82,6 +90,8 @@ pub(super) struct Heart {
 
 /// Looks at others' beats in one period.
 const LOOKS: u32 = 10;
+/// Heart-beats from one search for records of an earlier release to the next.
+const REPAIRS: u32 = 30;
 /// Rows of the table of commits removed at a time; few, so that a cluster does not stall on one large change.
 const FORGET: usize = 2_000;
 
@@ -92,13 +102,46 @@ impl Heart {
         let mut ticks = tokio::time::interval(self.config.heartbeat.duration() / LOOKS);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut tick = 0u32;
+        let mut repair = Repair::new(self.config.upgrade_window.duration());
+        let mut warned = false;
         loop {
             ticks.tick().await;
             let turn = self.turn(&mut connection, tick.is_multiple_of(LOOKS)).await;
-            if let Err(Failure::Lost(_)) = turn {
-                connection = None;
+            // It writes, so it notices a node that does not take writes also when no function does.
+            if let Err(failure) = turn {
+                self.nodes.failed(&mut connection, &failure, true);
+            }
+            if tick.is_multiple_of(LOOKS * REPAIRS) {
+                self.repair(&mut connection, &mut repair).await;
+            }
+            if !warned && tick.is_multiple_of(LOOKS) && self.delays.are_known() {
+                warned = true;
+                self.warn_of_conflicts(&mut connection).await;
             }
             tick = tick.wrapping_add(1);
+        }
+    }
+
+    /// Indexes what programs of an earlier release have written.
+    async fn repair(&self, connection: &mut Option<Connection>, repair: &mut Repair) {
+        let Ok(conn) = self.nodes.connected(connection).await else {
+            return;
+        };
+        if let Err(error) = repair.pass(conn, &self.tables, self.clock.micros()).await {
+            tracing::warn!(%error, "cannot index records of an earlier release; the next search follows");
+            *connection = None;
+        }
+    }
+
+    /// There are other sites: a server that does not settle conflicts with them is worth a line.
+    async fn warn_of_conflicts(&self, connection: &mut Option<Connection>) {
+        let Ok(conn) = self.nodes.connected(connection).await else {
+            return;
+        };
+        if !triggers::are_run(conn).await {
+            tracing::warn!(
+                "other sites write to this database, and it does not run triggers for what it receives: records that two sites have written stay different; set slave_run_triggers_for_rbr = ENFORCE"
+            );
         }
     }
 

@@ -1,25 +1,23 @@
 //! The database's own tables, and those of the store: creating them, and bringing them up to date.
 //!
-//! Each step can be repeated: of several processes that start at the same time, all may take it.
+//! Each step can be repeated: of several processes that start at the same time, all may take it. The same holds for
+//! sites: a change of a table reaches the other sites by replication, where it may have been made already, and must
+//! not fail there. MariaDB has `IF NOT EXISTS` for that, other servers of the protocol do not.
 
 use std::collections::BTreeSet;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 
-use super::sql::{SqlIndexTable, SqlTable};
-use crate::compress;
-use crate::error::{Error, hex};
-use crate::record::IndexKeys;
-use crate::schema::MAX_KEY;
+use super::sql::{INDEXED, SIDE_VERSION, SqlIndexTable, SqlTable};
+use super::{reindex, triggers};
+use crate::error::Error;
+use crate::version::Clock;
 
 /// The version of the layout that this program knows. Grows with each step added to [`steps`].
 const LAYOUT: u32 = 1;
 
-/// Rows whose index keys are computed anew in one transaction.
-const REINDEX_STEP: usize = 500;
-
-fn at(what: &str) -> impl Fn(mysql_async::Error) -> Error + '_ {
+pub(super) fn at(what: &str) -> impl Fn(mysql_async::Error) -> Error + '_ {
     move |error| Error::Open(format!("{what}: {error}"))
 }
 
@@ -47,7 +45,12 @@ fn steps(version: u32, engine: &str) -> Vec<String> {
 }
 
 /// Creates or updates everything the store needs.
-pub(super) async fn migrate(conn: &mut Conn, tables: &[SqlTable], engine: &str) -> Result<(), Error> {
+pub(super) async fn migrate(
+    conn: &mut Conn,
+    tables: &[SqlTable],
+    engine: &str,
+    clock: &Clock,
+) -> Result<(), Error> {
     let create = format!(
         "CREATE TABLE IF NOT EXISTS signalbox_schema (id INT NOT NULL PRIMARY KEY, version INT UNSIGNED NOT NULL) ENGINE={engine}"
     );
@@ -73,13 +76,22 @@ pub(super) async fn migrate(conn: &mut Conn, tables: &[SqlTable], engine: &str) 
         conn.query_drop(done).await.map_err(at("signalbox_schema"))?;
         tracing::info!(layout = version + 1, "the database has a new layout");
     }
+    // Not a step of the layout: programs that know nothing of it need not be kept out.
+    let upgrades = format!(
+        "CREATE TABLE IF NOT EXISTS {UPGRADES} (name VARCHAR(64) NOT NULL PRIMARY KEY, since BIGINT UNSIGNED NOT NULL) \
+         ENGINE={engine} DEFAULT CHARSET=utf8mb3 COLLATE=utf8mb3_bin"
+    );
+    conn.query_drop(upgrades).await.map_err(at(UPGRADES))?;
     for table in tables {
-        create_table(conn, table, engine).await?;
+        create_table(conn, table, engine, clock).await?;
     }
-    Ok(())
+    triggers::create(conn, tables).await
 }
 
-async fn create_table(conn: &mut Conn, table: &SqlTable, engine: &str) -> Result<(), Error> {
+/// When the list of indexes of a table changed last, see [`reindex`].
+pub(super) const UPGRADES: &str = "signalbox_upgrades";
+
+async fn create_table(conn: &mut Conn, table: &SqlTable, engine: &str, clock: &Clock) -> Result<(), Error> {
     let name = table.name;
     conn.query_drop(definition(table, engine))
         .await
@@ -89,18 +101,25 @@ async fn create_table(conn: &mut Conn, table: &SqlTable, engine: &str) -> Result
             .await
             .map_err(at(side))?;
     }
-    let wanted = describe(table);
+    let wanted = table.describe();
     let found: Option<String> = conn
         .exec_first("SELECT indexes FROM signalbox_tables WHERE name = ?", (name,))
         .await
         .map_err(at("signalbox_tables"))?;
-    if found.as_deref() == Some(wanted.as_str()) {
-        return Ok(());
-    }
+    let changed = found.as_ref().is_some_and(|found| *found != wanted);
+    alter(conn, table, changed).await?;
     if let Some(found) = found {
+        if !changed {
+            return Ok(());
+        }
         tracing::info!(table = name, found, wanted, "bringing the indexes up to date");
-        alter(conn, table).await?;
-        reindex(conn, table).await?;
+        // Before the rows are read: whatever is written from now on is looked at again, see `reindex`.
+        let since =
+            format!("INSERT INTO {UPGRADES} VALUES (?, ?) ON DUPLICATE KEY UPDATE since = VALUES(since)");
+        conn.exec_drop(since, (name, clock.micros()))
+            .await
+            .map_err(at(UPGRADES))?;
+        reindex::all(conn, table).await?;
     }
     conn.exec_drop(
         "INSERT INTO signalbox_tables VALUES (?, ?) ON DUPLICATE KEY UPDATE indexes = VALUES(indexes)",
@@ -108,22 +127,6 @@ async fn create_table(conn: &mut Conn, table: &SqlTable, engine: &str) -> Result
     )
     .await
     .map_err(at("signalbox_tables"))
-}
-
-fn describe(table: &SqlTable) -> String {
-    let mut text: Vec<String> = table
-        .indexes
-        .iter()
-        .map(|index| {
-            let kind = if index.unique { "unique" } else { "many" };
-            let side = if index.side.is_some() { " multi" } else { "" };
-            format!("{} {kind}{side}", index.column)
-        })
-        .collect();
-    if table.def.schema.by_modified {
-        text.push("modified".to_owned());
-    }
-    text.join(", ")
 }
 
 /// Columns that come with the list of indexes, with their types.
@@ -138,25 +141,32 @@ fn index_columns(table: &SqlTable) -> Vec<(String, String)> {
     .collect()
 }
 
-/// Keys that come with the list of indexes: name and definition.
-fn index_keys(table: &SqlTable) -> Vec<(String, String)> {
+/// A key that comes with the list of indexes.
+struct SqlKey {
+    kind: &'static str,
+    name: String,
+    columns: String,
+}
+
+fn index_keys(table: &SqlTable) -> Vec<SqlKey> {
     let own = table.indexes.iter().filter(|index| index.side.is_none());
-    let mut keys: Vec<(String, String)> = own
+    let mut keys: Vec<SqlKey> = own
         .map(|index| {
             let (name, column) = (index.key_name.clone(), &index.column);
-            let definition = if index.unique {
-                format!("UNIQUE KEY `{name}` (`{column}`)")
+            let (kind, columns) = if index.unique {
+                ("UNIQUE KEY", format!("`{column}`"))
             } else {
-                format!("KEY `{name}` (`{column}`, `{}`)", table.created)
+                ("KEY", format!("`{column}`, `{}`", table.created))
             };
-            (name, definition)
+            SqlKey { kind, name, columns }
         })
         .collect();
     if table.def.schema.by_modified {
-        keys.push((
-            "modified".to_owned(),
-            format!("KEY `modified` (`{}`)", table.version),
-        ));
+        keys.push(SqlKey {
+            kind: "KEY",
+            name: "modified".to_owned(),
+            columns: format!("`{}`", table.version),
+        });
     }
     keys
 }
@@ -171,6 +181,7 @@ fn definition(table: &SqlTable, engine: &str) -> String {
         format!("`{}` {} NOT NULL", table.id.name, table.id.sql_type),
         format!("`{}` bigint unsigned NOT NULL", table.version),
         format!("`{}` {created} NOT NULL", table.created),
+        format!("`{INDEXED}` {INDEXED_TYPE}"),
         "`site_id` varchar(128) DEFAULT NULL".to_owned(),
         format!("`{}` longblob NOT NULL", table.value),
     ];
@@ -191,7 +202,8 @@ fn definition(table: &SqlTable, engine: &str) -> String {
             .map(|column| format!("`{}` {} DEFAULT NULL", column.name, column.sql_type)),
     );
     parts.push(format!("PRIMARY KEY (`{}`)", table.id.name));
-    parts.extend(index_keys(table).into_iter().map(|(_, definition)| definition));
+    let keys = index_keys(table).into_iter();
+    parts.extend(keys.map(|key| format!("{} `{}` ({})", key.kind, key.name, key.columns)));
     parts.extend(
         table
             .keys
@@ -205,126 +217,90 @@ fn definition(table: &SqlTable, engine: &str) -> String {
     )
 }
 
+const INDEXED_TYPE: &str = "bigint unsigned DEFAULT NULL";
+const SIDE_VERSION_TYPE: &str = "bigint unsigned NOT NULL DEFAULT 0";
+
 fn side_definition(table: &SqlTable, index: &SqlIndexTable, side: &str, engine: &str) -> String {
     let (id, column) = (table.id.name, &index.column);
-    let primary = if index.unique {
-        format!("`{column}`")
-    } else {
-        format!("`{column}`, `{id}`")
-    };
     format!(
-        "CREATE TABLE IF NOT EXISTS `{side}` (`{column}` {} NOT NULL, `{id}` {} NOT NULL, PRIMARY KEY ({primary}), \
+        "CREATE TABLE IF NOT EXISTS `{side}` (`{column}` {} NOT NULL, `{id}` {} NOT NULL, \
+         `{SIDE_VERSION}` {SIDE_VERSION_TYPE}, PRIMARY KEY ({}), \
          KEY `{id}` (`{id}`)) ENGINE={engine} DEFAULT CHARSET=utf8mb3 COLLATE=utf8mb3_bin",
-        index.column_type, table.id.sql_type
+        index.column_type,
+        table.id.sql_type,
+        side_primary(table, index)
     )
 }
 
-/// Adds columns and keys that are not there.
-async fn alter(conn: &mut Conn, table: &SqlTable) -> Result<(), Error> {
-    let name = table.name;
-    let names = |what: &'static str| {
-        format!(
-            "SELECT DISTINCT {what}_name FROM information_schema.{} WHERE table_schema = DATABASE() AND table_name = ?",
-            if what == "column" { "columns" } else { "statistics" }
-        )
-    };
-    let columns: Vec<String> = conn.exec(names("column"), (name,)).await.map_err(at(name))?;
-    let keys: Vec<String> = conn.exec(names("index"), (name,)).await.map_err(at(name))?;
-    let (columns, keys): (BTreeSet<String>, BTreeSet<String>) =
-        (columns.into_iter().collect(), keys.into_iter().collect());
-    let mut parts: Vec<String> = index_columns(table)
-        .into_iter()
-        .filter(|(name, _)| !columns.contains(name))
-        .map(|(name, kind)| format!("ADD COLUMN `{name}` {kind}"))
-        .collect();
-    let missing = index_keys(table)
-        .into_iter()
-        .filter(|(name, _)| !keys.contains(name));
-    parts.extend(missing.map(|(_, definition)| format!("ADD {definition}")));
-    if parts.is_empty() {
-        return Ok(());
+fn side_primary(table: &SqlTable, index: &SqlIndexTable) -> String {
+    if index.unique {
+        format!("`{}`", index.column)
+    } else {
+        format!("`{}`, `{}`, `{SIDE_VERSION}`", index.column, table.id.name)
     }
-    conn.query_drop(format!("ALTER TABLE `{name}` {}", parts.join(", ")))
-        .await
-        .map_err(at(name))
 }
 
-/// Computes the index columns of every row anew. A row that changes meanwhile was written with the new ones.
-async fn reindex(conn: &mut Conn, table: &SqlTable) -> Result<(), Error> {
-    let (name, id) = (table.name, table.id.name);
-    let page = format!(
-        "SELECT `{id}`, `{}`, `{}` FROM `{name}` WHERE `{id}` > ? ORDER BY `{id}` LIMIT {REINDEX_STEP}",
-        table.version, table.value
-    );
-    let own: Vec<(usize, &SqlIndexTable)> = table
-        .indexes
-        .iter()
-        .enumerate()
-        .filter(|(_, index)| index.side.is_none())
-        .collect();
-    let sets: Vec<String> = own
-        .iter()
-        .map(|(_, index)| format!("`{}` = ?", index.column))
-        .collect();
-    let update = format!(
-        "UPDATE `{name}` SET {} WHERE `{id}` = ? AND `{}` = ?",
-        sets.join(", "),
-        table.version
-    );
-    let mut after = Vec::new();
-    let mut records = 0u64;
-    loop {
-        let rows: Vec<(Vec<u8>, u64, Vec<u8>)> = conn.exec(&page, (after,)).await.map_err(at(name))?;
-        let Some((last, ..)) = rows.last() else { break };
-        after = last.clone();
-        records += rows.len() as u64;
-        let mut updates = Vec::with_capacity(rows.len());
-        let mut sides: Vec<Vec<(mysql_async::Value, Vec<u8>)>> =
-            table.indexes.iter().map(|_| Vec::new()).collect();
-        for (key, version, value) in rows {
-            let keys = keys_of(table, &key, value)?;
-            let mut values: Vec<mysql_async::Value> = Vec::with_capacity(own.len() + 2);
-            for (position, index) in &own {
-                let found = keys.iter().find(|(of, _)| usize::from(of.0) == *position);
-                values.push(found.map_or(mysql_async::Value::NULL, |(_, key)| index.key_value(key)));
-            }
-            for (position, index, _) in table.side_tables() {
-                let own = keys.iter().filter(|(of, _)| usize::from(of.0) == position);
-                sides[position].extend(own.map(|(_, of)| (index.key_value(of), key.clone())));
-            }
-            values.push(key.into());
-            values.push(version.into());
-            updates.push(values);
-        }
-        if !own.is_empty() {
-            conn.exec_batch(&update, updates).await.map_err(at(name))?;
-        }
-        for (position, index, side) in table.side_tables() {
-            let insert = format!(
-                "INSERT IGNORE INTO `{side}` (`{}`, `{id}`) VALUES (?, ?)",
-                index.column
-            );
-            let rows = std::mem::take(&mut sides[position]);
-            if !rows.is_empty() {
-                conn.exec_batch(insert, rows).await.map_err(at(side))?;
-            }
+/// Adds columns that are absent, and with another list of indexes its keys.
+async fn alter(conn: &mut Conn, table: &SqlTable, changed: bool) -> Result<(), Error> {
+    let version: Option<String> = conn
+        .query_first("SELECT VERSION()")
+        .await
+        .map_err(at("VERSION()"))?;
+    let guard = if version.is_some_and(|version| version.contains("MariaDB")) {
+        "IF NOT EXISTS "
+    } else {
+        ""
+    };
+    let columns = names(conn, "column", table.name).await?;
+    let mut parts = Vec::new();
+    if !columns.contains(INDEXED) {
+        parts.push(format!("ADD COLUMN {guard}`{INDEXED}` {INDEXED_TYPE}"));
+    }
+    if changed {
+        let own = index_columns(table).into_iter();
+        let missing = own.filter(|(name, _)| !columns.contains(name));
+        parts.extend(missing.map(|(name, kind)| format!("ADD COLUMN {guard}`{name}` {kind}")));
+        let keys = names(conn, "index", table.name).await?;
+        let missing = index_keys(table)
+            .into_iter()
+            .filter(|key| !keys.contains(&key.name));
+        parts.extend(missing.map(|key| format!("ADD {} {guard}`{}` ({})", key.kind, key.name, key.columns)));
+    }
+    change(conn, table.name, &parts).await?;
+    for (_, index, side) in table.side_tables() {
+        if !names(conn, "column", side).await?.contains(SIDE_VERSION) {
+            let primary = side_primary(table, index);
+            let parts = [
+                format!("ADD COLUMN {guard}`{SIDE_VERSION}` {SIDE_VERSION_TYPE}"),
+                "DROP PRIMARY KEY".to_owned(),
+                format!("ADD PRIMARY KEY ({primary})"),
+            ];
+            change(conn, side, &parts).await?;
         }
     }
-    tracing::info!(table = name, records, "indexes are up to date");
     Ok(())
 }
 
-fn keys_of(table: &SqlTable, key: &[u8], value: Vec<u8>) -> Result<IndexKeys, Error> {
-    let corrupt = |reason| Error::Corrupt {
-        table: table.name,
-        key: hex(key),
-        reason,
-    };
-    let value = compress::unpack(value, usize::MAX).map_err(corrupt)?;
-    let mut keys = IndexKeys::default();
-    (table.def.reindex)(key, &value, &mut keys).map_err(|error| corrupt(error.0))?;
-    match keys.longest() {
-        longest if longest > MAX_KEY => Err(corrupt(format!("an index key of {longest} bytes"))),
-        _ => Ok(keys),
+/// Names of a table's columns (`column`) or keys (`index`).
+async fn names(conn: &mut Conn, what: &str, table: &str) -> Result<BTreeSet<String>, Error> {
+    let list = if what == "column" { "columns" } else { "statistics" };
+    let select = format!(
+        "SELECT DISTINCT {what}_name FROM information_schema.{list} WHERE table_schema = DATABASE() AND table_name = ?"
+    );
+    let names: Vec<String> = conn.exec(select, (table,)).await.map_err(at(table))?;
+    Ok(names.into_iter().collect())
+}
+
+async fn change(conn: &mut Conn, table: &str, parts: &[String]) -> Result<(), Error> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let changed = conn
+        .query_drop(format!("ALTER TABLE `{table}` {}", parts.join(", ")))
+        .await;
+    match changed {
+        // ER_DUP_FIELDNAME, ER_DUP_KEYNAME: another process has been faster.
+        Err(mysql_async::Error::Server(error)) if matches!(error.code, 1060 | 1061) => Ok(()),
+        changed => changed.map_err(at(table)),
     }
 }

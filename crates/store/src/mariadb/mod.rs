@@ -2,7 +2,8 @@
 //!
 //! The engine has a runtime of its own, so that functions' workers keep theirs. [`write`](self::write) gathers
 //! batches into transactions, [`read`](self::read) merges lookups, [`nodes`](self::nodes) knows which node is in
-//! use, [`migrate`](self::migrate) creates tables, [`heartbeat`](self::heartbeat) measures replication.
+//! use, [`migrate`](self::migrate) creates tables, [`reindex`](self::reindex) brings indexes up to date,
+//! [`triggers`](self::triggers) settle conflicts between sites, [`heartbeat`](self::heartbeat) measures replication.
 //!
 //! **Several processes** may share the database. Conditions are judged under row locks, and by certification in a
 //! Galera cluster; an operation that only requires something of a record without writing it is safe among
@@ -10,15 +11,17 @@
 //!
 //! **Several sites**, each with a cluster of its own, are joined by the database's asynchronous replication. A
 //! record is written by the site that serves its session; after a failover another site writes it. When two sites
-//! have written the same record, the change that arrives last remains on each side; `record_version` (or
-//! `version`) grows with time, so that an audit can tell which is later.
+//! have written the same record, the later version wins at both: `record_version` (or `version`) grows with each
+//! write, whatever the clocks do, and triggers compare it.
 
 mod heartbeat;
 mod migrate;
 mod nodes;
 mod read;
+mod reindex;
 mod sql;
 mod transaction;
+mod triggers;
 mod write;
 
 use std::collections::HashMap;
@@ -40,10 +43,10 @@ use self::transaction::{Context, Verdict};
 use self::write::{Dispatcher, Writer};
 use crate::batch::Batch;
 use crate::config::{Config, MariadbConfig};
-use crate::engine::{Engine, Opening, PageRequest, Row, RowPage, TableId};
+use crate::engine::{Engine, Opening, PageRequest, Row, RowPage};
 use crate::error::Error;
 use crate::reply::{Acknowledge, Receipt, Reply};
-use crate::schema::Index;
+use crate::schema::{Index, TableId};
 use crate::stats::Stats;
 use crate::trouble::Trouble;
 use crate::version::{Clock, Stamper};
@@ -127,7 +130,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Mariadb, Error> 
         .map_err(|error| Error::Open(format!("cannot start the database's threads: {error}")))?;
     let nodes = Arc::new(Nodes::new(database)?);
     let tables: Arc<Vec<SqlTable>> = Arc::new(opening.tables.iter().copied().map(SqlTable::new).collect());
-    runtime.block_on(prepare(&nodes, &tables, database))?;
+    runtime.block_on(prepare(&nodes, &tables, database, &opening.clock))?;
 
     let counters = Arc::new(Counters::default());
     let delays = Arc::new(Delays::default());
@@ -172,6 +175,7 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Mariadb, Error> 
     }
     let heart = Heart {
         nodes: nodes.clone(),
+        tables: tables.clone(),
         delays: delays.clone(),
         counters: counters.clone(),
         config: database.clone(),
@@ -201,16 +205,21 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Mariadb, Error> 
     })
 }
 
-async fn prepare(nodes: &Nodes, tables: &[SqlTable], config: &MariadbConfig) -> Result<(), Error> {
+async fn prepare(
+    nodes: &Nodes,
+    tables: &[SqlTable],
+    config: &MariadbConfig,
+    clock: &Clock,
+) -> Result<(), Error> {
     let mut connection = None;
     let conn = nodes
         .connected(&mut connection)
         .await
         .map_err(|failure| match failure {
-            nodes::Failure::Lost(reason) => Error::Open(reason),
+            nodes::Failure::Lost(reason) | nodes::Failure::Unfit(reason) => Error::Open(reason),
             other => Error::Open(format!("{other:?}")),
         })?;
-    migrate::migrate(conn, tables, &config.storage_engine).await
+    migrate::migrate(conn, tables, &config.storage_engine, clock).await
 }
 
 impl Mariadb {
@@ -252,6 +261,10 @@ impl Engine for Mariadb {
 
     fn page(&self, table: TableId, request: PageRequest) -> Reply<RowPage> {
         self.ask(|answer| Question::Page(table, request, answer))
+    }
+
+    fn count(&self, table: TableId) -> Reply<u64> {
+        self.ask(|answer| Question::Count(table, answer))
     }
 
     fn commit(&self, batch: Batch) -> Receipt {

@@ -12,9 +12,9 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use super::Counters;
 use super::nodes::{Connection, Failure, Nodes};
 use super::sql::{SqlTable, step};
-use crate::engine::{Order, PageRequest, Row, RowPage, TableId};
+use crate::engine::{Order, PageRequest, Row, RowPage};
 use crate::error::Error;
-use crate::schema::Index;
+use crate::schema::{Index, TableId};
 
 /// The end of a question where its answer goes.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
@@ -24,6 +24,7 @@ pub(super) enum Question {
     Get(TableId, Vec<u8>, Answer<Option<Row>>),
     Find(TableId, Index, Vec<u8>, usize, Answer<Vec<Row>>),
     Page(TableId, PageRequest, Answer<RowPage>),
+    Count(TableId, Answer<u64>),
 }
 
 type WaitingGet = (Vec<u8>, Answer<Option<Row>>);
@@ -71,6 +72,10 @@ impl Reader {
                         let result = self.persist(&mut connection, Asked::Page(table, &request)).await;
                         let _ = answer.send(result.and_then(Found::page));
                     }
+                    Question::Count(table, answer) => {
+                        let result = self.persist(&mut connection, Asked::Count(table)).await;
+                        let _ = answer.send(result.and_then(Found::count));
+                    }
                 }
             }
             for (table, gets) in gets {
@@ -112,16 +117,17 @@ impl Reader {
                 Ok(conn) => self.ask(conn, &asked).await,
                 Err(failure) => Err(failure),
             };
-            let reason = match outcome {
+            let failure = match outcome {
                 Ok(found) => return Ok(found),
-                Err(Failure::Refused(reason) | Failure::Duplicate(reason)) => {
+                Err(failure) => failure,
+            };
+            // A long answer is no reason to leave the node; the heart-beat notices one that hangs.
+            self.nodes.failed(connection, &failure, false);
+            let reason = match failure {
+                Failure::Refused(reason) | Failure::Failed(reason) | Failure::Duplicate(reason) => {
                     return Err(Error::Engine(reason));
                 }
-                Err(Failure::Again(reason)) => reason,
-                Err(Failure::Lost(reason)) => {
-                    *connection = None;
-                    reason
-                }
+                Failure::Again(reason) | Failure::Lost(reason) | Failure::Unfit(reason) => reason,
             };
             self.counters.retries.fetch_add(1, Relaxed);
             if Instant::now() >= deadline {
@@ -181,6 +187,13 @@ impl Reader {
                 }
                 Ok(Found::Groups(groups))
             }
+            Asked::Count(table) => {
+                let table = &tables[usize::from(table.0)];
+                let select = "SELECT table_rows FROM information_schema.tables \
+                     WHERE table_schema = DATABASE() AND table_name = ?";
+                let count: Option<Option<u64>> = nodes.within(conn.exec_first(select, (table.name,))).await?;
+                Ok(Found::Count(count.flatten().unwrap_or_default()))
+            }
             Asked::Page(table, request) => self
                 .page(conn, &tables[usize::from(table.0)], request)
                 .await
@@ -229,10 +242,10 @@ impl Reader {
                 }
             },
         };
-        let side = index.and_then(|index| index.side.as_deref());
+        let side = index.and_then(|index| Some((index, index.side.as_deref()?)));
         let of = if side.is_some() { "s" } else { "t" };
         let from = match side {
-            Some(side) => format!("`{side}` s JOIN `{}` t ON t.`{id}` = s.`{id}`", table.name),
+            Some((index, side)) => table.joined(index, side),
             None => format!("`{}` t", table.name),
         };
         // A bound of the order as its column has it.
@@ -320,6 +333,7 @@ enum Asked<'a> {
     Keys(TableId, &'a [&'a [u8]]),
     IndexKeys(TableId, Index, &'a [(&'a [u8], usize)]),
     Page(TableId, &'a PageRequest),
+    Count(TableId),
 }
 
 /// What it has answered.
@@ -327,6 +341,7 @@ enum Found {
     Rows(Vec<Row>),
     Groups(Vec<Vec<Row>>),
     Page(RowPage),
+    Count(u64),
 }
 
 impl Found {
@@ -341,6 +356,14 @@ impl Found {
     fn groups(self) -> Result<Vec<Vec<Row>>, Error> {
         if let Found::Groups(groups) = self {
             Ok(groups)
+        } else {
+            Err(mixed_up())
+        }
+    }
+
+    fn count(self) -> Result<u64, Error> {
+        if let Found::Count(count) = self {
+            Ok(count)
         } else {
             Err(mixed_up())
         }

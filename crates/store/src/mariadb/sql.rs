@@ -5,9 +5,18 @@ use time::{Date, OffsetDateTime, PrimitiveDateTime, Time};
 
 use crate::batch::NewRow;
 use crate::engine::Row;
-use crate::schema::{Index, MAX_KEY, TableDef, TableSchema};
-use crate::sql_mapping::{SqlColumn, SqlValue};
+use crate::record::TableDef;
+use crate::schema::{Index, MAX_KEY, TableSchema};
 use crate::version::Version;
+use records::{SqlColumn, SqlValue};
+
+/// The column that says with which list of indexes a row was written: its version, exclusive or the list's
+/// [`SqlTable::mark`]. A program that knows another list, or no such column, leaves another value behind, and
+/// [`super::reindex`] finds the row.
+pub(super) const INDEXED: &str = "indexed_as";
+
+/// The column of an index's own table that has the version of the record which put the key there.
+pub(super) const SIDE_VERSION: &str = "record_version";
 
 /// Keys in one statement are padded to one of these numbers, so that few statements are prepared.
 pub(super) const STEPS: [usize; 5] = [1, 4, 16, 64, 256];
@@ -38,6 +47,8 @@ pub(super) struct SqlTable {
     pub(super) extra: &'static [SqlColumn],
     pub(super) keys: &'static [(&'static str, &'static str)],
     pub(super) mapped: bool,
+    /// Stands for the list of indexes, see [`INDEXED`].
+    pub(super) mark: u64,
     pub(super) insert: String,
     pub(super) update: String,
     pub(super) delete: String,
@@ -90,10 +101,12 @@ impl SqlTable {
             extra: mapping.map_or(&[], |mapping| mapping.extra),
             keys: mapping.map_or(&[], |mapping| mapping.keys),
             mapped: mapping.is_some(),
+            mark: 0,
             insert: String::new(),
             update: String::new(),
             delete: String::new(),
         };
+        table.mark = fnv1a(table.describe().as_bytes());
         let columns = table.columns();
         let names: Vec<String> = columns.iter().map(|column| format!("`{column}`")).collect();
         let marks = vec!["?"; columns.len()].join(", ");
@@ -114,10 +127,27 @@ impl SqlTable {
         table
     }
 
+    /// The list of indexes in words, as `signalbox_tables` has it.
+    pub(super) fn describe(&self) -> String {
+        let mut text: Vec<String> = self
+            .indexes
+            .iter()
+            .map(|index| {
+                let kind = if index.unique { "unique" } else { "many" };
+                let side = if index.side.is_some() { " multi" } else { "" };
+                format!("{} {kind}{side}", index.column)
+            })
+            .collect();
+        if self.def.schema.by_modified {
+            text.push("modified".to_owned());
+        }
+        text.join(", ")
+    }
+
     /// Columns in the order in which values are given.
-    fn columns(&self) -> Vec<String> {
+    pub(super) fn columns(&self) -> Vec<String> {
         let mut columns = vec![self.id.name.to_owned(), self.created.to_owned()];
-        columns.extend([self.version, "site_id", self.value].map(str::to_owned));
+        columns.extend([self.version, INDEXED, "site_id", self.value].map(str::to_owned));
         columns.extend(self.modified.map(str::to_owned));
         columns.extend(
             self.indexes
@@ -147,6 +177,7 @@ impl SqlTable {
     fn push_changing(&self, row: &NewRow, version: Version, site: &str, values: &mut Vec<Value>) {
         values.extend([
             Value::UInt(version.0),
+            Value::UInt(version.0 ^ self.mark),
             Value::from(site),
             Value::from(row.value.as_slice()),
         ]);
@@ -235,13 +266,10 @@ impl SqlTable {
 
     /// Rows of `count` keys of an index, each with the position of its key, newest first, each with a limit.
     pub(super) fn find(&self, index: &SqlIndexTable, count: usize) -> String {
-        let (id, column) = (self.id.name, &index.column);
+        let column = &index.column;
         let from = match &index.side {
             None => format!("`{}` t WHERE t.`{column}` = ?", self.name),
-            Some(side) => format!(
-                "`{side}` s JOIN `{}` t ON t.`{id}` = s.`{id}` WHERE s.`{column}` = ?",
-                self.name
-            ),
+            Some(side) => format!("{} WHERE s.`{column}` = ?", self.joined(index, side)),
         };
         let part = |position| {
             format!(
@@ -252,6 +280,21 @@ impl SqlTable {
             )
         };
         (0..count).map(part).collect::<Vec<_>>().join(" UNION ALL ")
+    }
+
+    /// An index's own table `s` joined to the records `t` whose keys it has.
+    ///
+    /// A key that many records may have counts only for the version that put it there: where two sites have written a
+    /// record, keys of both stand in the table, and those of the earlier version must not be found. Programs that know
+    /// no version of a key leave 0.
+    pub(super) fn joined(&self, index: &SqlIndexTable, side: &str) -> String {
+        let (name, id) = (self.name, self.id.name);
+        let current = if index.unique {
+            String::new()
+        } else {
+            format!(" AND s.`{SIDE_VERSION}` IN (t.`{}`, 0)", self.version)
+        };
+        format!("`{side}` s JOIN `{name}` t ON t.`{id}` = s.`{id}`{current}")
     }
 
     pub(super) fn index(&self, index: Index) -> Option<&SqlIndexTable> {
@@ -291,6 +334,13 @@ pub(super) fn step(count: usize) -> usize {
         .into_iter()
         .find(|step| *step >= count)
         .unwrap_or(STEPS[STEPS.len() - 1])
+}
+
+/// FNV-1a of 64 bits: the same in all releases and on all machines.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn marks(count: usize) -> String {

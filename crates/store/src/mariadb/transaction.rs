@@ -8,6 +8,12 @@
 //! 3. Write: deletions, index tables, updates, insertions, each in bulk.
 //! 4. `COMMIT`.
 //!
+//! **In a Galera cluster** a transaction that loses against one of another node is rolled back by the server in the
+//! middle. The next statement should fail then, but MariaDB (seen in 10.11) lets some through: the statement and
+//! all that follow succeed, outside of the transaction, and so does `COMMIT`, which has nothing to commit. So the
+//! stamp is read again before `COMMIT` and after it, and `autocommit` is off: without a transaction, statements
+//! begin another one, which is rolled back when the stamp is not in it.
+//!
 //! Batches of a group never touch the same record (see `write`), so their order does not matter.
 
 use std::collections::HashMap;
@@ -17,10 +23,10 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Value};
 
 use super::nodes::{Failure, Nodes};
-use super::sql::{SqlTable, step};
+use super::sql::{SIDE_VERSION, SqlTable, step};
 use crate::batch::{Batch, Change, Condition, NewRow, Operation};
-use crate::engine::TableId;
 use crate::error::{Conflict, Error};
+use crate::schema::TableId;
 use crate::version::Version;
 
 /// Names a transaction, everywhere and for ever: eight bytes of time, eight at random.
@@ -69,10 +75,14 @@ impl Context {
             failure,
             verdicts: None,
         };
-        let verdicts = match self.prepare(conn, group, stamp).await {
+        let prepared = match self.prepare(conn, group, stamp).await {
+            Ok(verdicts) => self.still_in_transaction(conn, stamp).await.map(|()| verdicts),
+            Err(failure) => Err(failure),
+        };
+        let verdicts = match prepared {
             Ok(verdicts) => verdicts,
             Err(failure) => {
-                if !matches!(failure, Failure::Lost(_)) {
+                if !matches!(failure, Failure::Lost(_) | Failure::Unfit(_)) {
                     // A rollback that fails is noticed by the next statement.
                     let _ = self.nodes.within(conn.query_drop("ROLLBACK")).await;
                 }
@@ -85,9 +95,18 @@ impl Context {
             "ROLLBACK"
         };
         match self.nodes.within(conn.query_drop(end)).await {
-            Ok(()) => Ok(verdicts),
-            Err(Failure::Lost(reason)) if end == "COMMIT" => Err(Broken {
-                failure: Failure::Lost(reason),
+            Ok(()) if end == "ROLLBACK" || !self.nodes.certify() => Ok(verdicts),
+            // Without the stamp nothing was committed. If it cannot be read, that is open.
+            Ok(()) => match self.was_committed(conn, stamp).await {
+                Ok(true) => Ok(verdicts),
+                Ok(false) => Err(early(rolled_back())),
+                Err(failure) => Err(Broken {
+                    failure,
+                    verdicts: Some(verdicts),
+                }),
+            },
+            Err(failure @ (Failure::Lost(_) | Failure::Unfit(_))) if end == "COMMIT" => Err(Broken {
+                failure,
                 verdicts: Some(verdicts),
             }),
             Err(failure) => Err(early(failure)),
@@ -101,28 +120,31 @@ impl Context {
         Ok(self.nodes.within(asked).await?.is_some())
     }
 
+    /// Fails when the server has rolled the transaction back without a word.
+    async fn still_in_transaction(&self, conn: &mut Conn, stamp: &Stamp) -> Result<(), Failure> {
+        if self.nodes.certify() && !self.was_committed(conn, stamp).await? {
+            return Err(rolled_back());
+        }
+        Ok(())
+    }
+
     async fn prepare(
         &self,
         conn: &mut Conn,
         group: &[Member],
         stamp: &Stamp,
     ) -> Result<Vec<Verdict>, Failure> {
-        self.nodes.within(conn.query_drop("START TRANSACTION")).await?;
+        // Also after a rollback by the server no statement stands alone, see the head of this file.
+        self.nodes.within(conn.query_drop("SET autocommit = 0")).await?;
         let insert = conn.exec_drop("INSERT INTO signalbox_commits (stamp) VALUES (?)", (&stamp[..],));
         self.nodes.within(insert).await?;
         let known = self.lock(conn, group).await?;
         let verdicts: Vec<Verdict> = group.iter().map(|member| self.judge(member, &known)).collect();
-        let accepted = || {
-            group
-                .iter()
-                .zip(&verdicts)
-                .filter(|(_, verdict)| verdict.is_ok())
-                .map(|(member, _)| member)
-        };
         let mut writes = Writes::new(self.tables.len());
-        for member in accepted() {
+        for (member, verdict) in group.iter().zip(&verdicts) {
+            let Ok(version) = verdict else { continue };
             for operation in &member.batch.operations {
-                writes.add(operation, member.version, &known);
+                writes.add(operation, *version, &known);
             }
         }
         for (position, writes) in writes.tables.iter().enumerate() {
@@ -163,7 +185,7 @@ impl Context {
         Ok(known)
     }
 
-    /// Whether the conditions of a batch hold.
+    /// Whether the conditions of a batch hold; the version it gets.
     fn judge(&self, member: &Member, known: &Known) -> Verdict {
         for (position, operation) in member.batch.operations.iter().enumerate() {
             let version = known.get(&(operation.table, operation.key.to_vec())).copied();
@@ -182,7 +204,9 @@ impl Context {
                 conflict,
             });
         }
-        Ok(member.version)
+        let stored = member.batch.operations.iter();
+        let stored = stored.filter_map(|operation| known.get(&(operation.table, operation.key.to_vec())));
+        Ok(stored.fold(member.version, |version, stored| version.beyond(*stored)))
     }
 
     async fn write(
@@ -205,15 +229,15 @@ impl Context {
             self.bulk(conn, &delete, changed.map(|key| vec![Value::from(key)]).collect())
                 .await?;
             let rows = writes.updates.iter().chain(&writes.inserts);
-            let entries = rows.flat_map(|(key, row, _)| {
+            let entries = rows.flat_map(|(key, row, version)| {
                 let own = row
                     .keys
                     .iter()
                     .filter(move |(of, _)| usize::from(of.0) == position);
-                own.map(|(_, of)| vec![index.key_value(of), Value::from(*key)])
+                own.map(|(_, of)| vec![index.key_value(of), Value::from(*key), Value::UInt(version.0)])
             });
             let insert = format!(
-                "INSERT INTO `{side}` (`{}`, `{}`) VALUES (?, ?)",
+                "INSERT INTO `{side}` (`{}`, `{}`, `{SIDE_VERSION}`) VALUES (?, ?, ?)",
                 index.column, table.id.name
             );
             self.bulk(conn, &insert, entries.collect()).await?;
@@ -268,6 +292,10 @@ impl Context {
         }
         None
     }
+}
+
+fn rolled_back() -> Failure {
+    Failure::Again("the server has rolled the transaction back and not said so".to_owned())
 }
 
 /// What a transaction writes.

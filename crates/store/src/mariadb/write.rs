@@ -20,10 +20,10 @@ use super::nodes::{Connection, Failure};
 use super::transaction::{Broken, Context, Member, Stamp, Verdict};
 use super::{Counters, Job};
 use crate::config::MariadbConfig;
-use crate::engine::TableId;
 use crate::error::{Error, hex};
 use crate::record::Key;
 use crate::reply::Acknowledge;
+use crate::schema::TableId;
 use crate::version::{Clock, Stamper};
 
 type Row = (TableId, Key);
@@ -94,8 +94,13 @@ impl Dispatcher {
             rows: Vec::new(),
         };
         let (mut passed, mut barred, mut bytes) = (VecDeque::new(), AHashSet::new(), 0);
-        while group.members.len() < self.config.group_batches && bytes < self.config.group_bytes.as_usize() {
-            let Some(job) = waiting.pop_front() else { break };
+        let most = self.config.group_bytes.as_usize();
+        while group.members.len() < self.config.group_batches {
+            // A batch larger than a group is a group of its own.
+            let fits = |job: &mut Job| bytes == 0 || bytes + job.batch.bytes <= most;
+            let Some(job) = waiting.pop_front_if(fits) else {
+                break;
+            };
             let operations = job.batch.operations.iter();
             let rows: Vec<Row> = operations
                 .map(|operation| (operation.table, operation.key.clone()))
@@ -207,8 +212,16 @@ impl Writer {
                 Ok(verdicts) => return Ok(verdicts),
                 Err(failure) => failure,
             };
+            self.context.nodes.failed(connection, &failure, true);
             let reason = match failure {
+                // A `COMMIT` is in doubt: whatever is wrong now says nothing about it.
+                Failure::Refused(reason) | Failure::Failed(reason) if open.is_some() => reason,
                 Failure::Refused(reason) => return Err(Error::Invalid(reason)),
+                // All of them, and not each on its own again.
+                Failure::Failed(reason) => {
+                    let error = Error::Engine(reason);
+                    return Ok(members.iter().map(|_| Err(error.clone())).collect());
+                }
                 Failure::Duplicate(message) if members.len() == 1 => {
                     // Without a unique index to blame, another writer was faster: judge again.
                     if let Some(conflict) = self.context.duplicate(&members[0], &message) {
@@ -217,11 +230,7 @@ impl Writer {
                     message
                 }
                 Failure::Duplicate(message) => return Err(Error::Invalid(message)),
-                Failure::Again(reason) => reason,
-                Failure::Lost(reason) => {
-                    *connection = None;
-                    reason
-                }
+                Failure::Again(reason) | Failure::Lost(reason) | Failure::Unfit(reason) => reason,
             };
             self.counters.retries.fetch_add(1, Relaxed);
             if Instant::now() + pause >= deadline {
@@ -244,7 +253,7 @@ impl Writer {
         stamp: &Stamp,
         open: &mut Option<Vec<Verdict>>,
     ) -> Result<Vec<Verdict>, Failure> {
-        let conn = self.context.nodes.connected(connection).await?;
+        let (conn, turn) = self.context.nodes.connected_in_turn(connection).await?;
         if let Some(verdicts) = open
             && self.context.was_committed(conn, stamp).await?
         {
@@ -252,6 +261,11 @@ impl Writer {
         }
         // If it is still on its way, only one of the two can have the stamp; so `open` stays.
         match self.context.run(conn, members, stamp).await {
+            // Functions read from another node by now, which may not have it yet. The next attempt asks that one.
+            Ok(verdicts) if !self.context.nodes.is_in_use(turn) => {
+                *open = Some(verdicts);
+                Err(Failure::Again("another node is in use by now".to_owned()))
+            }
             Ok(verdicts) => {
                 self.counters.groups.fetch_add(1, Relaxed);
                 Ok(verdicts)

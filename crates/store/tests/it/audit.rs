@@ -71,3 +71,43 @@ async fn old_records_are_looked_at_and_what_is_decided_happens() {
     audit.round(&mut async |_| Decision::Keep).await.unwrap();
     assert_eq!(count(&audit.counters().seen), 50 + 29);
 }
+
+/// A clock was years ahead for one write; versions only grow, so that all writes since have its year.
+#[tokio::test(start_paused = true)]
+async fn records_of_the_future_are_audited_once_in_each_walk() {
+    let directory = tempfile::tempdir().unwrap();
+    const NOW: u64 = 1_000_000_000_000;
+    let micros = Arc::new(AtomicU64::new(NOW));
+    let clock = {
+        let micros = micros.clone();
+        Clock::new(move || micros.load(Ordering::Relaxed))
+    };
+    let config = embedded_config(directory.path());
+    let store = Store::open_with_clock(&config, &[TableDef::of::<Session>()], clock.clone())
+        .await
+        .unwrap();
+    let sessions = store.table::<Session>().unwrap();
+    for number in 0..130 {
+        let years = if number == 50 { 14 } else { 0 };
+        micros.store(NOW + years * 31_557_600_000_000, Ordering::Relaxed);
+        let mut batch = Batch::default();
+        batch.insert(&sessions, &Session::new(number, "imsi-1"));
+        store.commit(batch).await.unwrap();
+    }
+    let config = AuditConfig {
+        older_than: Period::from_secs(3_600),
+        rate: 100,
+        ..AuditConfig::default()
+    };
+    let audit = Audit::new(sessions.clone(), config, clock);
+    for walk in 1..=3 {
+        let mut seen = Vec::new();
+        let mut decide = async |stored: &store::Stored<Session>| {
+            seen.push(stored.id);
+            Decision::Refresh(stored.record.clone())
+        };
+        audit.round(&mut decide).await.unwrap();
+        seen.sort_unstable();
+        assert!(seen == (50..130).collect::<Vec<_>>(), "walk {walk}: {seen:?}");
+    }
+}

@@ -200,3 +200,41 @@ async fn a_lost_or_damaged_catalogue_is_refused() {
     std::fs::write(&catalogue, kept).unwrap();
     open(&config(directory.path())).await;
 }
+
+/// A copy opens as the store does, and what is written to either is not in the other.
+#[tokio::test]
+async fn a_backup_is_a_store_of_its_own() {
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let copy = elsewhere.path().join("copy");
+    let all = filled(directory.path(), 60).await;
+    let made = store::backup(directory.path(), &copy).unwrap();
+    assert_eq!((made.files, made.linked), (all.len(), all.len() - 1));
+    assert!(store::backup(directory.path(), &copy).is_err(), "it is not empty");
+    {
+        let (store, sessions) = open(&config(directory.path())).await;
+        assert!(store::backup(directory.path(), &elsewhere.path().join("open")).is_err());
+        for number in 0..40 {
+            put(&store, &sessions, 100 + number).await;
+        }
+        drop(sessions);
+        store.close().await;
+    }
+    let (store, sessions) = open(&config(&copy)).await;
+    for number in 0..60 {
+        assert!(sessions.get(&id(number)).await.unwrap().is_some(), "{number}");
+    }
+    assert!(sessions.get(&id(100)).await.unwrap().is_none());
+    for number in 0..40 {
+        put(&store, &sessions, 200 + number).await;
+    }
+    drop(sessions);
+    store.close().await;
+    let (store, sessions) = open(&config(directory.path())).await;
+    assert!(sessions.get(&id(139)).await.unwrap().is_some());
+    assert!(sessions.get(&id(200)).await.unwrap().is_none());
+    drop(sessions);
+    store.close().await;
+    flip(&all[0], 100);
+    let refused = store::backup(directory.path(), &elsewhere.path().join("damaged")).unwrap_err();
+    assert!(refused.to_string().contains("damaged at byte"), "{refused}");
+}

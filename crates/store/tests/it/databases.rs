@@ -43,9 +43,7 @@ impl Servers {
                 .iter()
                 .any(|program| !installed(program))
         {
-            eprintln!(
-                "skipped: MariaDB (or galera-4) is not installed (apt-get install mariadb-server galera-4)"
-            );
+            testpeer::skip::missing("MariaDB or Galera (apt-get install mariadb-server galera-4)");
             return None;
         }
         assert!(servers.run("start", None), "{script} start");
@@ -75,6 +73,30 @@ impl Servers {
         output.status.success()
     }
 
+    #[allow(
+        dead_code,
+        reason = "not every program of tests that shares this file administers nodes"
+    )]
+    /// Runs a statement on a node of a Galera cluster, or the server of a site, as its administrator. Returns the rows
+    /// that it prints.
+    pub(crate) fn administer(&self, server: u16, statement: &str) -> String {
+        let [node, site] = ["node", "site"].map(|kind| {
+            self.directory
+                .path()
+                .join(format!("{kind}{server}/mariadbd.sock"))
+        });
+        let socket = if node.exists() { node } else { site };
+        let output = Command::new("mariadb")
+            .arg(format!("--socket={}", socket.display()))
+            .args(["--user=root", "--skip-column-names", "-e", statement])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{statement}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// Address of a server, from 1.
     pub(crate) fn address(&self, number: u16) -> HostPort {
         HostPort {
@@ -90,7 +112,6 @@ impl Servers {
         Config {
             engine: EngineKind::Mariadb,
             site: site.to_owned(),
-            max_batch_bytes: settings::ByteSize::mib(4),
             mariadb: MariadbConfig {
                 nodes: servers.iter().map(|server| self.address(*server)).collect(),
                 password: Some(Secret::File(password)),

@@ -256,15 +256,15 @@ async fn a_torn_end_is_cut_off() {
 }
 
 /// A small file system of its own; gone when dropped.
-struct SmallDisk(tempfile::TempDir);
+pub(crate) struct SmallDisk(pub(crate) tempfile::TempDir);
 
 impl SmallDisk {
     /// `None` where this process may not mount.
-    fn mount() -> Option<SmallDisk> {
+    pub(crate) fn mount(size: &str) -> Option<SmallDisk> {
         let disk = SmallDisk(tempfile::tempdir().unwrap());
-        let mounted = disk.run("mount", &["-t", "tmpfs", "-o", "size=2m", "tmpfs"]);
+        let mounted = disk.run("mount", &["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]);
         if !mounted {
-            eprintln!("skipped: needs to mount a file system, as root can");
+            testpeer::skip::unavailable("needs to mount a file system, as root can");
         }
         mounted.then_some(disk)
     }
@@ -288,7 +288,9 @@ impl Drop for SmallDisk {
 /// A full disk refuses writes, loses nothing, and is no reason to restart.
 #[tokio::test]
 async fn a_full_disk_is_told_and_survived() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = SmallDisk::mount("2m") else {
+        return;
+    };
     let config = small_segments(disk.0.path());
     let (store, sessions) = open(&config).await;
     let put = async |number: u64| {

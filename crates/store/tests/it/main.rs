@@ -1,14 +1,21 @@
 //! Tests of the store through its public interface.
 
 mod audit;
+mod checkpoint;
+mod conflicts;
 mod crash;
 mod damage;
 mod databases;
 mod embedded;
+mod export;
+mod format_one;
+mod full;
 mod log;
 mod mapped;
 mod mariadb;
+mod nodes;
 mod older;
+mod policies;
 mod session;
 mod tables;
 mod trials;

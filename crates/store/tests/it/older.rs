@@ -1,40 +1,12 @@
 //! Directories of earlier releases: files of format 1, no mark.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+
+use store::{Scan, Store, TableDef};
 
 use crate::damage::{config, files, filled, flip, open, put, refuses};
-use crate::session::id;
-
-/// Makes of a directory what an earlier release would have written.
-fn make_older(directory: &Path) {
-    for file in files(directory) {
-        let bytes = std::fs::read(&file).unwrap();
-        let mut older = bytes[..16].to_vec();
-        older[7] = 1;
-        older[12..].fill(0);
-        let mut at = 16;
-        while at < bytes.len() {
-            let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-            let length = usize::try_from(number(at + 4)).unwrap();
-            let mut entry = bytes[at..at + length.next_multiple_of(8)].to_vec();
-            at += entry.len();
-            // Heads of groups and the end are new, and so is the second flag.
-            if entry[8] <= 2 {
-                entry[9] &= 1;
-                let checksum = crc32fast::hash(&entry[4..length]);
-                entry[..4].copy_from_slice(&checksum.to_le_bytes());
-                older.extend(entry);
-            }
-        }
-        std::fs::write(&file, older).unwrap();
-    }
-    std::fs::remove_file(directory.join("store.mark")).unwrap();
-    let path = directory.join("store.json");
-    let mut catalogue: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    catalogue["format"] = 1.into();
-    catalogue.as_object_mut().unwrap().remove("checksum");
-    std::fs::write(&path, catalogue.to_string()).unwrap();
-}
+use crate::format_one::make_older;
+use crate::session::{Later, id};
 
 #[tokio::test]
 async fn a_directory_of_an_earlier_release_opens_and_is_continued() {
@@ -93,5 +65,85 @@ async fn damage_of_an_older_directory_is_refused_and_salvaged() {
             gone += usize::from(sessions.get(&id(number)).await.unwrap().is_none());
         }
         assert!(lost.contains(&gone), "{gone} records are gone: {salvaged:?}");
+    }
+}
+
+/// A mark that says nothing of any file: twice magic, sequence, segment, offset and checksum, a block apart.
+fn first_mark() -> Vec<u8> {
+    let mut mark = vec![0; 8_192];
+    for (sequence, at) in [(1u64, 4_096), (2, 0)] {
+        let mut slot = b"sbxmark\x01".to_vec();
+        slot.extend(sequence.to_le_bytes());
+        slot.extend([0; 16]);
+        slot.extend(crc32fast::hash(&slot).to_le_bytes());
+        mark[at..at + slot.len()].copy_from_slice(&slot);
+    }
+    mark
+}
+
+/// The next release has other indexes, and the power fails while it writes the log again with their keys: some files
+/// are new by then, one is there in both forms, and the catalogue is the old one.
+#[tokio::test]
+async fn an_upgrade_that_was_interrupted_goes_on_with_the_next_start() {
+    const RECORDS: u64 = 60;
+    for older in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        filled(directory.path(), RECORDS).await;
+        if older {
+            make_older(directory.path());
+        }
+        let read = |directory: &std::path::Path| -> BTreeMap<String, Vec<u8>> {
+            let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+            let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+            files
+                .map(|entry| {
+                    (
+                        entry.file_name().into_string().unwrap(),
+                        std::fs::read(entry.path()).unwrap(),
+                    )
+                })
+                .collect()
+        };
+        let before = read(directory.path());
+        let upgrade = async |directory: &std::path::Path| {
+            let store = Store::open(&config(directory), &[TableDef::of::<Later>()])
+                .await
+                .unwrap();
+            let table = store.table::<Later>().unwrap();
+            for number in 0..RECORDS {
+                assert!(
+                    table.get(&id(number)).await.unwrap().is_some(),
+                    "{number} is lost"
+                );
+            }
+            let by_note = table.scan(&Scan::by_index(Later::NOTE, 500)).await.unwrap();
+            assert_eq!(by_note.records.len() as u64, RECORDS);
+            drop(table);
+            store.close().await;
+        };
+        upgrade(directory.path()).await;
+        let after = read(directory.path());
+        let old: Vec<&String> = before.keys().filter(|name| name.ends_with(".log")).collect();
+        let new: Vec<&String> = after
+            .keys()
+            .filter(|name| name.ends_with(".log") && !before.contains_key(*name))
+            .collect();
+        assert!(old.len() > 3 && new.len() >= old.len(), "{old:?} {new:?}");
+        for done in 0..old.len() {
+            let place = tempfile::tempdir().unwrap();
+            let write = |name: &str, bytes: &[u8]| std::fs::write(place.path().join(name), bytes).unwrap();
+            for (name, bytes) in &before {
+                // The file that is being replaced is removed last.
+                if !old[..done].contains(&name) {
+                    write(name, bytes);
+                }
+            }
+            new[..=done].iter().for_each(|name| write(name, &after[*name]));
+            // The first that is written.
+            if older {
+                write("store.mark", &first_mark());
+            }
+            upgrade(place.path()).await;
+        }
     }
 }

@@ -120,6 +120,14 @@ pub(crate) struct Later(Session);
 
 impl Later {
     pub(crate) const NOTE: Index = Index(1);
+
+    pub(crate) fn of(session: Session) -> Later {
+        Later(session)
+    }
+
+    pub(crate) fn key_number(&self) -> u64 {
+        self.0.id
+    }
 }
 
 impl Record for Later {

@@ -4,13 +4,14 @@
 //! |---|---|
 //! | `GET /livez` | 200 while every worker beats, 503 with the reasons otherwise |
 //! | `GET /readyz` | 200 when all that the function needs is there, 503 with the reasons otherwise |
-//! | `GET /metrics` | OpenMetrics text |
+//! | `GET /` | the pages; as HTML with links for a browser |
+//! | `GET /metrics` | metrics of the function, those of the process at its first one; text, or OpenMetrics by `Accept` |
 //! | `GET /alarms` | active and recently cleared alarms |
 //! | `GET /config` | the configuration in effect, passwords in addresses blotted out |
-//! | `POST /config/reload` | reads the configuration again, where the function can |
+//! | `POST /config/reload` | reloads the configuration, where the function can |
 //! | `GET`, `POST /log-level` | shows, changes what is logged |
 //!
-//! A function adds pages of its own ([`Admin::routes`]).
+//! A function adds pages of its own ([`Admin::routes`], named on the index by [`Admin::page`]).
 
 mod config;
 mod guard;
@@ -20,20 +21,20 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
 use crate::alarms::Alarms;
 use crate::health::Health;
 use crate::logging;
-use crate::metrics::{Registry, render};
+use crate::metrics::{Format, Registry, render_as};
 
 pub use config::Config;
 pub use serve::{Limits, METRICS, Serving, register, serve, serve_within};
 
-/// What the reload hook answers: what has changed, or why nothing has.
+/// The reload hook: returns what has changed, or why nothing has.
 pub type Reload = Arc<dyn Fn() -> Result<Value, String> + Send + Sync>;
 
 /// The admin pages of a function.
@@ -46,6 +47,7 @@ pub struct Admin {
     config: Option<Arc<dyn Fn() -> Value + Send + Sync>>,
     reload: Option<Reload>,
     routes: Router,
+    pages: Vec<(&'static str, &'static str)>,
     names: guard::Names,
 }
 
@@ -67,6 +69,7 @@ impl Admin {
             config: None,
             reload: None,
             routes: Router::new(),
+            pages: Vec::new(),
             names: guard::Names::default(),
         }
     }
@@ -78,7 +81,7 @@ impl Admin {
         self
     }
 
-    /// Tells of this health.
+    /// Shows this health at `/livez` and `/readyz`.
     #[must_use]
     pub fn health(mut self, health: Health) -> Self {
         self.health = health;
@@ -99,7 +102,7 @@ impl Admin {
         self
     }
 
-    /// Reads the configuration again with this.
+    /// Reloads the configuration with this.
     #[must_use]
     pub fn reload(mut self, reload: Reload) -> Self {
         self.reload = Some(reload);
@@ -110,6 +113,13 @@ impl Admin {
     #[must_use]
     pub fn routes(mut self, routes: Router) -> Self {
         self.routes = self.routes.merge(routes);
+        self
+    }
+
+    /// Names a page of the function's own on the index; `{}` in its path stands for an argument.
+    #[must_use]
+    pub fn page(mut self, path: &'static str, about: &'static str) -> Self {
+        self.pages.push((path, about));
         self
     }
 
@@ -143,16 +153,71 @@ impl Admin {
 
 type Shared = State<Arc<Admin>>;
 
-async fn index(State(admin): Shared) -> String {
-    format!(
-        "{} {}\n\n/livez\n/readyz\n/metrics\n/alarms\n/config\n/log-level\n",
+/// The pages of every function: method, path, content.
+const PAGES: [(&str, &str, &str); 8] = [
+    ("GET", "/livez", "Whether its threads work"),
+    (
+        "GET",
+        "/readyz",
+        "Whether it can serve, with the reasons when it cannot",
+    ),
+    ("GET", "/metrics", "Metrics, as text or OpenMetrics"),
+    ("GET", "/alarms", "Active alarms, and those cleared last"),
+    ("GET", "/config", "The configuration in effect"),
+    ("POST", "/config/reload", "Reload the configuration file"),
+    ("GET", "/log-level", "The log filter"),
+    (
+        "POST",
+        "/log-level",
+        "Change the log filter, such as info,nrf=debug",
+    ),
+];
+
+async fn index(State(admin): Shared, headers: HeaderMap) -> Response {
+    let title = format!(
+        "{} {}, process {}",
         admin.function,
-        env!("CARGO_PKG_VERSION")
+        env!("CARGO_PKG_VERSION"),
+        std::process::id()
+    );
+    let own = admin.pages.iter().map(|(path, about)| ("GET", *path, *about));
+    let pages: Vec<_> = own.chain(PAGES).collect();
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("text/html")) {
+        return Html(index_html(&title, &pages)).into_response();
+    }
+    let mut text = format!("{title}\n\n");
+    for (method, path, about) in pages {
+        let path = path.replace("{}", "{ID}");
+        text.push_str(&format!("{method:<5}{path:<24}{about}\n"));
+    }
+    text.into_response()
+}
+
+/// The index for a browser. All texts are constants of this program.
+fn index_html(title: &str, pages: &[(&str, &str, &str)]) -> String {
+    let rows: String = pages
+        .iter()
+        .map(|(method, path, about)| {
+            let shown = path.replace("{}", "{ID}");
+            let link = if *method == "GET" && !path.contains("{}") {
+                format!("<a href=\"{path}\">{path}</a>")
+            } else {
+                shown
+            };
+            format!("<tr><td>{method}</td><td>{link}</td><td>{about}</td></tr>\n")
+        })
+        .collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
+         <link rel=\"icon\" href=\"data:,\"><style>body{{font-family:sans-serif;margin:2em}}\
+         td{{padding:.2em 1em .2em 0}}</style></head>\n\
+         <body><h1>{title}</h1><table>\n{rows}</table></body></html>\n"
     )
 }
 
 async fn nothing_here(uri: Uri) -> Response {
-    let said = format!("there is no {} here; / lists what is\n", uri.path());
+    let said = format!("there is no page {}; / lists the pages\n", uri.path());
     (StatusCode::NOT_FOUND, said).into_response()
 }
 
@@ -160,11 +225,12 @@ fn verdict(good: &str, reasons: &std::collections::BTreeMap<String, String>) -> 
     if reasons.is_empty() {
         return format!("{good}\n").into_response();
     }
-    let said: String = reasons
-        .iter()
-        .map(|(name, reason)| format!("{name}: {reason}\n"))
-        .collect();
+    let said: String = lines(reasons).map(|line| line + "\n").collect();
     (StatusCode::SERVICE_UNAVAILABLE, said).into_response()
+}
+
+fn lines(reasons: &std::collections::BTreeMap<String, String>) -> impl Iterator<Item = String> {
+    reasons.iter().map(|(name, reason)| format!("{name}: {reason}"))
 }
 
 async fn livez(State(admin): Shared) -> Response {
@@ -172,12 +238,17 @@ async fn livez(State(admin): Shared) -> Response {
 }
 
 async fn readyz(State(admin): Shared) -> Response {
-    verdict("ready", &admin.health.not_ready())
+    // Who asks for the status alone is not disturbed by what is behind the first line.
+    let mut good = vec!["ready".to_owned()];
+    good.extend(lines(&admin.health.remarks()));
+    verdict(&good.join("\n"), &admin.health.not_ready())
 }
 
-async fn metrics(State(admin): Shared) -> Response {
-    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, OPEN_METRICS)], render(&admin.registries)).into_response()
+async fn metrics(State(admin): Shared, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let format = Format::accepted(accept.unwrap_or_default());
+    let head = [(header::CONTENT_TYPE, format.content_type())];
+    (head, render_as(&admin.registries, format)).into_response()
 }
 
 async fn alarms(State(admin): Shared) -> Response {
@@ -197,7 +268,7 @@ async fn config(State(admin): Shared) -> Response {
 
 async fn reload(State(admin): Shared) -> Response {
     let Some(reload) = admin.reload.clone() else {
-        let said = "this function cannot read its configuration again while it runs\n";
+        let said = "this function cannot reload its configuration; restart it\n";
         return (StatusCode::NOT_IMPLEMENTED, said).into_response();
     };
     // It reads files; other pages are served meanwhile.

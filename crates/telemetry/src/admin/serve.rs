@@ -43,7 +43,7 @@ pub struct Limits {
     pub connections: usize,
     /// How long the head of a request may take, the wait for it included: slow and idle connections end.
     pub head: Duration,
-    /// How long requests in flight may take once it is told to stop.
+    /// How long requests in flight may take during a stop.
     pub drain: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Default for Limits {
     }
 }
 
-/// A running admin endpoint. It ends when told to, or with its runtime.
+/// A running admin endpoint. It ends with [`Serving::stop`], or with its runtime.
 #[derive(Debug)]
 pub struct Serving {
     address: SocketAddr,

@@ -22,7 +22,7 @@ pub enum Escape {
     Nothing,
 }
 
-/// Passes on at most so many bytes. What is beyond fails to be written, so that a long value costs no more than
+/// Passes on a bounded number of bytes. Writing more fails, so that a long value costs no more than
 /// its beginning.
 #[derive(Debug)]
 pub struct Bounded<'a, W> {

@@ -1,4 +1,4 @@
-//! An event as a line: for people or, as JSON, for machines. Whatever logged it, its values are escaped, cut at a
+//! An event as a line of text or JSON. All its values are escaped, cut at a
 //! length, and come within a rate.
 
 use std::fmt::{self, Write};
@@ -82,7 +82,7 @@ impl fmt::Debug for Lines {
 }
 
 impl Lines {
-    /// Lines for people, or for machines.
+    /// Lines as text, or as JSON.
     #[must_use]
     pub fn new(bounds: Arc<Bounds>, json: bool, suppressing: fn()) -> Self {
         Self {
@@ -191,7 +191,7 @@ impl Visit for Text<'_, '_> {
     }
 }
 
-/// The members of a line for machines. JSON escapes control characters; a text is cut before.
+/// The members of a JSON line. JSON escapes control characters; a text is cut before.
 struct Members<'a> {
     bounds: &'a Bounds,
     members: Map<String, Value>,

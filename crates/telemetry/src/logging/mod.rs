@@ -1,8 +1,8 @@
 //! Logs through `tracing`: for people or machines, the level changeable while running.
 //!
-//! What strangers send gets into logs, by way of our own lines and those of libraries. So whoever logs, the values
-//! are escaped and cut ([`clean`]), one place writes at most so many lines per second ([`rate`]), and libraries
-//! that report what a peer does wrong with a line for each frame are heard at `error` only ([`QUIET`]).
+//! Logs contain bytes from the network, in our own lines and in those of libraries. So all values are escaped and
+//! cut ([`clean`]), each call site writes a bounded number of lines per second ([`rate`]), and libraries that log a
+//! line for each bad frame of a peer are logged at `error` only ([`QUIET`]).
 
 pub mod clean;
 pub mod lines;
@@ -45,7 +45,7 @@ pub struct Config {
     /// it names them (`info,h2=debug`): peers decide how much they say. The environment variable `RUST_LOG` goes
     /// before it.
     pub filter: String,
-    /// One JSON object per line, for machines.
+    /// One JSON object per line.
     pub json: bool,
     /// How many lines per second one place in the program may write; what is beyond is suppressed, counted in
     /// `signalbox_log_suppressed_lines_total` and reported by one line a second. 0: not bounded.
@@ -75,7 +75,7 @@ impl Validate for Config {
         }
         if EnvFilter::try_new(&self.filter).is_err() {
             faults.at("filter").say(
-                "this is no log filter",
+                "invalid log filter",
                 "a level, or levels by module: info,nrf=debug",
             );
         }
@@ -181,11 +181,12 @@ pub fn filter() -> Option<String> {
 /// Changes what is logged, at once.
 ///
 /// # Errors
-/// When the text is no filter, or logging has not been started; says which.
+/// When the filter is invalid, or logging has not been started; the message says which.
 pub fn set_filter(text: &str) -> Result<(), String> {
     let text = text.trim();
-    let filter = parse(text)
-        .map_err(|error| format!("\"{text}\" is no log filter ({error}); such as info or info,nrf=debug"))?;
+    let filter = parse(text).map_err(|error| {
+        format!("\"{text}\" is not a valid log filter ({error}); write for example info or info,nrf=debug")
+    })?;
     let current = CURRENT.get().ok_or("logging has not been started")?;
     let mut current = current.lock();
     current.handle.reload(filter).map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ use tracing::{Event, Level, Metadata};
 
 /// Places that are counted one by one; all further ones share the last.
 const PLACES: usize = 1024;
-/// How many entries are looked at for a place.
+/// Entries that are checked for a call site.
 const PROBES: usize = 16;
 
 /// A place and what it wrote.

@@ -16,7 +16,7 @@ mod shard;
 pub use declaration::{Buckets, Declaration, Kind, lint, reference};
 pub use family::{Family, OTHER};
 pub use registry::Registry;
-pub use render::render;
+pub use render::{Format, render, render_as};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

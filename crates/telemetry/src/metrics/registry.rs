@@ -10,7 +10,7 @@ use super::declaration::{Buckets, Kind};
 use super::shard::Arena;
 use super::{Counter, Declaration, Family, Gauge, Histogram, Level};
 
-/// How many series a family holds unless told otherwise.
+/// Default bound of the series of a family.
 const SERIES: usize = 1024;
 
 /// The metrics of one function (or process); cheap to clone. A declaration registered twice is the same
@@ -62,8 +62,8 @@ impl Default for Registry {
     }
 }
 
-/// The arena holds a million slots; a registry that has used them up counts further metrics in one slot that
-/// nobody shows.
+/// The arena holds a million slots; a registry that has used them up counts further metrics in one slot
+/// that no page shows.
 const FULL: u32 = u32::MAX;
 
 impl Registry {
@@ -73,7 +73,7 @@ impl Registry {
         Self::with_series(SERIES)
     }
 
-    /// A registry whose families hold at most so many series each.
+    /// A registry whose families hold at most `series` series each.
     #[must_use]
     pub fn with_series(series: usize) -> Self {
         Self {

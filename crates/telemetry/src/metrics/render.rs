@@ -1,6 +1,6 @@
-//! OpenMetrics text, which Prometheus reads.
+//! The page of metrics, as OpenMetrics text or in the older text format of Prometheus.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
@@ -32,6 +32,86 @@ pub fn render(registries: &[Registry]) -> String {
         // Writing to a String does not fail.
         Err(fmt::Error) => String::new(),
     }
+}
+
+/// A format of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus text 0.0.4, for people, curl and `promtool`.
+    Text,
+}
+
+impl Format {
+    /// The format that a client prefers by its `Accept` header; text when it does not ask for OpenMetrics.
+    #[must_use]
+    pub fn accepted(accept: &str) -> Self {
+        let weight = |name: &str| {
+            let ranges = accept.split(',').filter_map(|range| {
+                let mut parts = range.split(';').map(str::trim);
+                let quality = |part: &str| part.strip_prefix("q=")?.parse::<f64>().ok();
+                parts
+                    .next()
+                    .filter(|media| media.eq_ignore_ascii_case(name))
+                    .map(|_| parts.find_map(quality).unwrap_or(1.0))
+            });
+            ranges.fold(0.0, f64::max)
+        };
+        let open = weight("application/openmetrics-text");
+        if open > 0.0 && open >= weight("text/plain") {
+            Self::OpenMetrics
+        } else {
+            Self::Text
+        }
+    }
+
+    /// Its media type.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// The values of several registries in a format.
+#[must_use]
+pub fn render_as(registries: &[Registry], format: Format) -> String {
+    let page = render(registries);
+    match format {
+        Format::OpenMetrics => page,
+        Format::Text => to_text(&page),
+    }
+}
+
+/// OpenMetrics as Prometheus text: there the description of a counter carries the suffix of its samples, and the page
+/// has no end mark.
+fn to_text(page: &str) -> String {
+    let mut text = String::with_capacity(page.len());
+    let mut help = None;
+    for line in page.lines() {
+        if line == "# EOF" {
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            // The suffix depends on the type, which is on the next line.
+            help = rest.split_once(' ');
+            continue;
+        }
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            let suffix = if kind == "counter" { "_total" } else { "" };
+            if let Some((_, said)) = help.take() {
+                let _ = writeln!(text, "# HELP {name}{suffix} {said}");
+            }
+            let _ = writeln!(text, "# TYPE {name}{suffix} {kind}");
+            continue;
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }
 
 impl Collector for Registry {
@@ -157,7 +237,7 @@ mod tests {
         counter REQUESTS = "signalbox_test_requests_total" ["operation", "outcome"]: "Requests answered.";
         gauge FLIGHT = "signalbox_test_in_flight" []: "Requests in flight.";
         gauge SHARE = "signalbox_test_share_ratio" ["of"]: "A share of something.";
-        gauge SEEN = "signalbox_test_seen" []: "Asked for when looked at.";
+        gauge SEEN = "signalbox_test_seen" []: "Read at each scrape.";
         histogram TIME = "signalbox_test_request_seconds" [] in SECONDS: "Time to the answer.";
     }
 
@@ -194,6 +274,41 @@ mod tests {
             "# EOF",
         ] {
             assert!(page.lines().any(|one| one == line), "{line}\nis not in\n{page}");
+        }
+    }
+
+    #[test]
+    fn text_describes_counters_by_the_name_of_their_samples() {
+        let registry = Registry::new();
+        registry.counters(&REQUESTS).get(&["discover", "ok"]).inc();
+        registry.level(&FLIGHT).inc();
+        assert_eq!(
+            render_as(&[registry], Format::Text),
+            "# HELP signalbox_test_in_flight Requests in flight.\n\
+             # TYPE signalbox_test_in_flight gauge\n\
+             signalbox_test_in_flight 1\n\
+             # HELP signalbox_test_requests_total Requests answered.\n\
+             # TYPE signalbox_test_requests_total counter\n\
+             signalbox_test_requests_total{operation=\"discover\",outcome=\"ok\"} 1\n"
+        );
+    }
+
+    #[test]
+    fn the_accept_header_chooses_the_format() {
+        for accept in [
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+            "application/openmetrics-text",
+        ] {
+            assert_eq!(Format::accepted(accept), Format::OpenMetrics, "{accept}");
+        }
+        for accept in [
+            "",
+            "*/*",
+            "text/html",
+            "text/plain, application/openmetrics-text;q=0.1",
+            "application/openmetrics-text;q=0",
+        ] {
+            assert_eq!(Format::accepted(accept), Format::Text, "{accept}");
         }
     }
 

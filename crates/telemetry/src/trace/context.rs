@@ -19,7 +19,7 @@ pub struct TraceContext {
     pub sampled: bool,
 }
 
-/// Why a header is no trace context. Such a header is ignored, never an error of the request.
+/// Why a header is not a valid trace context. Such a header is ignored, never an error of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotTraceContext;
 

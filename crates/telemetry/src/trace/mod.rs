@@ -66,7 +66,7 @@ impl Validate for Config {
         if self.interval.is_zero() {
             faults
                 .at("interval")
-                .say("is no time at all", "more than 0s, such as 1s");
+                .say("must be longer than 0s", "more than 0s, such as 1s");
         }
     }
 }

@@ -24,6 +24,7 @@ const LOST: AlarmKind = AlarmKind {
     name: "StoreLost",
     severity: Severity::Major,
     text: "The store cannot be reached.",
+    advice: "Check the database.",
 };
 
 /// Sends a request and gives status and body.
@@ -52,7 +53,7 @@ async fn ask(at: &Serving, head: &str, body: &str) -> (u16, String) {
 #[tokio::test]
 async fn every_page_answers() {
     let (registry, health) = (Registry::new(), Health::new());
-    telemetry::process::register(&registry);
+    telemetry::process::register(&registry, "0.0.0", "none");
     let alarms = Alarms::new(&registry);
     alarms.raise(&LOST, "db", "connection refused");
     let store = health.component("store");
@@ -66,7 +67,8 @@ async fn every_page_answers() {
             0 => Ok(json!({ "changed": ["log.filter"] })),
             _ => Err("x.yaml: 1 mistake".to_owned()),
         }))
-        .routes(Router::new().route("/test/things", get(|| async { "things" })));
+        .routes(Router::new().route("/test/things", get(|| async { "things" })))
+        .page("/test/things", "Things of the test");
     let at = serve(LOCAL, admin.router()).await.unwrap();
 
     assert_eq!(ask(&at, "GET /livez", "").await, (200, "alive\n".to_owned()));
@@ -79,6 +81,20 @@ async fn every_page_answers() {
     let (status, page) = ask(&at, "GET /metrics", "").await;
     assert!(
         status == 200 && page.contains("signalbox_process_cpu_seconds_total"),
+        "{page}"
+    );
+    assert!(
+        page.contains("# TYPE signalbox_process_cpu_seconds_total counter"),
+        "{page}"
+    );
+    let (_, page) = ask(
+        &at,
+        "GET /metrics\nAccept: application/openmetrics-text; version=1.0.0",
+        "",
+    )
+    .await;
+    assert!(
+        page.contains("# TYPE signalbox_process_cpu_seconds counter") && page.ends_with("# EOF\n"),
         "{page}"
     );
     let (_, page) = ask(&at, "GET /alarms", "").await;
@@ -94,7 +110,19 @@ async fn every_page_answers() {
     );
     assert_eq!(ask(&at, "GET /test/things", "").await.1, "things");
     assert_eq!(ask(&at, "GET /nothing", "").await.0, 404);
-    assert!(ask(&at, "GET /", "").await.1.starts_with("test "));
+    let (_, index) = ask(&at, "GET /", "").await;
+    assert!(index.starts_with("test "), "{index}");
+    for line in [
+        "GET  /test/things            Things",
+        "POST /config/reload          Reload",
+    ] {
+        assert!(index.contains(line), "{index}");
+    }
+    let (_, index) = ask(&at, "GET /\nAccept: text/html", "").await;
+    assert!(
+        index.contains("<a href=\"/test/things\">/test/things</a>"),
+        "{index}"
+    );
     assert_eq!(ask(&at, "POST /log-level", "nrf=loud").await.0, 400);
     assert_eq!(ask(&at, "POST /log-level", &"x".repeat(100_000)).await.0, 413);
     at.stop().await;

@@ -20,4 +20,4 @@ mod peer;
 
 pub use frame::Frame;
 pub use hostile::Hostile;
-pub use peer::{Listener, Peer};
+pub use peer::{Listener, PREFACE, Peer};

@@ -282,9 +282,7 @@ async fn recovery(field: Rc<Field>) -> anyhow::Result<()> {
 async fn untaken(field: Rc<Field>) -> anyhow::Result<()> {
     // Not the honest producer: what is refused there is not the honest client's.
     let body = bytes::Bytes::from(vec![b'x'; 1_000_000]);
-    let large = Server::start(Arc::new(move |_| {
-        sbi::Response::new(sbi::Body::from(body.clone()))
-    }))?;
+    let large = Server::start(Arc::new(move |_| sbi::Response::ok(body.clone())))?;
     let root = large.root();
     let mut fields = frame::request_fields("GET", "/nudm-sdm/v2/large");
     fields.push(("3gpp-sbi-target-apiroot", &root));

@@ -1,55 +1,46 @@
 //! The proxies, the NRF and the producers behind them.
 
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{ANSWER_BYTES, Subject, result};
-use crate::client::{Client, Request};
-use crate::run::{Guarded, Place, RigError, RunError, Simulator, free_address};
-use crate::sim::{ProducerSettings, RoleName, Settings as SimSettings};
+use super::{ANSWER_BYTES, requests};
+use crate::bench::contest::{Requests, Subject};
+use crate::bench::processes::{self, start};
+use crate::run::{Guarded, Place, RigError, Simulator};
+use loadgen::client::{Client, Request};
+use report::measure::Process;
+use simulators::network::{address_of, instance_of};
+use simulators::{ProducerSettings, RoleName, Settings as SimSettings};
 
-/// Everything that runs during a comparison.
-pub(super) struct Rig {
-    proxies: Vec<Guarded>,
-    others: Vec<Guarded>,
-    producers: Simulator,
-    pub(super) subjects: Vec<Subject>,
-}
+/// The path that is asked for.
+pub(super) const PATH: &str = "/nudm-sdm/v2/imsi-001010000000001/sdm-subscriptions";
+/// Names of subjects.
+pub(in crate::bench) const MODEL_C: &str = "scp-model-c";
+pub(super) const MODEL_D: &str = "scp-model-d";
+pub(in crate::bench) const HAPROXY: &str = "haproxy";
+pub(in crate::bench) const NGHTTPX: &str = "nghttpx";
 
-const OURS: usize = 0;
-const HAPROXY: usize = 1;
-const NGHTTPX: usize = 2;
 /// How long something may take to get ready.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whether the programs are installed.
-pub(super) fn find() -> Result<(), RunError> {
-    for (program, packages) in [
-        ("h2load", "nghttp2-client"),
-        ("haproxy", "haproxy"),
-        ("nghttpx", "nghttp2-proxy"),
-    ] {
-        let asked = Command::new(program)
-            .arg("-v")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        if asked.is_err() {
-            return Err(RunError::Missing { program, packages });
-        }
-    }
-    Ok(())
+/// Producers in one process, each at a loopback address of its own.
+pub(in crate::bench) struct Producers {
+    simulator: Simulator,
+    /// Where they listen; the last one stands by if only one is asked for.
+    pub(in crate::bench) addresses: Vec<SocketAddr>,
+    /// The number of them that are used.
+    pub(in crate::bench) count: usize,
 }
 
-impl Rig {
-    pub(super) fn start(place: &Place) -> Result<Self, RunError> {
+impl Producers {
+    pub(in crate::bench) fn start(place: &Place, count: u32) -> Result<Self, RigError> {
         let settings = SimSettings {
             role: RoleName::Producer,
-            ports: 2,
+            listen: SocketAddr::from(([0, 0, 0, 0], 0)).into(),
             producer: ProducerSettings {
                 status: 201,
                 body_bytes: ANSWER_BYTES,
@@ -57,151 +48,194 @@ impl Rig {
             },
             ..SimSettings::default()
         };
-        let producers = Simulator::start(
+        let simulator = Simulator::start(
             &place.program,
             "producers",
             &settings,
             &place.lab_cpus,
             &place.folder,
-        )
-        .map_err(RigError::from)?;
-        let producer = producers.addresses[0];
-        let (nrf, nrf_address) = function(place, "nrf", &place.lab_cpus, |address, admin| {
-            json!({"nrf": {
-                "listen": address, "admin": admin, "workers": 1,
-                "store": {"embedded": {"directory": place.folder.join("nrf")}}
-            }})
-        })?;
-        register(nrf_address, &producers.addresses)?;
-        let (scp, scp_address) = function(place, "scp", &place.function_cpus, |address, admin| {
-            json!({"scp": {
-                "listen": address, "admin": admin, "workers": 1, "cores": place.function_cpus,
-                "nrf": {"roots": [format!("http://{nrf_address}")], "nfTypes": ["UDM"], "retryInterval": "100ms"},
-                // Every protection is on, with bounds that the load does not reach, but for one: the client drives
-                // the core to its limit, which discards by processor load are there to prevent.
-                "protection": {
-                    "ingress": [{"consumer": "*", "rate": {"perSecond": 10_000_000}}],
-                    "egress": [{"producer": "*", "rate": {"perSecond": 10_000_000}, "global": true}],
-                    "targetLoad": null
-                }
-            }})
-        })?;
-        let (haproxy, haproxy_address) = haproxy(place, producer)?;
-        let (nghttpx, nghttpx_address) = nghttpx(place, producer)?;
-        let subject = |name, address, headers: &[(&'static str, String)], proxy| Subject {
-            name,
-            address,
-            headers: headers.to_vec(),
-            proxy,
-            full: result::Sum::default(),
-            latency: Default::default(),
-        };
-        let model_c = [("3gpp-sbi-target-apiroot", format!("http://{producer}"))];
-        let model_d = [
-            ("3gpp-sbi-discovery-target-nf-type", "UDM".to_owned()),
-            ("3gpp-sbi-discovery-requester-nf-type", "AMF".to_owned()),
-            ("3gpp-sbi-discovery-service-names", "nudm-sdm".to_owned()),
-        ];
-        let rig = Self {
-            proxies: vec![scp, haproxy, nghttpx],
-            others: vec![nrf],
-            producers,
-            subjects: vec![
-                subject("scp-model-c", scp_address, &model_c, Some(OURS)),
-                subject("scp-model-d", scp_address, &model_d, Some(OURS)),
-                subject("haproxy", haproxy_address, &[], Some(HAPROXY)),
-                subject("nghttpx", nghttpx_address, &[], Some(NGHTTPX)),
-                subject("direct", producer, &[], None),
-            ],
-        };
-        await_learning(scp_address)?;
-        Ok(rig)
+        )?;
+        let port = simulator
+            .addresses
+            .first()
+            .ok_or_else(|| RigError::Settings("the producers do not listen".to_owned()))?
+            .port();
+        let addresses = (0..count.max(2)).map(|number| SocketAddr::from((address_of(number), port)));
+        Ok(Self {
+            addresses: addresses.collect(),
+            count: count.max(1) as usize,
+            simulator,
+        })
     }
 
-    /// Processor time that the proxy of a subject has used so far.
-    pub(super) fn cpu(&self, at: usize) -> Duration {
-        let proxy = self.subjects[at].proxy.and_then(|proxy| self.proxies.get(proxy));
-        let usage = proxy.and_then(|proxy| proxy.process().usage());
-        usage.map_or(Duration::ZERO, |usage| usage.cpu)
+    /// Those that requests go to.
+    pub(in crate::bench) fn used(&self) -> &[SocketAddr] {
+        &self.addresses[..self.count]
+    }
+
+    pub(super) fn process(&self) -> Process {
+        self.simulator.process()
+    }
+
+    /// Requests that name the producer by its API root (Model C, TS 29.500 §6.10.2.5).
+    pub(in crate::bench) fn model_c(&self) -> Requests {
+        let root = |address: &SocketAddr| ("3gpp-sbi-target-apiroot", format!("http://{address}"));
+        let mut requests = requests();
+        match self.used() {
+            [only] => requests.headers.push(root(only)),
+            all => requests.rotating = all.iter().map(root).collect(),
+        }
+        requests
+    }
+}
+
+/// Everything that runs during a contest.
+pub(super) struct Rig {
+    proxies: Vec<Guarded>,
+    pub(super) producers: Producers,
+    pub(super) subjects: Vec<Subject>,
+    pub(super) reference: usize,
+}
+
+impl Rig {
+    pub(super) fn start(place: &Place, count: u32, over: Option<&Path>) -> Result<Self, RigError> {
+        let producers = Producers::start(place, count)?;
+        let (nrf, nrf_address) = nrf(place, &producers)?;
+        let (command, scp_address) = scp(place, nrf_address, over)?;
+        let scp = start(place, "scp", command, &place.function_cpus, scp_address)?;
+        let (command, haproxy_address) = processes::haproxy(place, producers.used())?;
+        let haproxy = start(place, HAPROXY, command, &place.function_cpus, haproxy_address)?;
+        let (command, nghttpx_address) = processes::nghttpx(producers.used())?;
+        let nghttpx = start(place, NGHTTPX, command, &place.function_cpus, nghttpx_address)?;
+        let subject = |name: &str, targets: Vec<SocketAddr>, requests, process| Subject {
+            name: name.to_owned(),
+            targets,
+            requests,
+            process,
+        };
+        let model_d = Requests {
+            headers: discovery().to_vec(),
+            ..requests()
+        };
+        let subjects = vec![
+            subject(
+                MODEL_C,
+                vec![scp_address],
+                producers.model_c(),
+                Some(scp.process()),
+            ),
+            subject(MODEL_D, vec![scp_address], model_d, Some(scp.process())),
+            subject(
+                HAPROXY,
+                vec![haproxy_address],
+                requests(),
+                Some(haproxy.process()),
+            ),
+            subject(
+                NGHTTPX,
+                vec![nghttpx_address],
+                requests(),
+                Some(nghttpx.process()),
+            ),
+            subject("direct", producers.used().to_vec(), requests(), None),
+        ];
+        await_learning(scp_address, PATIENCE)?;
+        Ok(Self {
+            reference: subjects
+                .iter()
+                .position(|subject| subject.name == NGHTTPX)
+                .unwrap_or_default(),
+            proxies: vec![scp, haproxy, nghttpx, nrf],
+            producers,
+            subjects,
+        })
     }
 
     pub(super) fn stop(self) {
-        self.proxies
-            .into_iter()
-            .chain(self.others)
-            .for_each(Guarded::stop);
+        self.proxies.into_iter().for_each(Guarded::stop);
         drop(self.producers);
     }
 }
 
-/// Starts one of our functions with these settings.
-fn function(
-    place: &Place,
-    name: &'static str,
-    cpus: &[usize],
-    settings: impl FnOnce(SocketAddr, SocketAddr) -> Value,
-) -> Result<(Guarded, SocketAddr), RigError> {
-    let (address, admin) = (free_address()?, free_address()?);
-    let file = place.folder.join(format!("{name}.yaml"));
-    std::fs::write(&file, settings::to_yaml(&settings(address, admin)))
-        .map_err(RigError::io(format!("writing {}", file.display())))?;
-    let mut command = Command::new(&place.program);
-    command.arg("run").arg(name).arg("--config").arg(&file);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    let mut child = Guarded::start(name, command, cpus, &place.folder.join(format!("{name}.log")))?;
-    child.wait_for(address)?;
-    Ok((child, address))
+/// An NRF that knows the producers, and where it listens.
+pub(in crate::bench) fn nrf(place: &Place, producers: &Producers) -> Result<(Guarded, SocketAddr), RigError> {
+    let (command, address) = processes::function(place, "nrf", None, |address, admin| {
+        json!({"nrf": {
+            "listen": [address], "admin": admin, "workers": 1,
+            "store": {"embedded": {"directory": place.folder.join("nrf")}}
+        }})
+    })?;
+    let nrf = start(place, "nrf", command, &place.lab_cpus, address)?;
+    register(address, producers)?;
+    Ok((nrf, address))
 }
 
-/// Registers the producers as members of one set; all traffic goes to the first, as it does through the other
-/// proxies, and the second could stand in for it.
-fn register(nrf: SocketAddr, producers: &[SocketAddr]) -> Result<(), RigError> {
-    let failed = RigError::io("registering the producers");
-    let exchange = || -> std::io::Result<Vec<u16>> {
-        let mut client = Client::connect(nrf, PATIENCE)?;
-        let requests: Vec<Request> = producers
-            .iter()
-            .enumerate()
-            .map(|(number, address)| {
-                let id = format!("00000000-0000-4000-8000-{number:012x}");
-                let profile = json!({
-                    "nfInstanceId": id, "nfType": "UDM", "nfStatus": "REGISTERED", "heartBeatTimer": 3600,
-                    "priority": number,
-                    "nfSetIdList": ["set1.udmset.5gc.mnc001.mcc001"], "ipv4Addresses": [address.ip()],
-                    "nfServices": [{
-                        "serviceInstanceId": "sdm", "serviceName": "nudm-sdm", "scheme": "http",
-                        "nfServiceStatus": "REGISTERED",
-                        "versions": [{"apiVersionInUri": "v2", "apiFullVersion": "2.0.0"}],
-                        "ipEndPoints": [{"ipv4Address": address.ip(), "port": address.port()}]
-                    }]
-                });
-                Request::new("PUT", format!("/nnrf-nfm/v1/nf-instances/{id}"))
-                    .with("application/json", profile.to_string())
-            })
-            .collect();
-        let answers = client.exchange(&requests)?;
-        Ok(answers.into_iter().map(|answer| answer.status).collect())
-    };
-    match exchange() {
-        Ok(statuses) if statuses.iter().all(|status| (200..300).contains(status)) => Ok(()),
-        Ok(statuses) => Err(RigError::Settings(format!(
-            "the NRF answered {statuses:?} to registrations"
-        ))),
-        Err(error) => Err(failed(error)),
-    }
+/// The command line of our SCP on one worker, and where it will listen.
+pub(in crate::bench) fn scp(
+    place: &Place,
+    nrf: SocketAddr,
+    over: Option<&Path>,
+) -> Result<(Command, SocketAddr), RigError> {
+    processes::function(place, "scp", over, |address, admin| {
+        json!({"scp": {
+            "listen": [address], "admin": admin, "workers": 1, "cores": place.function_cpus,
+            "nrf": {"roots": [format!("http://{nrf}")], "nfTypes": ["UDM"], "retryInterval": "100ms"},
+            // Every protection is on: admission by waiting time as by default, rates with bounds that the load does not
+            // reach.
+            "protection": {
+                "ingress": [{"consumer": "*", "rate": {"perSecond": 10_000_000}}],
+                "egress": [{"producer": "*", "rate": {"perSecond": 10_000_000}, "global": true}]
+            }
+        }})
+    })
+}
+
+/// What Model D asks for.
+fn discovery() -> [(&'static str, String); 3] {
+    [
+        ("3gpp-sbi-discovery-target-nf-type", "UDM".to_owned()),
+        ("3gpp-sbi-discovery-requester-nf-type", "AMF".to_owned()),
+        ("3gpp-sbi-discovery-service-names", "nudm-sdm".to_owned()),
+    ]
+}
+
+/// Registers the producers as members of one set. If one is used, all traffic goes to the first, as it does through the
+/// other proxies, and the second could stand in for it.
+fn register(nrf: SocketAddr, producers: &Producers) -> Result<(), RigError> {
+    let profiles: Vec<Request> = (0..)
+        .zip(&producers.addresses)
+        .map(|(number, address)| {
+            let id = instance_of(number);
+            let profile = json!({
+                "nfInstanceId": id, "nfType": "UDM", "nfStatus": "REGISTERED", "heartBeatTimer": 3600,
+                "priority": if producers.count == 1 { number } else { 0 },
+                "nfSetIdList": ["set1.udmset.5gc.mnc001.mcc001"], "ipv4Addresses": [address.ip()],
+                "nfServices": [{
+                    "serviceInstanceId": "sdm", "serviceName": "nudm-sdm", "scheme": "http",
+                    "nfServiceStatus": "REGISTERED",
+                    "versions": [{"apiVersionInUri": "v2", "apiFullVersion": "2.0.0"}],
+                    "ipEndPoints": [{"ipv4Address": address.ip(), "port": address.port()}]
+                }]
+            });
+            Request::new("PUT", format!("/nnrf-nfm/v1/nf-instances/{id}"))
+                .with("application/json", profile.to_string())
+        })
+        .collect();
+    processes::register(nrf, &profiles)
 }
 
 /// Waits until the SCP serves what the NRF knows.
-fn await_learning(scp: SocketAddr) -> Result<(), RigError> {
-    let end = Instant::now() + PATIENCE;
+pub(in crate::bench) fn await_learning(scp: SocketAddr, patience: Duration) -> Result<(), RigError> {
+    let end = Instant::now() + patience;
     loop {
-        let mut client = Client::connect(scp, PATIENCE).map_err(RigError::io("connecting to the SCP"))?;
-        let request = Request::new("GET", super::h2load::PATH)
-            .header("3gpp-sbi-discovery-target-nf-type", "UDM")
-            .header("3gpp-sbi-discovery-requester-nf-type", "AMF")
-            .header("3gpp-sbi-discovery-service-names", "nudm-sdm");
+        let mut client = Client::connect(scp, patience).map_err(RigError::io("connecting to the SCP"))?;
+        let request = discovery()
+            .into_iter()
+            .fold(Request::new("GET", PATH), |request, (name, value)| {
+                request.header(name, value)
+            });
         let answers = client.exchange(&[request]);
-        if answers.is_ok_and(|answers| answers[0].status == 201) {
+        if answers.is_ok_and(|answers| answers.first().is_some_and(|answer| answer.status == 201)) {
             return Ok(());
         }
         if Instant::now() > end {
@@ -211,58 +245,4 @@ fn await_learning(scp: SocketAddr) -> Result<(), RigError> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-fn haproxy(place: &Place, producer: SocketAddr) -> Result<(Guarded, SocketAddr), RigError> {
-    let address = free_address()?;
-    let file = place.folder.join("haproxy.cfg");
-    let text = format!(
-        "global\n  nbthread 1\n  maxconn 2000\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  \
-         timeout server 60s\n  http-reuse always\nfrontend in\n  bind {address} proto h2\n  default_backend out\n\
-         backend out\n  server one {producer} proto h2\n"
-    );
-    std::fs::write(&file, text).map_err(RigError::io(format!("writing {}", file.display())))?;
-    let mut command = Command::new("haproxy");
-    command
-        .arg("-f")
-        .arg(&file)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    let mut child = Guarded::start(
-        "haproxy",
-        command,
-        &place.function_cpus,
-        &place.folder.join("haproxy.log"),
-    )?;
-    child.wait_for(address)?;
-    Ok((child, address))
-}
-
-fn nghttpx(place: &Place, producer: SocketAddr) -> Result<(Guarded, SocketAddr), RigError> {
-    let address = free_address()?;
-    let mut command = Command::new("nghttpx");
-    command
-        .arg(format!("--frontend={},{};no-tls", address.ip(), address.port()))
-        .arg(format!(
-            "--backend={},{};;proto=h2",
-            producer.ip(),
-            producer.port()
-        ))
-        .args([
-            "--workers=1",
-            "--single-process",
-            "--conf=/dev/null",
-            "--accesslog-file=/dev/null",
-        ])
-        .args(["--backend-connections-per-host=8", "--errorlog-file=/dev/stderr"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    let mut child = Guarded::start(
-        "nghttpx",
-        command,
-        &place.function_cpus,
-        &place.folder.join("nghttpx.log"),
-    )?;
-    child.wait_for(address)?;
-    Ok((child, address))
 }

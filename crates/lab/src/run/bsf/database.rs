@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::measure::Process;
 use crate::run::rig::RigError;
+use report::measure::Process;
 
 /// What keeps the bindings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +56,9 @@ const APART: u16 = 10;
 /// Where servers of this run may listen.
 const RANGE: std::ops::Range<u16> = 20_000..30_000;
 
+/// The set-up of sites that replicate to one another; one of them is a server by itself.
+const SITES: &str = include_str!("../../../../../deploy/two-sites/two-sites.sh");
+
 /// Servers that run. They and their data are gone when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
@@ -80,12 +83,21 @@ impl Servers {
                         "--database sites: two to four sites replicate to one another; this model has {sites}"
                     )));
                 }
-                (
-                    sites as u16,
-                    include_str!("../../../../../deploy/two-sites/two-sites.sh"),
-                )
+                (sites as u16, SITES)
             }
         };
+        Self::start_with(database, count, script).map(Some)
+    }
+
+    /// Starts one server, which several functions share.
+    ///
+    /// # Errors
+    /// When it cannot be started; the script says why.
+    pub(crate) fn single() -> Result<Self, RigError> {
+        Self::start_with(Database::Sites, 1, SITES)
+    }
+
+    fn start_with(database: Database, count: u16, script: &str) -> Result<Self, RigError> {
         // Where the servers' own user may go as well; folders of runs are often nobody else's business.
         let folder = std::env::temp_dir().join(format!("signalbox-lab-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
@@ -103,7 +115,7 @@ impl Servers {
             .run("start")
             .map_err(RigError::io("starting the database"))?;
         if output.status.success() {
-            return Ok(Some(servers));
+            return Ok(servers);
         }
         let told = String::from_utf8_lossy(&output.stderr);
         Err(RigError::Settings(format!(
@@ -127,7 +139,7 @@ impl Servers {
     }
 
     /// The settings of the store of a site's BSF, counted from 0. In a cluster each begins with another node.
-    pub(super) fn settings(&self, site: u32) -> Value {
+    pub(crate) fn settings(&self, site: u32) -> Value {
         let address = |server: u16| format!("127.0.0.1:{}", self.port + APART * server);
         let first = (site % u32::from(self.count)) as u16;
         let nodes: Vec<String> = match self.database {

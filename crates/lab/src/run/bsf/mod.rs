@@ -20,18 +20,16 @@ use super::children::{Guarded, Simulator};
 use super::dsr::await_connections;
 use super::rig::{Place, Rig, RigError, free_address, write_config};
 use super::{Options, Progress, figure};
-use crate::callmodel::Load;
-use crate::callmodel::bsf::BsfModel;
-use crate::client::Client;
-use crate::diameter::{Clients, Peer};
-use crate::load::Traffic;
-use crate::report::StoreFigures;
-use crate::sim::diameter::DiameterSettings;
-use crate::sim::{RoleName, Settings};
-use crate::workload::bsf::{
-    BsfWorkload, Numbers, OPERATIONS, PCF_REALM, PCFS, Part, Sessions, Standing, setup,
-};
-use crate::workload::rx::{AfPlan, Afs, Shares, af};
+use ::report::StoreFigures;
+use callmodel::Load;
+use callmodel::bsf::BsfModel;
+use loadgen::Traffic;
+use loadgen::client::Client;
+use loadgen::diameter::{Clients, Peer};
+use simulators::diameter::DiameterSettings;
+use simulators::{RoleName, Settings};
+use workload::bsf::{BsfWorkload, Numbers, OPERATIONS, PCF_REALM, PCFS, Part, Sessions, Standing, setup};
+use workload::rx::{AfPlan, Afs, Shares, af};
 
 /// The realm of the AFs.
 const AF_REALM: &str = "ims.example";

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::callmodel::bsf::BsfModel;
-use crate::client::{Client, Request};
 use crate::run::rig::{Place, RigError};
 use crate::run::{Options, Progress, figure};
-use crate::workload::bsf::{Numbers, Sessions};
-use crate::workload::nrf::setup::SetupError;
+use callmodel::bsf::BsfModel;
+use loadgen::client::{Client, Request};
+use workload::bsf::{Numbers, Sessions};
+use workload::nrf::setup::SetupError;
 
 /// What is kept beside stores that outlast a run.
 const NOTE: &str = "lab.json";

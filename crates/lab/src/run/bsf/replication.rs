@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::report::Check;
 use crate::run::figure;
 use crate::run::rig::Probe;
+use ::report::Check;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);

@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::callmodel::dsr::{
-    Drill as Wanted, DsrModel, KillPeers, MESSAGES_PER_REQUEST, OverloadDrill, PriorityShare, Reconnect,
-};
-use crate::diameter::{HabitCounts, Habits};
-use crate::load::{FailureKind, OperationRecord};
-use crate::measure::Metrics;
-use crate::report::Check;
 use crate::run::drill::{Drill, Judgement, Outcome, Part, PartRecord};
 use crate::run::figure;
 use crate::run::rig::{RigError, write_config};
+use ::report::Check;
+use callmodel::dsr::{
+    Drill as Wanted, DsrModel, KillPeers, MESSAGES_PER_REQUEST, OverloadDrill, PriorityShare, Reconnect,
+};
+use loadgen::diameter::{HabitCounts, Habits};
+use loadgen::{FailureKind, OperationRecord};
+use report::measure::Metrics;
 
 /// The hard limit of a message processor, as a multiple of its profile (the router's default).
 const HARD_LIMIT: f64 = 2.5;
@@ -360,6 +360,7 @@ impl Drill for Overload {
         ));
         Judgement {
             spares_bounds: true,
+            destinations: None,
             ..checks.into()
         }
     }
@@ -496,7 +497,7 @@ fn watched(counts: &HabitCounts, within: Duration) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Record;
+    use loadgen::Record;
     use settings::Percent;
 
     fn mix() -> Vec<PriorityShare> {

@@ -17,15 +17,16 @@ use serde_json::{Value, json};
 use super::children::{Guarded, Simulator};
 use super::rig::{Counter, Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
 use super::{Options, figure};
-use crate::callmodel::Load;
-use crate::callmodel::dsr::DsrModel;
-use crate::diameter::{Clients, Habits, Peer};
-use crate::load::Traffic;
-use crate::measure::Metrics;
-use crate::report::Check;
-use crate::sim::diameter::{DiameterSettings, SubscriberRanges};
-use crate::sim::{RoleName, Settings};
-use crate::workload::dsr::{Mmes, Plan, REALM, mme};
+use ::report::Check;
+use callmodel::Load;
+use callmodel::dsr::DsrModel;
+use callmodel::subscribers::SubscriberRanges;
+use loadgen::Traffic;
+use loadgen::diameter::{Clients, Habits, Peer};
+use report::measure::Metrics;
+use simulators::diameter::DiameterSettings;
+use simulators::{RoleName, Settings};
+use workload::dsr::{Mmes, Plan, REALM, mme};
 
 /// How long a router may take to connect to the HSSs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -291,7 +292,7 @@ pub(crate) fn config(
                 "host": host,
                 "addresses": [address],
                 "worker": number % usize::from(model.da_mps.max(1)),
-                "timers": { "reconnectMin": "50ms" },
+                "timers": { "reconnectMin": "50ms", "reopen": "afterSilence" },
             })
         })
         .collect();

@@ -1,18 +1,15 @@
 //! Certificates for one run: an authority that nobody else trusts, and what it signs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
 use serde_json::{Value, json};
+use tls::authority::Authority;
 
 use super::next;
-use crate::callmodel::scp::ScpModel;
-use crate::engine::TlsFiles;
 use crate::run::rig::{Place, RigError};
-use crate::workload::scp::address_of;
+use callmodel::scp::ScpModel;
+use loadgen::engine::TlsFiles;
+use workload::scp::address_of;
 
 /// Certificates of a run.
 pub(super) struct Tls {
@@ -26,84 +23,55 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn make(model: &ScpModel, place: &Place) -> Result<Self, RigError> {
-        let authority = Authority::new(&place.folder)?;
-        let localhost = "127.0.0.1".to_owned();
+        let issuer = Issuer {
+            authority: Authority::new("signalbox laboratory").map_err(failed)?,
+            folder: place.folder.clone(),
+        };
+        let localhost = ["127.0.0.1".to_owned()];
         let mut everywhere: Vec<String> = (0..model.profiles)
             .map(|number| address_of(number).to_string())
             .collect();
-        everywhere.push(localhost.clone());
+        everywhere.extend(localhost.clone());
         let regions = model.inter_scp.iter().flat_map(next::others);
-        let regions = regions.map(|region| next::address_of(region).to_string());
+        let regions: Vec<String> = regions
+            .map(|region| next::address_of(region).to_string())
+            .collect();
         Ok(Self {
-            consumers: authority.issue("consumers", vec![localhost.clone()])?,
-            producers: authority.issue("producers", everywhere)?,
-            scp: authority.issue("scp", vec![localhost.clone()])?,
-            next: authority.issue("next-scp", regions.collect())?,
-            broker: authority.issue("kafka", vec![localhost.clone()])?,
-            nrf: authority.issue("nrf", vec![localhost])?,
+            consumers: issuer.issue("consumers", &localhost)?,
+            producers: issuer.issue("producers", &everywhere)?,
+            scp: issuer.issue("scp", &localhost)?,
+            next: issuer.issue("next-scp", &regions)?,
+            broker: issuer.issue("kafka", &localhost)?,
+            nrf: issuer.issue("nrf", &localhost)?,
         })
     }
 }
 
-/// The authority of a run.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
+/// The authority of a run; what it issues lies in a folder.
+struct Issuer {
+    authority: Authority,
     folder: PathBuf,
-    file: PathBuf,
 }
 
 fn failed(error: impl std::fmt::Display) -> RigError {
-    RigError::Settings(format!("no certificate can be made: {error}"))
+    RigError::Settings(format!("certificates cannot be made: {error}"))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), RigError> {
-    std::fs::write(path, text).map_err(RigError::io(format!("writing {}", path.display())))
-}
-
-impl Authority {
-    /// A new one; its certificate goes to a folder, as what it issues does.
-    fn new(folder: &Path) -> Result<Self, RigError> {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "signalbox laboratory");
-        let key = KeyPair::generate().map_err(failed)?;
-        let file = folder.join("authority.crt");
-        write(&file, &params.self_signed(&key).map_err(failed)?.pem())?;
-        Ok(Self {
-            issuer: Issuer::new(params, key),
-            folder: folder.to_owned(),
-            file,
-        })
-    }
-
+impl Issuer {
     /// A certificate for a server and client at these addresses or with these names.
-    fn issue(&self, name: &str, subjects: Vec<String>) -> Result<TlsFiles, RigError> {
-        let mut params = CertificateParams::new(subjects).map_err(failed)?;
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
-        let key = KeyPair::generate().map_err(failed)?;
-        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
-        let files = TlsFiles {
-            certificate: self.folder.join(format!("{name}.crt")),
-            key: self.folder.join(format!("{name}.key")),
-            authority: self.file.clone(),
-        };
-        write(&files.certificate, &certificate.pem())?;
-        write(&files.key, &key.serialize_pem())?;
-        Ok(files)
+    fn issue(&self, name: &str, subjects: &[String]) -> Result<TlsFiles, RigError> {
+        let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
+        let identity = self.authority.issue(&subjects).map_err(failed)?;
+        self.authority
+            .write(&identity, &self.folder, name)
+            .map_err(failed)
     }
 }
 
 /// The same files as settings of our functions name them.
 pub(super) fn as_settings(files: &TlsFiles, mutual: bool) -> Value {
     json!({
-        "certificate": files.certificate, "key": files.key, "authorities": files.authority,
+        "certificate": files.certificate, "key": files.key, "authorities": files.authorities,
         "requireClientCertificate": mutual
     })
 }

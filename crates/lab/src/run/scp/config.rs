@@ -10,10 +10,10 @@ use settings::Period;
 use super::Scale;
 use super::certificates::as_settings;
 use super::next::others;
-use crate::callmodel::scp::{Drill, RateLimits, ScpModel};
-use crate::engine::TlsFiles;
 use crate::run::rig::{Place, RigError, free_address};
-use crate::workload::scp::{MEDIATED, consumer_name, instance_of, locality_of, registered_as};
+use callmodel::scp::{Drill, RateLimits, ScpModel};
+use loadgen::engine::TlsFiles;
+use workload::scp::{MEDIATED, consumer_name, instance_of, locality_of, registered_as};
 
 /// NF instance id of the SCPs of other regions.
 const NEXT: &str = "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b21";
@@ -25,6 +25,8 @@ pub(super) struct Addresses {
     pub(super) scp: SocketAddr,
     pub(super) admin: SocketAddr,
     pub(super) nrf: SocketAddr,
+    /// The name server, where the model has records in DNS.
+    pub(super) names: Option<SocketAddr>,
     /// SCPs of the other regions, in the order of the regions.
     pub(super) next: Vec<SocketAddr>,
     /// TLS towards consumers and producers.
@@ -59,25 +61,59 @@ pub(super) fn scp(model: &ScpModel, place: &Place, addresses: &Addresses, scale:
         "mediation": {"groups": mediation(model)}
     }});
     set_connections(&mut made["scp"], scale);
+    if let Some(names) = addresses.names {
+        made["scp"]["dns"] = json!({"servers": [names.to_string()]});
+    }
     if let Some(inter) = model.inter_scp.as_ref().filter(|_| !addresses.next.is_empty()) {
-        let name = |region: u32| format!("region-{region}");
         let regions: BTreeMap<String, [String; 1]> = std::iter::once(0)
             .chain(others(inter))
-            .map(|region| (name(region), [locality_of(region)]))
+            .map(|region| (region_name(region), [locality_of(region)]))
             .collect();
         let scheme = if addresses.tls.is_some() { "https" } else { "http" };
         let next: BTreeMap<String, [String; 1]> = others(inter)
             .zip(&addresses.next)
-            .map(|(region, address)| (name(region), [format!("{scheme}://{address}")]))
+            .map(|(region, address)| (region_name(region), [format!("{scheme}://{address}")]))
             .collect();
         made["scp"]["places"] = json!({"locality": locality_of(0), "regions": regions});
         made["scp"]["nextHops"] = json!(next);
     }
+    if let Some(sites) = model.sites {
+        let mut regions = BTreeMap::<String, Vec<String>>::new();
+        for (site, region) in sites.all() {
+            regions
+                .entry(region_name(region))
+                .or_default()
+                .push(locality_of(site));
+        }
+        made["scp"]["places"] = json!({"locality": locality_of(0), "regions": regions});
+    }
     if model.tokens {
-        made["scp"]["security"] = json!({"tokens": {"enabled": true}});
+        let levels = token_levels(model);
+        let tokens = json!({"enabled": true, "inOwnName": model.oauth.is_none(), "levels": levels});
+        made["scp"]["security"] = json!({"tokens": tokens});
     }
     set_tls(&mut made["scp"], addresses.tls.as_ref());
     made
+}
+
+/// The services whose access tokens are for one instance.
+fn token_levels(model: &ScpModel) -> Vec<Value> {
+    let services: Vec<&str> = model
+        .producers()
+        .into_iter()
+        .flat_map(|(_, services)| services)
+        .collect();
+    let share = model.oauth.map_or(0.0, |oauth| oauth.instance_level.fraction());
+    let count = (services.len() as f64 * share).round() as usize;
+    match services.get(..count) {
+        Some(services) if count > 0 => vec![json!({"services": services, "level": "nfInstance"})],
+        _ => Vec::new(),
+    }
+}
+
+/// The name of a region.
+pub(super) fn region_name(region: u32) -> String {
+    format!("region-{region}")
 }
 
 fn set_tls(scp: &mut Value, files: Option<&TlsFiles>) {
@@ -114,14 +150,29 @@ pub(super) fn next(listen: &[SocketAddr], admin: SocketAddr, tls: Option<&TlsFil
     made
 }
 
-/// What may be repeated, and the default for the rest.
+/// What may be repeated, and the default for the rest. A set of producers is spread over regions where a model has
+/// several, so another of its members may be far away.
 fn policies(model: &ScpModel) -> Vec<Value> {
+    let anywhere = json!({"reroute": "anywhere"});
+    let mut usual = match model.inter_scp.is_some() || model.sites.is_some() {
+        true => json!({"initial": anywhere, "subsequent": anywhere}),
+        false => json!({}),
+    };
+    if model.dns_srv.is_some() {
+        usual["dnsSrvAlternates"] = json!(true);
+    }
+    if model.sites.is_some() {
+        // Two producers of a type at each of two sites may fail before one of another region is tried.
+        usual["attempts"] = json!(5);
+    }
     match model.repeatable.is_empty() {
-        true => Vec::new(),
-        false => vec![
-            json!({"services": model.repeatable, "rerouteUnsafe": true}),
-            json!({}),
-        ],
+        true => vec![usual],
+        false => {
+            let mut repeatable = usual.clone();
+            repeatable["services"] = json!(model.repeatable);
+            repeatable["rerouteUnsafe"] = json!(true);
+            vec![repeatable, usual]
+        }
     }
 }
 
@@ -129,16 +180,12 @@ fn protection(model: &ScpModel, scale: &Scale) -> Value {
     let (ingress, egress) = model
         .rate_limits
         .map_or_else(Default::default, |limits| rates(model, limits));
-    // Who is killed is left alone as soon as it fails, and tried again within seconds. Otherwise some producers
-    // fail on purpose; they are to be tried each time that they are named.
-    let (outliers, breaker) = match model.drill {
-        Some(Drill::KillProducer) => (
-            json!({"consecutiveFailures": 5, "baseEjection": "1s", "maxEjection": "2s"}),
-            json!({"open": "500ms", "maxOpen": "1s"}),
-        ),
-        _ => (json!({"consecutiveFailures": 0}), json!({"failures": 1_000_000})),
-    };
-    let mut made = json!({"ingress": ingress, "egress": egress, "outliers": outliers, "breaker": breaker});
+    let mut made = json!({"ingress": ingress, "egress": egress});
+    // A producer that is killed is ejected as soon as it fails, and tried again within seconds.
+    if matches!(model.drill, Some(Drill::KillProducer | Drill::LoseSite)) {
+        made["outliers"] = json!({"consecutiveFailures": 5, "baseEjection": "1s", "maxEjection": "2s"});
+        made["breaker"] = json!({"open": "500ms", "maxOpen": "1s"});
+    }
     if let Some(under_way) = scale.under_way.filter(|count| *count > USUALLY_IN_FLIGHT) {
         made["maxInFlight"] = json!(under_way);
     }
@@ -165,39 +212,27 @@ fn rates(model: &ScpModel, limits: RateLimits) -> (Vec<Value>, Vec<Value>) {
     (ingress, egress)
 }
 
-/// Rules in groups, dealt to the services; each waits for a value of its own.
+/// Rules in groups; each waits for a value of its own.
 fn mediation(model: &ScpModel) -> Vec<Value> {
-    let groups = model.mediation_groups.max(1);
-    if model.mediation_rules == 0 {
-        return Vec::new();
-    }
-    let services: Vec<&str> = model
-        .producers()
-        .into_iter()
-        .flat_map(|(_, services)| services)
-        .collect();
-    let json_tenths = (model.mediation_json.fraction() * 10.0).round() as u32;
-    (0..groups)
-        .map(|group| {
-            let rules: Vec<Value> = (group..model.mediation_rules)
-                .step_by(groups as usize)
-                .map(|rule| {
-                    let then = match rule % 10 < 10 - json_tenths.min(10) {
-                        true => json!({"setHeader": {"name": "x-lab-mediated", "value": rule.to_string()}}),
-                        false => json!({"setJson": {"pointer": "/mediated", "value": rule}}),
-                    };
-                    json!({
-                        "name": format!("rule-{rule}"),
-                        "when": [{"header": MEDIATED, "equals": rule.to_string()}],
-                        "then": [then]
-                    })
-                })
-                .collect();
+    let rule = |rule: &u32| {
+        let then = match model.is_json_rule(*rule) {
+            false => json!({"setHeader": {"name": "x-lab-mediated", "value": rule.to_string()}}),
+            true => json!({"setJson": {"pointer": "/mediated", "value": rule}}),
+        };
+        json!({
+            "name": format!("rule-{rule}"),
+            "when": [{"header": MEDIATED, "equals": rule.to_string()}],
+            "then": [then]
+        })
+    };
+    let groups = model.mediation().into_iter().enumerate();
+    groups
+        .map(|(number, group)| {
             json!({
-                "name": format!("group-{group}"),
-                "triggerPoints": ["requestEgress"],
-                "services": [services[group as usize % services.len().max(1)]],
-                "rules": rules
+                "name": format!("group-{number}"),
+                "triggerPoints": [group.point.name()],
+                "services": group.services,
+                "rules": group.rules.iter().map(rule).collect::<Vec<_>>()
             })
         })
         .collect()

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::certificates::as_settings;
-use crate::callmodel::scp::Feed;
-use crate::engine::TlsFiles;
 use crate::run::children::Guarded;
 use crate::run::rig::{Place, RigError};
+use callmodel::scp::Feed;
+use loadgen::engine::TlsFiles;
 
 /// The topic.
 const TOPIC: &str = "signalbox-lab";

@@ -12,7 +12,7 @@ mod producers;
 mod ready;
 mod scale;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -21,12 +21,13 @@ use std::time::Duration;
 use super::Options;
 use super::children::Guarded;
 use super::rig::{Counter, Outgoing, Place, Rig, RigError, free_address, write_config};
-use crate::callmodel::scp::ScpModel;
-use crate::load::{Traffic, Workload};
-use crate::workload::scp::{Expected, ScpWorkload};
+use callmodel::scp::ScpModel;
 use certificates::Tls;
+use loadgen::engine::client_tls;
+use loadgen::{Traffic, Workload};
 use network::Network;
 use scale::Scale;
+use workload::scp::{Expected, ScpWorkload};
 
 /// How long things may take before the load.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,7 +37,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// # Errors
 /// When something does not start, or the SCP does not learn its network.
 pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, RigError> {
-    let model = &model.with_latencies(options.latency);
+    let mut model = model.with_latencies(options.latency);
+    if options.target.is_some() || options.tls.unwrap_or(model.tls) {
+        // An SCP that runs already asks other name servers, and certificates are for addresses.
+        model.dns_srv = None;
+    }
+    let model = &model;
     let scale = Scale::new(model, options, place);
     let tls = match options.tls.unwrap_or(model.tls) {
         true => Some(Tls::make(model, place)?),
@@ -65,6 +71,10 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
         notes.push("consumers and producers speak TLS with certificates on both sides".to_owned());
     }
     notes.extend(scale.notes(model));
+    let subnets = sources(model, scp.address).len();
+    if subnets > 0 {
+        notes.push(format!("consumers come from addresses of {subnets} subnets"));
+    }
     notes.extend(network.note_of_feed());
     let expected = Arc::<Expected>::default();
     let outgoing = match model.drill {
@@ -97,14 +107,26 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
         probes,
         notes,
         tls: match &tls {
-            Some(tls) => Some(tls.consumers.client().map_err(RigError::io("making TLS"))?),
+            Some(tls) => Some(client_tls(&tls.consumers).map_err(RigError::io("making TLS"))?),
             None => None,
         },
         drill,
+        sources: sources(&model, scp.address),
         connections: scale.into,
         in_flight: scale.under_way,
         ..Rig::new("scp", scp.address, workloads)
     })
+}
+
+/// The addresses that consumers come from: interfaces of several subnets, where the SCP is on this machine.
+fn sources(model: &ScpModel, scp: SocketAddr) -> Vec<IpAddr> {
+    if model.source_addresses < 2 || !scp.ip().is_loopback() {
+        return Vec::new();
+    }
+    let subnets = (0..model.source_addresses).filter_map(|number| u8::try_from(number).ok());
+    subnets
+        .map(|subnet| Ipv4Addr::new(127, 3, subnet, 1).into())
+        .collect()
 }
 
 /// The SCP.
@@ -129,6 +151,7 @@ impl Scp {
             scp: free_address()?,
             admin: free_address()?,
             nrf: network.asked,
+            names: network.names,
             next: network
                 .next
                 .as_ref()

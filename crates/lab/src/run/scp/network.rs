@@ -9,11 +9,12 @@ use super::next::NextScps;
 use super::nrf::{self, Nrf};
 use super::producers::Producers;
 use super::scale::Scale;
-use crate::callmodel::scp::ScpModel;
 use crate::run::Options;
 use crate::run::children::{Guarded, Simulator};
 use crate::run::rig::{Place, RigError};
-use crate::workload::scp::Population;
+use callmodel::scp::{DnsSrv, ScpModel};
+use simulators::{AlternatesOf, NameServerSettings, RoleName, Settings};
+use workload::scp::{Addresses, Population};
 
 /// Producers, the NRF that knows them, SCPs of other regions, a broker.
 pub(super) struct Network {
@@ -23,6 +24,8 @@ pub(super) struct Network {
     pub(super) nrf: Option<Nrf>,
     /// Where the SCP asks the NRF.
     pub(super) asked: SocketAddr,
+    /// The name server, where the model has records in DNS.
+    pub(super) names: Option<SocketAddr>,
     /// SCPs of other regions, where the model has some.
     pub(super) next: Option<NextScps>,
     /// Where messages are copied to, or why there is none, where the model copies them.
@@ -51,6 +54,15 @@ impl Network {
                 address
             }
         };
+        let names = match (model.dns_srv, &producers.well) {
+            (Some(dns), Addresses::Own(port)) => {
+                let server = start_names(dns, *port, place, &population)?;
+                let address = server.addresses[0];
+                producers.simulators.push(server);
+                Some(address)
+            }
+            _ => None,
+        };
         // An SCP that runs already knows neither SCPs of other regions nor a broker of this run.
         let is_ours = options.target.is_none();
         let next = match model.inter_scp.as_ref().filter(|_| is_ours) {
@@ -71,6 +83,7 @@ impl Network {
             producers,
             nrf: Some(nrf),
             asked,
+            names,
             next,
             broker,
         })
@@ -97,4 +110,37 @@ impl Network {
         let beside = beside.chain(self.next.map(|next| next.process));
         (self.producers.simulators, beside.collect())
     }
+}
+
+/// Starts the name server.
+fn start_names(
+    dns: DnsSrv,
+    port: u16,
+    place: &Place,
+    population: &Population,
+) -> Result<Simulator, RigError> {
+    let members = (0..).zip(&population.members);
+    let with_records = members.filter(|(_, member)| !member.alternates.is_empty());
+    let settings = Settings {
+        role: RoleName::NameServer,
+        latency: dns.latency,
+        names: NameServerSettings {
+            port,
+            alternates: with_records
+                .map(|(of, member)| AlternatesOf {
+                    of,
+                    are: member.alternates.clone(),
+                })
+                .collect(),
+        },
+        ..Settings::default()
+    };
+    let (program, folder) = (&place.program, &place.folder);
+    Ok(Simulator::start(
+        program,
+        "names",
+        &settings,
+        &place.lab_cpus,
+        folder,
+    )?)
 }

@@ -2,13 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use crate::callmodel::scp::{InterScp, ScpModel};
-use crate::engine::TlsFiles;
-use crate::measure::Metrics;
-use crate::report::Check;
 use crate::run::children::Guarded;
 use crate::run::figure;
 use crate::run::rig::{Place, Probe, RigError, free_address, write_config};
+use ::report::Check;
+use callmodel::scp::{InterScp, ScpModel};
+use loadgen::engine::TlsFiles;
+use report::measure::Metrics;
 
 use super::{Scale, config, start_function};
 

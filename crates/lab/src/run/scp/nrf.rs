@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use super::certificates::Tls;
 use super::{PATIENCE, config, start_function};
-use crate::callmodel::scp::ScpModel;
-use crate::client::{Client, Request};
 use crate::run::children::{Guarded, Simulator};
 use crate::run::rig::{Place, RigError, free_address, write_config};
-use crate::sim::{RoleName, Settings};
-use crate::workload::scp::Population;
+use callmodel::scp::ScpModel;
+use loadgen::client::{Client, Request};
+use simulators::{RoleName, Settings};
+use workload::scp::Population;
 
 /// An NRF, which may be killed and started again.
 pub(super) struct Nrf {

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use settings::Period;
 
 use super::certificates::Tls;
-use crate::callmodel::scp::{Drill, ScpModel};
-use crate::engine::TlsFiles;
 use crate::run::children::Simulator;
 use crate::run::rig::{Place, RigError};
-use crate::sim::{FarSettings, ProducerSettings, ReportingSettings, RoleName, Settings};
-use crate::workload::scp::{Addresses, Population};
+use callmodel::scp::{Drill, ScpModel};
+use loadgen::engine::TlsFiles;
+use simulators::{FarSettings, ProducerSettings, ReportingSettings, RoleName, Settings};
+use workload::scp::{Addresses, Population, locality_of};
 
 /// The producers of a run.
 pub(super) struct Producers {
@@ -44,6 +44,20 @@ impl Producers {
         }
         // One port at all addresses of the machine: each producer has an address of its own.
         let anywhere = settings::Listen::from(SocketAddr::from(([0, 0, 0, 0], 0)));
+        if let Some(sites) = model.sites {
+            let mut simulators = Vec::new();
+            for (site, region) in sites.all() {
+                let settings = site_settings(model, region, anywhere.clone(), files);
+                simulators.push(one(&locality_of(site), &settings)?);
+            }
+            let addresses: Vec<SocketAddr> = simulators.iter().map(|one| one.addresses[0]).collect();
+            return Ok(Self {
+                simulators,
+                well: Addresses::Sites(addresses.iter().map(SocketAddr::port).collect()),
+                addresses,
+                failing: None,
+            });
+        }
         let well = one("producers", &producer_settings(model, anywhere.clone(), files))?;
         let mut simulators = vec![well];
         let mut failing = None;
@@ -74,6 +88,20 @@ impl Producers {
             false => Ok(self.simulators.remove(0)),
         }
     }
+}
+
+/// Settings of the producers of a site.
+pub(super) fn site_settings(
+    model: &ScpModel,
+    region: u32,
+    listen: settings::Listen,
+    tls: Option<&TlsFiles>,
+) -> Settings {
+    let mut settings = producer_settings(model, listen, tls);
+    if region > 0 {
+        settings.latency = settings.producer.far.latency;
+    }
+    settings
 }
 
 /// Settings of a process of producers that are well.

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::PATIENCE;
-use crate::callmodel::scp::ScpModel;
-use crate::client::{Client, Request};
-use crate::measure::Metrics;
 use crate::run::rig::RigError;
-use crate::workload::scp::{Population, Whom};
+use callmodel::scp::ScpModel;
+use loadgen::client::{Client, Request};
+use report::measure::Metrics;
+use workload::scp::{Population, Whom};
 
 /// Waits until the SCP says that it knows all producers.
 pub(super) fn learned(admin: SocketAddr, population: &Population) -> Result<(), RigError> {

@@ -2,9 +2,9 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::callmodel::scp::{Connections, ScpModel};
 use crate::run::rig::Place;
 use crate::run::{Options, figure};
+use callmodel::scp::{Connections, ScpModel};
 
 /// Connections into the SCP at least and at most.
 const INTO: (u32, u32) = (2, 10_000);
@@ -28,7 +28,7 @@ impl Scale {
     /// For a run with these options.
     pub(super) fn new(model: &ScpModel, options: &Options, place: &Place) -> Self {
         let workers = match place.function_cpus.len() {
-            0 => crate::measure::cpus().map_or(1, |cpus| cpus.len()),
+            0 => report::measure::cpus().map_or(1, |cpus| cpus.len()),
             pinned => pinned,
         };
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -98,11 +98,7 @@ mod tests {
     use super::*;
 
     fn model() -> ScpModel {
-        crate::callmodel::find("scp/model-c-1")
-            .unwrap()
-            .model
-            .scp
-            .unwrap()
+        callmodel::find("scp/model-c-1").unwrap().model.scp.unwrap()
     }
 
     #[test]

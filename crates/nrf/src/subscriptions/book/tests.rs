@@ -25,25 +25,31 @@ fn subscribe(book: &mut Book, id: &str, data: Value) {
     book.put(Arc::new(Subscription::parse(document, id, until).unwrap()));
 }
 
-fn tell(
+fn notify(
     book: &mut Book,
     kind: ChangeKind,
     before: Option<Arc<Entry>>,
     after: Option<Arc<Entry>>,
 ) -> Vec<(String, Value)> {
-    let telling = Telling {
+    let notifying = Notifying {
         load_threshold: 10,
         as_changes: false,
     };
     let change = ProfileChange { kind, before, after };
-    let told = book.tell(&change, telling, "http://nrf", OffsetDateTime::UNIX_EPOCH);
-    told.into_iter()
-        .map(|one| (one.subscription, serde_json::from_slice(&one.body).unwrap()))
+    let notified = book.notify(&change, notifying, "http://nrf", OffsetDateTime::UNIX_EPOCH);
+    notified
+        .into_iter()
+        .map(|one| {
+            (
+                one.subscription.to_string(),
+                serde_json::from_slice(&one.body).unwrap(),
+            )
+        })
         .collect()
 }
 
-fn who(told: &[(String, Value)]) -> Vec<&str> {
-    told.iter().map(|(id, _)| id.as_str()).collect()
+fn who(notified: &[(String, Value)]) -> Vec<&str> {
+    notified.iter().map(|(id, _)| id.as_str()).collect()
 }
 
 #[test]
@@ -83,14 +89,14 @@ fn conditions_choose_who_is_told() {
         "upf",
         json!({"subscrCond": {"conditionType": "UPF_COND", "smfServingArea": ["a"]}}),
     );
-    let told = tell(&mut book, ChangeKind::Registered, None, Some(entry(|_| {})));
+    let notified = notify(&mut book, ChangeKind::Registered, None, Some(entry(|_| {})));
     assert_eq!(
-        who(&told),
+        who(&notified),
         [
             "all", "group", "groups", "instance", "service", "services", "set", "type"
         ]
     );
-    let (_, body) = &told[0];
+    let (_, body) = &notified[0];
     assert_eq!(body["event"], "NF_REGISTERED");
     assert_eq!(
         body["nfInstanceUri"],
@@ -102,7 +108,7 @@ fn conditions_choose_who_is_told() {
     );
     assert!(book.remove("all").is_some() && book.remove("all").is_none());
     assert_eq!(
-        who(&tell(
+        who(&notify(
             &mut book,
             ChangeKind::Deregistered,
             Some(entry(|_| {})),
@@ -129,7 +135,7 @@ fn events_and_attributes_choose_what_is_told() {
     );
     let (old, new) = (entry(|_| {}), entry(|p| p["priority"] = json!(2)));
     assert_eq!(
-        who(&tell(
+        who(&notify(
             &mut book,
             ChangeKind::Updated,
             Some(old.clone()),
@@ -138,9 +144,9 @@ fn events_and_attributes_choose_what_is_told() {
         ["not-load", "priority"]
     );
     let loaded = Arc::new(old.moved(old.status.clone(), Some(60), None));
-    assert!(tell(&mut book, ChangeKind::HeartBeat, Some(old.clone()), Some(loaded)).is_empty());
+    assert!(notify(&mut book, ChangeKind::HeartBeat, Some(old.clone()), Some(loaded)).is_empty());
     assert_eq!(
-        who(&tell(&mut book, ChangeKind::Deregistered, Some(old), None)),
+        who(&notify(&mut book, ChangeKind::Deregistered, Some(old), None)),
         ["gone", "not-load", "priority"]
     );
 }
@@ -150,18 +156,18 @@ fn load_is_told_past_the_threshold_only() {
     let mut book = Book::default();
     subscribe(&mut book, "all", json!({}));
     let mut last = entry(|_| {});
-    tell(&mut book, ChangeKind::Registered, None, Some(last.clone()));
+    notify(&mut book, ChangeKind::Registered, None, Some(last.clone()));
     // 10 at registration; small steps add up to news.
-    for (load, told) in [(15, 0), (19, 0), (20, 1), (25, 0), (12, 0), (10, 1)] {
+    for (load, notified) in [(15, 0), (19, 0), (20, 1), (25, 0), (12, 0), (10, 1)] {
         let next = Arc::new(last.moved(last.status.clone(), Some(load), None));
-        let count = tell(
+        let count = notify(
             &mut book,
             ChangeKind::HeartBeat,
             Some(last.clone()),
             Some(next.clone()),
         )
         .len();
-        assert_eq!(count, told, "load {load}");
+        assert_eq!(count, notified, "load {load}");
         last = next;
     }
 }
@@ -175,16 +181,17 @@ fn a_profile_that_begins_to_fit_is_told_as_added() {
         json!({"subscrCond": {"nfType": "UDM", "nfGroupId": "g2"}}),
     );
     let (one, two) = (entry(|_| {}), entry(|p| p["udmInfo"]["groupId"] = json!("g2")));
-    let told = tell(
+    let notified = notify(
         &mut book,
         ChangeKind::Updated,
         Some(one.clone()),
         Some(two.clone()),
     );
-    assert_eq!(told[0].1["conditionEvent"], "NF_ADDED");
-    let told = tell(&mut book, ChangeKind::Updated, Some(two), Some(one));
-    assert_eq!(told[0].1["conditionEvent"], "NF_REMOVED");
-    assert!(told[0].1.get("nfProfile").is_none());
+    assert_eq!(notified[0].1["conditionEvent"], "NF_ADDED");
+    let notified = notify(&mut book, ChangeKind::Updated, Some(two), Some(one));
+    assert_eq!(notified[0].1["conditionEvent"], "NF_REMOVED");
+    // NF_PROFILE_CHANGED has either nfProfile or profileChanges (TS 29.510 §6.1.6.2.17).
+    assert!(notified[0].1["nfProfile"].is_object());
 }
 
 #[test]
@@ -196,12 +203,12 @@ fn changes_are_told_as_items_when_configured() {
         before: Some(entry(|_| {})),
         after: Some(entry(|p| p["priority"] = json!(9))),
     };
-    let telling = Telling {
+    let notifying = Notifying {
         load_threshold: 10,
         as_changes: true,
     };
-    let told = book.tell(&change, telling, "", OffsetDateTime::UNIX_EPOCH);
-    let body: Value = serde_json::from_slice(&told[0].body).unwrap();
+    let notified = book.notify(&change, notifying, "", OffsetDateTime::UNIX_EPOCH);
+    let body: Value = serde_json::from_slice(&notified[0].body).unwrap();
     assert_eq!(
         body["profileChanges"],
         json!([{"op": "REPLACE", "path": "/priority", "origValue": 1, "newValue": 9}])
@@ -215,7 +222,7 @@ fn closed_profiles_are_told_only_to_those_allowed() {
     subscribe(&mut book, "smf", json!({"reqNfType": "SMF"}));
     let closed = entry(|p| p["allowedNfTypes"] = json!(["SMF"]));
     assert_eq!(
-        who(&tell(&mut book, ChangeKind::Registered, None, Some(closed))),
+        who(&notify(&mut book, ChangeKind::Registered, None, Some(closed))),
         ["smf"]
     );
 }
@@ -253,4 +260,160 @@ fn what_is_no_subscription() {
         "/notifCondition/monitoredAttributes"
     );
     assert_eq!(with("reqPlmnList", json!([{"mcc": "1"}])), "/reqPlmnList");
+}
+
+#[test]
+fn loads_of_services_are_news_past_the_threshold_only() {
+    let mut book = Book::default();
+    subscribe(&mut book, "all", json!({}));
+    let with = |load: u8| entry(|profile| profile["nfServices"][0]["load"] = load.into());
+    let mut last = with(10);
+    for (load, news) in [
+        (15, false),
+        (19, false),
+        (20, true),
+        (29, false),
+        (11, false),
+        (10, true),
+    ] {
+        let next = with(load);
+        let notified = notify(&mut book, ChangeKind::HeartBeat, Some(last), Some(next.clone()));
+        assert_eq!(!notified.is_empty(), news, "{load}");
+        last = next;
+    }
+}
+
+fn notified_changes(book: &mut Book, before: Arc<Entry>, after: Arc<Entry>) -> Vec<(String, Value)> {
+    let notifying = Notifying {
+        load_threshold: 10,
+        as_changes: true,
+    };
+    let change = ProfileChange {
+        kind: ChangeKind::Updated,
+        before: Some(before),
+        after: Some(after),
+    };
+    let notified = book.notify(&change, notifying, "http://nrf", OffsetDateTime::UNIX_EPOCH);
+    let body = |body: &Bytes| serde_json::from_slice(body).unwrap();
+    notified
+        .iter()
+        .map(|one| (one.subscription.to_string(), body(&one.body)))
+        .collect()
+}
+
+/// TS 29.510 §6.1.6.2.17 note 2: a list that has changed is notified as a whole.
+#[test]
+fn a_change_inside_of_a_list_replaces_the_list() {
+    let mut book = Book::default();
+    subscribe(&mut book, "all", json!({}));
+    let before = entry(|_| {});
+    let after = entry(|profile| {
+        profile["nfServices"][0]["capacity"] = json!(7);
+        profile["priority"] = json!(2);
+    });
+    let notified = notified_changes(&mut book, before, after);
+    let changes = notified[0].1["profileChanges"].as_array().unwrap();
+    let at = |path: &str| changes.iter().find(|change| change["path"] == path);
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert_eq!(at("/nfServices").unwrap()["newValue"][0]["capacity"], 7);
+    assert_eq!(at("/nfServices").unwrap()["op"], "REPLACE");
+    assert_eq!(at("/priority").unwrap()["newValue"], 2);
+}
+
+/// An attribute of a service means that of each service, however the profile lists them (TS 29.510 §6.1.6.2.16 note 5).
+#[test]
+fn attributes_of_services_are_those_of_each() {
+    let second = |profile: &mut Value| {
+        let mut service = profile["nfServices"][0].clone();
+        service["serviceInstanceId"] = json!("t");
+        profile["nfServices"].as_array_mut().unwrap().push(service);
+    };
+    for (attribute, wanted) in [
+        ("/nfServices/0/capacity", true),
+        ("/nfServices/1/capacity", true),
+        ("/nfServiceList/s/capacity", true),
+        ("/nfServices", true),
+        ("/nfServices/0/priority", false),
+        ("/capacity", false),
+    ] {
+        let mut book = Book::default();
+        subscribe(
+            &mut book,
+            "one",
+            json!({"notifCondition": {"monitoredAttributes": [attribute]}}),
+        );
+        let before = entry(second);
+        let after = entry(|profile| {
+            second(profile);
+            profile["nfServices"][1]["capacity"] = json!(7);
+        });
+        let notified = notify(&mut book, ChangeKind::Updated, Some(before), Some(after));
+        assert_eq!(!notified.is_empty(), wanted, "{attribute}");
+    }
+}
+
+#[test]
+fn networks_and_scopes_choose_who_is_told() {
+    let mut book = Book::default();
+    let snpn = |nid: &str| json!({"plmnId": {"mcc": "001", "mnc": "01"}, "nid": nid});
+    subscribe(&mut book, "snpn", snpn("0000000000a"));
+    subscribe(&mut book, "other snpn", snpn("0000000000b"));
+    subscribe(&mut book, "north", json!({"servingScope": ["north", "west"]}));
+    subscribe(&mut book, "south", json!({"servingScope": ["south"]}));
+    let there = entry(|profile| {
+        profile["snpnList"] = json!([{"mcc": "001", "mnc": "01", "nid": "0000000000a"}]);
+        profile["servingScope"] = json!(["north"]);
+    });
+    let notified = notify(&mut book, ChangeKind::Registered, None, Some(there));
+    assert_eq!(who(&notified), ["north", "snpn"]);
+    assert!(notify(&mut book, ChangeKind::Registered, None, Some(entry(|_| {}))).is_empty());
+}
+
+/// TS 29.510 §6.1.6.2.2, `fqdn` and `interPlmnFqdn`; and members that only a registry has.
+#[test]
+fn a_subscriber_of_another_network_gets_the_name_for_it() {
+    let mut book = Book::default();
+    let of = |mnc: &str| json!({"reqPlmnList": [{"mcc": "001", "mnc": mnc}]});
+    subscribe(&mut book, "abroad", of("02"));
+    subscribe(&mut book, "home", of("01"));
+    let named = entry(|profile| {
+        profile["plmnList"] = json!([{"mcc": "001", "mnc": "01"}]);
+        profile["fqdn"] = json!("udm.internal.example");
+        profile["interPlmnFqdn"] = json!("udm.example.org");
+        profile["allowedNfTypes"] = json!(["AMF"]);
+        profile["nrfInfo"] = json!({"servedUdmInfo": {ID: {"groupId": "g"}}});
+        profile["nfServices"][0]["interPlmnFqdn"] = json!("sdm.example.org");
+        profile["nfServices"][0]["perPlmnOauth2ReqList"] =
+            json!({"oauth2RequiredPlmnIdList": [{"mcc": "001", "mnc": "02"}]});
+        profile["nfServices"][0]["allowedPlmns"] =
+            json!([{"mcc": "001", "mnc": "01"}, {"mcc": "001", "mnc": "02"}]);
+    });
+    let notified = notify(&mut book, ChangeKind::Registered, None, Some(named));
+    let profile = |who: &str| &notified.iter().find(|(id, _)| id == who).unwrap().1["nfProfile"];
+    let (abroad, home) = (profile("abroad"), profile("home"));
+    assert_eq!(
+        (&home["fqdn"], &home["nfServices"][0]["fqdn"]),
+        (&json!("udm.internal.example"), &Value::Null)
+    );
+    assert_eq!(
+        (&abroad["fqdn"], &abroad["nfServices"][0]["fqdn"]),
+        (&json!("udm.example.org"), &json!("sdm.example.org"))
+    );
+    for profile in [abroad, home] {
+        assert!(profile["nrfInfo"].is_object());
+        assert!(profile["nfServices"][0]["perPlmnOauth2ReqList"].is_object());
+        assert_eq!(profile["allowedNfTypes"], Value::Null);
+        assert_eq!(profile["nfServices"][0]["allowedPlmns"], Value::Null);
+    }
+}
+
+#[test]
+fn subscriptions_that_nothing_would_meet_are_refused() {
+    let parse = |events: Value| {
+        let document = json!({"nfStatusNotificationUri": "http://127.0.0.1:9/cb", "reqNotifEvents": events});
+        Subscription::parse(document, "s", OffsetDateTime::UNIX_EPOCH)
+    };
+    assert!(parse(json!(["NF_PROFILE_CHANGE"])).is_err());
+    // An event of a later release beside one of this.
+    assert!(parse(json!(["NF_REGISTERED", "NF_LATER"])).is_ok());
 }

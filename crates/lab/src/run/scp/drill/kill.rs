@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::{missed, read, total};
-use crate::callmodel::scp::ScpModel;
-use crate::engine::TlsFiles;
-use crate::measure::Metrics;
-use crate::report::Check;
 use crate::run::children::Simulator;
 use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::{Place, RigError};
 use crate::run::scp::producers::producer_settings;
+use ::report::Check;
+use callmodel::scp::ScpModel;
+use loadgen::engine::TlsFiles;
+use report::measure::Metrics;
 
 /// When, in parts of the length: killed, back, and in its place again.
 const KILLED: f64 = 0.25;
@@ -21,7 +21,7 @@ const SETTLED: f64 = 0.75;
 /// The least part of its share before that a producer must have again.
 const SHARE_AGAIN: f64 = 0.8;
 /// How an attempt ends whose request had been sent when the producer died.
-const SENT: [&str; 3] = ["reset", "timeout", "other"];
+pub(super) const SENT: [&str; 3] = ["reset", "timeout", "other"];
 const ATTEMPTS: &str = "signalbox_scp_attempts_total";
 const REROUTES: &str = "signalbox_scp_reroutes_total";
 
@@ -30,7 +30,7 @@ pub(in crate::run::scp) struct KillProducer {
     place: Place,
     admin: SocketAddr,
     victim: Option<Simulator>,
-    settings: crate::sim::Settings,
+    settings: simulators::Settings,
     /// Of all producers, the victim first.
     producers: Vec<SocketAddr>,
     /// API names and operations that may be repeated whatever became of the first attempt.
@@ -88,7 +88,7 @@ impl KillProducer {
 }
 
 impl Drill for KillProducer {
-    fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
+    fn act(&mut self, at: Duration, length: Duration, _: &mut [Simulator]) -> Result<(), RigError> {
         let part = at.as_secs_f64() / length.as_secs_f64().max(1e-3);
         match self.marks.len() {
             0 => self.marks.push(read(self.admin)?),
@@ -208,6 +208,7 @@ impl Drill for KillProducer {
             checks,
             notes,
             spares_bounds: false,
+            destinations: None,
         }
     }
 }

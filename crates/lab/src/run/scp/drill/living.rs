@@ -1,7 +1,7 @@
 //! The network lives: profiles change at the NRF, producers tell of their load and overload. Nothing of it may
 //! disturb the traffic.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,16 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::callmodel::scp::{Notifications, ScpModel};
-use crate::client::{Client, Request};
-use crate::measure::Metrics;
-use crate::report::Check;
+use crate::run::children::Simulator;
 use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::RigError;
-use crate::weights::Weights;
-use crate::workload::scp::{Member, Population};
+use ::report::Check;
+use callmodel::scp::{ChangeKind, Notifications, ScpModel};
+use loadgen::Weights;
+use loadgen::client::{Client, Request};
+use report::measure::Metrics;
+use workload::scp::{Member, Population};
 
 /// How long the NRF may take to take changes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,14 +43,17 @@ const FEED_LOST: &str = "signalbox_scp_feed_lost_total";
 const LEARNED: &str = "signalbox_scp_learned_total";
 
 /// Kinds of changes, with how many of a hundred they are (table 3-13 of the guide).
-const MIX: [(Kind, f64); 7] = [
+const MIX: [(Kind, f64); 9] = [
     (Kind::PriorityOrCapacity, 70.0),
     (Kind::Suspended, 10.0),
     (Kind::Deregistered, 5.0),
     (Kind::ApiVersion, 3.0),
     (Kind::Endpoint, 2.0),
     (Kind::SupiRange, 2.0),
-    (Kind::Load, 8.0),
+    (Kind::ServiceInstance, 1.0),
+    // Of the other 8 of a hundred.
+    (Kind::GpsiRange, 2.0),
+    (Kind::Load, 5.0),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +64,21 @@ enum Kind {
     ApiVersion,
     Endpoint,
     SupiRange,
+    /// A service instance is added, and removed a while later.
+    ServiceInstance,
+    GpsiRange,
     Load,
+}
+
+impl From<ChangeKind> for Kind {
+    fn from(kind: ChangeKind) -> Self {
+        match kind {
+            ChangeKind::Load => Self::Load,
+            ChangeKind::PriorityOrCapacity => Self::PriorityOrCapacity,
+            ChangeKind::Suspended => Self::Suspended,
+            ChangeKind::ServiceInstance => Self::ServiceInstance,
+        }
+    }
 }
 
 /// The drill.
@@ -116,7 +134,7 @@ impl Living {
 }
 
 impl Drill for Living {
-    fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
+    fn act(&mut self, at: Duration, length: Duration, _: &mut [Simulator]) -> Result<(), RigError> {
         if self.start.is_none() {
             self.start = Metrics::read(self.admin);
         }
@@ -226,6 +244,9 @@ struct Changes {
     kinds: Weights,
     random: SmallRng,
     made: u64,
+    /// Changes that were begun by the rate of the mix, and those of each kind with an interval of its own.
+    of_mix: u64,
+    of_kind: BTreeMap<ChangeKind, u64>,
     /// Numbers changes, for values that differ.
     turn: u32,
     by_kind: [u64; MIX.len()],
@@ -248,6 +269,8 @@ impl Changes {
             kinds: Weights::new(MIX.map(|(_, weight)| weight)),
             random: SmallRng::seed_from_u64(29_510),
             made: 0,
+            of_mix: 0,
+            of_kind: BTreeMap::new(),
             turn: 0,
             by_kind: [0; MIX.len()],
             away: VecDeque::new(),
@@ -272,13 +295,33 @@ impl Changes {
         while let Some((_, who, kind)) = self.away.pop_front_if(|(until, ..)| *until <= at) {
             requests.push(self.back(who, kind));
         }
+        if self.members.is_empty() {
+            return self.send(&requests);
+        }
         let due = self.due(at, length) as u64;
-        while self.made + (requests.len() as u64) < due && !self.members.is_empty() {
-            let who = self.members[self.random.random_range(0..self.members.len())];
+        // Who comes back is a change of the mix as well.
+        self.of_mix += requests.len() as u64;
+        while self.of_mix < due {
             let drawn = self.kinds.draw(&mut self.random);
+            let who = self.somebody();
             requests.push(self.change(who, drawn, at));
+            self.of_mix += 1;
+        }
+        for (kind, period) in self.plan.every.clone() {
+            let due = (at.as_secs_f64() / period.duration().as_secs_f64().max(1e-3)) as u64;
+            while self.of_kind.get(&kind).copied().unwrap_or(0) < due {
+                *self.of_kind.entry(kind).or_default() += 1;
+                let drawn = MIX.iter().position(|(one, _)| *one == Kind::from(kind));
+                let who = self.somebody();
+                requests.push(self.change(who, drawn.unwrap_or(MIX.len() - 1), at));
+            }
         }
         self.send(&requests)
+    }
+
+    /// The position of a producer.
+    fn somebody(&mut self) -> usize {
+        self.members[self.random.random_range(0..self.members.len())]
     }
 
     /// Whoever is away comes back.
@@ -324,6 +367,10 @@ impl Changes {
         match kind {
             Kind::Deregistered => {
                 Request::new("PUT", path(member)).with("application/json", member.profile.to_string())
+            }
+            Kind::ServiceInstance => {
+                let services = member.profile["nfServices"].clone();
+                patch(member, "replace", "/nfServices", services)
             }
             _ => patch(member, "replace", "/nfStatus", json!("REGISTERED")),
         }
@@ -381,18 +428,13 @@ impl Changes {
                 }
                 patch(member, "replace", "/nfServices/0/ipEndPoints", endpoints)
             }
-            Kind::SupiRange => {
-                let range = json!({"start": format!("{number:015}"), "end": "999999999999999"});
-                let (info, ranges) = match member.nf_type.as_str() {
-                    "AUSF" => ("ausfInfo", "supiRanges"),
-                    "CHF" => ("chfInfo", "supiRangeList"),
-                    "PCF" => ("pcfInfo", "supiRanges"),
-                    "UDM" => ("udmInfo", "supiRanges"),
-                    "UDR" | "SLF" => ("udrInfo", "supiRanges"),
-                    _ => return patch(member, "add", "/load", json!(number % 100)),
-                };
-                patch(member, "add", &format!("/{info}"), json!({ranges: [range]}))
+            Kind::ServiceInstance => {
+                self.away.push_back((at + AWAY, who, kind));
+                let mut service = member.profile["nfServices"][0].clone();
+                service["serviceInstanceId"] = json!(format!("further-{number}"));
+                patch(member, "add", "/nfServices/-", service)
             }
+            Kind::SupiRange | Kind::GpsiRange => ranges_of(member, kind, number),
             Kind::Load => patch(member, "add", "/load", json!(number % 100)),
         }
     }
@@ -405,6 +447,8 @@ impl Changes {
             "API version",
             "endpoint",
             "SUPI range",
+            "service instance added",
+            "GPSI range",
             "load",
         ];
         let rows: Vec<String> = names
@@ -413,7 +457,7 @@ impl Changes {
             .map(|(name, count)| format!("{name} {count}"))
             .collect();
         format!(
-            "{} ({}), {} a second and bursts of {:?}; who is suspended or deregistered comes back after {} s",
+            "{} ({}), {} a second and bursts of {:?}; those who are suspended or deregistered come back after {} s, service instances are removed",
             self.made,
             rows.join(", "),
             figure(self.plan.per_second),
@@ -421,6 +465,25 @@ impl Changes {
             AWAY.as_secs()
         )
     }
+}
+
+/// Another range of subscribers that a producer serves; of types that have none, another load.
+fn ranges_of(member: &Member, kind: Kind, number: u32) -> Request {
+    let range = json!({"start": format!("{number:015}"), "end": "999999999999999"});
+    let gpsi = kind == Kind::GpsiRange;
+    let (info, ranges) = match (member.nf_type.as_str(), gpsi) {
+        ("AUSF", false) => ("ausfInfo", "supiRanges"),
+        ("CHF", false) => ("chfInfo", "supiRangeList"),
+        ("CHF", true) => ("chfInfo", "gpsiRangeList"),
+        ("PCF", false) => ("pcfInfo", "supiRanges"),
+        ("PCF", true) => ("pcfInfo", "gpsiRanges"),
+        ("UDM", false) => ("udmInfo", "supiRanges"),
+        ("UDM", true) => ("udmInfo", "gpsiRanges"),
+        ("UDR" | "SLF", false) => ("udrInfo", "supiRanges"),
+        ("UDR" | "SLF", true) => ("udrInfo", "gpsiRanges"),
+        _ => return patch(member, "add", "/load", json!(number % 100)),
+    };
+    patch(member, "add", &format!("/{info}"), json!({ranges: [range]}))
 }
 
 fn has_service(member: &Member) -> bool {

@@ -4,17 +4,18 @@ mod kill;
 mod living;
 mod nrf;
 mod overload;
+mod site;
 
 use std::net::SocketAddr;
 
 use super::certificates::Tls;
 use super::network::Network;
-use crate::callmodel::scp::{self as callmodel, ScpModel};
-use crate::load::OperationRecord;
-use crate::measure::Metrics;
-use crate::report::Check;
 use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::rig::{Place, RigError};
+use ::callmodel::scp::{self as callmodel, ScpModel};
+use ::report::Check;
+use loadgen::OperationRecord;
+use report::measure::Metrics;
 
 /// What happens to an SCP that tells its metrics at `admin`, while the load goes on. It takes from the network what
 /// it will kill.
@@ -49,6 +50,10 @@ pub(super) fn of(
             let nrf = network.nrf.take();
             let nrf = nrf.ok_or_else(|| RigError::Settings("there is no NRF to kill".to_owned()))?;
             Box::new(nrf::StopNrf::new(place, admin, nrf))
+        }
+        callmodel::Drill::LoseSite => {
+            let tls = tls.map(|tls| &tls.producers);
+            Box::new(site::LoseSite::new(model, place, admin, tls)?)
         }
         callmodel::Drill::Overload => Box::new(overload::Overload::new(model, admin)),
     }))

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{missed, read};
-use crate::measure::Metrics;
-use crate::report::Check;
+use crate::run::children::Simulator;
 use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::{Place, RigError};
 use crate::run::scp::nrf::Nrf;
 use crate::run::scp::start_function;
+use ::report::Check;
+use report::measure::Metrics;
 
 /// When, in parts of the length.
 const KILLED: f64 = 0.25;
@@ -42,7 +43,7 @@ impl StopNrf {
 }
 
 impl Drill for StopNrf {
-    fn act(&mut self, at: Duration, length: Duration) -> Result<(), RigError> {
+    fn act(&mut self, at: Duration, length: Duration, _: &mut [Simulator]) -> Result<(), RigError> {
         let part = at.as_secs_f64() / length.as_secs_f64().max(1e-3);
         match self.marks.len() {
             0 => self.marks.push(read(self.admin)?),
@@ -121,6 +122,7 @@ impl Drill for StopNrf {
                     .to_owned(),
             ],
             spares_bounds: false,
+            destinations: None,
         }
     }
 }

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::sum;
-use crate::callmodel::scp::ScpModel;
-use crate::measure::Metrics;
-use crate::report::Check;
+use crate::run::children::Simulator;
 use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
 use crate::run::rig::RigError;
+use ::report::Check;
+use callmodel::scp::ScpModel;
+use report::measure::Metrics;
 
 /// How many times the rate is offered.
 const TIMES: f64 = 3.0;
@@ -19,6 +20,9 @@ const GOODPUT: f64 = 0.9;
 const SOME: f64 = 0.1;
 /// … at least this share of each more important one must be.
 const NEARLY_ALL: f64 = 0.9;
+/// The longest 99th percentile of priorities that are served: this many times that at the rate itself, or this long.
+const LATE_TIMES: f64 = 10.0;
+const LATE_MS: f64 = 100.0;
 /// How much more memory than before may be in use: twice as much, and this many bytes.
 const MEMORY: u64 = 64 << 20;
 const REFUSED: &str = "signalbox_scp_refused_total";
@@ -49,7 +53,7 @@ impl Drill for Overload {
         TIMES
     }
 
-    fn act(&mut self, _: Duration, _: Duration) -> Result<(), RigError> {
+    fn act(&mut self, _: Duration, _: Duration, _: &mut [Simulator]) -> Result<(), RigError> {
         if self.start.is_none() {
             self.start = Metrics::read(self.admin);
         }
@@ -78,6 +82,20 @@ impl Drill for Overload {
         let in_order = served
             .windows(2)
             .all(|pair| pair[1].1 < SOME || pair[0].1 >= NEARLY_ALL);
+        let p99 = |window: &crate::run::judge::Window| {
+            served
+                .iter()
+                .filter(|(_, share, _)| *share >= NEARLY_ALL)
+                .map(|(priority, ..)| {
+                    let name = format!(", priority {priority} ");
+                    let of = sum(outcome.names, &window.record.operations, |one| {
+                        one.contains(&name)
+                    });
+                    of.latency.value_at_quantile(0.99) as f64 / 1e3
+                })
+                .fold(0.0, f64::max)
+        };
+        let (late, limit) = (p99(window), (p99(reference) * LATE_TIMES).max(LATE_MS));
         let words: Vec<String> = served
             .iter()
             .map(|(priority, share, rate)| {
@@ -119,6 +137,12 @@ impl Drill for Overload {
                 in_order,
             ),
             Check::new(
+                "p99 of the priorities that are served",
+                format!("at most {} ms", figure(limit)),
+                format!("{} ms", figure(late)),
+                late <= limit,
+            ),
+            Check::new(
                 "what is shed is refused",
                 "the SCP counts requests that it discarded",
                 format!(
@@ -142,6 +166,7 @@ impl Drill for Overload {
                 words.join("; ")
             )],
             spares_bounds: true,
+            destinations: None,
         }
     }
 }

@@ -1,0 +1,118 @@
+//! What `/pcfBindings`, `/pcf-ue-bindings` and `/pcf-mbs-bindings` have in common: registration, change and deregistration.
+
+use std::rc::Rc;
+
+use http::{Method, StatusCode};
+use model::SupportedFeatures;
+use model::shape::Shape;
+use sbi::{Request, Response};
+
+use super::fault::Fault;
+use super::{body_of, created, id_of, method_not_allowed, no_content, not_found};
+use crate::binding::{BindingId, negotiate, shape};
+use crate::events::Event;
+use crate::notify::Change;
+use crate::resource::Resource;
+use crate::worker::Worker;
+
+/// A resource of Nbsf_Management that PCFs register.
+pub(crate) trait Served: Resource {
+    /// Segment of the URI of the collection.
+    const NAME: &'static str;
+    /// Shape of a representation.
+    const SHAPE: &'static Shape;
+    /// Members that a PATCH may change.
+    const PATCH: &'static [&'static str];
+    /// Counted when one was registered, changed, deregistered.
+    const EVENTS: [Event; 3];
+
+    /// Writes a new binding, durably.
+    async fn write(&self, worker: &Worker, _: &SupportedFeatures) -> Result<(), Fault> {
+        let written = worker.repository().add(Self::table(worker.repository()), self);
+        Ok(written.await.map(drop)?)
+    }
+
+    /// Answers a GET of the collection.
+    async fn discover(worker: &Worker, request: &Request) -> Result<Response, Fault>;
+
+    /// Whether subscribers are notified of a PATCH that has made this of `before`.
+    fn is_news(&self, before: &Self) -> bool;
+}
+
+/// The collection: POST and GET.
+pub(crate) async fn collection<T: Served>(worker: Rc<Worker>, request: Request) -> Result<Response, Fault> {
+    match *request.method() {
+        Method::POST => register::<T>(&worker, request).await,
+        Method::GET => T::discover(&worker, &request).await,
+        ref other => Ok(method_not_allowed(other, "GET, POST")),
+    }
+}
+
+/// One binding: PATCH and DELETE.
+pub(crate) async fn individual<T: Served>(
+    worker: Rc<Worker>,
+    request: Request,
+    id: String,
+) -> Result<Response, Fault> {
+    match *request.method() {
+        Method::PATCH => update::<T>(&worker, request, &id).await,
+        Method::DELETE => deregister::<T>(&worker, &id).await,
+        ref other => Ok(method_not_allowed(other, "DELETE, PATCH")),
+    }
+}
+
+async fn register<T: Served>(worker: &Worker, request: Request) -> Result<Response, Fault> {
+    let value = body_of(worker, request, "application/json")?;
+    shape::check(T::SHAPE, &value)?;
+    let mut document = worker.repository().document(BindingId::random(), value);
+    let features = negotiate(&mut document).unwrap_or_default();
+    let binding = T::of(document);
+    binding.write(worker, &features).await?;
+    let [registered, _, _] = T::EVENTS;
+    worker.count(registered);
+    binding.notify(worker.notices(), Change::Registered).await;
+    Ok(created(worker, T::NAME, binding.document()))
+}
+
+async fn update<T: Served>(worker: &Worker, request: Request, id_text: &str) -> Result<Response, Fault> {
+    let size = worker.max_body();
+    let patch = body_of(worker, request, sbi::json::MERGE_PATCH)?;
+    let id = id_of(id_text)?;
+    let repository = worker.repository();
+    let (before, after) = repository
+        .change(T::table(repository), id, |binding: &T| {
+            let mut value = binding.document().value().clone();
+            shape::merge(&mut value, &patch, T::PATCH, T::SHAPE, size)?;
+            Ok(T::of(repository.document(id, value)))
+        })
+        .await?
+        .ok_or_else(|| not_found(id_text))?;
+    let [_, changed, _] = T::EVENTS;
+    worker.count(changed);
+    if after.is_news(&before) {
+        after.notify(worker.notices(), Change::Moved).await;
+    }
+    Ok(sbi::json::response_of(
+        StatusCode::OK,
+        after.document().text().clone(),
+    ))
+}
+
+async fn deregister<T: Served>(worker: &Worker, id_text: &str) -> Result<Response, Fault> {
+    let id = id_of(id_text)?;
+    let repository = worker.repository();
+    let table = T::table(repository);
+    let held = match repository.is_watched() {
+        true => table.get(&id.0).await?,
+        false => None,
+    };
+    if !repository.remove(table, id).await? {
+        return Err(not_found(id_text));
+    }
+    let [_, _, deregistered] = T::EVENTS;
+    worker.count(deregistered);
+    if let Some(held) = held {
+        held.record.notify(worker.notices(), Change::Deregistered).await;
+    }
+    Ok(no_content())
+}

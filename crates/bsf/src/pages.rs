@@ -1,0 +1,289 @@
+//! The BSF's own admin pages and gauges.
+
+use std::sync::{Arc, Weak};
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use function::Page;
+use serde_json::{Value, json};
+use store::Scan;
+use telemetry::{Declaration, Registry};
+
+use crate::api::fault::Fault;
+use crate::api::sessions::query_of;
+use crate::binding::{BindingId, PcfBinding};
+use crate::events::{ADMISSION, Event};
+use crate::latency::LATENCIES;
+use crate::notify::Change;
+use crate::shared::Bsf;
+use crate::state::State;
+use crate::worker::Worker;
+
+telemetry::declare! {
+    /// Gauges of the state.
+    GAUGES;
+    gauge LOAD = "signalbox_bsf_load_ratio" []: "Load of the busiest worker, from 0 to 1: its CPU time as a share of a core, or how near requests come to waiting for the target.";
+    gauge BRAKED = "signalbox_bsf_audit_brake" []: "Whether the brake of the audit holds: 1, and bindings stay that the audit would remove.";
+    gauge SCORE = "signalbox_bsf_score" []: "How well this instance does, from 0 to 100: success, load, latency, replication.";
+    gauge STATE = "signalbox_bsf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
+    gauge SESSIONS = "signalbox_bsf_rx_sessions" []: "Rx sessions whose path is kept in the store, as far as this instance knows.";
+    gauge NOTIFICATIONS = "signalbox_bsf_notifications_pending" []: "Notifications that wait for subscribers.";
+    gauge NOTIFICATION_BYTES = "signalbox_bsf_notifications_pending_bytes" []: "Bytes of the notifications that wait for subscribers.";
+}
+
+/// Bindings on one page.
+const SHOWN: usize = 100;
+
+const COLUMNS: &[(&str, &str)] = &[
+    ("binding", "/bindingId"),
+    ("supi", "/supi"),
+    ("ipv4", "/ipv4Addr"),
+    ("ipv6", "/ipv6Prefix"),
+    ("domain", "/ipDomain"),
+    ("dnn", "/dnn"),
+    ("pcf", "/pcfFqdn"),
+    ("diameter", "/pcfDiamHost"),
+];
+
+pub(crate) const PAGES: &[Page] = &[
+    Page {
+        name: "bindings",
+        about: "Some bindings of PDU sessions, a hundred at most",
+        path: "/bsf/bindings",
+        argument: None,
+        columns: COLUMNS,
+    },
+    Page {
+        name: "binding",
+        about: "One binding of a PDU session (DELETE removes it, and notifies its subscribers)",
+        path: "/bsf/bindings/{}",
+        argument: Some("ID"),
+        columns: &[],
+    },
+    Page {
+        name: "find",
+        about: "Bindings of PDU sessions by supi=, gpsi=, ipv4Addr=, ipv6Prefix= or macAddr48=, and ipDomain=, dnn= with it",
+        path: "/bsf/find/{}",
+        argument: Some("QUERY"),
+        columns: COLUMNS,
+    },
+    Page {
+        name: "audit",
+        about: "What the audit has removed lately, and whether its brake holds (PUT \"RELEASED\" lets it go on)",
+        path: "/bsf/audit",
+        argument: None,
+        columns: &[
+            ("table", "/table"),
+            ("removed", "/removed"),
+            ("braked", "/braked"),
+            ("held back", "/heldBack"),
+        ],
+    },
+    Page {
+        name: "score",
+        about: "How well this instance does, from 0 to 100, and what the score is made of",
+        path: "/bsf/score",
+        argument: None,
+        columns: &[],
+    },
+    Page {
+        name: "state",
+        about: "Whether it serves or is being shut down (PUT \"SERVING\", \"PARTIAL\" or \"COMPLETE\" to change it), congestion control, load",
+        path: "/bsf/state",
+        argument: None,
+        columns: &[],
+    },
+];
+
+/// Every metric of the BSF.
+pub(crate) fn metrics() -> Vec<Declaration> {
+    let mut all = function::sbi::metrics_of::<Worker, Event>(GAUGES, &ADMISSION);
+    all.extend_from_slice(LATENCIES);
+    all
+}
+
+pub(crate) fn hints(uri: &str) -> Vec<String> {
+    vec![
+        format!("curl --http2-prior-knowledge '{uri}/nbsf-management/v1/pcfBindings?ipv4Addr=10.0.0.1'"),
+        "signalbox bsf bindings".to_owned(),
+    ]
+}
+
+/// Shows the gauges.
+pub(crate) fn observe(registry: &Registry, bsf: &Arc<Bsf>) {
+    type Read = fn(&Bsf) -> f64;
+    let gauges: [(&'static Declaration, Read); 7] = [
+        (&LOAD, |bsf| f64::from(bsf.load()) / 100.0),
+        (&BRAKED, |bsf| f64::from(u8::from(bsf.brake.holds()))),
+        (&SCORE, |bsf| bsf.score().score),
+        (&STATE, |bsf| f64::from(bsf.state() as u8)),
+        (&SESSIONS, |bsf| bsf.repository().paths_held.get() as f64),
+        (&NOTIFICATIONS, |bsf| bsf.notifications().notifications as f64),
+        (&NOTIFICATION_BYTES, |bsf| bsf.notifications().bytes as f64),
+    ];
+    for (gauge, read) in gauges {
+        let seen = Arc::downgrade(bsf);
+        registry.observe(gauge, move || seen.upgrade().map_or(0.0, |bsf| read(&bsf)));
+    }
+}
+
+/// Serves [`PAGES`].
+pub(crate) fn routes(bsf: &Weak<Bsf>) -> Router {
+    let (all, one, shown, changed, congestion) =
+        (bsf.clone(), bsf.clone(), bsf.clone(), bsf.clone(), bsf.clone());
+    let scored = bsf.clone();
+    let put_state = move |axum::Json(state): axum::Json<State>| async move {
+        if let Some(bsf) = changed.upgrade() {
+            bsf.set_state(state);
+        }
+        axum::Json(state_of(&changed))
+    };
+    let put_congestion = move |axum::Json(on): axum::Json<bool>| async move {
+        if let Some(bsf) = congestion.upgrade() {
+            bsf.set_congestion_control(on);
+        }
+        axum::Json(state_of(&congestion))
+    };
+    let (audited, released) = (bsf.clone(), bsf.clone());
+    let (removed, searched) = (bsf.clone(), bsf.clone());
+    let put_audit = move |axum::Json(word): axum::Json<Word>| async move {
+        let Word::Released = word;
+        if let Some(bsf) = released.upgrade() {
+            tracing::warn!("an operator has released the brake of the audit");
+            bsf.brake.release(std::time::Instant::now());
+        }
+        axum::Json(released.upgrade().map(|bsf| bsf.brake.shown()))
+    };
+    Router::new()
+        .route(
+            "/bsf/audit",
+            get(move || async move { axum::Json(audited.upgrade().map(|bsf| bsf.brake.shown())) })
+                .put(put_audit),
+        )
+        .route("/bsf/bindings", get(move || async move { bindings(&all).await }))
+        .route(
+            "/bsf/bindings/{id}",
+            get(move |Path(id): Path<String>| async move { binding(&one, &id).await })
+                .delete(move |Path(id): Path<String>| async move { remove(&removed, &id).await }),
+        )
+        .route(
+            "/bsf/find/{query}",
+            get(move |Path(query): Path<String>| async move { find(&searched, &query).await }),
+        )
+        .route(
+            "/bsf/score",
+            get(move || async move { axum::Json(scored.upgrade().map(|bsf| bsf.score())) }),
+        )
+        .route(
+            "/bsf/state",
+            get(move || async move { axum::Json(state_of(&shown)) }).put(put_state),
+        )
+        .route("/bsf/congestion-control", axum::routing::put(put_congestion))
+}
+
+/// What an operator says to the audit.
+#[derive(serde::Deserialize)]
+enum Word {
+    #[serde(rename = "RELEASED")]
+    Released,
+}
+
+fn state_of(bsf: &Weak<Bsf>) -> Value {
+    bsf.upgrade().map_or(Value::Null, |bsf| {
+        json!({"state": bsf.state(), "congestionControl": bsf.congestion_control(), "load": bsf.load()})
+    })
+}
+
+async fn bindings(bsf: &Weak<Bsf>) -> Response {
+    let Some(repository) = bsf.upgrade().map(|bsf| bsf.repository().clone()) else {
+        return axum::Json(json!([])).into_response();
+    };
+    match repository.sessions.scan(&Scan::all(SHOWN)).await {
+        Ok(page) => {
+            let each = page.records.iter().take(SHOWN);
+            axum::Json(each.map(|stored| shown(&stored.record)).collect::<Value>()).into_response()
+        }
+        Err(error) => unavailable(&error),
+    }
+}
+
+fn shown(binding: &PcfBinding) -> Value {
+    let mut value = binding.0.value().clone();
+    value["bindingId"] = json!(binding.0.id.to_string());
+    value
+}
+
+fn unavailable(error: &store::Error) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response()
+}
+
+/// Bindings by the parameters of a discovery (TS 29.521 §5.3.2.3.1), all that match.
+async fn find(bsf: &Weak<Bsf>, query: &str) -> Response {
+    let Some(repository) = bsf.upgrade().map(|bsf| bsf.repository().clone()) else {
+        return axum::Json(json!([])).into_response();
+    };
+    let query = match query_of(Some(query)) {
+        Ok((query, _)) => query,
+        Err(fault) => {
+            let reason = match fault {
+                Fault::Query { name, expected } => format!("{name}: {expected}\n"),
+                Fault::QueryMissing { expected, .. } => format!("{expected}\n"),
+                fault => format!("{fault:?}\n"),
+            };
+            return (StatusCode::BAD_REQUEST, reason).into_response();
+        }
+    };
+    match repository.matching(&query).await {
+        Ok(found) => {
+            let each = found.iter().take(SHOWN);
+            axum::Json(each.map(shown).collect::<Value>()).into_response()
+        }
+        Err(error) => unavailable(&error),
+    }
+}
+
+/// Removes a binding that an operator names.
+async fn remove(bsf: &Weak<Bsf>, id: &str) -> Response {
+    let notices = bsf.upgrade().map(|bsf| bsf.notices.clone());
+    let (Some(parsed), Some(notices)) = (BindingId::parse(id), notices) else {
+        return missing(id);
+    };
+    let sessions = &notices.repository.sessions;
+    let removed = match sessions.get(&parsed.0).await {
+        Ok(Some(stored)) => match notices.repository.remove(sessions, parsed).await {
+            Ok(removed) => removed.then_some(stored.record),
+            Err(error) => return unavailable(&error),
+        },
+        Ok(None) => None,
+        Err(error) => return unavailable(&error),
+    };
+    let Some(binding) = removed else {
+        return missing(id);
+    };
+    tracing::warn!(binding = id, "an operator has removed a binding");
+    notices.session(&binding, Change::Deregistered).await;
+    axum::Json(shown(&binding)).into_response()
+}
+
+fn missing(id: &str) -> Response {
+    (StatusCode::NOT_FOUND, format!("there is no binding {id}\n")).into_response()
+}
+
+async fn binding(bsf: &Weak<Bsf>, id: &str) -> Response {
+    let repository = bsf.upgrade().map(|bsf| bsf.repository().clone());
+    let found = match (BindingId::parse(id), repository) {
+        (Some(id), Some(repository)) => repository.sessions.get(&id.0).await.ok().flatten(),
+        _ => None,
+    };
+    match found {
+        Some(stored) => (
+            [("content-type", "application/json")],
+            stored.record.0.text().clone(),
+        )
+            .into_response(),
+        None => missing(id),
+    }
+}

@@ -1,0 +1,276 @@
+//! The BSF as a network function: how it opens, and what its control thread does.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use diameter::proto::known::disconnect_cause;
+use function::{
+    Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, Shutdown, StartError, listening,
+};
+use nrf_client::{Nrfs, Presence as _, deregister, stay_registered};
+use sbi::client::Client;
+use sbi::dns::Dns;
+use telemetry::Declaration;
+use tokio::sync::mpsc;
+
+use crate::audit::Auditor;
+use crate::config::Config;
+use crate::latency::Latencies;
+use crate::listeners::Listening;
+use crate::live::{Derived, Effective, Live};
+use crate::notify::{Notices, Subscribers};
+use crate::pages;
+use crate::peers::key_sets;
+use crate::peers::nrf::{self, Registration};
+use crate::peers::sets::Sets;
+use crate::repository::Repository;
+use crate::rx;
+use crate::score::{Measured, Score};
+use crate::shared::Bsf;
+use crate::state::Switches;
+use crate::worker::{Front, Worker};
+
+/// A running BSF.
+pub type Running = function::Running<Bsf>;
+
+/// Interval between checks for changes by other instances on the same database.
+const REFRESH: Duration = Duration::from_secs(1);
+/// Changes of PCFs that wait for the audit; beyond, the next walk finds them.
+const PCF_CHANGES: usize = 1_024;
+/// Time for Diameter peers to answer a DPR.
+const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
+
+/// Starts a BSF. Blocks until it is ready.
+///
+/// # Errors
+/// When a setting, an address, a file or the store cannot be used; nothing is left running then.
+pub fn start(config: Config) -> Result<Running, StartError> {
+    function::start(config)
+}
+
+impl NetworkFunction for Bsf {
+    const NAME: &'static str = "bsf";
+    const TITLE: &'static str = "BSF";
+    const PAGES: &'static [Page] = pages::PAGES;
+
+    type Config = Config;
+    type Derived = Derived;
+    type Listeners = Listening;
+    type Worker = Worker;
+
+    fn common(config: &Config) -> Common<'_> {
+        let mut listen = listening("listen", &config.listen);
+        if config.rx.enabled {
+            listen.extend(listening("rx.listen", &config.rx.listen));
+            listen.extend(listening("rx.sctpListen", &config.rx.sctp_listen));
+        }
+        Common {
+            admin: config.admin,
+            listen,
+            workers: config.workers,
+            cores: &config.cores,
+            tls: config.tls.as_ref(),
+            client_tls: config.client_tls.as_ref(),
+            other_tls: config.rx.tls.as_ref(),
+        }
+    }
+
+    fn bind(config: &mut Config, workers: usize) -> Result<Listening, StartError> {
+        let listeners = Listening::reserve(config, &Self::common(config), workers)?;
+        // The URIs that the BSF hands out name the port it really has.
+        if config.api_root.is_empty() {
+            config.api_root = listeners.sbi.root();
+        }
+        Ok(listeners)
+    }
+
+    fn derive(config: &Arc<Config>, before: Option<&Effective>) -> Result<Derived, String> {
+        Derived::new(config, before)
+    }
+
+    async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
+        let config = opening.live.load_full().config.clone();
+        let names = names(&config)?;
+        let repository = Repository::open(&config.store, config.max_candidates).await?;
+        opening.watch_store(repository.store());
+        let (queue, pending) = notifier::queue(config.notifications.queue);
+        let (pcf_changes, changed) = mpsc::channel(PCF_CHANGES);
+        let (sets, questions) = Sets::new();
+        let bsf = Arc::new(Self {
+            notices: Notices {
+                repository: repository.clone(),
+                queue,
+            },
+            switches: Arc::new(Switches::new(opening.workers, config.overload.enabled)),
+            pcf_changes,
+            brake: Arc::default(),
+            rx_latency: Latencies::new(&opening.registry),
+            sets,
+            counts: Counts::new(opening.workers, &opening.registry),
+            workers: opening.workers,
+            diameter: opening.listeners.diameter().to_vec(),
+            rx: config.rx.enabled.then(|| {
+                let rx = opening.health.component("rx");
+                rx.not_ready("the Diameter agents do not listen yet");
+                rx
+            }),
+        });
+        pages::observe(&opening.registry, &bsf);
+
+        let limits = Arc::new(config.client.clone());
+        let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names.clone());
+        let nrfs = nrf::nrfs(&config, client.clone());
+        let (live, counters) = (opening.live.clone(), bsf.counts.control());
+        // These tasks end with the control thread.
+        if config.store.engine == store::EngineKind::Mariadb {
+            tokio::task::spawn_local(refresh(repository.clone()));
+        }
+        if config.rx.enabled {
+            tokio::task::spawn_local(rx::tidy(repository.clone(), live.clone(), counters.clone()));
+        }
+        tokio::task::spawn_local(key_sets::follow(live.clone(), client.clone()));
+        tokio::task::spawn_local(keep_score(live.clone(), bsf.clone()));
+        let auditor = Auditor::new(
+            live.clone(),
+            bsf.notices.clone(),
+            nrfs.clone(),
+            counters.clone(),
+            (bsf.brake.clone(), opening.alarms.clone()),
+        );
+        tokio::task::spawn_local(auditor.run(changed));
+        tokio::task::spawn_local(questions.answer(nrfs.clone()));
+        let subscribers = Subscribers {
+            client,
+            nrfs: nrfs.clone(),
+            names,
+            repository: repository.clone(),
+            live,
+            counters,
+            random: worker::Random::default(),
+        };
+        tokio::task::spawn_local(notifier::run(pending, Rc::new(subscribers)));
+
+        let address = opening.listeners.sbi_address();
+        let registration = address
+            .filter(|_| !nrfs.is_empty())
+            .map(|address| Registration::new(config, address, bsf.switches.clone(), opening.alarms.clone()));
+        let store = repository.store().clone();
+        let control = async move {
+            if let Some(registration) = registration {
+                stay_until(opening.shutdown, &nrfs, &registration).await;
+            }
+            opening.drained.fired().await;
+            store.close().await;
+        };
+        Ok(Opened::new(bsf, control))
+    }
+
+    fn worker(
+        self: &Arc<Self>,
+        seat: &Seat<Self>,
+        now: &Arc<Effective>,
+        before: Option<&Rc<Worker>>,
+    ) -> Rc<Worker> {
+        let before = before.map(|worker| &**worker);
+        Rc::new(Worker::new(self, seat, now.clone(), before))
+    }
+
+    async fn serve(front: Rc<Front>) -> io::Result<()> {
+        let (bsf, index) = (front.function().clone(), front.seat().context.index);
+        let sampled = move |worker: &Worker| {
+            let shedder = worker.shedder();
+            shedder.enforce(bsf.switches.congestion());
+            bsf.switches.set_load(index, shedder.load());
+        };
+        tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
+        let listeners = front.seat().listeners.clone();
+        let agent = match listeners.seat(front.seat().context.index) {
+            Some(seat) => Some(rx::run(seat, front.clone())?),
+            None => None,
+        };
+        let bsf = front.function().clone();
+        if let Some(rx) = &bsf.rx {
+            rx.ready();
+        }
+        let limits = Arc::new(front.worker().config().server.clone());
+        let ended = listeners.sbi.serve(front, limits).await;
+        if let Some(agent) = agent {
+            agent.stop(DISCONNECT_GRACE, disconnect_cause::REBOOTING).await;
+        }
+        ended
+    }
+
+    fn reloaded(&self, before: &Arc<Effective>, now: &Arc<Effective>) {
+        let enabled = now.config.overload.enabled;
+        if enabled != before.config.overload.enabled {
+            self.switches.set_congestion(enabled);
+        }
+    }
+
+    fn routes(self: &Arc<Self>) -> Router {
+        pages::routes(&Arc::downgrade(self))
+    }
+
+    fn metrics() -> Vec<Declaration> {
+        pages::metrics()
+    }
+
+    fn hints(uri: &str) -> Vec<String> {
+        pages::hints(uri)
+    }
+}
+
+/// The resolver of names; none: the system.
+fn names(config: &Config) -> Result<Option<Dns>, StartError> {
+    let wanted = !config.dns.servers.is_empty() || config.notifications.dns_srv;
+    let names = wanted.then(|| Dns::start(&config.dns)).transpose();
+    names.map_err(StartError::io("starting to resolve names"))
+}
+
+/// Stays registered at the NRF until the shutdown, then deregisters.
+async fn stay_until(shutdown: Shutdown, nrfs: &Nrfs, registration: &Registration) {
+    tokio::select! {
+        () = stay_registered(nrfs, registration) => {}
+        () = shutdown.fired() => {}
+    }
+    deregister(nrfs, registration.id()).await;
+}
+
+async fn refresh(repository: Repository) {
+    loop {
+        tokio::time::sleep(REFRESH).await;
+        if let Err(error) = repository.refresh().await {
+            tracing::warn!(%error, "failed to read changes of other instances");
+        }
+    }
+}
+
+/// Updates the score after each interval, until dropped.
+async fn keep_score(live: Arc<Live>, bsf: Arc<Bsf>) {
+    let mut before = bsf.switches.work();
+    loop {
+        let settings = live.load().config.scoring.clone();
+        tokio::time::sleep(settings.interval.duration()).await;
+        let now = bsf.switches.work();
+        let delays = bsf.repository().store().stats().replication_delay;
+        let measured = Measured {
+            requests: now.0.saturating_sub(before.0),
+            failures: now.1.saturating_sub(before.1),
+            time: Duration::from_micros(now.2.saturating_sub(before.2)),
+            load: bsf.load(),
+            delay: delays
+                .into_iter()
+                .map(|(_, delay)| delay)
+                .max()
+                .unwrap_or_default(),
+        };
+        before = now;
+        bsf.switches.set_score(Score::of(&settings, &measured));
+    }
+}
+
+#[cfg(test)]
+mod tests;

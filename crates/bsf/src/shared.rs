@@ -1,0 +1,99 @@
+//! What the threads of a BSF share.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use function::Counts;
+use telemetry::health::Component;
+use tokio::sync::mpsc;
+
+use crate::brake::Brake;
+use crate::events::Event;
+use crate::latency::Latencies;
+use crate::notify::Notices;
+use crate::peers::pcfs;
+use crate::peers::sets::Sets;
+use crate::repository::Repository;
+use crate::score::Score;
+use crate::state::{State, Switches};
+
+/// What the threads of a BSF share.
+#[derive(Debug)]
+pub struct Bsf {
+    pub(crate) notices: Notices,
+    pub(crate) switches: Arc<Switches>,
+    /// Changes of PCFs that the NRF notifies, for the audit.
+    pub(crate) pcf_changes: mpsc::Sender<pcfs::Changed>,
+    /// What the audit may remove.
+    pub(crate) brake: Arc<Brake>,
+    /// How long requests over Rx take.
+    pub(crate) rx_latency: Latencies,
+    /// PCFs of a set, for the Diameter agents.
+    pub(crate) sets: Sets,
+    pub(crate) counts: Counts<Event>,
+    pub(crate) workers: usize,
+    pub(crate) diameter: Vec<SocketAddr>,
+    /// Whether the Diameter agents listen.
+    pub(crate) rx: Option<Component>,
+}
+
+impl Bsf {
+    /// Its bindings.
+    #[must_use]
+    pub fn repository(&self) -> &Repository {
+        &self.notices.repository
+    }
+
+    /// Where it listens for Diameter.
+    #[must_use]
+    pub fn diameter_addresses(&self) -> &[SocketAddr] {
+        &self.diameter
+    }
+
+    /// Its operational state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.switches.state()
+    }
+
+    /// Opens it or shuts it down in steps.
+    pub fn set_state(&self, state: State) {
+        tracing::info!(?state, "operational state");
+        self.switches.set_state(state);
+    }
+
+    /// Whether requests are discarded at congestion levels.
+    #[must_use]
+    pub fn congestion_control(&self) -> bool {
+        self.switches.congestion()
+    }
+
+    /// Turns discards at congestion levels on or off.
+    pub fn set_congestion_control(&self, on: bool) {
+        self.switches.set_congestion(on);
+    }
+
+    /// Load of the busiest worker, in percent of a core.
+    #[must_use]
+    pub fn load(&self) -> u32 {
+        self.switches.load()
+    }
+
+    /// The score of the last interval.
+    #[must_use]
+    pub fn score(&self) -> Score {
+        self.switches.score()
+    }
+
+    /// How often something has happened, over all threads.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.counts.sum(event)
+    }
+
+    /// Notifications that wait for subscribers.
+    #[must_use]
+    pub fn notifications(&self) -> notifier::Pending {
+        self.notices.queue.pending()
+    }
+}

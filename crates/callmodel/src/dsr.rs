@@ -1,0 +1,320 @@
+//! The traffic of a Diameter signaling router: MMEs, HSSs and what the first ask the second.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Percent, Period, Validate};
+
+use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
+
+/// Messages that a router processes for each request: the request and its answer.
+pub const MESSAGES_PER_REQUEST: f64 = 2.0;
+/// Subscribers of each range of `ranges`.
+pub const SUBSCRIBERS_PER_RANGE: u64 = 1000;
+
+/// The traffic of a Diameter signaling router. There are as many MMEs as `load.connections`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DsrModel {
+    /// Messages per second at the full rate, as the guide counts them: every message that comes in and goes
+    /// out again, so that a request with its answer is two.
+    pub mps: f64,
+    /// What the requests are.
+    #[serde(default)]
+    pub mix: Mix,
+    /// Average size of ULRs and ULAs in bytes.
+    #[schemars(range(min = 700, max = 60_000))]
+    pub message_bytes: u32,
+    /// Simulated HSSs, a connection each.
+    #[schemars(range(min = 1, max = 999))]
+    pub hss: u16,
+    /// Message processors of the router. Peers are spread over them evenly, so that of `n` processors
+    /// `1 - 1/n` of the messages leave by another than they came in by.
+    #[schemars(range(min = 1, max = 64))]
+    pub da_mps: u16,
+    /// The least share of messages that leave by another processor.
+    #[serde(default)]
+    pub cross_routed: Percent,
+    /// What a request says of where it is to go.
+    #[serde(default)]
+    pub destination: Destination,
+    /// With `destination: subscriber`, entries of the router's address resolution: ranges of IMSIs, dealt to
+    /// the HSSs in turn.
+    #[serde(default)]
+    pub ranges: u64,
+    /// Shares of requests that the router's overload control discards at its levels DOC, CL1, CL2 and CL3;
+    /// none: it has no overload control.
+    #[serde(default)]
+    pub discards: Vec<Percent>,
+    /// How long an HSS takes to answer.
+    #[serde(default)]
+    pub hss_latency: Period,
+    /// ULRs of these DRMP priorities (RFC 7944) instead of `mix`; none: requests without a priority.
+    #[serde(default)]
+    pub priorities: Vec<PriorityShare>,
+    /// What happens while the load runs; none: nothing.
+    #[serde(default)]
+    pub drill: Option<Drill>,
+}
+
+/// The share of requests of a priority.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PriorityShare {
+    /// DRMP priority: 0 is the most important.
+    #[schemars(range(min = 0, max = 15))]
+    pub priority: u8,
+    /// Its share of the requests.
+    pub share: Percent,
+}
+
+impl PriorityShare {
+    /// Name of its requests in reports.
+    #[must_use]
+    pub fn operation(&self) -> String {
+        format!("updateLocation priority {}", self.priority)
+    }
+}
+
+/// Something that happens to a router and its peers while the load runs, with checks of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Drill {
+    /// HSSs die with requests under way.
+    KillPeers(KillPeers),
+    /// MMEs connect anew without a good-bye, with requests under way.
+    Reconnect(Reconnect),
+    /// More comes than the router may take.
+    Overload(OverloadDrill),
+}
+
+/// HSSs die with requests under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct KillPeers {
+    /// How many, of `hss`. They are one process, which is killed.
+    #[schemars(range(min = 1, max = 998))]
+    pub hss: u16,
+    /// When, as a share of the run.
+    pub after: Percent,
+}
+
+/// MMEs connect anew without a good-bye, with requests under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Reconnect {
+    /// How often each does.
+    pub every: Period,
+}
+
+/// First the congestion levels in turn, at a load that is assumed instead of measured; then a ramp beyond the
+/// hard limit of the message processor's profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OverloadDrill {
+    /// The assumed loads in percent, one for each level of `discards`.
+    pub loads: Vec<Percent>,
+    /// The rate meanwhile, as a multiple of the model's.
+    pub calm: f64,
+    /// The rates of the ramp, as multiples of the model's, which is the hard limit.
+    pub ramp: Vec<f64>,
+    /// Priorities up to this are never discarded.
+    pub spare_priority: u8,
+    /// How often each MME sends a DWR meanwhile.
+    pub watchdog: Period,
+    /// How long a DWA may take.
+    pub watchdog_within: Period,
+}
+
+/// Shares of the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Mix {
+    /// ULR, at attach and when the MME changes.
+    pub update_location: Percent,
+    /// AIR, for vectors of authentication.
+    pub authentication_information: Percent,
+    /// PUR, when an MME forgets a subscriber.
+    pub purge: Percent,
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self {
+            update_location: Percent::new(100.0),
+            authentication_information: Percent::new(0.0),
+            purge: Percent::new(0.0),
+        }
+    }
+}
+
+/// What a request says of where it is to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Destination {
+    /// The HSS by its name (Destination-Host).
+    #[default]
+    Host,
+    /// The realm; a route list chooses the HSS.
+    Realm,
+    /// The realm; the HSS is found by the range that the IMSI is in.
+    Subscriber,
+}
+
+impl Destination {
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Realm => "realm",
+            Self::Subscriber => "subscriber",
+        }
+    }
+}
+
+impl Default for DsrModel {
+    fn default() -> Self {
+        Self {
+            mps: 18_000.0,
+            mix: Mix::default(),
+            message_bytes: 2200,
+            hss: 4,
+            da_mps: 1,
+            cross_routed: Percent::new(0.0),
+            destination: Destination::Host,
+            ranges: 1000,
+            discards: Vec::new(),
+            hss_latency: Period::default(),
+            priorities: Vec::new(),
+            drill: None,
+        }
+    }
+}
+
+impl DsrModel {
+    /// Requests per second at the full rate.
+    #[must_use]
+    pub fn requests(&self) -> f64 {
+        self.mps / MESSAGES_PER_REQUEST
+    }
+
+    /// The share of messages that leave by another processor than they came in by, peers being spread evenly.
+    #[must_use]
+    pub fn crossing(&self) -> f64 {
+        1.0 - 1.0 / f64::from(self.da_mps.max(1))
+    }
+
+    /// Which subscribers belong to which HSS, when the router has to know.
+    #[must_use]
+    pub fn subscribers(&self) -> Option<SubscriberRanges> {
+        (self.destination == Destination::Subscriber).then_some(SubscriberRanges {
+            first: FIRST_SUBSCRIBER,
+            size: SUBSCRIBERS_PER_RANGE,
+            count: self.ranges,
+            nodes: u64::from(self.hss),
+        })
+    }
+}
+
+impl DsrModel {
+    fn validate_drill(&self, drill: &Drill, faults: &mut Faults) {
+        match drill {
+            Drill::KillPeers(kill) => {
+                if kill.hss == 0 || kill.hss >= self.hss {
+                    faults.at("drill.killPeers.hss").say(
+                        format!(
+                            "{} of {} HSSs leave nobody to go on, or nobody to kill",
+                            kill.hss, self.hss
+                        ),
+                        "at least 1, and fewer than `hss`",
+                    );
+                }
+                if self.destination != Destination::Realm {
+                    faults.at("destination").say(
+                        "names the HSS that may be dead",
+                        "`realm`, so that a route list chooses another",
+                    );
+                }
+            }
+            Drill::Reconnect(reconnect) => {
+                if reconnect.every.is_zero() {
+                    faults
+                        .at("drill.reconnect.every")
+                        .say("is no time at all", "a period such as 500ms");
+                }
+            }
+            Drill::Overload(overload) => {
+                if overload.loads.len() != self.discards.len() || self.discards.is_empty() {
+                    faults
+                        .at("drill.overload.loads")
+                        .say("and `discards` are not of one length", "a load for each level");
+                }
+                if self.priorities.is_empty() {
+                    faults
+                        .at("priorities")
+                        .say("is empty", "the priorities of requests");
+                }
+                let rates = overload.ramp.iter().chain(std::iter::once(&overload.calm));
+                if overload.ramp.is_empty() || rates.clone().any(|rate| !rate.is_finite() || *rate <= 0.0) {
+                    faults
+                        .at("drill.overload.ramp")
+                        .say("has no rates, or some that are none", "multiples above 0");
+                }
+            }
+        }
+    }
+}
+
+impl Validate for DsrModel {
+    fn validate(&self, faults: &mut Faults) {
+        if !(self.mps.is_finite() && self.mps > 0.0) {
+            faults
+                .at("mps")
+                .say("is not a rate", "messages per second, above 0");
+        }
+        let Mix {
+            update_location,
+            authentication_information,
+            purge,
+        } = self.mix;
+        let sum: f64 = [update_location, authentication_information, purge]
+            .map(Percent::percent)
+            .iter()
+            .sum();
+        if (sum - 100.0).abs() > 0.01 {
+            faults.at("mix").say(format!("adds up to {sum}%"), "100%");
+        }
+        let shares: f64 = self.priorities.iter().map(|one| one.share.percent()).sum();
+        if !self.priorities.is_empty() && (shares - 100.0).abs() > 0.01 {
+            faults
+                .at("priorities")
+                .say(format!("adds up to {shares}%"), "100%");
+        }
+        if let Some(drill) = &self.drill {
+            self.validate_drill(drill, faults);
+        }
+        if !matches!(self.discards.len(), 0 | 4) {
+            faults.at("discards").say(
+                format!("has {} shares", self.discards.len()),
+                "four, of DOC, CL1, CL2 and CL3, or none",
+            );
+        }
+        if self.destination == Destination::Subscriber && self.ranges < u64::from(self.hss) {
+            faults.at("ranges").say(
+                format!("{} ranges leave HSSs without subscribers", self.ranges),
+                format!("at least {}, one for each HSS", self.hss),
+            );
+        }
+        if self.crossing() + 1e-9 < self.cross_routed.fraction() {
+            let needed = (1.0 / (1.0 - self.cross_routed.fraction()).max(1e-3)).ceil();
+            faults.at("daMps").say(
+                format!(
+                    "with {} processors {:.0}% of the messages leave by another one",
+                    self.da_mps,
+                    self.crossing() * 100.0
+                ),
+                format!("at least {needed}, so that {} do", self.cross_routed),
+            );
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The models that are part of the binary, and finding one by name or path.
+
+use std::path::Path;
+
+use super::CallModel;
+
+/// Name and text of every model under `callmodels/`.
+const MODELS: &[(&str, &str)] = &[
+    (
+        "bsf/scenario-1",
+        include_str!("../../../callmodels/bsf/scenario-1.yaml"),
+    ),
+    (
+        "bsf/scenario-2",
+        include_str!("../../../callmodels/bsf/scenario-2.yaml"),
+    ),
+    (
+        "bsf/scenario-3",
+        include_str!("../../../callmodels/bsf/scenario-3.yaml"),
+    ),
+    (
+        "bsf/scenario-4",
+        include_str!("../../../callmodels/bsf/scenario-4.yaml"),
+    ),
+    (
+        "bsf/scenario-5",
+        include_str!("../../../callmodels/bsf/scenario-5.yaml"),
+    ),
+    (
+        "bsf/scenario-6",
+        include_str!("../../../callmodels/bsf/scenario-6.yaml"),
+    ),
+    (
+        "bsf/scenario-7",
+        include_str!("../../../callmodels/bsf/scenario-7.yaml"),
+    ),
+    (
+        "bsf/scenario-8",
+        include_str!("../../../callmodels/bsf/scenario-8.yaml"),
+    ),
+    (
+        "bsf/scenario-9",
+        include_str!("../../../callmodels/bsf/scenario-9.yaml"),
+    ),
+    (
+        "bsf/scenario-10",
+        include_str!("../../../callmodels/bsf/scenario-10.yaml"),
+    ),
+    (
+        "bsf/scenario-11",
+        include_str!("../../../callmodels/bsf/scenario-11.yaml"),
+    ),
+    (
+        "bsf/scenario-12",
+        include_str!("../../../callmodels/bsf/scenario-12.yaml"),
+    ),
+    (
+        "bsf/scenario-13",
+        include_str!("../../../callmodels/bsf/scenario-13.yaml"),
+    ),
+    (
+        "bsf/scenario-14",
+        include_str!("../../../callmodels/bsf/scenario-14.yaml"),
+    ),
+    (
+        "dsr/da-mp-relay",
+        include_str!("../../../callmodels/dsr/da-mp-relay.yaml"),
+    ),
+    (
+        "dsr/da-mp-large-rbar",
+        include_str!("../../../callmodels/dsr/da-mp-large-rbar.yaml"),
+    ),
+    (
+        "dsr/overload-3x",
+        include_str!("../../../callmodels/dsr/overload-3x.yaml"),
+    ),
+    (
+        "dsr/reconnect",
+        include_str!("../../../callmodels/dsr/reconnect.yaml"),
+    ),
+    (
+        "dsr/kill-peers",
+        include_str!("../../../callmodels/dsr/kill-peers.yaml"),
+    ),
+    (
+        "dsr/x9-2-relay",
+        include_str!("../../../callmodels/dsr/x9-2-relay.yaml"),
+    ),
+    (
+        "dsr/gen9-relay",
+        include_str!("../../../callmodels/dsr/gen9-relay.yaml"),
+    ),
+    (
+        "dsr/small-rbar",
+        include_str!("../../../callmodels/dsr/small-rbar.yaml"),
+    ),
+    ("nrf/5k", include_str!("../../../callmodels/nrf/5k.yaml")),
+    ("nrf/38k", include_str!("../../../callmodels/nrf/38k.yaml")),
+    ("nrf/51k", include_str!("../../../callmodels/nrf/51k.yaml")),
+    (
+        "nrf/kill-one",
+        include_str!("../../../callmodels/nrf/kill-one.yaml"),
+    ),
+    (
+        "nrf/profiles-500",
+        include_str!("../../../callmodels/nrf/profiles-500.yaml"),
+    ),
+    (
+        "nrf/profiles-50k",
+        include_str!("../../../callmodels/nrf/profiles-50k.yaml"),
+    ),
+    (
+        "scp/kill-producer",
+        include_str!("../../../callmodels/scp/kill-producer.yaml"),
+    ),
+    (
+        "scp/lose-site",
+        include_str!("../../../callmodels/scp/lose-site.yaml"),
+    ),
+    (
+        "scp/nrf-gone",
+        include_str!("../../../callmodels/scp/nrf-gone.yaml"),
+    ),
+    (
+        "scp/overload-3x",
+        include_str!("../../../callmodels/scp/overload-3x.yaml"),
+    ),
+    (
+        "scp/model-c-1",
+        include_str!("../../../callmodels/scp/model-c-1.yaml"),
+    ),
+    (
+        "scp/model-c-2",
+        include_str!("../../../callmodels/scp/model-c-2.yaml"),
+    ),
+    (
+        "scp/model-d-1",
+        include_str!("../../../callmodels/scp/model-d-1.yaml"),
+    ),
+    (
+        "scp/model-d-2",
+        include_str!("../../../callmodels/scp/model-d-2.yaml"),
+    ),
+    (
+        "scp/model-d-3",
+        include_str!("../../../callmodels/scp/model-d-3.yaml"),
+    ),
+    (
+        "scp/model-d-4",
+        include_str!("../../../callmodels/scp/model-d-4.yaml"),
+    ),
+    (
+        "scp/model-d-5",
+        include_str!("../../../callmodels/scp/model-d-5.yaml"),
+    ),
+    (
+        "scp/model-d-6",
+        include_str!("../../../callmodels/scp/model-d-6.yaml"),
+    ),
+    (
+        "scp/model-d-7",
+        include_str!("../../../callmodels/scp/model-d-7.yaml"),
+    ),
+    (
+        "scp/model-d-8",
+        include_str!("../../../callmodels/scp/model-d-8.yaml"),
+    ),
+    (
+        "scp/model-d-9",
+        include_str!("../../../callmodels/scp/model-d-9.yaml"),
+    ),
+    (
+        "scp/model-d-10",
+        include_str!("../../../callmodels/scp/model-d-10.yaml"),
+    ),
+];
+
+/// A model that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What it is called in reports.
+    pub name: String,
+    /// The model.
+    pub model: CallModel,
+}
+
+/// A model cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// No model has this name, and no file this path.
+    #[error(
+        "there is no call model {name:?}{}`signalbox lab list` names them all, and the path of a YAML file will do as well",
+        near.as_ref().map_or("; ".to_owned(), |near| format!(", did you mean {near}? "))
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The name that was probably meant.
+        near: Option<String>,
+    },
+    /// The text has mistakes.
+    #[error("{0}")]
+    Faulty(Box<settings::Report>),
+}
+
+/// The names of the models in the binary.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    MODELS.iter().map(|(name, _)| *name)
+}
+
+/// Finds a model by its name, or reads it from a file.
+///
+/// # Errors
+/// When there is none, or it has mistakes: all of them, with line and column.
+pub fn find(name: &str) -> Result<Found, LoadError> {
+    let read = if let Some((name, text)) = MODELS.iter().find(|(known, _)| *known == name) {
+        settings::from_str(text, &format!("callmodels/{name}.yaml"))
+    } else {
+        let path = Path::new(name);
+        if !path.is_file() {
+            return Err(LoadError::Unknown {
+                name: name.to_owned(),
+                near: settings::nearest(name, &names().collect::<Vec<_>>()).map(str::to_owned),
+            });
+        }
+        settings::from_file(path)
+    };
+    let model = read.map_err(|report| LoadError::Faulty(Box::new(report)))?;
+    let name = name.strip_suffix(".yaml").unwrap_or(name).to_owned();
+    Ok(Found { name, model })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_listed_and_every_listed_model_is_right() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../callmodels");
+        let mut files: Vec<String> = Vec::new();
+        for folder in std::fs::read_dir(root)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|p| p.is_dir())
+        {
+            for file in std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()) {
+                let folder = folder.file_name().unwrap().to_string_lossy().into_owned();
+                files.push(format!(
+                    "{folder}/{}",
+                    file.file_stem().unwrap().to_string_lossy()
+                ));
+            }
+        }
+        files.sort();
+        let mut listed: Vec<String> = names().map(str::to_owned).collect();
+        listed.sort();
+        assert_eq!(files, listed);
+        for name in names() {
+            find(name).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    #[test]
+    fn limits_of_the_model_are_lifted_and_nothing_else() {
+        let (free, lifted) = find("dsr/da-mp-relay").unwrap().model.without_limits().unwrap();
+        assert!(lifted.contains("discards") && free.dsr.unwrap().discards.is_empty());
+        let (free, _) = find("bsf/scenario-13").unwrap().model.without_limits().unwrap();
+        assert!(!free.bsf.unwrap().congestion_control);
+        assert!(find("nrf/51k").unwrap().model.without_limits().is_none());
+        assert!(find("dsr/x9-2-relay").unwrap().model.without_limits().is_none());
+    }
+
+    #[test]
+    fn mixes_imply_what_the_guide_prints() {
+        for (name, ingress, slf, cpu_ms) in [
+            ("nrf/5k", 5066.1, 4385.0, 7.6),
+            ("nrf/38k", 37_698.1, 18_605.0, 4.57),
+            ("nrf/51k", 51_666.1, 45_250.0, 9.4),
+        ] {
+            let model = find(name).unwrap().model;
+            let nrf = model.nrf.as_ref().unwrap();
+            assert!(
+                (model.ingress_tps() - ingress).abs() < 0.2,
+                "{name}: {}",
+                model.ingress_tps()
+            );
+            assert!(
+                (nrf.slf_queries() / slf - 1.0).abs() < 0.001,
+                "{name}: {}",
+                nrf.slf_queries()
+            );
+            assert_eq!(nrf.population_total(), 260);
+            let cpu = model.guide.as_ref().unwrap().cpu_us_per_transaction().unwrap() / 1000.0;
+            assert!((cpu / cpu_ms - 1.0).abs() < 0.05, "{name}: {cpu} ms");
+        }
+    }
+
+    #[test]
+    fn routers_cost_what_the_guide_prints_per_message() {
+        for (name, requests, cpu_us) in [
+            ("dsr/da-mp-relay", 18_000.0, 220.0),
+            ("dsr/da-mp-large-rbar", 17_500.0, 277.7),
+            ("dsr/x9-2-relay", 22_500.0, 240.0),
+            ("dsr/gen9-relay", 22_500.0, 261.3),
+            ("dsr/small-rbar", 3_000.0, 360.0),
+        ] {
+            let model = find(name).unwrap().model;
+            assert!((model.ingress_tps() - requests).abs() < 0.1, "{name}");
+            let each = model.messages_per_transaction().unwrap();
+            let cpu = model.guide.as_ref().unwrap().cpu_us_per_transaction().unwrap() / each;
+            assert!((cpu / cpu_us - 1.0).abs() < 0.01, "{name}: {cpu} µs");
+            let dsr = model.dsr.unwrap();
+            assert!(dsr.crossing() >= dsr.cross_routed.fraction());
+        }
+    }
+
+    #[test]
+    fn bindings_and_rx_add_up_to_the_rate_of_the_guide() {
+        let mut count = 0;
+        for name in names().filter(|name| name.starts_with("bsf/")) {
+            let model = find(name).unwrap().model;
+            let bsf = model.bsf.as_ref().unwrap();
+            let all = bsf.transactions() + bsf.rx.rar;
+            assert!(
+                (all / model.guide.as_ref().unwrap().target_tps - 1.0).abs() < 0.011,
+                "{name}: {all}"
+            );
+            assert!(bsf.sessions >= 14_000_000, "{name}");
+            let cpu = model.guide.as_ref().unwrap().cpu_us_per_transaction().unwrap();
+            assert!((150.0..1500.0).contains(&cpu), "{name}: {cpu} µs");
+            count += 1;
+        }
+        assert_eq!(count, 14);
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_what_is_close() {
+        for (asked, meant) in [
+            ("scp/modelc1", "scp/model-c-1"),
+            ("nrf/5l", "nrf/5k"),
+            ("bsf/Scenario13", "bsf/scenario-13"),
+        ] {
+            let error = find(asked).unwrap_err().to_string();
+            assert!(error.contains(&format!("did you mean {meant}?")), "{error}");
+        }
+        // What is close to nothing is told where the names are, and not all of them.
+        for strange in ["", "what: [is this", "quite-another-thing"] {
+            let error = find(strange).unwrap_err().to_string();
+            assert!(
+                error.contains("signalbox lab list") && !error.contains("did you mean"),
+                "{error}"
+            );
+            assert!(error.lines().count() == 1 && error.len() < 200, "{error}");
+        }
+    }
+
+    fn text_of(name: &str) -> &'static str {
+        MODELS.iter().find(|(known, _)| *known == name).unwrap().1
+    }
+
+    #[test]
+    fn mistakes_come_together_with_their_places() {
+        let text = text_of("nrf/5k")
+            .replace("target: UDM", "target: UDX")
+            .replace("connections:", "conections:");
+        let report = settings::from_str::<CallModel>(&text, "x.yaml")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            report.contains("conections") && report.contains("connections"),
+            "{report}"
+        );
+        let text = text_of("nrf/5k").replace("target: UDM", "target: UDX");
+        let report = settings::from_str::<CallModel>(&text, "x.yaml")
+            .unwrap_err()
+            .to_string();
+        let line = text.lines().position(|l| l.contains("target: UDX")).unwrap() + 1;
+        assert!(report.contains(&format!("x.yaml:{line}:")), "{report}");
+    }
+}

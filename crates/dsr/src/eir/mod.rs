@@ -1,0 +1,271 @@
+//! The equipment identity register: the server of S13 and S13' (TS 29.272 §6, §7.2.19, §7.2.20).
+//!
+//! An ME-Identity-Check-Request is answered by what the lists say of its IMEI: first for the pair of IMEI and IMSI, then
+//! for the IMEI alone, then for the range that holds it.
+
+mod file;
+mod lists;
+
+use diameter::proto::check::{Strictness, check};
+use diameter::proto::known::{self, command};
+use diameter::proto::{
+    AvpWriter, Dictionary, Fault, Message, MessageBuilder, MessageMut, Origin, ResultCode,
+};
+use serde_json::{Value, json};
+
+use crate::application::{Application, Given, Outcome, Reply, Table};
+use crate::config::{self, Unlisted};
+use crate::events::Event;
+use lists::Lists;
+
+/// DIAMETER_ERROR_EQUIPMENT_UNKNOWN (TS 29.272 §7.4.3.2), an Experimental-Result-Code of 3GPP.
+const EQUIPMENT_UNKNOWN: u32 = 5422;
+/// NO_STATE_MAINTAINED: no session follows (TS 29.272 §7.1.4).
+const NO_STATE_MAINTAINED: i32 = 1;
+
+/// Equipment-Status (TS 29.272 §7.3.51).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Status {
+    White = 0,
+    Black = 1,
+    Grey = 2,
+}
+
+impl Status {
+    /// That of the two bits with which entries are stored.
+    const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            1 => Self::Black,
+            2 => Self::Grey,
+            _ => Self::White,
+        }
+    }
+
+    /// The word for it in files and pages.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::White => "white",
+            Self::Black => "black",
+            Self::Grey => "grey",
+        }
+    }
+}
+
+/// What decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    Pair,
+    OtherSubscriber,
+    Imei,
+    Range,
+    Unlisted,
+}
+
+impl By {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pair => "the pair of IMEI and IMSI",
+            Self::OtherSubscriber => "onOtherSubscriber: the IMEI is paired with other IMSIs",
+            Self::Imei => "the IMEI",
+            Self::Range => "the range of the IMEI",
+            Self::Unlisted => "onUnlisted: no list has the IMEI",
+        }
+    }
+}
+
+/// The register.
+#[derive(Debug)]
+pub(crate) struct Eir {
+    lists: Lists,
+    unlisted: Option<Status>,
+    other_subscriber: Option<Status>,
+}
+
+impl Eir {
+    /// Reads the lists of a configuration.
+    ///
+    /// # Errors
+    /// When the file cannot be read, has an invalid line or more entries than permitted, or contradicts itself.
+    pub(crate) fn load(config: &config::Eir) -> Result<Self, String> {
+        let status = |listed: Unlisted| match listed {
+            Unlisted::Unknown => None,
+            Unlisted::White => Some(Status::White),
+            Unlisted::Grey => Some(Status::Grey),
+            Unlisted::Black => Some(Status::Black),
+        };
+        let lists = match &config.file {
+            Some(path) => file::read(path, config).map_err(|wrong| format!("{}: {wrong}", path.display()))?,
+            None => Lists::default(),
+        };
+        Ok(Self {
+            lists,
+            unlisted: status(config.on_unlisted),
+            other_subscriber: config.on_other_subscriber.and_then(status),
+        })
+    }
+
+    /// What the lists say of equipment, in the hands of a subscriber; none: it is not known.
+    fn judge(&self, imei: u64, imsi: Option<u64>) -> (Option<Status>, By) {
+        if let Some(imsi) = imsi {
+            if let Some(status) = self.lists.pairs.find(imei, imsi) {
+                return (Some(status), By::Pair);
+            }
+            if self.other_subscriber.is_some() && self.lists.pairs.has(imei) {
+                return (self.other_subscriber, By::OtherSubscriber);
+            }
+        }
+        if let Some(status) = self.lists.imeis.find(imei) {
+            return (Some(status), By::Imei);
+        }
+        match self.lists.ranges.find(imei) {
+            Some(status) => (Some(status), By::Range),
+            None => (self.unlisted, By::Unlisted),
+        }
+    }
+
+    /// The answer to an ME-Identity-Check-Request.
+    fn check(&self, given: &Given<'_>) -> Result<Reply, Fault> {
+        let message = given.message;
+        check(message, Dictionary::standard(), Strictness::Interoperable)?;
+        let imei = imei(message)?;
+        let imsi = given.view.routing.user_name.and_then(digits);
+        let (status, _) = self.judge(imei, imsi);
+        (given.count)(match status {
+            Some(Status::White) => Event::EquipmentWhite,
+            Some(Status::Grey) => Event::EquipmentGrey,
+            Some(Status::Black) => Event::EquipmentBlack,
+            None => Event::EquipmentUnknown,
+        });
+        answer(message, given.names, status)
+    }
+}
+
+impl Application for Eir {
+    fn kind(&self) -> &'static str {
+        "eir"
+    }
+
+    fn is_server(&self) -> bool {
+        true
+    }
+
+    fn request(&self, given: &Given<'_>) -> Outcome<'_> {
+        let message = given.message;
+        if message.application() != known::application::S13 || message.command() != command::ME_IDENTITY_CHECK
+        {
+            let why = format!("command {} is not served by the EIR", message.command());
+            return Outcome::Refuse(Box::new(Fault::new(ResultCode::COMMAND_UNSUPPORTED, why)));
+        }
+        match self.check(given) {
+            Ok(reply) => Outcome::Reply(reply),
+            Err(fault) => {
+                (given.count)(Event::EquipmentInvalid);
+                Outcome::Refuse(Box::new(fault))
+            }
+        }
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        self.lists.tables().to_vec()
+    }
+
+    fn look_up(&self, subject: &str) -> Option<Value> {
+        let (imei, imsi) = subject.split_once('-').unwrap_or((subject, ""));
+        let Some(imei) = equipment(imei.as_bytes()) else {
+            return Some(json!({"error": format!("`{imei}` is not an IMEI; use 14 to 16 digits")}));
+        };
+        let (status, by) = self.judge(imei, digits(imsi.as_bytes()));
+        Some(json!({
+            "imei": format!("{imei:014}"),
+            "imsi": imsi,
+            "status": status.map_or("unknown", Status::as_str),
+            "by": by.as_str(),
+        }))
+    }
+}
+
+/// The number of 1 to 15 digits.
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 15 || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value = text
+        .iter()
+        .fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+    // Leading zeros count: 001 is not 1.
+    Some(value * 16 + text.len() as u64)
+}
+
+/// TAC and serial number of an IMEI of 14 digits, also with its check digit or software version (TS 23.003 §6.2,
+/// TS 29.272 §7.3.7).
+fn equipment(text: &[u8]) -> Option<u64> {
+    if !(14..=16).contains(&text.len()) || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let first = text.iter().take(14);
+    Some(first.fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
+}
+
+/// The IMEI of a request.
+fn imei<B: AsRef<[u8]>>(message: &Message<B>) -> Result<u64, Fault> {
+    let imei = message
+        .require(known::TERMINAL_INFORMATION)?
+        .require(known::IMEI)?;
+    equipment(imei.as_bytes()).ok_or_else(|| {
+        let mut failed = AvpWriter::with_capacity(32);
+        failed.put(known::IMEI, imei);
+        let why = "an IMEI has 14 to 16 digits";
+        Fault::new(ResultCode::INVALID_AVP_VALUE, why).about(failed.into_bytes())
+    })
+}
+
+/// An ME-Identity-Check-Answer (TS 29.272 §7.2.20).
+fn answer(request: &MessageMut, names: &Origin, status: Option<Status>) -> Result<Reply, Fault> {
+    let mut answer = MessageBuilder::answer(request);
+    if let Ok(Some(application)) = request.avps().find(known::VENDOR_SPECIFIC_APPLICATION_ID) {
+        answer.copy(&application);
+    }
+    let result = match status {
+        Some(_) => (0, ResultCode::SUCCESS.0),
+        None => (known::VENDOR_3GPP, EQUIPMENT_UNKNOWN),
+    };
+    match result {
+        (0, code) => answer.put(known::RESULT_CODE, code),
+        (vendor, code) => answer.group(known::EXPERIMENTAL_RESULT, |group| {
+            group
+                .put(known::VENDOR_ID, vendor)
+                .put(known::EXPERIMENTAL_RESULT_CODE, code);
+        }),
+    };
+    answer
+        .put(known::AUTH_SESSION_STATE, NO_STATE_MAINTAINED)
+        .put(known::ORIGIN_HOST, &names.host)
+        .put(known::ORIGIN_REALM, &names.realm)
+        .maybe(known::EQUIPMENT_STATUS, status.map(|status| status as i32));
+    // RFC 6733 §6.2: in the order of the request.
+    let avps = request.avps().map_while(Result::ok);
+    for avp in avps.filter(|avp| avp.is(known::PROXY_INFO)) {
+        answer.copy(&avp);
+    }
+    let too_long = |_| Fault::new(ResultCode::UNABLE_TO_COMPLY, "the answer would be too long");
+    let message = answer.finish().map_err(too_long)?;
+    Ok(Reply { message, result })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_equipment_and_subscribers_are_read() {
+        for text in ["35209900176148", "352099001761481", "3520990017614823"] {
+            assert_eq!(equipment(text.as_bytes()), Some(35_209_900_176_148), "{text}");
+        }
+        for text in ["3520990017614", "35209900176148234", "3520990017614x", ""] {
+            assert_eq!(equipment(text.as_bytes()), None, "{text}");
+        }
+        assert_ne!(digits(b"001"), digits(b"1"));
+        assert!(digits(b"").is_none() && digits(b"1234567890123456").is_none() && digits(b"12a").is_none());
+    }
+}

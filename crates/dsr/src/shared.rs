@@ -1,0 +1,187 @@
+//! State that the workers of a router share with its control thread and its admin pages.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use function::Counts;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::application::Table;
+use crate::derived::Live;
+use crate::events::Event;
+use crate::measures::Published;
+use crate::registry::ByHost;
+use crate::router::{Gauges, Mailbox, Post, Tools};
+use crate::rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow};
+use crate::snapshot::Snapshot;
+
+/// A Diameter signaling router: what its threads share.
+pub struct Dsr {
+    pub(crate) live: Arc<Live>,
+    pub(crate) counts: Counts<Event>,
+    /// Rows of the peers of each worker.
+    pub(crate) reports: Vec<ArcSwap<Vec<PeerRow>>>,
+    /// What each worker has measured.
+    pub(crate) measures: Vec<ArcSwap<Published>>,
+    /// Rows that the control thread keeps current.
+    pub(crate) indicators: Mutex<Vec<IndicatorRow>>,
+    pub(crate) tools: Tools,
+    /// What each worker takes when it starts.
+    pub(crate) places: Mutex<Vec<Place>>,
+}
+
+/// What one worker takes when it starts.
+#[derive(Default)]
+pub(crate) struct Place {
+    pub(crate) post: Option<Post>,
+    pub(crate) mailbox: Option<Mailbox>,
+    /// By local node.
+    pub(crate) seats: Vec<diameter::Seat>,
+}
+
+impl std::fmt::Debug for Dsr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Dsr")
+    }
+}
+
+impl Dsr {
+    /// Count of an event, over all workers.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.counts.sum(event)
+    }
+
+    /// The peers of all workers by name, as of at most half a second ago.
+    #[must_use]
+    pub fn peers(&self) -> Vec<PeerRow> {
+        let reports = self.reports.iter().map(ArcSwap::load);
+        let mut rows: Vec<PeerRow> = reports.flat_map(|report| Vec::clone(&report)).collect();
+        rows.sort_by(|a, b| (&a.host, &a.local_node).cmp(&(&b.host, &b.local_node)));
+        rows
+    }
+
+    /// The members of every route list, and their state.
+    #[must_use]
+    pub fn route_lists(&self) -> Vec<RouteRow> {
+        let mut rows = Vec::new();
+        for list in self.snapshot().lists() {
+            let active = list.active();
+            for (index, group) in list.groups().iter().enumerate() {
+                rows.extend(group.hops().map(|hop| RouteRow {
+                    list: list.name.clone(),
+                    group: group.name.clone(),
+                    active: active == Some(index),
+                    host: hop.host.to_string(),
+                    state: hop.state().as_str(),
+                    worker: hop.home(),
+                }));
+            }
+        }
+        rows
+    }
+
+    /// What all workers have measured, as of at most half a second ago.
+    pub(crate) fn measures(&self) -> Published {
+        let each: Vec<_> = self.measures.iter().map(ArcSwap::load_full).collect();
+        Published::sum(each.iter().map(|one| &**one))
+    }
+
+    /// What rules, route lists, throttle groups and trace points did, and transactions by their result.
+    #[must_use]
+    pub fn measurements(&self) -> Vec<MeasureRow> {
+        let measures = self.measures();
+        let named = measures
+            .named
+            .into_iter()
+            .map(|((subject, name), count)| MeasureRow {
+                kind: subject.as_str(),
+                name: name.into(),
+                count,
+            });
+        let transactions = measures.transactions.into_iter().map(|(key, count)| MeasureRow {
+            kind: "transaction",
+            name: format!(
+                "application {} command {} vendor {} result {}",
+                key.application, key.command, key.vendor, key.result
+            ),
+            count,
+        });
+        named.chain(transactions).collect()
+    }
+
+    /// The tables of the applications inside the router.
+    #[must_use]
+    pub fn applications(&self) -> Vec<ApplicationRow> {
+        let snapshot = self.snapshot();
+        let rows = snapshot.applications().flat_map(|(name, application)| {
+            let row = move |table: Table| ApplicationRow {
+                name: name.to_owned(),
+                kind: application.kind(),
+                table: table.name,
+                entries: table.entries,
+                bytes: table.bytes,
+            };
+            application.tables().into_iter().map(row)
+        });
+        rows.collect()
+    }
+
+    /// What the applications know of a subject: of equipment, an IMEI, or IMEI and IMSI with a hyphen between.
+    #[must_use]
+    pub fn look_up(&self, subject: &str) -> Vec<Value> {
+        let snapshot = self.snapshot();
+        let known = snapshot.applications().filter_map(|(name, application)| {
+            let mut found = application.look_up(subject)?;
+            if let Some(found) = found.as_object_mut() {
+                found.insert("application".to_owned(), name.into());
+            }
+            Some(found)
+        });
+        known.collect()
+    }
+
+    /// Indicators as of at most a second ago.
+    #[must_use]
+    pub fn indicators(&self) -> Vec<IndicatorRow> {
+        self.indicators.lock().clone()
+    }
+
+    /// Every hop by the name of its peer in lower case.
+    #[must_use]
+    pub fn hops(&self) -> Arc<ByHost> {
+        self.live.load().registry.by_host()
+    }
+
+    /// The configuration in effect, as workers read it.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.live.load().snapshot.clone()
+    }
+
+    /// What each worker reports of its load.
+    pub(crate) fn gauges(&self) -> &[Gauges] {
+        &self.tools.gauges
+    }
+
+    /// The congestion level of a message processor; 0 for none.
+    #[must_use]
+    pub fn congestion_level(&self, worker: usize) -> usize {
+        self.gauges().get(worker).map_or(0, Gauges::level)
+    }
+
+    /// The open connections of a message processor.
+    #[must_use]
+    pub fn connections_of(&self, worker: usize) -> i64 {
+        self.gauges().get(worker).map_or(0, Gauges::connections)
+    }
+
+    /// Sets the CPU load of a message processor in percent, instead of the measured one; none: the measured one. For
+    /// drills and tests.
+    pub fn drive_load(&self, worker: usize, load: Option<f64>) {
+        if let Some(gauges) = self.gauges().get(worker) {
+            gauges.drive(load);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The alarms of a router, by the numbers of the vendor's guides.
+
+use telemetry::{AlarmKind, Severity};
+
+macro_rules! alarms {
+    ($($const:ident = $number:literal $name:literal $severity:ident: $text:literal, $advice:literal;)*) => {
+        $(pub(super) const $const: AlarmKind = AlarmKind {
+            number: $number,
+            name: $name,
+            severity: Severity::$severity,
+            text: $text,
+            advice: $advice,
+        };)*
+
+        /// Every alarm that a router can raise.
+        pub const ALARMS: &[AlarmKind] = &[$($const),*];
+    };
+}
+
+alarms! {
+    STASIS = 5005 "IPFE Backend in Stasis" Minor: "A congested message processor takes no new connections and keeps those it has.",
+        "Add message processors or lower the load; see alarm 22200.";
+    MESSAGE_SIZE = 10133 "RxMsgSizeAvg" Minor: "Messages are larger on average than the router was planned for.",
+        "Find the peer that sends them (`signalbox dsr peers`), and raise `indicators.messageSize` when they are expected.";
+    MP_CPU = 10204 "MpCPUAvg" Minor: "A message processor is busier than its planning allows.",
+        "Add a message processor (`workers`), or spread the connections over several.";
+    CONNECTION_MPS = 10500 "RxConnAvgMPS" Minor: "A connection carries much of what it may.",
+        "Configure additional connections of the peer, or raise its `ingress.maximum`.";
+    HOLD = 10502 "Transaction Hold Time" Minor: "Requests wait long for their answers.",
+        "Check the load of the servers and the network to them.";
+    TRAFFIC = 10501 "MP Message Rate" Minor: "A message processor handles much of what its profile is planned for.",
+        "Add a message processor, or choose the profile that fits this machine (`overload.profile`).";
+    POOL = 10503 "PDU Message Pool" Minor: "Requests that wait for answers take much of the memory that they may take.",
+        "Find the server that does not answer (`signalbox dsr peers`, column pending), or raise `limits.pendingBytes`.";
+    PEER = 22051 "Peer Unavailable" Critical: "All connections to the peer are down.",
+        "Check that the peer runs and is reachable; `signalbox dsr peers` shows the state of each connection.";
+    CONNECTION = 22101 "Connection Unavailable" Major: "The connection cannot be used for requests and answers.",
+        "Check address, port, Origin-Host and applications of the peer; the log has the reason.";
+    CONGESTED = 22200 "Communication Agent Routed Service Congested" Major: "The Diameter process is near or over its engineered capacity.",
+        "Lower the load, or add message processors; what is discarded is set by `overload.levels`.";
+    DISCARDED = 22215 "Ingress Message Discarded: DA MP Overload Control" Major: "Requests are discarded because of CPU congestion or the danger of it.",
+        "Lower the load, or add message processors; requests of priority 0 and 1 still pass.";
+    SYSTEM_CPU = 31052 "CPU_UtilPct_Average" Minor: "The machine's processors are busier than planned.",
+        "Find the process that uses them (`top`); move other work away, or raise `indicators.systemCpu`.";
+    SYSTEM_RAM = 31056 "RAM_UtilPct_Average" Minor: "The machine's memory is fuller than planned.",
+        "Find the process that uses it (`top`); move other work away, or raise `indicators.systemMemory`.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_have_numbers_of_their_own() {
+        let mut numbers: Vec<u32> = ALARMS.iter().map(|alarm| alarm.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), ALARMS.len());
+    }
+}

@@ -1,0 +1,211 @@
+//! The control thread: indicators become alarms, traces become files, changed files are reloaded.
+
+pub(crate) mod alarms;
+mod export;
+mod indicators;
+mod machine;
+mod sample;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use function::Shutdown;
+use telemetry::health::Component;
+use telemetry::{Alarms, Health, Severity};
+use tokio::sync::mpsc;
+
+use crate::config::LevelSeverity;
+use crate::derived::follow_files;
+use crate::registry::HopState;
+use crate::router::Gauges;
+use crate::shared::Dsr;
+use crate::snapshot::Snapshot;
+use crate::trace::{QUEUE, Record, Writer};
+use alarms::{CONGESTED, CONNECTION, DISCARDED, PEER, STASIS};
+use export::Exporter;
+use indicators::Indicate;
+use sample::{Between, Sample, name};
+
+/// Interval at which indicators are computed and files checked.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What the control thread does.
+pub(crate) struct Control {
+    dsr: Arc<Dsr>,
+    alarms: Alarms,
+    room: Component,
+    traces: Writer,
+    /// Samples of the last interval, the oldest first.
+    samples: VecDeque<Sample>,
+    exporter: Exporter,
+    /// Subjects of the alarms for peers.
+    peers: Vec<String>,
+    /// Loads a changed file.
+    loading: Option<JoinHandle<()>>,
+}
+
+impl Control {
+    pub(crate) fn new(dsr: Arc<Dsr>, alarms: Alarms, health: &Health) -> Self {
+        let room = health.component("message processors");
+        room.ready();
+        Self {
+            dsr,
+            alarms,
+            room,
+            traces: Writer::default(),
+            samples: VecDeque::new(),
+            exporter: Exporter::default(),
+            peers: Vec::new(),
+            loading: None,
+        }
+    }
+
+    /// Runs until the workers have ended.
+    pub(crate) async fn run(mut self, mut records: mpsc::Receiver<Record>, drained: Shutdown) {
+        let mut batch = Vec::new();
+        let mut next = tokio::time::Instant::now();
+        loop {
+            tokio::select! {
+                _ = records.recv_many(&mut batch, QUEUE) => self.trace(&mut batch),
+                () = tokio::time::sleep_until(next) => {
+                    next = tokio::time::Instant::now() + INTERVAL;
+                    self.check(Instant::now());
+                }
+                () = drained.fired() => break,
+            }
+        }
+        while let Ok(record) = records.try_recv() {
+            batch.push(record);
+        }
+        self.trace(&mut batch);
+    }
+
+    /// Writes the records of a batch.
+    fn trace(&mut self, batch: &mut Vec<Record>) {
+        let config = self.dsr.live.load().config.clone();
+        for record in batch.drain(..) {
+            self.traces.write(&config.trace, &record);
+        }
+        self.traces.flush(&config.trace);
+    }
+
+    fn check(&mut self, now: Instant) {
+        self.indicate(now);
+        self.exporter.follow(&self.dsr, SystemTime::now());
+        // A front end sends new connections elsewhere then, and leaves those that are open.
+        match self.dsr.gauges().iter().all(Gauges::in_stasis) {
+            true => self
+                .room
+                .not_ready("every message processor is congested and takes no new connections"),
+            false => self.room.ready(),
+        }
+        self.trace(&mut Vec::new());
+        follow_files(&self.dsr.live, now, &mut self.loading);
+    }
+
+    fn indicate(&mut self, now: Instant) {
+        let snapshot = self.dsr.snapshot();
+        let interval = snapshot.config.indicators.interval.duration();
+        self.samples.push_back(Sample::of(&self.dsr, now));
+        while self.samples.len() > 2
+            && self
+                .samples
+                .get(1)
+                .and_then(|second| second.at)
+                .is_some_and(|at| now.saturating_duration_since(at) > interval)
+        {
+            self.samples.pop_front();
+        }
+        let has_mate = self.check_peers(&snapshot);
+        let (Some(old), Some(new)) = (self.samples.front(), self.samples.back()) else {
+            return;
+        };
+        let (Some(then), Some(now)) = (old.at, new.at) else {
+            return;
+        };
+        let seconds = now.saturating_duration_since(then).as_secs_f64();
+        let before = self.samples.len().checked_sub(2);
+        if let Some(last) = before.and_then(|before| self.samples.get(before)) {
+            discards(&self.dsr, &snapshot, &self.alarms, last, new);
+        }
+        if seconds > 0.0 {
+            let indicate = Indicate {
+                snapshot: &snapshot,
+                alarms: &self.alarms,
+                has_mate,
+                between: Between { old, new, seconds },
+                samples: &self.samples,
+                rows: Vec::new(),
+            };
+            *self.dsr.indicators.lock() = indicate.run();
+        }
+    }
+
+    /// Alarms for configured peers without a connection. Returns whether a mate has one.
+    fn check_peers(&mut self, snapshot: &Snapshot) -> bool {
+        let (hops, alarms) = (self.dsr.hops(), &self.alarms);
+        let (mut seen, mut has_mate) = (Vec::new(), false);
+        for peer in snapshot.config.peers.iter().filter(|peer| peer.via.is_empty()) {
+            let host = peer.host.to_ascii_lowercase();
+            let mine = hops.get(host.as_bytes());
+            let mut any = false;
+            for hop in mine.into_iter().flatten() {
+                let local = snapshot.config.local_nodes.get(usize::from(hop.node));
+                let instance = format!("{} at {}", peer.host, local.map_or("", |node| &node.name));
+                let up = hop.state() == HopState::Available;
+                any |= up;
+                alarms.set(
+                    &CONNECTION,
+                    &instance,
+                    (!up).then(|| hop.state().as_str().to_owned()),
+                );
+                seen.push(instance);
+            }
+            has_mate |= any && peer.mate;
+            alarms.set(
+                &PEER,
+                &peer.host,
+                (!any).then(|| "no connection is available".to_owned()),
+            );
+            seen.push(peer.host.clone());
+        }
+        for gone in self.peers.iter().filter(|known| !seen.contains(known)) {
+            alarms.clear(&CONNECTION, gone);
+            alarms.clear(&PEER, gone);
+        }
+        self.peers = seen;
+        has_mate
+    }
+}
+
+/// Alarms for congestion levels and discards: of the last second, not averaged.
+fn discards(dsr: &Dsr, snapshot: &Snapshot, alarms: &Alarms, last: &Sample, new: &Sample) {
+    let levels = &snapshot.config.overload.levels;
+    for (worker, gauges) in dsr.gauges().iter().enumerate() {
+        let instance = name(worker);
+        let level = gauges.level();
+        match level.checked_sub(1).and_then(|at| levels.get(at)) {
+            Some(named) => {
+                let severity = match (named.severity, level) {
+                    (Some(LevelSeverity::Minor), _) | (None, 1) => Severity::Minor,
+                    (Some(LevelSeverity::Major), _) | (None, 2) => Severity::Major,
+                    (Some(LevelSeverity::Critical) | None, _) => Severity::Critical,
+                };
+                let detail = format!("{}: dsr.Cpu {:.0} %", named.name, gauges.cpu());
+                alarms.raise_as(&CONGESTED, severity, &instance, detail);
+            }
+            None => alarms.clear(&CONGESTED, &instance),
+        }
+        let stasis = gauges.in_stasis().then(|| format!("level {level}"));
+        alarms.set(&STASIS, &instance, stasis);
+        let at = |sample: &Sample| sample.discarded.get(worker).copied().unwrap_or_default();
+        let gone = at(new).saturating_sub(at(last));
+        alarms.set(
+            &DISCARDED,
+            &instance,
+            (gone > 0).then(|| format!("{gone} in the last second")),
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! The base protocol's own requests as RFC 6733 wants them: what is refused, with which result.
+
+use diameter::proto::known::{self, command};
+use diameter::proto::{Avps, CommandFlags, MessageMut, ResultCode};
+use testpeer::diameter::Peer;
+
+use crate::support::{
+    MME, Waiting, answered, available, client, config, counted, one_list, run, ulr, ulr_with, world,
+};
+
+const HSS: &str = "hss1.example";
+const NAMES: &str = "Origin-Host = \"x.example\" Origin-Realm = \"example\"";
+const REST: &str = "Host-IP-Address = 127.0.0.1 Vendor-Id = 1 Product-Name = \"x\"";
+
+/// The AVPs in the Failed-AVP, by code.
+fn failed(answer: &MessageMut) -> Vec<u32> {
+    let group = answer.avps().find(known::FAILED_AVP).unwrap();
+    let inside = group.map(|avp| avp.data).unwrap_or_default();
+    Avps::new(inside).flatten().map(|avp| avp.code).collect()
+}
+
+#[test]
+fn a_cer_is_judged_by_its_grammar() {
+    run(async {
+        let dsr = dsr::start(config()).unwrap();
+        let app = "Auth-Application-Id = 16777251";
+        let vendor = |inside: &str| {
+            format!("{REST} Vendor-Specific-Application-Id = {{ Vendor-Id = 10415 {inside} }}")
+        };
+        let cases = [
+            (
+                format!("Vendor-Id = 1 Product-Name = \"x\" {app}"),
+                5005,
+                vec![257],
+            ),
+            (
+                format!("Host-IP-Address = 127.0.0.1 Product-Name = \"x\" {app}"),
+                5005,
+                vec![266],
+            ),
+            (
+                format!("Host-IP-Address = 127.0.0.1 Vendor-Id = 1 {app}"),
+                5005,
+                vec![269],
+            ),
+            (
+                vendor(&format!("{app} Acct-Application-Id = 3")),
+                5009,
+                vec![258, 259],
+            ),
+            (vendor(""), 5005, vec![258, 259]),
+            (format!("{REST} {app} Inband-Security-Id = 1"), 5017, vec![]),
+        ];
+        for (avps, code, codes) in cases {
+            let mut peer = Peer::connect(dsr.addresses()[0]).await;
+            peer.send_text(&format!("CER {{ {NAMES} {avps} }}")).await;
+            let answer = peer
+                .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode(code))
+                .await;
+            assert_eq!(failed(&answer), codes, "{avps}");
+            peer.expect_close().await;
+        }
+        let mut peer = Peer::connect(dsr.addresses()[0]).await;
+        peer.send_text(&format!("CER flags=RE {{ {NAMES} {REST} {app} }}"))
+            .await;
+        let answer = peer
+            .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::INVALID_HDR_BITS)
+            .await;
+        assert!(answer.flags().contains(CommandFlags::ERROR));
+        peer.expect_close().await;
+        // One that offers both goes on in the clear.
+        let mut peer = Peer::connect(dsr.addresses()[0]).await;
+        let both = format!("CER {{ {NAMES} {REST} {app} Inband-Security-Id = 0 Inband-Security-Id = 1 }}");
+        peer.send_text(&both).await;
+        peer.expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::SUCCESS)
+            .await;
+    });
+}
+
+#[test]
+fn a_watchdog_or_disconnection_is_judged_by_its_grammar() {
+    run(async {
+        let dsr = dsr::start(config()).unwrap();
+        let mut mme = client(&dsr, MME).await;
+        mme.send_text("DWR { Origin-Host = \"mme.example\" }").await;
+        let answer = mme
+            .expect_result(command::DEVICE_WATCHDOG, ResultCode::MISSING_AVP)
+            .await;
+        assert_eq!(failed(&answer), [296]);
+        mme.send_text(&format!("DWR flags=RE {{ {NAMES} }}")).await;
+        let answer = mme
+            .expect_result(command::DEVICE_WATCHDOG, ResultCode::INVALID_HDR_BITS)
+            .await;
+        assert!(answer.flags().contains(CommandFlags::ERROR));
+        // It goes all the same.
+        mme.send_text(&format!("DPR {{ {NAMES} }}")).await;
+        let answer = mme
+            .expect_result(command::DISCONNECT_PEER, ResultCode::MISSING_AVP)
+            .await;
+        assert_eq!(failed(&answer), [273]);
+        counted(&dsr, dsr::Event::PeerDown, 1).await;
+    });
+}
+
+/// RFC 6733 §5.4: no periodic attempts to connect to a peer that is busy.
+#[test]
+fn a_busy_server_is_left_alone() {
+    run(async {
+        let hss = Waiting::new(HSS).await;
+        let mut config = config();
+        let mut peer = hss.peer();
+        peer.timers.reconnect_max = settings::Period::from_millis(400);
+        config.peers.push(peer);
+        crate::support::routing(&mut config, &one_list(&[HSS]));
+        let dsr = dsr::start(config).unwrap();
+        let mut server = hss.connected(&dsr).await;
+        let mut mme = client(&dsr, MME).await;
+        server
+            .send_text(
+                "DPR { Origin-Host = \"hss1.example\" Origin-Realm = \"example\" Disconnect-Cause = BUSY }",
+            )
+            .await;
+        server
+            .expect_result(command::DISCONNECT_PEER, ResultCode::SUCCESS)
+            .await;
+        drop(server);
+        counted(&dsr, dsr::Event::PeerDown, 1).await;
+        // Twice the longest pause.
+        assert!(hss.is_left_alone(std::time::Duration::from_millis(800)).await);
+        mme.send(ulr("1").as_bytes()).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        let mut back = hss.connected(&dsr).await;
+        available(&dsr, HSS).await;
+        mme.send(ulr("1").as_bytes()).await;
+        answered(&mut mme, &mut back).await;
+    });
+}
+
+/// RFC 6733 §6.1.4 and §7.1.3 (3002).
+#[test]
+fn a_request_without_a_realm_is_not_relayed() {
+    run(async {
+        let (dsr, _servers, mut peers) = world(config(), [HSS], &one_list(&[HSS])).await;
+        let mut mme = client(&dsr, MME).await;
+        let names = "Session-Id = \"x\" Origin-Host = \"mme.example\" Origin-Realm = \"epc.example\"";
+        for destination in [
+            "",
+            "Destination-Host = \"hss1.example\"",
+            "Destination-Host = \"dsr.example\"",
+        ] {
+            mme.send_text(&format!("ULR app=16777251 {{ {names} {destination} }}"))
+                .await;
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+                .await;
+        }
+        // Nor where its name routes it.
+        let own = ulr_with("1", |b| {
+            b.put(known::DESTINATION_HOST, crate::support::DSR);
+        });
+        mme.send(own.as_bytes()).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        mme.send(ulr("1").as_bytes()).await;
+        answered(&mut mme, &mut peers[0]).await;
+    });
+}
+
+#[test]
+fn a_watchdog_interval_is_at_least_6_seconds() {
+    let read = |watchdog: &str| {
+        let yaml = format!("peers: [{{host: a.example, timers: {{watchdog: {watchdog}}}}}]");
+        settings::from_str::<dsr::Config>(&yaml, "test")
+    };
+    assert!(read("6s").is_ok());
+    let report = read("5999ms").unwrap_err().to_string();
+    assert!(report.contains("RFC 3539"), "{report}");
+}

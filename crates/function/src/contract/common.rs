@@ -1,0 +1,49 @@
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use settings::Listen;
+use tls::TlsFiles;
+
+/// The settings that every function has, wherever its own type keeps them.
+#[derive(Clone, Debug)]
+pub struct Common<'a> {
+    /// Where its admin endpoint listens.
+    pub admin: SocketAddr,
+    /// Every address that it listens at, with the key that says so; without the admin endpoint.
+    pub listen: Vec<(String, SocketAddr)>,
+    /// Worker threads; 0: one per core.
+    pub workers: usize,
+    /// The cores they run on; none: any.
+    pub cores: &'a [usize],
+    /// TLS of its service-based interface; none: cleartext.
+    pub tls: Option<&'a TlsFiles>,
+    /// TLS of the connections that it makes; none: only cleartext peers.
+    pub client_tls: Option<&'a TlsFiles>,
+    /// TLS of other interfaces, which its listeners check for changes as well.
+    pub other_tls: Option<&'a TlsFiles>,
+}
+
+impl Common<'_> {
+    /// How often to check whether TLS files have changed: the shortest interval that they ask for; none: never.
+    pub(crate) fn files_interval(&self) -> Option<Duration> {
+        let files = [self.tls, self.client_tls, self.other_tls];
+        let asked = files.into_iter().flatten().map(|files| files.check_interval);
+        let asked = asked.filter(|interval| !interval.is_zero());
+        asked.map(settings::Period::duration).min()
+    }
+}
+
+/// The keys of a list of listen addresses, with the addresses.
+#[must_use]
+pub fn listening(key: &str, listen: &Listen) -> Vec<(String, SocketAddr)> {
+    let several = listen.0.len() > 1;
+    let path = |index| match several {
+        true => format!("{key}[{index}]"),
+        false => key.to_owned(),
+    };
+    listen
+        .iter()
+        .enumerate()
+        .map(|(index, address)| (path(index), address))
+        .collect()
+}

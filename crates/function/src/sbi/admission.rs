@@ -1,0 +1,135 @@
+//! Admission of requests: by their headers alone, so that a refusal costs little.
+
+use std::time::{Duration, Instant};
+
+use ::sbi::Request;
+use ::sbi::headers::{MaxRspTime, SbiHeader as _, SenderTimestamp, names};
+use ::sbi::problem::{Cause, Problem};
+use overload::{Admission, Offered};
+use time::OffsetDateTime;
+
+use super::priority;
+use crate::shedder::Shedder;
+
+/// By how much clocks of consumers may be ahead of ours before a request counts as late.
+const CLOCK_SKEW: Duration = Duration::from_secs(1);
+
+/// A request that asks for admission.
+pub struct Offer<'a>(pub &'a Request);
+
+impl Offered for Offer<'_> {
+    fn priority(&self) -> u8 {
+        priority(self.0)
+    }
+
+    /// TS 29.500 §6.11.2: `3gpp-Sbi-Max-Rsp-Time` counts from `3gpp-Sbi-Sender-Timestamp`, without one from when the
+    /// request came.
+    fn is_late(&self, waited: Duration) -> Option<bool> {
+        let headers = self.0.headers();
+        if !headers.contains(names::MAX_RSP_TIME) {
+            return None;
+        }
+        let most = MaxRspTime::of(headers).ok().flatten()?.duration();
+        let sent = SenderTimestamp::of(headers).ok().flatten();
+        // A date of a consumer whose clock is ahead says nothing.
+        let passed = sent
+            .and_then(|SenderTimestamp(sent)| Duration::try_from(OffsetDateTime::now_utc() - sent).ok())
+            .map_or(Duration::ZERO, |passed| passed.saturating_sub(CLOCK_SKEW));
+        Some(passed.max(waited) >= most)
+    }
+}
+
+/// How long a request has waited at most: for its worker to read it, and since.
+#[must_use]
+pub fn waited(request: &Request, now: Instant) -> Duration {
+    request.waited + now.saturating_duration_since(request.received)
+}
+
+/// Decides about a request of this class; one without a class is served whatever the load.
+pub fn admit(shedder: &Shedder, request: &Request, class: Option<usize>) -> Admission {
+    if let Some(class) = class {
+        return admit_as(shedder, request, class, &Offer(request));
+    }
+    let now = Instant::now();
+    shedder.observe(now, waited(request, now));
+    Admission::Admitted
+}
+
+/// As [`admit`], where the function itself gives requests their priorities.
+pub fn admit_as(shedder: &Shedder, request: &Request, class: usize, message: &impl Offered) -> Admission {
+    let now = Instant::now();
+    shedder.admit(now, waited(request, now), class, message)
+}
+
+/// The answer to a request that is not admitted (TS 29.500 §6.4.2.3, §6.11.2); none to one that is.
+#[must_use]
+pub fn refusal(admission: Admission) -> Option<Problem> {
+    match admission {
+        Admission::Admitted => None,
+        Admission::Refused => Some(Problem::new(Cause::NfCongestion).detail("discarded under overload")),
+        Admission::Late => Some(
+            Problem::new(Cause::TimedOutRequest)
+                .detail("the request has waited here longer than its sender waits"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use ::sbi::{Body, Peer, RequestHead, Value};
+    use http::Method;
+
+    use super::*;
+
+    fn request(headers: &[(&'static str, String)]) -> Request {
+        let mut head = RequestHead::to(Method::GET, Value::from_static("/"));
+        for (name, value) in headers {
+            head.fields.append(*name, Value::new(value.as_bytes()).unwrap());
+        }
+        let address = ([127, 0, 0, 1], 1).into();
+        Request {
+            head,
+            body: Body::empty(),
+            peer: Rc::new(Peer {
+                addr: address,
+                local: address,
+                tls: None,
+                connection: 0,
+                given_up: sbi::GivenUp::default(),
+            }),
+            received: Instant::now(),
+            stream: 1,
+            waited: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_request_is_late_when_its_sender_no_longer_waits() {
+        let is_late = |headers: &[(&'static str, String)], millis| {
+            Offer(&request(headers)).is_late(Duration::from_millis(millis))
+        };
+        let most = |millis: u32| ("3gpp-sbi-max-rsp-time", millis.to_string());
+        let sent = |ago: f64| {
+            let date = OffsetDateTime::now_utc() - Duration::from_secs_f64(ago);
+            let value = SenderTimestamp(date).to_value().unwrap();
+            ("3gpp-sbi-sender-timestamp", value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(is_late(&[], 60_000), None, "it does not say");
+        assert_eq!(is_late(&[most(500)], 499), Some(false));
+        assert_eq!(is_late(&[most(500)], 500), Some(true));
+        assert_eq!(is_late(&[most(500), sent(0.9)], 6), Some(false), "clocks differ");
+        assert_eq!(is_late(&[most(500), sent(1.6)], 6), Some(true));
+        let ahead = ("3gpp-sbi-sender-timestamp", {
+            let date = OffsetDateTime::now_utc() + Duration::from_secs(60);
+            SenderTimestamp(date)
+                .to_value()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        });
+        assert_eq!(is_late(&[most(500), ahead], 6), Some(false));
+    }
+}

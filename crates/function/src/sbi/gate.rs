@@ -1,0 +1,101 @@
+//! Who may send a request: access tokens, assertions, and the NF instance that a sender has proved to be.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::sbi::identity::{IdentityMode, IdentitySettings, Sender, Shown};
+use ::sbi::oauth::{
+    AccessTokenClaims, AssertionAuthorities, AssertionClaims, Assertions, Denied, Verifier, since_epoch,
+};
+use ::sbi::problem::Problem;
+use ::sbi::{Request, Response};
+
+/// A worker's gate; verified tokens and assertions are cached in it.
+pub struct Gate {
+    identity: IdentitySettings,
+    assertions: Assertions,
+    verifier: Option<Verifier>,
+}
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub enum Refused {
+    /// For its access token.
+    Token(Denied),
+    /// For its sender.
+    Identity(Problem),
+}
+
+impl Refused {
+    /// The answer to the request; `root` is the root of the function's own URIs.
+    #[must_use]
+    pub fn into_response(self, root: &str) -> Response {
+        match self {
+            Self::Token(denied) => denied.into_response(root),
+            Self::Identity(problem) => problem.into_response(),
+        }
+    }
+}
+
+/// What the sender of a request has shown.
+pub struct Proofs {
+    /// The claims of its access token or why that is denied; none where no token is asked for.
+    pub token: Option<Result<Rc<AccessTokenClaims>, Denied>>,
+    assertion: Option<Rc<AssertionClaims>>,
+}
+
+impl Gate {
+    /// A gate of a function of this type; `verifier` is there where its services ask for tokens.
+    #[must_use]
+    pub fn new(
+        identity: IdentitySettings,
+        authorities: Arc<AssertionAuthorities>,
+        nf_type: &str,
+        verifier: Option<Verifier>,
+    ) -> Self {
+        Self {
+            assertions: Assertions::new(&identity.assertions, authorities, nf_type),
+            identity,
+            verifier,
+        }
+    }
+
+    /// Whether services ask for tokens.
+    #[must_use]
+    pub fn asks_for_tokens(&self) -> bool {
+        self.verifier.is_some()
+    }
+
+    /// Verifies what the sender shows; a token only where `scopes` are asked for, one of which it must have.
+    ///
+    /// # Errors
+    /// When the assertion is invalid (TS 29.500 §6.7.5).
+    pub fn proofs(&self, request: &Request, scopes: &[&str]) -> Result<Proofs, Refused> {
+        let now = since_epoch();
+        let headers = request.headers();
+        let assertion = match self.identity.mode {
+            Some(IdentityMode::Off) => None,
+            _ => self
+                .assertions
+                .of_request(headers, now)
+                .map_err(|fault| Refused::Identity(fault.problem()))?,
+        };
+        let verifier = self.verifier.as_ref().filter(|_| !scopes.is_empty());
+        let token = verifier.map(|verifier| verifier.check(headers, scopes, now.as_secs()));
+        Ok(Proofs { token, assertion })
+    }
+
+    /// Which NF instance the sender has proved to be.
+    ///
+    /// # Errors
+    /// When its proofs contradict one another.
+    pub fn sender<'a>(&self, proofs: &'a Proofs, request: &'a Request) -> Result<Sender<'a>, Refused> {
+        let claims = proofs.token.as_ref().and_then(|token| token.as_ref().ok());
+        let shown = Shown {
+            peer: request.peer.tls.as_ref(),
+            assertion: proofs.assertion.as_ref().map(|claims| claims.sub.as_str()),
+            token: claims.map(|claims| claims.sub.as_str()),
+        };
+        Sender::of(&self.identity, &shown).map_err(|contradiction| Refused::Identity(contradiction.problem()))
+    }
+}

@@ -1,0 +1,205 @@
+//! The service-based interface of a function (TS 29.500): listeners, TLS, and the requests of a worker.
+
+mod admission;
+mod gate;
+mod metrics;
+mod operations;
+mod own_load;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::sbi::headers::{MessagePriority, SbiHeader};
+use ::sbi::server::{Interface, ServerConfig, StatsSnapshot};
+use ::sbi::tls::{ClientTls, Tls};
+use ::sbi::{Request, Response, Service};
+use settings::Listen;
+use telemetry::{Declaration, Registry, events, trace};
+use tls::Watched;
+
+pub use admission::{Offer, admit, admit_as, refusal, waited};
+pub use gate::{Gate, Proofs, Refused};
+pub use metrics::{declarations, observe};
+pub use operations::OperationMetrics;
+use operations::Operations;
+pub use own_load::{Conveying, OwnLoad};
+
+use crate::contract::{Common, Front, Listeners, NetworkFunction};
+use crate::error::StartError;
+use crate::shedder::AdmissionMetrics;
+
+/// Answers requests: what the worker of a function with a service-based interface does.
+pub trait Answer: 'static {
+    /// Its operations, as traces and metrics call them: service and method. The last one is what is none of them.
+    const OPERATIONS: &'static [&'static str];
+
+    /// The metrics of its operations, `Some(operation_metrics!("nrf"))`, which are part of
+    /// [`NetworkFunction::metrics`]; none where the function measures by other labels.
+    const METRICS: Option<OperationMetrics> = None;
+
+    /// The position of a request's operation in [`OPERATIONS`](Self::OPERATIONS).
+    fn operation(request: &Request) -> usize;
+
+    /// The way of a request.
+    fn answer(self: Rc<Self>, request: Request) -> impl Future<Output = Response>;
+
+    /// Completes an answer that the server makes itself (see [`Service::complete`]).
+    fn complete(&self, _response: &mut Response) {}
+}
+
+/// Every metric of a function whose worker is `W` and that counts the events `E`: gauges of its own, those of its
+/// admission, its operations, its events.
+#[must_use]
+pub fn metrics_of<W: Answer, E: events::Happening>(
+    own: &[Declaration],
+    admission: &AdmissionMetrics,
+) -> Vec<Declaration> {
+    let operations = W::METRICS.into_iter().flat_map(|metrics| metrics.declarations());
+    let own = own.iter().copied().chain(admission.declarations());
+    own.chain(operations).chain(events::declarations::<E>()).collect()
+}
+
+/// Priority of a message that does not say (TS 29.500 §6.8.4 leaves it to the function).
+const USUAL_PRIORITY: u8 = 24;
+
+/// The priority of a request, 0 the most important, 31 the least (`3gpp-Sbi-Message-Priority`).
+#[must_use]
+pub fn priority(request: &Request) -> u8 {
+    let priority = MessagePriority::of(request.headers()).ok().flatten();
+    priority.map_or(USUAL_PRIORITY, MessagePriority::get)
+}
+
+/// A worker as its server sees it: each request has a span, a latency and a status.
+struct Server<F: NetworkFunction> {
+    front: Rc<Front<F>>,
+    operations: Operations,
+}
+
+impl<F: NetworkFunction> Service for Server<F>
+where
+    F::Worker: Answer,
+{
+    async fn call(self: Rc<Self>, mut request: Request) -> Response {
+        let worker = self.front.worker();
+        let (operation, received) = (F::Worker::operation(&request), request.received);
+        let parent = request.headers().get(trace::TRACEPARENT);
+        let parent = parent.and_then(|value| value.to_str().ok());
+        let span = trace::begin(F::NAME, self.operations.name(operation), parent);
+        // A function that relays the request passes it on.
+        if let Some(context) = span.as_ref().and_then(trace::Span::context) {
+            request.headers_mut().set_printed(trace::TRACEPARENT, context);
+        }
+        let response = worker.answer(request).await;
+        let status = response.status().as_u16();
+        self.operations.answered(operation, status, received);
+        if let Some(mut span) = span {
+            span.status(status);
+        }
+        response
+    }
+
+    fn complete(&self, response: &mut Response) {
+        self.front.worker().complete(response);
+    }
+
+    fn about(&self) -> String {
+        let name = F::NAME.to_uppercase();
+        format!("It belongs to the {name}. Its admin pages are at the address that its log names.")
+    }
+}
+
+/// The listeners of a service-based interface, with the TLS of the function.
+#[derive(Debug)]
+pub struct Sbi {
+    interface: Interface,
+    tls: Arc<Tls>,
+}
+
+impl Sbi {
+    /// Reads TLS files and reserves the addresses of the service-based interface for each worker.
+    ///
+    /// # Errors
+    /// When a file or an address cannot be used.
+    pub fn reserve(listen: &Listen, settings: &Common<'_>, workers: usize) -> Result<Self, StartError> {
+        let tls = Tls::open(settings.tls, settings.client_tls).map_err(StartError::Config)?;
+        let interface = Interface::reserve(listen.iter(), workers, tls.server())?;
+        Ok(Self { interface, tls })
+    }
+
+    /// The root of URIs at the first address; empty without one.
+    #[must_use]
+    pub fn root(&self) -> String {
+        self.interface.root()
+    }
+
+    /// The files that are checked for changes, for other listeners of the function to add theirs.
+    #[must_use]
+    pub fn watched(&self) -> &tls::Watched {
+        self.tls.watched()
+    }
+
+    /// TLS of the connections that the function makes.
+    #[must_use]
+    pub fn client_tls(&self) -> Option<ClientTls> {
+        self.tls.client()
+    }
+
+    /// Counts of the servers, one per worker.
+    pub fn stats(&self) -> impl Iterator<Item = StatsSnapshot> {
+        self.interface.stats()
+    }
+
+    /// Serves the requests of one worker until its shutdown fires.
+    ///
+    /// # Errors
+    /// When a listener itself fails.
+    pub async fn serve<F>(&self, front: Rc<Front<F>>, limits: Arc<ServerConfig>) -> io::Result<()>
+    where
+        F: NetworkFunction,
+        F::Worker: Answer,
+    {
+        let context = front.seat().context.clone();
+        let operations = Operations::new(
+            F::Worker::OPERATIONS,
+            F::Worker::METRICS.as_ref(),
+            &front.seat().registry,
+        );
+        let server = Rc::new(Server { front, operations });
+        self.interface.serve(&context, server, limits).await
+    }
+}
+
+impl Listeners for Sbi {
+    fn listen(&self) -> Result<(), StartError> {
+        Ok(self.interface.listen()?)
+    }
+
+    fn addresses(&self) -> &[SocketAddr] {
+        self.interface.addresses()
+    }
+
+    fn interfaces(&self) -> Vec<(&'static str, String)> {
+        let scheme = match self.tls.server() {
+            Some(_) => "https",
+            None => "http",
+        };
+        let uri = |address| ("SBI", format!("{scheme}://{address}"));
+        self.addresses().iter().map(uri).collect()
+    }
+
+    fn watched(&self) -> Option<&Arc<Watched>> {
+        Some(self.tls.watched())
+    }
+
+    fn reload_files(&self, settings: &Common<'_>) -> Result<bool, String> {
+        self.tls.reload(settings.tls, settings.client_tls)
+    }
+
+    fn observe(self: &Arc<Self>, registry: &Registry) {
+        let sbi = self.clone();
+        metrics::observe(registry, move || sbi.stats().collect());
+    }
+}

@@ -1,0 +1,183 @@
+//! How a function starts: addresses, settings, store, and only then requests.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use telemetry::health::Pulse;
+use telemetry::{Alarms, Health, Registry};
+use worker::{Pinning, Shutdown, Threads, WorkerContext};
+
+use crate::certificates;
+use crate::contract::{Front, Listeners as _, Live, NetworkFunction, Opened, Opening, Seat};
+use crate::error::StartError;
+use crate::running::{Handle, Running};
+
+/// A worker that has not run for this long hangs; only a restart helps.
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
+/// How often a worker shows that it runs.
+const BEAT: Duration = Duration::from_secs(1);
+/// How long it takes to notice that files are to be checked for changes, when they were not before.
+const UNWATCHED: Duration = Duration::from_secs(60);
+
+/// Starts a function. Blocks until it is ready.
+///
+/// # Errors
+/// When a setting, an address, a file or the store cannot be used; nothing is left running then.
+pub fn start<F: NetworkFunction>(mut config: F::Config) -> Result<Running<F>, StartError> {
+    let common = F::common(&config);
+    let (count, pinning) = (worker::count(common.workers), Pinning::to(common.cores));
+    let listeners = Arc::new(F::bind(&mut config, count)?);
+    let config = Arc::new(config);
+    let derived = F::derive(&config, None).map_err(StartError::Config)?;
+    let live = Arc::new(Live::<F>::new(config, derived));
+
+    let (registry, health) = (Registry::with_series(F::SERIES), Health::new());
+    let alarms = Alarms::new(&registry);
+    listeners.observe(&registry);
+    if let Some(watched) = listeners.watched() {
+        certificates::observe(&registry, watched);
+    }
+    let (shutdown, drained) = (Shutdown::new(), Shutdown::new());
+    let opening = Opening::<F> {
+        live: live.clone(),
+        listeners: listeners.clone(),
+        workers: count,
+        registry: registry.clone(),
+        health: health.clone(),
+        alarms: alarms.clone(),
+        shutdown: shutdown.clone(),
+        drained: drained.clone(),
+    };
+    let (function, control) = open(opening)?;
+    let handle = Handle {
+        function,
+        live,
+        listeners,
+        registry,
+        health,
+        alarms,
+    };
+    match serve(&handle, count, &pinning, &shutdown, &drained) {
+        Ok(workers) => Ok(Running::new(handle, Threads::new(shutdown, workers).and(control))),
+        Err(error) => {
+            shutdown.fire();
+            drained.fire();
+            let _ = control.join();
+            Err(error)
+        }
+    }
+}
+
+/// Starts the control thread; answers when the function is open.
+fn open<F: NetworkFunction>(opening: Opening<F>) -> Result<(Arc<F>, JoinHandle<()>), StartError> {
+    // Of the standard library: a function may be started from inside a runtime.
+    let (ready, opened) = std::sync::mpsc::sync_channel(1);
+    let run = move || async move {
+        let (live, listeners) = (opening.live.clone(), opening.listeners.clone());
+        let alarms = opening.alarms.clone();
+        match F::open(opening).await {
+            Ok(Opened { function, control }) => {
+                if ready.send(Ok(function)).is_ok() {
+                    if let Some(watched) = listeners.watched() {
+                        tokio::task::spawn_local(certificates::watch(alarms, Arc::downgrade(watched)));
+                    }
+                    // It ends with the thread.
+                    tokio::task::spawn_local(follow_files::<F>(live, listeners));
+                    control.await;
+                }
+            }
+            Err(error) => drop(ready.send(Err(error))),
+        }
+    };
+    let thread = worker::control(&format!("{}-control", F::NAME), run)
+        .map_err(StartError::io("starting the control thread"))?;
+    match opened.recv() {
+        Ok(Ok(function)) => Ok((function, thread)),
+        Ok(Err(error)) => {
+            let _ = thread.join();
+            Err(error)
+        }
+        Err(_) => Err(StartError::Config(
+            "the control thread ended before it was ready; see the log".to_owned(),
+        )),
+    }
+}
+
+/// Lets the listeners accept, and starts the workers.
+fn serve<F: NetworkFunction>(
+    handle: &Handle<F>,
+    count: usize,
+    pinning: &Pinning,
+    shutdown: &Shutdown,
+    drained: &Shutdown,
+) -> Result<worker::Workers, StartError> {
+    handle.listeners.listen()?;
+    let last = Arc::new(Last(drained.clone()));
+    let handle = handle.clone();
+    let run = move |context: WorkerContext| {
+        let (handle, last) = (handle.clone(), last.clone());
+        async move {
+            let pulse = handle
+                .health
+                .pulse(&format!("worker-{}", context.index), LONGEST_SILENCE);
+            let ended = life(handle, context, pulse).await;
+            drop(last);
+            ended
+        }
+    };
+    worker::spawn(count, F::NAME, pinning, shutdown, run).map_err(StartError::io("starting the workers"))
+}
+
+async fn life<F: NetworkFunction>(handle: Handle<F>, context: WorkerContext, pulse: Pulse) -> io::Result<()> {
+    let seat = Seat {
+        context,
+        listeners: handle.listeners,
+        live: handle.live,
+        registry: handle.registry,
+        alarms: handle.alarms,
+    };
+    let front: Rc<Front<F>> = Front::new(handle.function, seat);
+    let beating = async {
+        loop {
+            pulse.beat(Instant::now());
+            tokio::time::sleep(BEAT).await;
+        }
+    };
+    tokio::select! {
+        ended = F::serve(front) => ended,
+        () = beating => Ok(()),
+    }
+}
+
+/// Fires when the last worker drops it, however that ends.
+struct Last(Shutdown);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.fire();
+    }
+}
+
+/// Checks again and again whether files have changed, under the lock of all changes.
+async fn follow_files<F: NetworkFunction>(live: Arc<Live<F>>, listeners: Arc<F::Listeners>) {
+    let mut known = None;
+    loop {
+        let interval = F::common(&live.load().config).files_interval();
+        tokio::time::sleep(interval.unwrap_or(UNWATCHED)).await;
+        if interval.is_none() {
+            continue;
+        }
+        let (live, listeners) = (live.clone(), listeners.clone());
+        // The files may be on a slow disk; a panic there is in the log already.
+        let read = move || live.hold(|now| listeners.reload_files(&F::common(&now.config)));
+        let read = tokio::task::spawn_blocking(read).await;
+        let fault = read.ok().and_then(Result::err);
+        if let Some(fault) = fault.as_ref().filter(|fault| known.as_ref() != Some(*fault)) {
+            tracing::warn!(%fault, "TLS files cannot be used; handshakes go on with what was in them before");
+        }
+        known = fault;
+    }
+}

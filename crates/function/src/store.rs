@@ -1,0 +1,123 @@
+//! The store of a function: readiness, an alarm, metrics.
+
+use ::store::{Damage, Stats, Store};
+use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, Severity};
+
+use crate::contract::{NetworkFunction, Opening};
+
+/// The store refuses all writes. The number is ours.
+const CANNOT_WRITE: AlarmKind = AlarmKind {
+    number: 10520,
+    name: "Store Cannot Write",
+    severity: Severity::Critical,
+    text: "The store can make nothing durable, so the function refuses all changes.",
+    advice: "Make room on the disk or repair it; the alarm clears by itself. After a failed flush, restart the function.",
+};
+
+/// Files are damaged that were not read when the store was opened. The number is ours.
+const DAMAGED_FILES: AlarmKind = AlarmKind {
+    number: 10523,
+    name: "Store Damaged",
+    severity: Severity::Critical,
+    text: "A file of the store's log is damaged: records in it cannot be read.",
+    advice: "Stop the function, run `signalbox store verify`, restore the directory from a copy, or run `signalbox store salvage`.",
+};
+
+impl<F: NetworkFunction> Opening<F> {
+    /// Readiness, the alarm and metrics follow the store, which is open, from now on.
+    pub fn watch_store(&self, store: &Store) {
+        watch(store, &self.health, &self.alarms);
+        let seen = store.clone();
+        observe(&self.registry, move || Some(seen.stats()));
+    }
+}
+
+/// Lets readiness and the alarm follow whether the store, which is open, can write.
+pub fn watch(store: &Store, health: &Health, alarms: &Alarms) {
+    let (component, raised) = (health.component("store"), alarms.clone());
+    store.watch_damage(move |damage| {
+        // The function serves what can be read; where to look is said where it is asked how it is.
+        let detail = damage.first().map(|first| {
+            let Damage { file, byte, reason } = first;
+            format!("{} damaged files; {file} at byte {byte}: {reason}", damage.len())
+        });
+        component.remark(detail.clone());
+        raised.set(&DAMAGED_FILES, "store", detail);
+    });
+    let (component, alarms) = (health.component("store"), alarms.clone());
+    store.watch(move |trouble| {
+        match trouble {
+            Some(reason) => component.not_ready(reason),
+            None => component.ready(),
+        }
+        alarms.set(&CANNOT_WRITE, "store", trouble.map(str::to_owned));
+    });
+}
+
+telemetry::declare! {
+    /// Every metric of a store.
+    pub METRICS;
+    counter BATCHES = "signalbox_store_batches_total" []: "Batches of writes that were committed.";
+    counter CONFLICTS = "signalbox_store_conflicts_total" []: "Batches refused because a condition did not hold.";
+    counter OVERFLOWS = "signalbox_store_overflows_total" []: "Writes and reads refused because too many waited (queueLength, queueBytes, readQueue).";
+    counter FAILURES = "signalbox_store_failures_total" []: "Batches that failed for any other reason.";
+    counter OPERATIONS = "signalbox_store_operations_total" []: "Operations that were committed.";
+    counter GROUPS = "signalbox_store_groups_total" []: "Commits of the engine, each of one batch or more.";
+    counter COMMIT_SECONDS = "signalbox_store_commit_seconds_total" []: "Time spent in commits of the engine.";
+    gauge TROUBLED = "signalbox_store_troubled" []: "Whether nothing can be made durable and all writes are refused: 1, otherwise 0.";
+    gauge WAITING = "signalbox_store_waiting" []: "Batches that wait now (queueLength).";
+    gauge WAITING_BYTES = "signalbox_store_waiting_bytes" []: "Bytes of batches that wait now (queueBytes).";
+    gauge DISK = "signalbox_store_disk_bytes" []: "Bytes of the log on disk (embedded engine).";
+    gauge LIVE = "signalbox_store_live_bytes" []: "Bytes of the log that are current records (embedded engine).";
+    gauge SEGMENTS = "signalbox_store_segments" []: "Files of the log (embedded engine).";
+    gauge INDEX = "signalbox_store_index_bytes" []: "Bytes of the indexes in memory (embedded engine).";
+    counter COMPACTIONS = "signalbox_store_compactions_total" []: "Compactions of the log (embedded engine).";
+    counter COMPACTED = "signalbox_store_compacted_bytes_total" []: "Bytes that compactions have copied (embedded engine).";
+    counter CHECKPOINTS = "signalbox_store_checkpoints_total" []: "Checkpoints of the indexes that were written (embedded engine).";
+    gauge CHECKPOINT = "signalbox_store_checkpoint_bytes" []: "Bytes of the last checkpoint (embedded engine).";
+    gauge UNREAD = "signalbox_store_unread_files" []: "Files of the log that were not read at the start, because a checkpoint knew them (embedded engine).";
+    gauge DAMAGED = "signalbox_store_damaged_files" []: "Files of the log in which damage was found after the start (embedded engine).";
+    counter RETRIES = "signalbox_store_retries_total" []: "Transactions tried again after a deadlock, a failed certification or the loss of a node (database).";
+    counter FAILOVERS = "signalbox_store_failovers_total" []: "Changes to another node of the database.";
+    gauge DELAY = "signalbox_store_replication_delay_seconds" ["site"]: "Replication delay of each other site (database).";
+}
+
+/// Shows the figures of a store; none when the function is gone.
+pub fn observe(registry: &Registry, stats: impl Fn() -> Option<Stats> + Clone + Send + Sync + 'static) {
+    type Read = fn(&Stats) -> f64;
+    let figures: [(&'static Declaration, Read); 22] = [
+        (&BATCHES, |stats| stats.batches as f64),
+        (&CONFLICTS, |stats| stats.conflicts as f64),
+        (&OVERFLOWS, |stats| stats.overflows as f64),
+        (&FAILURES, |stats| stats.failures as f64),
+        (&OPERATIONS, |stats| stats.operations as f64),
+        (&GROUPS, |stats| stats.groups as f64),
+        (&COMMIT_SECONDS, |stats| stats.commit_time.as_secs_f64()),
+        (&TROUBLED, |stats| f64::from(u8::from(stats.troubled))),
+        (&WAITING, |stats| stats.waiting as f64),
+        (&WAITING_BYTES, |stats| stats.waiting_bytes as f64),
+        (&DISK, |stats| stats.disk_bytes as f64),
+        (&LIVE, |stats| stats.live_bytes as f64),
+        (&SEGMENTS, |stats| stats.segments as f64),
+        (&INDEX, |stats| stats.index_bytes as f64),
+        (&COMPACTIONS, |stats| stats.compactions as f64),
+        (&COMPACTED, |stats| stats.compacted_bytes as f64),
+        (&CHECKPOINTS, |stats| stats.checkpoints as f64),
+        (&CHECKPOINT, |stats| stats.checkpoint_bytes as f64),
+        (&UNREAD, |stats| stats.unread as f64),
+        (&DAMAGED, |stats| stats.damaged as f64),
+        (&RETRIES, |stats| stats.retries as f64),
+        (&FAILOVERS, |stats| stats.failovers as f64),
+    ];
+    for (declaration, read) in figures {
+        let stats = stats.clone();
+        registry.observe(declaration, move || stats().as_ref().map_or(0.0, read));
+    }
+    registry.observe_all(&DELAY, move || {
+        let delays = stats().map(|stats| stats.replication_delay).unwrap_or_default();
+        delays
+            .into_iter()
+            .map(|(site, delay)| (vec![site], delay.as_secs_f64()))
+            .collect()
+    });
+}

@@ -1,0 +1,170 @@
+//! Header blocks that repeat themselves: heart-beats, answers, requests of one consumer for one thing.
+//!
+//! A block that refers to the tables and does not change them means the same again as long as the tables are the same.
+//! What was seen once is remembered by its bytes only, so that messages that never repeat pay for one comparison and
+//! one copy; what was seen twice is remembered with its outcome.
+
+use crate::fields::Fields;
+
+use super::decoder::{Limits, Outcome};
+
+/// Places of a memory; a power of two.
+const PLACES: usize = 4;
+/// Longer blocks are not remembered: few repeat, and 4 of them are all that a connection holds.
+const LONGEST: usize = 512;
+/// Nor are lists whose text takes more.
+const LONGEST_TEXT: usize = 1_024;
+
+/// The state of a dynamic table: sequence numbers of its newest and its oldest entry.
+pub(super) type State = (u64, u64);
+
+/// Blocks that were decoded.
+#[derive(Default)]
+pub(super) struct Decoded {
+    places: Vec<Place<Vec<u8>, (Limits, Fields, Outcome)>>,
+    held: usize,
+}
+
+/// Lists that were encoded: each with the status of the response that it belongs to, or 0.
+#[derive(Default)]
+pub(super) struct Encoded {
+    places: Vec<Place<(u16, Fields), Vec<u8>>>,
+    held: usize,
+}
+
+#[derive(Default)]
+struct Place<K, V> {
+    key: K,
+    state: State,
+    value: Option<V>,
+}
+
+impl Decoded {
+    /// Fills `fields` with the list of a block that was decoded before, if what it meant then holds now.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        block: &[u8],
+        state: State,
+        limits: Limits,
+        fields: &mut Fields,
+    ) -> Option<Outcome> {
+        let place = self.places.get(place_of(block))?;
+        let (under, list, outcome) = place.value.as_ref()?;
+        let same = place.state == state && *under == limits && place.key == block && fields.is_empty();
+        same.then(|| {
+            fields.copy_from(list);
+            *outcome
+        })
+    }
+
+    /// Remembers a block that has not changed the table.
+    pub(super) fn remember(
+        &mut self,
+        block: &[u8],
+        state: State,
+        limits: Limits,
+        fields: &Fields,
+        outcome: Outcome,
+    ) {
+        let fits = block.len() <= LONGEST && fields.text_len() <= LONGEST_TEXT;
+        if !fits || outcome.over || outcome.malformed.is_some() {
+            return;
+        }
+        let Some(place) = place(&mut self.places, place_of(block)) else {
+            return;
+        };
+        if place.state == state && place.key == block {
+            place.value = Some((limits, fields.compact(), outcome));
+        } else {
+            place.key.clear();
+            place.key.extend_from_slice(block);
+            (place.state, place.value) = (state, None);
+        }
+        self.count();
+    }
+
+    /// Bytes of memory that it holds.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    fn count(&mut self) {
+        let places = self.places.iter().map(|place| {
+            let value = place.value.as_ref().map_or(0, |(_, list, _)| list.held());
+            size_of_val(place) + place.key.capacity() + value
+        });
+        self.held = places.sum();
+    }
+}
+
+impl Encoded {
+    pub(super) const fn new() -> Self {
+        Self {
+            places: Vec::new(),
+            held: 0,
+        }
+    }
+
+    /// The block of a list that was encoded before, if it still means that.
+    #[inline]
+    pub(super) fn find(&self, status: u16, fields: &Fields, state: State) -> Option<&[u8]> {
+        let place = self.places.get(place_of(fields.text()))?;
+        let block = place.value.as_ref()?;
+        let same = place.state == state && place.key.0 == status && place.key.1.is_copy_of(fields);
+        same.then_some(block)
+    }
+
+    /// Remembers a list whose block has not changed the table.
+    pub(super) fn remember(&mut self, status: u16, fields: &Fields, state: State, block: &[u8]) {
+        if block.len() > LONGEST || fields.text_len() > LONGEST_TEXT {
+            return;
+        }
+        let Some(place) = place(&mut self.places, place_of(fields.text())) else {
+            return;
+        };
+        if place.state == state && place.key.0 == status && place.key.1.is_copy_of(fields) {
+            place.value = Some(block.to_vec());
+        } else {
+            place.key.0 = status;
+            place.key.1.clear();
+            place.key.1.copy_from(fields);
+            (place.state, place.value) = (state, None);
+        }
+        self.count();
+    }
+
+    /// Bytes of memory that it holds.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    fn count(&mut self) {
+        let places = self.places.iter().map(|place| {
+            let value = place.value.as_ref().map_or(0, Vec::capacity);
+            size_of_val(place) + place.key.1.held() + value
+        });
+        self.held = places.sum();
+    }
+}
+
+/// Where bytes are looked for: nearby lengths and different ends lie apart.
+#[inline]
+fn place_of(bytes: &[u8]) -> usize {
+    let byte = |at: usize| bytes.get(at).copied().map_or(0, usize::from);
+    let len = bytes.len();
+    (len ^ byte(len / 2) ^ byte(len.wrapping_sub(1))) & (PLACES - 1)
+}
+
+/// The place, made if this is the first one.
+fn place<K: Default, V>(places: &mut Vec<Place<K, V>>, at: usize) -> Option<&mut Place<K, V>> {
+    if places.is_empty() {
+        places.reserve_exact(PLACES);
+        places.resize_with(PLACES, || Place {
+            key: K::default(),
+            state: (0, 0),
+            value: None,
+        });
+    }
+    places.get_mut(at)
+}

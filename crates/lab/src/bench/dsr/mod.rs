@@ -1,0 +1,179 @@
+//! Our Diameter router and freeDiameter as relays between the same MMEs and HSSs.
+//!
+//! Both programs run all the time on the same cores, one is loaded while the other has nothing to do, then the other,
+//! for several rounds. What counts is processor time per request, from `/proc`.
+
+mod freediameter;
+mod phase;
+mod result;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use crate::run::{Options, Place, Progress, RigError, RunError, dsr as rig, figure, free_address};
+use callmodel::dsr::DsrModel;
+use loadgen::{Generator, Plan, TICK};
+use workload::dsr;
+
+use phase::{Loaded, Phase};
+pub use result::{Comparison, Row};
+
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Requests that may be without an answer at once.
+const MOST_IN_FLIGHT: u32 = 20_000;
+/// Seed of everything random.
+const SEED: u64 = 6733;
+/// The rate of the measured rounds, of the highest that held.
+const OF_KNEE: f64 = 0.8;
+/// The equal rate for both, of the highest that the slower holds.
+const OF_SLOWER: f64 = 0.8;
+
+/// How to compare.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How often each is measured.
+    pub rounds: u32,
+    /// How long each time.
+    pub duration: Duration,
+    /// Cores of the relays; the lab gets the others. Empty: the scheduler decides.
+    pub pin: Vec<usize>,
+    /// MMEs, a connection each.
+    pub connections: u32,
+    /// Average size of ULRs and ULAs.
+    pub message_bytes: u32,
+    /// Requests per second for both; none: as many as each carries.
+    pub rate: Option<f64>,
+    /// Settings and logs go under this.
+    pub out: PathBuf,
+    /// The program that runs our router and the simulators, instead of this one.
+    pub program: Option<PathBuf>,
+}
+
+/// Compares our router with freeDiameter as relays between the same MMEs and HSSs.
+///
+/// # Errors
+/// When something does not start; [`RunError::Missing`] when there is no freeDiameter.
+pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
+    freediameter::find()?;
+    let place = Place::new(&Options {
+        pin: options.pin.clone(),
+        out: options.out.clone(),
+        program: options.program.clone(),
+        ..Options::default()
+    })?;
+    let model = DsrModel {
+        message_bytes: options.message_bytes,
+        ..DsrModel::default()
+    };
+    progress.status("starting the relays and the HSSs …");
+    let mut hss = rig::start_hss(&model, &place)?;
+    let address = free_address()?;
+    let settings = rig::config(&model, &place, (address, free_address()?), &hss.addresses)?;
+    let ours = rig::start_router(&place, settings, None, address)?;
+    rig::await_connections(&mut hss, model.hss)?;
+    let (theirs, their_address) = freediameter::start(&place, &hss.addresses)?;
+    rig::await_connections(&mut hss, model.hss * 2)?;
+
+    let plan = Arc::new(dsr::Plan::new(&model).map_err(|error| RigError::Settings(error.to_string()))?);
+    let mut relays = Vec::new();
+    for (name, function, address) in [("dsr", ours, address), ("freediameter", theirs, their_address)] {
+        let answered = Arc::new(AtomicU64::new(0));
+        let traffic = rig::traffic(&plan, address, options.connections, 1, TIMEOUT, &answered);
+        let generator = Generator::start(
+            &Plan {
+                targets: vec![address],
+                authority: address.to_string(),
+                connections: options.connections,
+                timeout: TIMEOUT,
+                max_in_flight: MOST_IN_FLIGHT,
+                arrivals: loadgen::Arrivals::Poisson,
+                seed: SEED,
+                cpus: place.lab_cpus.clone(),
+                tick: TICK,
+                tls: None,
+                sources: Vec::new(),
+            },
+            traffic,
+        )
+        .map_err(RunError::Generator)?;
+        relays.push(Loaded::new(name, function, generator));
+    }
+    let measured = measure(&mut relays, options, &place, progress)?;
+    for relay in relays {
+        relay.stop()?;
+    }
+    Ok(result::comparison(
+        measured,
+        plan.message_bytes(),
+        &place.function_cpus,
+        options.rounds,
+    ))
+}
+
+/// What was measured of one relay.
+struct Measured {
+    name: &'static str,
+    /// The highest rate that held for a moment, if it was searched for.
+    knee: Option<f64>,
+    /// Most of that.
+    rate: f64,
+    /// At that rate.
+    full: Phase,
+    /// At the rate that both hold.
+    equal: Phase,
+}
+
+fn measure(
+    relays: &mut [Loaded],
+    options: &Settings,
+    place: &Place,
+    progress: &mut Progress,
+) -> Result<Vec<Measured>, RunError> {
+    let mut knees = Vec::new();
+    for relay in relays.iter_mut() {
+        relay.await_answers(progress)?;
+        knees.push(match options.rate {
+            Some(_) => None,
+            None => Some(relay.knee(place, progress)?),
+        });
+        if let Some(Some(knee)) = knees.last() {
+            progress.note(&format!(
+                "{}: holds {} requests per second",
+                relay.name,
+                figure(*knee)
+            ));
+        }
+    }
+    let slower = knees.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let equal = options.rate.unwrap_or(slower * OF_SLOWER);
+    let mut measured: Vec<Measured> = relays
+        .iter()
+        .zip(&knees)
+        .map(|(relay, knee)| Measured {
+            name: relay.name,
+            knee: *knee,
+            rate: knee.map_or(equal, |knee| knee * OF_KNEE),
+            full: Phase::default(),
+            equal: Phase::default(),
+        })
+        .collect();
+    for round in 1..=options.rounds {
+        for (relay, of) in relays.iter_mut().zip(&mut measured) {
+            for (rate, sum) in [(of.rate, &mut of.full), (equal, &mut of.equal)] {
+                progress.status(&format!(
+                    "round {round} of {}: {} at {} requests per second",
+                    options.rounds,
+                    relay.name,
+                    figure(rate)
+                ));
+                let phase = relay.load(rate, options.duration, place)?;
+                progress.note(&format!("round {round}: {:<12} {}", relay.name, phase.in_words()));
+                sum.add(&phase);
+            }
+        }
+    }
+    Ok(measured)
+}

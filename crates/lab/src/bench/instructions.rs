@@ -1,0 +1,332 @@
+//! User instructions per request: our SCP (Model C) and our NRF (a discovery), beside HAProxy, nghttpx and nginx.
+//!
+//! Each program runs under `valgrind --tool=callgrind`, which counts the instructions that it executes in user mode,
+//! whatever else the machine does: a figure without noise, on a machine of any speed. One request is in flight at a time,
+//! so that nothing is shared out over several. A program runs twice, with N requests and with 2N; the difference by N
+//! leaves out what starting and stopping take.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::contest::Requests;
+use super::processes::{self, PATIENCE, register};
+use super::{nrf, scp};
+use crate::run::{Guarded, Options, Place, Progress, RigError, RunError, figure};
+use ::report::Check;
+use loadgen::client::{Client, Request};
+use report::measure::Machine;
+
+/// How to count.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Requests of the shorter run.
+    pub requests: u32,
+    /// Settings and logs go under this.
+    pub out: PathBuf,
+    /// The program that runs our functions and the simulators, instead of this one.
+    pub program: Option<PathBuf>,
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The program.
+    pub name: String,
+    /// What it does for a request.
+    pub job: String,
+    /// Instructions in user mode for each request.
+    pub instructions_per_request: f64,
+    /// By those of the reference for the same job.
+    pub ratio: f64,
+}
+
+/// All programs; `target/bench/instructions.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// By program, the references after ours.
+    pub rows: Vec<Row>,
+    /// Requests of the shorter run.
+    pub requests: u32,
+    /// Where it was counted; the architecture and the compiler matter, not the speed.
+    pub machine: Machine,
+    /// What is wanted.
+    pub checks: Vec<Check>,
+}
+
+/// Requests before those that count, so that connections stand and caches are warm.
+const WARM_UP: u32 = 50;
+/// How much longer a program may take to start and to stop: it runs some fifty times slower.
+const SLOWNESS: Duration = Duration::from_secs(60);
+/// glibc copies a few KiB by `rep movsb`, which callgrind counts as one instruction for each byte: all programs copy by
+/// vectors instead.
+const COPY_BY_VECTORS: &str = "glibc.cpu.x86_rep_movsb_threshold=1000000000";
+/// The most instructions that relaying a request may take.
+const BAR: f64 = 20_000.0;
+
+const RELAY: &str = "relay of a 4.2 KB POST, 4.8 KB answer";
+const ANSWER: &str = "answer of the size of a discovery's";
+const OURS: &str = "nrf";
+const NGINX: &str = "nginx";
+
+/// Counts.
+///
+/// # Errors
+/// When something does not start; [`RunError::Missing`] when a program is not installed.
+pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, RunError> {
+    processes::find("valgrind", "valgrind")?;
+    processes::find("haproxy", "haproxy")?;
+    processes::find("nghttpx", "nghttp2-proxy")?;
+    processes::find("nginx", "nginx-light")?;
+    let place = Place::new(&Options {
+        out: settings.out.clone(),
+        program: settings.program.clone(),
+        ..Options::default()
+    })?;
+    let producers = scp::Producers::start(&place, 1)?;
+    let (known, known_address) = scp::nrf(&place, &producers)?;
+    let relayed = producers.model_c();
+    let plain = Requests {
+        headers: Vec::new(),
+        ..relayed.clone()
+    };
+    let file = std::cell::OnceCell::new();
+    let discoveries = nrf::requests(0..=u64::MAX);
+    let scp_command = || scp::scp(&place, known_address, None);
+    let haproxy = || processes::haproxy(&place, producers.used());
+    let nghttpx = || processes::nghttpx(producers.used());
+    let nrf_command = || nrf::nrf(&place, None);
+    let nginx = || nrf::nginx(&place, file.get().map_or(&[], Vec::as_slice));
+    let learning = |address| scp::await_learning(address, PATIENCE + SLOWNESS);
+    let nothing = |_: SocketAddr| Ok(());
+    let population = |address| {
+        register(address, &nrf::profiles())?;
+        // nginx serves what our NRF answers.
+        let _ = file.set(nrf::ask(address)?);
+        Ok(())
+    };
+    let programs: [Program<'_>; 5] = [
+        (scp::MODEL_C, RELAY, &scp_command, &learning, &relayed),
+        (scp::HAPROXY, RELAY, &haproxy, &nothing, &plain),
+        (scp::NGHTTPX, RELAY, &nghttpx, &nothing, &plain),
+        (OURS, ANSWER, &nrf_command, &population, &discoveries),
+        (NGINX, ANSWER, &nginx, &nothing, &discoveries),
+    ];
+    let mut counted = Vec::new();
+    for program in programs {
+        let (name, job, ..) = program;
+        let mut run = |count: u32| {
+            progress.status(&format!("{name}: {count} requests under callgrind …"));
+            instructions(&place, program, count)
+        };
+        let (short, long) = (run(settings.requests)?, run(settings.requests * 2)?);
+        let each = long.saturating_sub(short) as f64 / f64::from(settings.requests.max(1));
+        progress.note(&format!("{name}: {} instructions for each request", figure(each)));
+        counted.push((name, job, each));
+    }
+    known.stop();
+    Ok(counts(&counted, settings.requests))
+}
+
+/// A name, a job, what starts it, what is done before the requests, and the requests.
+type Program<'a> = (
+    &'static str,
+    &'static str,
+    &'a dyn Fn() -> Result<(Command, SocketAddr), RigError>,
+    &'a dyn Fn(SocketAddr) -> Result<(), RigError>,
+    &'a Requests,
+);
+
+/// Instructions of a whole run with this many requests.
+fn instructions(
+    place: &Place,
+    (name, _, command, prepare, requests): Program<'_>,
+    count: u32,
+) -> Result<u64, RigError> {
+    let (command, address) = command()?;
+    let log = place.folder.join(format!("{name}-callgrind.log"));
+    let mut child = Guarded::start(name, under_callgrind(place, name, &command), &[], &log)?;
+    child.wait_longer_for(address, SLOWNESS)?;
+    prepare(address)?;
+    send(address, requests, WARM_UP + count)?;
+    child.stop_within(SLOWNESS);
+    let text = std::fs::read_to_string(&log).map_err(RigError::io(format!("reading {}", log.display())))?;
+    collected(&text).ok_or_else(|| {
+        RigError::Settings(format!(
+            "callgrind did not report what {name} executed; its log is {}",
+            log.display()
+        ))
+    })
+}
+
+/// The same command line under callgrind.
+fn under_callgrind(place: &Place, name: &str, command: &Command) -> Command {
+    let mut made = Command::new("valgrind");
+    made.arg("--tool=callgrind")
+        .arg(format!(
+            "--callgrind-out-file={}",
+            place.folder.join(format!("{name}.callgrind")).display()
+        ))
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env("GLIBC_TUNABLES", COPY_BY_VECTORS)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    made
+}
+
+/// Sends requests one after the other.
+fn send(address: SocketAddr, requests: &Requests, count: u32) -> Result<(), RigError> {
+    let failed = || RigError::io(format!("a request to {address}"));
+    let mut client = Client::connect(address, PATIENCE + SLOWNESS)
+        .map_err(failed())?
+        .always(requests.headers.clone());
+    for path in requests.paths.iter().cycle().take(count as usize) {
+        let mut request = Request::new(requests.method, path.clone());
+        if !requests.body.is_empty() {
+            request = request.with("application/json", requests.body.clone());
+        }
+        let answers = client.exchange(&[request]).map_err(failed())?;
+        let answer = answers.into_iter().next().unwrap_or_default();
+        if answer.status != requests.status || !requests.answer_bytes.contains(&(answer.body.len() as u64)) {
+            return Err(RigError::Settings(format!(
+                "{address} answers {} with {} bytes: {}",
+                answer.status,
+                answer.body.len(),
+                answer.text()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What callgrind logs at its end, as in `==14783== Collected : 1800250`.
+fn collected(log: &str) -> Option<u64> {
+    let line = log.lines().rev().find(|line| line.contains("Collected :"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}
+
+fn counts(counted: &[(&str, &str, f64)], requests: u32) -> Counts {
+    let of = |name: &str| {
+        let found = counted.iter().find(|(one, ..)| *one == name);
+        found.map_or(f64::NAN, |(.., each)| *each)
+    };
+    let rows = counted.iter().map(|(name, job, each)| Row {
+        name: (*name).to_owned(),
+        job: (*job).to_owned(),
+        instructions_per_request: each.round(),
+        ratio: (each / of(if *job == RELAY { scp::NGHTTPX } else { NGINX }) * 1000.0).round() / 1000.0,
+    });
+    let (relayed, answered, file) = (of(scp::MODEL_C), of(OURS), of(NGINX));
+    Counts {
+        rows: rows.collect(),
+        requests,
+        machine: Machine::this(),
+        checks: vec![
+            Check::new(
+                "user instructions per relayed request",
+                format!("at most {}", figure(BAR)),
+                figure(relayed),
+                relayed <= BAR,
+            ),
+            Check::new(
+                "user instructions per discovery",
+                format!("at most nginx's for a file, {}", figure(file)),
+                figure(answered),
+                answered <= file,
+            ),
+        ],
+    }
+}
+
+impl Counts {
+    /// The table as Markdown, ratios first.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        use fmt::Write;
+        let mut text = format!(
+            "User instructions for each request, one in flight; `make bench-instructions`, {}\n\n\
+             | job | program | by the reference's | instructions |\n|---|---|--:|--:|\n",
+            self.machine.architecture
+        );
+        for row in &self.rows {
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "| {} | {} | **{:.2}** | {} |",
+                row.job,
+                row.name,
+                row.ratio,
+                figure(row.instructions_per_request)
+            );
+        }
+        text
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "User instructions for each request, one in flight, by callgrind ({} and {} requests); references: {} and {NGINX}",
+            self.requests,
+            self.requests * 2,
+            scp::NGHTTPX
+        )?;
+        for row in &self.rows {
+            writeln!(
+                f,
+                "  {:<14} {:>8.2} {:>10}   {}",
+                row.name,
+                row.ratio,
+                figure(row.instructions_per_request),
+                row.job
+            )?;
+        }
+        self.checks.iter().try_for_each(|check| {
+            let mark = if check.pass { "✓" } else { "✗" };
+            writeln!(
+                f,
+                "  {mark} {}: {} (expected: {})",
+                check.name, check.got, check.expected
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_found_in_the_log() {
+        let log = "==7== Events    : Ir\n==7== Collected : 1800250\n==7== \n==7== I   refs:      1,800,250\n";
+        assert_eq!(collected(log), Some(1_800_250));
+        assert_eq!(collected("killed"), None);
+    }
+
+    #[test]
+    fn each_job_has_its_reference() {
+        let counts = counts(
+            &[
+                (scp::MODEL_C, RELAY, 30_000.0),
+                (scp::HAPROXY, RELAY, 45_000.0),
+                (scp::NGHTTPX, RELAY, 40_000.0),
+                (OURS, ANSWER, 9_000.0),
+                (NGINX, ANSWER, 12_000.0),
+            ],
+            100,
+        );
+        let ratios: Vec<f64> = counts.rows.iter().map(|row| row.ratio).collect();
+        assert_eq!(ratios, [0.75, 1.125, 1.0, 0.75, 1.0]);
+        assert_eq!(
+            counts.checks.iter().map(|check| check.pass).collect::<Vec<_>>(),
+            [false, true]
+        );
+        assert!(counts.markdown().contains("| nrf | **0.75** | 9,000 |"));
+    }
+}

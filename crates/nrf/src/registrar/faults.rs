@@ -1,0 +1,71 @@
+//! What a writer answers when a change cannot be made.
+
+use std::sync::Arc;
+
+use model::NfInstanceId;
+use sbi::problem::{Cause, Problem};
+
+use registry::{Entry, ProfileFault};
+
+/// Whether the profile is the one that `If-Match` names.
+pub(super) fn check_match(before: Option<&Arc<Entry>>, if_match: Option<&str>) -> Result<(), Problem> {
+    let Some(wanted) = if_match else { return Ok(()) };
+    let etag = before.map(|entry| entry.etag());
+    let holds = etag.is_some_and(|etag| {
+        wanted
+            .split(',')
+            .map(str::trim)
+            .any(|one| one == "*" || one == etag)
+    });
+    if holds {
+        return Ok(());
+    }
+    Err(Problem::new(Cause::PreconditionFailed).detail("the profile is not the one that If-Match names"))
+}
+
+/// The problem that a profile's faults are.
+pub(super) fn problem_of(fault: ProfileFault) -> Problem {
+    match fault {
+        ProfileFault::Syntax { .. } => Problem::new(Cause::InvalidMsgFormat)
+            .detail(format!("the body is not JSON: {fault}"))
+            .invalid_param("", fault.to_string()),
+        ProfileFault::Shape(faults) | ProfileFault::Patterns(faults) => {
+            // TS 29.500 table 5.2.7.2-1: the worst of them.
+            let cause = if faults.iter().any(|fault| fault.missing) {
+                Cause::MandatoryIeMissing
+            } else if faults.iter().all(|fault| fault.optional) {
+                Cause::OptionalIeIncorrect
+            } else {
+                Cause::MandatoryIeIncorrect
+            };
+            let problem = Problem::new(cause).detail("the NF profile cannot be used");
+            // A page of faults helps; ten pages hide the first.
+            let listed = faults.into_iter().take(32);
+            listed.fold(problem, |problem, fault| {
+                problem.invalid_param(fault.pointer, fault.expected.into_owned())
+            })
+        }
+    }
+}
+
+/// Whether something is refused because it is too large.
+pub(super) fn is_excess(problem: &Problem) -> bool {
+    problem.status() == Cause::PayloadTooLarge.status()
+}
+
+pub(crate) fn not_found(id: NfInstanceId) -> Problem {
+    Problem::new(Cause::ResourceNotFound).detail(format!("no NF instance {id} is registered"))
+}
+
+pub(crate) fn no_subscription(id: &str) -> Problem {
+    Problem::new(Cause::SubscriptionNotFound).detail(format!("there is no subscription {id}"))
+}
+
+pub(super) fn store_failed(error: store::Error) -> Problem {
+    // The store says once that it cannot write and once that it can again, not for each change.
+    tracing::debug!(%error, "a change could not be made durable");
+    match error {
+        store::Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many changes wait"),
+        _ => Problem::new(Cause::InsufficientResources).detail("the change could not be made durable"),
+    }
+}

@@ -1,0 +1,339 @@
+//! Admission by waiting time: which requests a worker takes up when more come than it can serve.
+//!
+//! The signal is the time that a request has waited when the worker begins with it. It knows of every reason to be slow,
+//! also of another process on the core, which a processor share does not. The parts are known ones:
+//!
+//! - From CoDel (RFC 8289 §3) the gate: a queue that empties within `interval` is a burst, and no reason to refuse. Only
+//!   a waiting time that stays above `target` for a whole interval is.
+//! - From PIE (RFC 8033 §4.2) the controller: the admitted share follows the waiting time and its trend. A queue that
+//!   drains fast enough is left to drain. Requests are refused when the worker begins with them, so a change has its effect
+//!   at once, and the gains can be high.
+//! - From DAGOR (Zhou et al., SoCC 2018, §4.2) the order: a histogram of the priorities makes a threshold of the share, so
+//!   the least important go first, and within the priority at the threshold an even part.
+//!
+//! The share falls in proportion to itself, so three and ten times the capacity converge alike, and rises by steps that
+//! fill at most the room that there is within a second (the additive increase of Breakwater, Cho et al., OSDI 2020).
+
+mod offered;
+mod settings;
+mod threshold;
+
+use std::time::{Duration, Instant};
+
+pub use self::offered::Offered;
+pub use self::settings::WaitingTime;
+use self::threshold::Threshold;
+
+/// Samples in an interval.
+const SAMPLES: u32 = 10;
+/// The share falls by this part of itself for a second by which the waiting time grows (the β of PIE).
+const TREND: f64 = 30.0;
+/// The share falls by this part of itself in a second while requests wait for twice the target (the α of PIE).
+const OFFSET: f64 = 2.5;
+/// The share rises by this part of itself in a second while requests do not wait at all.
+const RISE: f64 = 4.0;
+/// A waiting time counts as at most so many times the target too long: so a queue of any length is drained, but not at once.
+const MOST_OFF: f64 = 2.5;
+/// The share rises as if it were at least this.
+const RISE_FROM: f64 = 0.25;
+/// It rises so many times as fast once the queue has emptied in each sample of an interval.
+const EMPTY: f64 = 3.0;
+/// The share that is admitted in any case, so that the controller sees what a served request costs.
+const LEAST: f64 = 0.01;
+/// The waiting time that is reported is averaged over so many intervals.
+const REPORTED: f64 = 5.0;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The worker serves it.
+    Admitted,
+    /// The worker refuses it, because requests wait too long and others are more important.
+    Refused,
+    /// The worker refuses it, because it has waited longer than its consumer does.
+    Late,
+}
+
+/// Decides for one worker.
+#[derive(Clone, Debug)]
+pub struct AdmissionController {
+    settings: WaitingTime,
+    target: f64,
+    sample: Sample,
+    /// Since when no sample had a request that waited for the target or less.
+    above: Option<Instant>,
+    /// Since when each sample had a request that hardly waited.
+    empty: Option<Instant>,
+    /// Mean waiting time of the last sample, in seconds.
+    waited: f64,
+    /// The least waiting time of samples, averaged, in seconds.
+    reported: f64,
+    /// Share of the requests that is admitted.
+    share: f64,
+    /// The share does not fall below this.
+    floor: f64,
+    /// Whether the share falls at all.
+    enforced: bool,
+    classes: Vec<Class>,
+}
+
+#[derive(Clone, Debug)]
+struct Class {
+    threshold: Threshold,
+    /// Share that is refused whatever the waiting time.
+    imposed: f64,
+}
+
+/// Waiting times of a tenth of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    began: Option<Instant>,
+    count: u32,
+    /// In seconds.
+    sum: f64,
+    least: f64,
+}
+
+impl AdmissionController {
+    /// A controller of so many classes of requests; messages of priority 0 to `spare` are never refused, `None`: any may be.
+    ///
+    /// Each class gives the same share, its least important requests first.
+    #[must_use]
+    pub fn new(settings: WaitingTime, classes: usize, spare: Option<u8>) -> Self {
+        let class = Class {
+            threshold: Threshold::new(spare),
+            imposed: 0.0,
+        };
+        Self {
+            target: settings.target.duration().as_secs_f64(),
+            settings,
+            sample: Sample::default(),
+            above: None,
+            empty: None,
+            waited: 0.0,
+            reported: 0.0,
+            share: 1.0,
+            floor: LEAST,
+            enforced: true,
+            classes: vec![class; classes],
+        }
+    }
+
+    /// Takes over other settings; what was learned stays.
+    pub fn reconfigure(&mut self, settings: WaitingTime, spare: Option<u8>) {
+        self.target = settings.target.duration().as_secs_f64();
+        self.settings = settings;
+        if self.target <= 0.0 {
+            (self.share, self.above) = (1.0, None);
+        }
+        self.spare(spare);
+        self.place(0.0);
+    }
+
+    /// Whether requests are refused for their waiting time; it is measured in any case.
+    pub fn enforce(&mut self, enforced: bool) {
+        self.enforced = enforced;
+        if !enforced {
+            self.share = 1.0;
+            self.place(0.0);
+        }
+    }
+
+    /// Decides about a request of this class that has waited for so long.
+    pub fn admit(
+        &mut self,
+        now: Instant,
+        waited: Duration,
+        class: usize,
+        message: &impl Offered,
+    ) -> Admission {
+        self.observe(now, waited);
+        if self.is_late(waited, message) {
+            return Admission::Late;
+        }
+        let refusing = self.share < 1.0;
+        let learning = refusing || self.above.is_some();
+        let Some(class) = self.classes.get_mut(class) else {
+            return Admission::Admitted;
+        };
+        if learning || class.imposed > 0.0 {
+            let priority = message.priority();
+            class.threshold.learn(priority);
+            if class.threshold.refuses(priority) {
+                return Admission::Refused;
+            }
+        }
+        Admission::Admitted
+    }
+
+    /// Takes the waiting time of a request that is served in any case.
+    pub fn observe(&mut self, now: Instant, waited: Duration) {
+        let waited = waited.as_secs_f64();
+        let began = *self.sample.began.get_or_insert(now);
+        let passed = now.saturating_duration_since(began);
+        if passed >= self.settings.interval.duration() / SAMPLES {
+            self.close(began, now, passed.as_secs_f64(), waited);
+        }
+        let sample = &mut self.sample;
+        sample.least = match sample.count {
+            0 => waited,
+            _ => sample.least.min(waited),
+        };
+        sample.sum += waited;
+        sample.count = sample.count.saturating_add(1);
+    }
+
+    /// Whether the sender of a request no longer waits; what has waited for the target at most is not checked.
+    fn is_late(&self, waited: Duration, message: &impl Offered) -> bool {
+        let limit = self.settings.age_limit;
+        self.enforced
+            && !limit.is_zero()
+            && waited > self.settings.target.duration()
+            && message
+                .is_late(waited)
+                .unwrap_or_else(|| waited >= limit.duration())
+    }
+
+    /// Lets the time pass without a request: an idle worker lets all in again.
+    pub fn tick(&mut self, now: Instant) {
+        let Some(began) = self.sample.began else { return };
+        let passed = now.saturating_duration_since(began);
+        // A sample may be closed late because the worker is busy; a whole interval is silence.
+        if passed >= self.settings.interval.duration() {
+            self.close(began, now, passed.as_secs_f64(), 0.0);
+        }
+    }
+
+    /// Admits at least this share (0 … 1), whatever the waiting time.
+    pub fn set_floor(&mut self, floor: f64) {
+        self.floor = floor.clamp(LEAST, 1.0);
+        if self.share < self.floor {
+            self.share = self.floor;
+            self.place(0.0);
+        }
+    }
+
+    /// Never refuses messages of priority 0 to `spare`.
+    pub fn spare(&mut self, spare: Option<u8>) {
+        for class in &mut self.classes {
+            class.threshold.spare(spare);
+        }
+    }
+
+    /// Refuses at least this share (0 … 1) of a class, whatever the waiting time.
+    pub fn impose(&mut self, class: usize, share: f64) {
+        if let Some(class) = self.classes.get_mut(class) {
+            class.imposed = share.clamp(0.0, 1.0);
+        }
+        self.place(0.0);
+    }
+
+    /// The share (0 … 1) of the requests that is refused because of the waiting time.
+    #[must_use]
+    pub fn refused_share(&self) -> f64 {
+        1.0 - self.share
+    }
+
+    /// The most important priority of a class of which requests are refused; [`crate::PRIORITIES`]: none.
+    #[must_use]
+    pub fn threshold(&self, class: usize) -> usize {
+        let class = self.classes.get(class);
+        class.map_or(crate::PRIORITIES, |class| class.threshold.edge())
+    }
+
+    /// The load by waiting time in percent: 100 when requests wait for the target all the time.
+    #[must_use]
+    pub fn load(&self) -> f64 {
+        match self.target > 0.0 {
+            true => (100.0 * self.reported / self.target).min(100.0),
+            false => 0.0,
+        }
+    }
+
+    /// Ends the sample that began at `began`; the next request has waited for `next` seconds.
+    fn close(&mut self, began: Instant, now: Instant, passed: f64, next: f64) {
+        let sample = std::mem::replace(
+            &mut self.sample,
+            Sample {
+                began: Some(now),
+                ..Sample::default()
+            },
+        );
+        if self.target <= 0.0 {
+            return;
+        }
+        let length = self.settings.interval.duration().as_secs_f64() / f64::from(SAMPLES);
+        let before = self.share;
+        let mut mixed = 0.0;
+        if sample.count > 0 {
+            let mean = sample.sum / f64::from(sample.count);
+            self.report(sample.least, length);
+            self.above = match sample.least > self.target {
+                true => self.above.or(Some(began)),
+                false => None,
+            };
+            self.empty = match sample.least < self.target / 4.0 {
+                true => self.empty.or(Some(began)),
+                false => None,
+            };
+            let for_an_interval = |since: Option<Instant>| {
+                since.is_some_and(|since| {
+                    now.saturating_duration_since(since) >= self.settings.interval.duration()
+                })
+            };
+            let (standing, empty) = (for_an_interval(self.above), for_an_interval(self.empty));
+            if self.enforced && (standing || self.share < 1.0) {
+                self.follow(mean, length, if empty { EMPTY } else { 1.0 });
+            }
+            self.waited = mean;
+            mixed += length;
+        }
+        // Time in which no request came. While the process paused, one waited.
+        let idle = passed - length - next;
+        if idle >= length {
+            self.above = None;
+            self.waited = 0.0;
+            self.report(0.0, idle);
+            self.rise(EMPTY, idle);
+            mixed += idle;
+        }
+        if before < 1.0
+            || self.share < 1.0
+            || self.above.is_some()
+            || self.classes.iter().any(|class| class.imposed > 0.0)
+        {
+            self.place(mixed);
+        }
+    }
+
+    /// Changes the share by the mean waiting time of a sample; it rises `pace` times as fast as usual.
+    fn follow(&mut self, mean: f64, length: f64, pace: f64) {
+        // A queue grows no faster than time passes: what is more was a pause, not a trend.
+        let trend = (mean - self.waited).clamp(-2.0 * length, length);
+        let off = ((mean - self.target) / self.target).clamp(-1.0, MOST_OFF);
+        self.share *= (-TREND * trend).exp();
+        if off > 0.0 {
+            self.share *= (-OFFSET * length * off).exp();
+        } else {
+            self.rise(-off * pace, length);
+        }
+        self.share = self.share.clamp(self.floor, 1.0);
+    }
+
+    fn rise(&mut self, room: f64, time: f64) {
+        self.share = (self.share + RISE * time * room * self.share.max(RISE_FROM)).min(1.0);
+    }
+
+    fn report(&mut self, waited: f64, time: f64) {
+        let over = REPORTED * self.settings.interval.duration().as_secs_f64();
+        let part = 1.0 - (-time / over).exp();
+        self.reported += part * (waited - self.reported);
+    }
+
+    fn place(&mut self, passed: f64) {
+        let share = self.refused_share();
+        for class in &mut self.classes {
+            class.threshold.set(share.max(class.imposed), passed);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A worker that is offered more than it can serve.
+
+use overload::{AdmissionController, WaitingTime};
+
+use crate::queue::{Loop, Outcome, Phase, SHOWN, Worker, run};
+
+fn controller() -> AdmissionController {
+    AdmissionController::new(narrow(), 1, None)
+}
+
+fn simulate(worker: &Worker, phases: &[Phase]) -> Outcome {
+    run(worker, phases, &mut controller(), 7)
+}
+
+impl Worker {
+    /// Served in this time, as a part of what the worker can serve.
+    fn goodput(&self, outcome: &Outcome, from: f64, to: f64) -> f64 {
+        f64::from(outcome.between(from, to).served) * self.service / (to - from)
+    }
+
+    /// What is left to serve when the rest of this load is refused.
+    fn most(&self, load: f64) -> f64 {
+        ((1.0 - self.refusal * load) / (1.0 - self.refusal)).clamp(0.0, load)
+    }
+}
+
+const LOOPS: [Loop; 2] = [Loop::Exact, Loop::Turns(2_000)];
+
+#[test]
+fn a_load_below_the_capacity_is_served_whole() {
+    for takes in LOOPS {
+        for (service, load) in [(15e-6, 0.95), (50e-6, 0.95), (200e-6, 0.9), (1e-3, 0.5)] {
+            let worker = Worker {
+                service,
+                takes,
+                ..Worker::default()
+            };
+            let all = simulate(&worker, &[Phase::new(10.0, load)]).between(0.0, 10.0);
+            assert_eq!(all.refused, 0, "{takes:?} {service} {load}");
+        }
+    }
+}
+
+#[test]
+fn overload_costs_only_the_refusals_and_requests_wait_for_the_target() {
+    for takes in LOOPS {
+        for refusal in [0.05, 0.2] {
+            for load in [1.05, 1.2, 1.5, 3.0] {
+                let worker = Worker {
+                    refusal,
+                    takes,
+                    ..Worker::default()
+                };
+                let outcome = simulate(&worker, &[Phase::new(4.0, load)]);
+                // The first second is that in which the controller converges.
+                for from in [0.0, 1.0, 2.0, 3.0] {
+                    let (goodput, most) = (worker.goodput(&outcome, from, from + 1.0), worker.most(load));
+                    assert!(
+                        goodput >= 0.95 * most,
+                        "{takes:?} {refusal} {load}: {goodput} of {most}"
+                    );
+                }
+                let longest = outcome.between(1.0, 4.0).longest;
+                assert!(longest < 0.025, "{takes:?} {refusal} {load}: waits {longest} s");
+            }
+        }
+    }
+}
+
+#[test]
+fn ten_times_the_capacity_is_refused_and_served_where_there_is_time() {
+    let worker = Worker {
+        refusal: 0.05,
+        ..Worker::default()
+    };
+    let outcome = simulate(&worker, &[Phase::new(4.0, 10.0)]);
+    let goodput = worker.goodput(&outcome, 1.0, 4.0);
+    assert!(goodput >= 0.9 * worker.most(10.0), "{goodput}");
+    let longest = outcome.between(1.0, 4.0).longest;
+    assert!(longest < 0.025, "{longest}");
+    // Refusals that cost twice the core leave what sockets bound: the worker serves on, and is back within a second.
+    let worker = Worker {
+        room: 4_000,
+        ..Worker::default()
+    };
+    let outcome = simulate(&worker, &[Phase::new(4.0, 10.0), Phase::new(3.0, 0.5)]);
+    assert!(worker.goodput(&outcome, 1.0, 4.0) > 0.02);
+    assert_eq!(outcome.between(5.0, 7.0).refused, 0);
+}
+
+#[test]
+fn after_a_burst_all_are_served_within_a_second() {
+    for takes in LOOPS {
+        for refusal in [0.05, 0.2] {
+            let worker = Worker {
+                refusal,
+                takes,
+                ..Worker::default()
+            };
+            let phases = [Phase::new(1.0, 0.5), Phase::new(5.0, 3.0), Phase::new(3.0, 0.5)];
+            let outcome = simulate(&worker, &phases);
+            assert_eq!(outcome.between(0.0, 1.0).refused, 0);
+            assert_eq!(outcome.between(7.0, 9.0).refused, 0, "{takes:?} {refusal}");
+            let first = outcome.between(6.0, 7.0);
+            assert!(
+                first.refused * 5 < first.offered,
+                "{takes:?} {refusal}: {first:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn another_process_on_the_core_halves_the_capacity() {
+    for takes in LOOPS {
+        let worker = Worker {
+            takes,
+            ..Worker::default()
+        };
+        let slow = |seconds, load| Phase {
+            slow: 2.0,
+            ..Phase::new(seconds, load)
+        };
+        let phases = [
+            Phase::new(2.0, 0.7),
+            slow(4.0, 0.7),
+            Phase::new(2.0, 0.7),
+            slow(4.0, 0.45),
+            slow(4.0, 1.5),
+        ];
+        let outcome = simulate(&worker, &phases);
+        assert_eq!(outcome.between(0.0, 2.0).refused, 0);
+        // 1.4 times what is left, then 3 times.
+        for (from, to, load) in [(3.0, 6.0, 1.4), (13.0, 16.0, 3.0)] {
+            let goodput = 2.0 * worker.goodput(&outcome, from, to);
+            assert!(goodput >= 0.95 * worker.most(load), "{takes:?} {load}: {goodput}");
+            assert!(outcome.between(from, to).longest < 0.04);
+        }
+        assert_eq!(outcome.between(7.0, 12.0).refused, 0, "half a core is enough");
+    }
+}
+
+#[test]
+fn time_slices_of_another_process_are_no_overload() {
+    // 10 ms of every 20 ms go to the other process.
+    let worker = Worker {
+        pauses: (0..500).map(|slice| (0.02 * f64::from(slice), 0.01)).collect(),
+        ..Worker::default()
+    };
+    let all = simulate(&worker, &[Phase::new(10.0, 0.4)]).between(0.0, 10.0);
+    assert_eq!(all.refused, 0);
+}
+
+#[test]
+fn a_pause_of_the_process_costs_no_second_of_refusals() {
+    for takes in [Loop::Exact, Loop::Turns(500)] {
+        // Of the requests of a second. A loop knows too little to refuse none: it takes its own long turn for waiting.
+        for (load, most) in [(0.5, 0.07), (0.8, 0.07), (0.9, 0.15)] {
+            let worker = Worker {
+                takes,
+                pauses: vec![(1.0, 0.2)],
+                ..Worker::default()
+            };
+            let outcome = simulate(&worker, &[Phase::new(4.0, load)]);
+            let refused = outcome.between(0.0, 4.0).refused;
+            let second = load / worker.service;
+            assert!(f64::from(refused) <= most * second, "{takes:?} {load}: {refused}");
+            assert!(refused == 0 || takes != Loop::Exact || load > 0.5);
+            assert_eq!(outcome.between(2.5, 4.0).refused, 0, "{takes:?} {load}");
+        }
+    }
+}
+
+#[test]
+fn single_slow_wakeups_are_no_overload() {
+    // A request each 5 ms, of which each has waited longer than the target; then one that has waited for a second.
+    let mut controller = controller();
+    let start = std::time::Instant::now();
+    let millis = std::time::Duration::from_millis;
+    for number in 0..1_000 {
+        let now = start + millis(40 * number);
+        let admission = controller.admit(now, millis(8), 0, &31_u8);
+        assert_eq!(admission, overload::Admission::Admitted, "{number}");
+    }
+    let now = start + millis(50_000);
+    assert_eq!(
+        controller.admit(now, millis(1_000), 0, &31_u8),
+        overload::Admission::Admitted
+    );
+    assert_eq!(controller.refused_share(), 0.0);
+}
+
+#[test]
+fn the_least_important_are_refused_also_when_the_mix_changes() {
+    let worker = Worker {
+        refusal: 0.1,
+        ..Worker::default()
+    };
+    let mixed = |mix: &[(u8, u32)]| Phase {
+        mix: mix.to_vec(),
+        ..Phase::new(2.0, 2.0)
+    };
+    let phases = [
+        mixed(&[(4, 1), (12, 1), (20, 1), (24, 1)]),
+        mixed(&[(4, 1), (24, 9)]),
+        mixed(&[(4, 2), (12, 8)]),
+        mixed(&[(4, 1), (12, 1), (20, 1), (24, 1)]),
+    ];
+    let outcome = simulate(&worker, &phases);
+    for (number, phase) in phases.iter().enumerate() {
+        let from = 2.0 * number as f64;
+        // The threshold has half a second to follow.
+        let settled = outcome.between(from + 0.5, from + 2.0);
+        let goodput = worker.goodput(&outcome, from + 0.5, from + 2.0);
+        assert!(goodput >= 0.9 * worker.most(2.0), "{number}: {goodput}");
+        let present: Vec<_> = SHOWN
+            .iter()
+            .zip(settled.by_priority)
+            .filter(|(priority, _)| phase.mix.iter().any(|(one, _)| one == *priority))
+            .collect();
+        for pair in present.windows(2) {
+            let [(_, [_, refused]), (_, [served, worse])] = pair else {
+                continue;
+            };
+            // Some of a priority are refused only where nearly all of the less important ones are.
+            let order = refused * 20 <= served + worse || served * 5 <= served + worse;
+            assert!(order, "{number}: {present:?}");
+        }
+        assert_eq!(
+            settled.by_priority[0][1], 0,
+            "{number}: the most important are served"
+        );
+    }
+}
+
+/// A core of its own: what the simulated one is.
+fn narrow() -> WaitingTime {
+    WaitingTime {
+        target: settings::Period::from_millis(5),
+        interval: settings::Period::from_millis(100),
+        ..WaitingTime::default()
+    }
+}

@@ -1,0 +1,5 @@
+//! Overload control in simulated time.
+
+mod admission;
+mod properties;
+mod queue;

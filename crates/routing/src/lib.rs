@@ -1,0 +1,16 @@
+//! Where an SCP sends a request (TS 29.500 §6.10): what the request says, what is known of producers, what an operator
+//! allows. No runtime, socket or clock: the SCP brings them.
+//!
+//! | room | what is there |
+//! |---|---|
+//! | [`path`] | the one reading of a path by which a request is judged, routed and sent |
+//! | [`query`] | the discovery that a consumer delegates (Model D) |
+//! | [`network`] | producers as immutable snapshots |
+//! | [`policy`] | what a service's policy allows, distances, and whether another attempt may follow |
+//! | [`target`] | what a request says of where it is to go |
+
+pub mod network;
+pub mod path;
+pub mod policy;
+pub mod query;
+pub mod target;

@@ -1,0 +1,253 @@
+//! The path of a request as its producer will read it. There is one reading: by it a request is judged, routed,
+//! given a token and sent, so that none of these takes it for another than the producer does.
+//!
+//! Percent-encoded characters that need it not are decoded (RFC 3986 §6.2.2.2); what producers are known to read in
+//! different ways is refused: dot segments, also where encoded, backslashes, an empty first segment, and separators
+//! or control characters encoded in the API name.
+
+use sbi_proto::problem::{Cause, Problem};
+
+/// Path and query with the path in its normal form; `None` when it is that already, as nearly all are.
+///
+/// # Errors
+/// When producers may read it in different ways.
+pub fn normal(target: &str) -> Result<Option<String>, Problem> {
+    // A space may end the path for who reads a log or a request line of HTTP/1.1, and `#` ends it for who reads a URI.
+    if target
+        .bytes()
+        .any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#')
+    {
+        return Err(refused("a character of it can stand in no path"));
+    }
+    let (text, query) = match target.split_once('?') {
+        Some((text, query)) => (text, Some(query)),
+        None => (target, None),
+    };
+    if is_plain(text) {
+        return Ok(None);
+    }
+    let decoded = decoded(text).ok_or_else(|| refused("a percent-encoding is not complete"))?;
+    check(&decoded)?;
+    if decoded == text {
+        return Ok(None);
+    }
+    Ok(Some(match query {
+        Some(query) => format!("{decoded}?{query}"),
+        None => decoded,
+    }))
+}
+
+/// Path and query without the cache key (`ck`), by which caches before an SCP distinguish producers (TS 29.500 §6.10.2.6);
+/// `None` when there is none.
+pub fn without_cache_key(target: &str) -> Option<String> {
+    let (path, query) = target.split_once('?')?;
+    let is_key = |parameter: &&str| parameter.starts_with("ck=");
+    if !query.split('&').any(|parameter| is_key(&parameter)) {
+        return None;
+    }
+    let kept: Vec<&str> = query.split('&').filter(|parameter| !is_key(parameter)).collect();
+    Some(match kept.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{}", kept.join("&")),
+    })
+}
+
+fn refused(why: &str) -> Problem {
+    Problem::new(Cause::InvalidMsgFormat)
+        .detail("the path of the request can be read in different ways")
+        .invalid_param("path", why)
+}
+
+/// Whether nothing in a path needs a second look.
+fn is_plain(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    bytes.first() == Some(&b'/')
+        && bytes.get(1) != Some(&b'/')
+        && !bytes
+            .iter()
+            .zip(bytes.iter().skip(1).chain(std::iter::once(&b'/')))
+            .any(|(one, next)| *one == b'%' || *one == b'\\' || (*one == b'/' && *next == b'.'))
+}
+
+/// The path with each encoded character that is unreserved (RFC 3986 §2.3) as itself, and the others in upper case.
+fn decoded(path: &str) -> Option<String> {
+    let mut found = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        found.push_str(&rest[..at]);
+        let digits = rest.get(at + 1..at + 3)?;
+        let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        let byte = u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                found.push(char::from(byte));
+            }
+            _ => {
+                found.push('%');
+                found.push_str(&digits.to_ascii_uppercase());
+            }
+        }
+        rest = &rest[at + 3..];
+    }
+    found.push_str(rest);
+    Some(found)
+}
+
+/// Refuses a decoded path that producers may read in different ways.
+fn check(path: &str) -> Result<(), Problem> {
+    let Some(rest) = path.strip_prefix('/') else {
+        return Err(refused("it does not begin with a slash"));
+    };
+    if path.contains('\\') {
+        return Err(refused("it has a backslash"));
+    }
+    let (first, _) = rest.split_once('/').unwrap_or((rest, ""));
+    if first.is_empty() && !rest.is_empty() {
+        return Err(refused("its first segment is empty"));
+    }
+    let odd = |code: &str| matches!(code.get(..2), Some("2F" | "5C" | "7F")) || code.starts_with(['0', '1']);
+    if first.split('%').skip(1).any(odd) {
+        return Err(refused(
+            "a separator or control character is encoded in its first segment",
+        ));
+    }
+    // A producer that decodes separators as well, or takes parameters of segments away, sees these.
+    let segments = path
+        .split('/')
+        .flat_map(|one| one.split("%2F"))
+        .flat_map(|one| one.split("%5C"));
+    let is_dots = |segment: &str| matches!(segment.split(';').next(), Some("." | ".."));
+    match segments.into_iter().any(is_dots) {
+        true => Err(refused("it has dot segments")),
+        false => Ok(()),
+    }
+}
+
+/// The path of path and query.
+pub fn path_of(target: &str) -> &str {
+    match target.bytes().position(|byte| byte == b'?') {
+        Some(end) => &target[..end],
+        None => target,
+    }
+}
+
+/// The API name of a path: its first segment.
+#[must_use]
+pub fn service_of(path: &str) -> &str {
+    let path = path.trim_start_matches('/');
+    // Asked for several times a message: names are short, and a loop over bytes is all it takes.
+    match path.bytes().position(|byte| byte == b'/') {
+        Some(end) => &path[..end],
+        None => path,
+    }
+}
+
+/// Refuses an API name that only a lenient producer takes for one that is known: in another case (TS 29.501 §4.4.1:
+/// names are in lower case), or with parameters behind it.
+///
+/// # Errors
+/// When it is such a name.
+pub fn check_name(path: &str, is_known: impl Fn(&str) -> bool) -> Result<(), Problem> {
+    let name = service_of(path);
+    if !name.bytes().any(|b| b.is_ascii_uppercase() || b == b';') {
+        return Ok(());
+    }
+    let meant = name.split(';').next().unwrap_or_default().to_ascii_lowercase();
+    match is_known(&meant) {
+        true => Err(refused("the API name is not as its producers write it")),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_key_is_for_those_before_the_scp() {
+        for (target, expected) in [
+            ("/x/v1?a=%31&ck=abc&b=2", Some("/x/v1?a=%31&b=2")),
+            ("/x/v1?ck=abc", Some("/x/v1")),
+            ("/x/v1?ack=1&b=ck=2", None),
+            ("/x/ck=1", None),
+        ] {
+            assert_eq!(without_cache_key(target).as_deref(), expected, "{target}");
+        }
+    }
+    use proptest::prelude::*;
+
+    fn of(path: &str) -> Result<String, ()> {
+        match normal(path) {
+            Ok(other) => Ok(other.unwrap_or_else(|| path.to_owned())),
+            Err(_) => Err(()),
+        }
+    }
+
+    #[test]
+    fn what_is_the_same_is_made_the_same() {
+        for (path, expected) in [
+            ("/nudm-sdm/v2/x?a=%2e%2e/b", "/nudm-sdm/v2/x?a=%2e%2e/b"),
+            ("/%6eudm-sdm/v2", "/nudm-sdm/v2"),
+            ("/%6E%75dm%2Dsdm/v2/%7e?q=%6e", "/nudm-sdm/v2/~?q=%6e"),
+            ("/nudm-sdm/v2/nai-a%40b%2fc", "/nudm-sdm/v2/nai-a%40b%2Fc"),
+            ("/nudm-sdm/v2/...", "/nudm-sdm/v2/..."),
+            ("/nudm-sdm/v2/.well-known/%2e", "refused"),
+            ("/nudm-sdm/v2/.well-known", "/nudm-sdm/v2/.well-known"),
+            ("/a//b/", "/a//b/"),
+            ("/", "/"),
+            ("/%252e%252e/x", "/%252e%252e/x"),
+        ] {
+            let expected = Some(expected).filter(|one| *one != "refused").map(str::to_owned);
+            assert_eq!(of(path).ok(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_refused() {
+        for path in [
+            "/x/../nudm-sdm/v2",
+            "/./nudm-sdm/v2",
+            "/nudm-ee/..",
+            "/x/%2e%2E/nudm-sdm/v2",
+            "/x/.%2e/nudm-sdm/v2",
+            "/x/..%2fnudm-sdm/v2",
+            "/x/%2e%2e%5cnudm-sdm/v2",
+            "/x/..;a=b/nudm-sdm/v2",
+            "//nudm-sdm/v2",
+            "/nudm-sdm%2fv2/x",
+            "/x%5cnudm-sdm/v2",
+            "/nudm-sdm%00/v2",
+            "/nudm-sdm%0d%0a/v2",
+            "/x\\..\\nudm-sdm/v2",
+            "/nudm-sdm/v2/%",
+            "/nudm-sdm/v2/%6",
+            "/nudm-sdm/v2/%zz",
+            "/nudm-sdm/v2/%+1",
+            "/nudm-sdm/v2 HTTP/1.1",
+            "/nudm-sdm/v2#/x",
+            "/nudm-sdm/v2?a=\x7f",
+            "",
+            "*",
+        ] {
+            assert_eq!(of(path), Err(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_in_another_case_are_refused_where_the_name_is_known() {
+        let check = |path| check_name(path, |name| name == "nudm-sdm").is_ok();
+        assert!(check("/nudm-sdm/v2") && check("/Callback/7") && check("/cb;a=b/7"));
+        assert!(!check("/NUDM-SDM/v2") && !check("/nudm-sdM") && !check("/nudm-sdm;a=b/v2"));
+    }
+
+    proptest! {
+        /// What is in its normal form stays so.
+        #[test]
+        fn normal_is_normal(path in "/([a-z%./;2eEfF5c]|%[0-9a-fA-F]{2}){0,30}") {
+            if let Ok(once) = of(&path) {
+                prop_assert_eq!(of(&once), Ok(once.clone()));
+                prop_assert!(!once.split('/').any(|segment| segment == ".." || segment == "."));
+            }
+        }
+    }
+}

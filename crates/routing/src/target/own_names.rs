@@ -1,0 +1,74 @@
+//! The names under which this SCP itself is reached.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Authorities of this SCP. A request for one of them is not for a producer.
+#[derive(Debug, Default)]
+pub struct OwnNames {
+    names: Vec<String>,
+    /// Whether it listens on all addresses of the machine: then the address of each connection is its own.
+    everywhere: bool,
+}
+
+impl OwnNames {
+    /// Of the addresses on which it listens, and of its names without a port.
+    pub fn new(addresses: &[SocketAddr], root: Option<&str>, fqdn: &str) -> Self {
+        let with_ports = addresses.iter().flat_map(|address| {
+            let port = address.port();
+            [
+                address.to_string(),
+                format!("{fqdn}:{port}"),
+                format!("localhost:{port}"),
+            ]
+        });
+        Self {
+            names: with_ports
+                .chain(root.map(str::to_owned))
+                .chain([fqdn.to_owned()])
+                .collect(),
+            everywhere: addresses.iter().any(|address| address.ip().is_unspecified()),
+        }
+    }
+
+    /// Whether an authority is one of them; `local` is this end of the connection on which it was named.
+    pub fn has(&self, authority: &str, local: SocketAddr) -> bool {
+        self.names.iter().any(|one| one.eq_ignore_ascii_case(authority))
+            || (self.everywhere && is_address(authority, local))
+    }
+}
+
+fn is_address(authority: &str, local: SocketAddr) -> bool {
+    let same = |ip: IpAddr| ip.to_canonical() == local.ip().to_canonical();
+    match authority.parse::<SocketAddr>() {
+        Ok(named) => named.port() == local.port() && same(named.ip()),
+        // Without a port it is that of the scheme.
+        Err(_) => matches!(local.port(), 80 | 443) && authority.parse().is_ok_and(same),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_everywhere_makes_the_address_of_a_connection_an_own_one() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let one = OwnNames::new(&[at("127.0.0.1:8020")], Some("scp.example.org:8020"), "scp.test");
+        for own in [
+            "127.0.0.1:8020",
+            "SCP.example.org:8020",
+            "scp.test",
+            "scp.test:8020",
+            "localhost:8020",
+        ] {
+            assert!(one.has(own, at("127.0.0.1:8020")), "{own}");
+        }
+        assert!(!one.has("127.0.0.3:8020", at("127.0.0.3:8020")));
+        let everywhere = OwnNames::new(&[at("0.0.0.0:8020")], None, "scp.test");
+        assert!(everywhere.has("127.0.0.3:8020", at("127.0.0.3:8020")));
+        assert!(everywhere.has("127.0.0.3:8020", at("[::ffff:127.0.0.3]:8020")));
+        assert!(!everywhere.has("127.0.0.3:8021", at("127.0.0.3:8020")));
+        assert!(!everywhere.has("127.0.0.4:8020", at("127.0.0.3:8020")));
+        assert!(everywhere.has("127.0.0.3", at("127.0.0.3:80")));
+    }
+}

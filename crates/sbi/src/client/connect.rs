@@ -1,0 +1,69 @@
+//! Making connections.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use rustls_pki_types::ServerName;
+use tokio::net::{TcpStream, lookup_host};
+use tokio_rustls::TlsConnector;
+
+use super::connection::{Connection, start};
+use super::pool::Pool;
+use crate::link::Socket;
+
+/// Connects to the pool's origin; the text of the error says what failed.
+pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
+    let config = &pool.config;
+    let attempt = async {
+        let origin = &pool.origin;
+        let stream = open(pool).await?;
+        let _ = stream.set_nodelay(true);
+        let socket = match &pool.tls {
+            None => Socket::Clear(stream),
+            Some(tls) => {
+                let name = ServerName::try_from(origin.host().to_owned()).map_err(|e| e.to_string())?;
+                let stream = TlsConnector::from(tls.load()).connect(name, stream).await;
+                let stream = stream.map_err(|error| format!("TLS: {error}"))?;
+                if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+                    return Err("TLS: the peer does not offer HTTP/2 (ALPN h2)".to_owned());
+                }
+                Socket::Tls(Box::new(stream.into()))
+            }
+        };
+        Ok(start(socket, pool))
+    };
+    let limit = config.connect_timeout.duration();
+    tokio::time::timeout(limit, attempt)
+        .await
+        .unwrap_or_else(|_| Err(format!("no connection within {limit:?}")))
+}
+
+/// Connects to one of the addresses of the pool's host.
+async fn open(pool: &Pool) -> Result<TcpStream, String> {
+    let (host, port) = (pool.origin.host(), pool.origin.port());
+    let names = pool.names.as_ref().filter(|_| host.parse::<IpAddr>().is_err());
+    let mut addresses: Vec<SocketAddr> = match names {
+        Some(names) => {
+            let found = names.addresses(host).await.map_err(|e| e.to_string())?;
+            found.iter().map(|ip| SocketAddr::new(*ip, port)).collect()
+        }
+        None => {
+            let found = lookup_host((host, port)).await.map_err(|e| e.to_string())?;
+            found.collect()
+        }
+    };
+    if let Some(guard) = &pool.guard {
+        addresses = guard.screen(addresses)?;
+    }
+    let mut why = String::new();
+    // An address that stays silent leaves the others their part of the time.
+    let limit = pool.config.connect_timeout.duration() / u32::try_from(addresses.len().max(1)).unwrap_or(1);
+    for address in addresses {
+        match tokio::time::timeout(limit, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => why = format!("{}: {error}", address.ip()),
+            Err(_) => why = format!("{}: no connection within {limit:?}", address.ip()),
+        }
+    }
+    Err(why)
+}

@@ -1,0 +1,324 @@
+//! A socket and the HTTP/2 engine on it: bytes in, bytes out.
+
+use std::cell::RefMut;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use http2::{Connection, Fault};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsStream;
+
+use crate::reactor::{MemberKey, Reactor};
+
+/// The largest frame we take: a usual body arrives in one piece.
+pub(crate) const FRAME_SIZE: u32 = 64 * 1024;
+
+/// How much of what a peer still sends is read after our last words, and for how long.
+pub(crate) const LINGER: (usize, Duration) = (256 * 1024, Duration::from_millis(500));
+
+/// What a connection reads before others have their turn: requests, which make work, in small portions; answers, which
+/// finish it, as long as there are any within reason.
+pub(crate) const REQUESTS: usize = 64 * 1024;
+pub(crate) const ANSWERS: usize = 2 * 1024 * 1024;
+
+/// Pieces that one system call writes at most.
+const PIECES: usize = 64;
+
+/// A connection's bytes, cleartext or not.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Clear(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// A socket with its engine.
+pub(crate) struct Link {
+    socket: Socket,
+    pub(crate) engine: Connection,
+    /// Bytes that the engine did not take in its turn, and since when they wait.
+    left: Vec<u8>,
+    left_since: Option<Instant>,
+    /// Bytes read since this turn began, and how many one turn may read.
+    read_this_turn: usize,
+    portion: usize,
+    /// The engine takes nothing before the peer takes what it has asked for.
+    waits_for_output: bool,
+    /// TLS may hold bytes that the socket has not taken.
+    unflushed: bool,
+    /// When the peer last took bytes, or when there last were none to take.
+    progress: Instant,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+/// What reading has led to.
+#[derive(Debug)]
+pub(crate) enum Read {
+    /// The engine got something: there may be events, and more to read.
+    Some,
+    /// Nothing is there; the peer's next bytes wake the connection.
+    Nothing,
+    /// There may be more, but others have to have their turn first.
+    Enough,
+    /// The peer has closed its side, or the connection is broken.
+    End,
+    /// The peer broke a rule or a limit; the engine has said goodbye.
+    Fault(Fault),
+}
+
+impl Link {
+    pub(crate) fn new(socket: Socket, engine: Connection, portion: usize, now: Instant) -> Self {
+        Self {
+            socket,
+            engine,
+            left: Vec::new(),
+            left_since: None,
+            read_this_turn: 0,
+            portion,
+            waits_for_output: false,
+            unflushed: false,
+            progress: now,
+            bytes_in: 0,
+            bytes_out: 0,
+        }
+    }
+
+    /// Bytes that were read before there was an engine.
+    pub(crate) fn came_before(&mut self, bytes: Vec<u8>) {
+        self.bytes_in += bytes.len() as u64;
+        self.left = bytes;
+    }
+
+    /// Since when bytes lie unread that came in an earlier turn.
+    pub(crate) fn left_since(&self) -> Option<Instant> {
+        self.left_since
+    }
+
+    /// Reads once and gives what came to the engine.
+    fn read(&mut self, scratch: &mut [u8], now: Instant, cx: &mut Context<'_>) -> Read {
+        if self.read_this_turn >= self.portion {
+            self.left_since.get_or_insert(now);
+            return Read::Enough;
+        }
+        if !self.engine.takes_input() {
+            // The peer gets more to say when it takes what it has asked for, which wakes the connection.
+            self.left_since.get_or_insert(now);
+            self.waits_for_output = true;
+            return Read::Nothing;
+        }
+        self.waits_for_output = false;
+        if !self.left.is_empty() {
+            let bytes = std::mem::take(&mut self.left);
+            self.read_this_turn += bytes.len();
+            return self.receive(&bytes, now);
+        }
+        let most = scratch.len().min(self.portion);
+        let mut buffer = ReadBuf::new(&mut scratch[..most]);
+        match Pin::new(&mut self.socket).poll_read(cx, &mut buffer) {
+            Poll::Pending => {
+                self.left_since = None;
+                Read::Nothing
+            }
+            Poll::Ready(Err(_)) => Read::End,
+            Poll::Ready(Ok(())) if buffer.filled().is_empty() => Read::End,
+            Poll::Ready(Ok(())) => {
+                let bytes = buffer.filled();
+                self.bytes_in += bytes.len() as u64;
+                self.read_this_turn += bytes.len();
+                self.receive(bytes, now)
+            }
+        }
+    }
+
+    fn receive(&mut self, bytes: &[u8], now: Instant) -> Read {
+        match self.engine.receive(bytes, now) {
+            Ok(taken) => {
+                if taken < bytes.len() {
+                    // The engine has had its share of frames.
+                    self.left = bytes[taken..].to_vec();
+                    self.read_this_turn = usize::MAX;
+                }
+                Read::Some
+            }
+            Err(fault) => Read::Fault(fault),
+        }
+    }
+
+    /// Writes what the engine has for the peer; ready when nothing is left.
+    pub(crate) fn write(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let output = self.engine.output();
+            if output.is_empty() {
+                if self.unflushed {
+                    ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
+                    self.unflushed = false;
+                }
+                self.progress = now;
+                return Poll::Ready(Ok(()));
+            }
+            let mut slices = [IoSlice::new(&[]); PIECES];
+            let pieces = output.slices(&mut slices);
+            let wrote = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, &slices[..pieces]))?;
+            if wrote == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            output.advance(wrote);
+            self.bytes_out += wrote as u64;
+            self.progress = now;
+            self.unflushed = matches!(self.socket, Socket::Tls(_));
+        }
+    }
+
+    /// Whether something waits for the socket to take it.
+    pub(crate) fn is_blocked(&mut self) -> bool {
+        self.unflushed || !self.engine.output().is_empty()
+    }
+
+    /// Whether bytes lie unread that the engine takes now.
+    pub(crate) fn may_read_again(&self) -> bool {
+        self.waits_for_output && self.engine.takes_input()
+    }
+
+    /// Lets memory go that is kept for the next messages: the connection is idle.
+    pub(crate) fn rest(&mut self) {
+        self.engine.output().rest();
+    }
+
+    /// When the peer last took bytes.
+    pub(crate) fn progress(&self) -> Instant {
+        self.progress
+    }
+
+    /// Bytes held for it, but for the answers that others may hold as well.
+    pub(crate) fn held(&mut self) -> usize {
+        self.left.len() + self.engine.held() + self.engine.output().len()
+    }
+
+    /// Bytes read and written so far.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.bytes_in, self.bytes_out)
+    }
+
+    /// Writes what is left, ends our side, then reads and forgets what still comes, until the peer ends its side, a
+    /// bound of bytes, or a moment has passed: closing a socket with unread bytes would destroy the last words on their
+    /// way to the peer.
+    pub(crate) async fn linger(mut self) {
+        let last_words = async {
+            let written = std::future::poll_fn(|cx| self.write(Instant::now(), cx)).await;
+            if written.is_ok() {
+                linger(&mut self.socket).await;
+            }
+        };
+        let _ = tokio::time::timeout(LINGER.1, last_words).await;
+    }
+}
+
+/// A connection that talks through a link.
+pub(crate) trait Talks {
+    /// Its link, until it has ended.
+    fn link(&self) -> RefMut<'_, Option<Link>>;
+    /// Handles what the engine has found.
+    fn events(&self, now: Instant);
+}
+
+/// Reads what the socket has, as much as one turn allows, and has the events handled; how it ended. Where there is more
+/// to read, the connection gets another turn.
+pub(crate) fn read(connection: &impl Talks, key: MemberKey, reactor: &Reactor, cx: &mut Context<'_>) -> Read {
+    if let Some(link) = &mut *connection.link() {
+        link.read_this_turn = 0;
+    }
+    loop {
+        let now = reactor.now();
+        let read = match &mut *connection.link() {
+            Some(link) => link.read(&mut reactor.scratch().borrow_mut(), now, cx),
+            None => return Read::Nothing,
+        };
+        match read {
+            Read::Some => connection.events(now),
+            Read::Fault(_) => {
+                // What came before the fault counts.
+                connection.events(now);
+                return read;
+            }
+            Read::Enough => {
+                reactor.has_more(key);
+                return read;
+            }
+            Read::Nothing | Read::End => return read,
+        }
+    }
+}
+
+/// Ends our side and forgets what still comes.
+pub(crate) async fn linger(socket: &mut Socket) {
+    let (mut scrap, mut limit) = (vec![0; 16 * 1024], LINGER.0);
+    std::future::poll_fn(|cx| {
+        if ready!(Pin::new(&mut *socket).poll_shutdown(cx)).is_err() {
+            return Poll::Ready(());
+        }
+        loop {
+            let mut buffer = ReadBuf::new(&mut scrap);
+            let read = ready!(Pin::new(&mut *socket).poll_read(cx, &mut buffer));
+            let came = buffer.filled().len();
+            limit = limit.saturating_sub(came);
+            if read.is_err() || came == 0 || limit == 0 {
+                return Poll::Ready(());
+            }
+        }
+    })
+    .await;
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Clear(stream) => Pin::new(stream).poll_read(cx, into),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, into),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut *self {
+            Self::Clear(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut *self {
+            Self::Clear(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, parts),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Clear(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What is ready: connections whose sockets have something, and requests whose waiting is over.
+//!
+//! What finishes work goes before what begins work. Otherwise a worker with more to do than it can would take up one
+//! request after the other while the answers to earlier ones lie unread, until all of them are too late.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+
+/// Something of a reactor that can be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// The member in this place.
+    Member(u32),
+    /// The task in this place.
+    Task(u32),
+}
+
+/// What was woken, in the order it was. Wakers are shared between threads by their contract, so this is, too; the lock
+/// is taken by other threads only where a function waits for one (a store, a resolver).
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    woken: Mutex<Queues>,
+    /// The task that runs the reactor.
+    runner: AtomicWaker,
+    /// Whether it runs: it looks once more before it stops.
+    running: AtomicBool,
+}
+
+/// What was woken, by whether it finishes work.
+#[derive(Debug, Default)]
+struct Queues {
+    finishing: VecDeque<Arc<Wakeable>>,
+    beginning: VecDeque<Arc<Wakeable>>,
+}
+
+/// Wakes one target.
+#[derive(Debug)]
+pub(super) struct Wakeable {
+    pub(super) target: Target,
+    /// Whether it finishes work that was begun.
+    finishes: bool,
+    ready: Arc<Ready>,
+    /// It is among those woken already.
+    queued: AtomicBool,
+}
+
+impl Ready {
+    /// A target; `finishes`: it goes before those that begin work.
+    pub(super) fn wakeable(self: &Arc<Self>, target: Target, finishes: bool) -> Arc<Wakeable> {
+        Arc::new(Wakeable {
+            target,
+            finishes,
+            ready: self.clone(),
+            queued: AtomicBool::new(false),
+        })
+    }
+
+    /// The reactor begins a turn.
+    pub(super) fn begin(&self, runner: &Waker) {
+        self.runner.register(runner);
+        self.running.store(true, Ordering::SeqCst);
+    }
+
+    /// The next target that was woken.
+    pub(super) fn next(&self) -> Option<Arc<Wakeable>> {
+        let next = {
+            let mut woken = self.woken.lock();
+            woken
+                .finishing
+                .pop_front()
+                .or_else(|| woken.beginning.pop_front())
+        }?;
+        // Before its turn, so that what happens meanwhile wakes it once more.
+        next.queued.store(false, Ordering::SeqCst);
+        Some(next)
+    }
+
+    /// The reactor's turn ends; whether something was woken that it has not seen.
+    pub(super) fn end(&self) -> bool {
+        self.running.store(false, Ordering::SeqCst);
+        let woken = self.woken.lock();
+        !woken.finishing.is_empty() || !woken.beginning.is_empty()
+    }
+}
+
+impl Ready {
+    /// Whether the reactor is in a turn.
+    pub(super) fn is_running(&self) -> bool {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// Gives the reactor a turn although nothing of it was woken.
+    pub(super) fn wake_runner(&self) {
+        self.runner.wake();
+    }
+}
+
+impl Wake for Wakeable {
+    fn wake(self: Arc<Self>) {
+        if self.queued.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let ready = self.ready.clone();
+        {
+            let mut woken = ready.woken.lock();
+            match self.finishes {
+                true => woken.finishing.push_back(self),
+                false => woken.beginning.push_back(self),
+            }
+        }
+        if !ready.running.load(Ordering::SeqCst) {
+            ready.runner.wake();
+        }
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.load(Ordering::SeqCst) {
+            self.clone().wake();
+        }
+    }
+}

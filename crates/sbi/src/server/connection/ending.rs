@@ -1,0 +1,197 @@
+//! How a connection ends, and what its peer is late with.
+
+use std::sync::atomic::AtomicU64;
+use std::task::Context;
+use std::time::{Duration, Instant};
+
+use http2::{Fault, Reason};
+use sbi_proto::Service;
+
+use super::{CHECK, Connection};
+use crate::link::Talks;
+use crate::stats::{ServerStats, add};
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By the peer's wish.
+    Peer,
+    /// The peer broke the rules of HTTP/2, or a limit of the engine.
+    Fault(Fault),
+    Idle,
+    Stalled,
+    SlowHeaders,
+    /// It held most where all together held too much.
+    Greedy,
+    /// Another one needed its place.
+    Displaced,
+    Drained,
+}
+
+/// What a peer is late with.
+enum Overdue {
+    Nothing,
+    /// There has been no request for too long.
+    Request,
+    /// A head has been on its way for too long.
+    Headers,
+    /// It does not take what it asked for, or does not heed that the connection ends.
+    Peer(End),
+}
+
+/// The counter of connections that ended for this.
+pub(super) fn fault_counter(stats: &ServerStats, fault: Fault) -> &AtomicU64 {
+    use http2::Flood;
+    match fault.flood {
+        None | Some(Flood::EmptyData | Flood::HeaderBlock | Flood::StreamErrors) => &stats.connections_faulty,
+        Some(Flood::Control | Flood::WindowUpdates) => &stats.connections_flooding,
+        Some(Flood::Resets) => &stats.connections_resetting,
+    }
+}
+
+impl<S: Service> Connection<S> {
+    /// The server stops: requests in progress finish.
+    pub(super) fn drain(&self) {
+        self.begin_end(End::Drained);
+    }
+
+    /// Begins to end the connection: requests in progress finish.
+    pub(super) fn begin_end(&self, end: End) {
+        {
+            let mut state = self.state.borrow_mut();
+            if state.ending.is_some() {
+                return;
+            }
+            let Some(link) = &mut state.link else { return };
+            link.engine.shut_down();
+            state.ending = Some(end);
+            state.ended_at = Some(Instant::now());
+        }
+        self.reactor.has_output(self.key);
+    }
+
+    /// Ends the connection without waiting for anything: GOAWAY, as far as the socket takes it. It names the last
+    /// request that was processed; later ones are safe to repeat.
+    pub(super) fn end_at_once(&self, end: End, reason: Reason, cx: &mut Context<'_>) {
+        if let Some(link) = &mut self.state.borrow_mut().link {
+            link.engine.close(reason);
+            let _ = link.write(self.reactor.now(), cx);
+        }
+        self.finish(end);
+    }
+
+    /// The connection is over; its task gets the socket for the last words.
+    pub(super) fn finish(&self, end: End) {
+        let over = {
+            let mut state = self.state.borrow_mut();
+            state.count(&self.shared.stats, &self.activity);
+            let end = state.ending.unwrap_or(end);
+            state
+                .link
+                .take()
+                .zip(state.over.take())
+                .map(|(link, over)| (over, end, link))
+        };
+        if let Some((over, end, link)) = over {
+            // Without its task the connection has been abandoned.
+            let _ = over.send((end, link));
+        }
+        self.leave();
+    }
+
+    /// Lets everything go that the connection holds.
+    pub(super) fn leave(&self) {
+        let (arriving, answers, check, link) = {
+            let mut state = self.state.borrow_mut();
+            state.buffers.set(0);
+            // Its task does not wait any longer.
+            state.over = None;
+            (
+                std::mem::take(&mut state.arriving),
+                std::mem::take(&mut state.answers),
+                state.check.take(),
+                state.link.take(),
+            )
+        };
+        self.reactor.cancel_timer(check);
+        for (_, arriving) in arriving {
+            self.reactor.cancel_timer(arriving.timer);
+        }
+        for (_, answer) in answers {
+            self.let_answer_go(Some(answer));
+        }
+        drop(link);
+        self.reactor.leave(self.key);
+    }
+
+    /// Period of the check of the timeouts: short enough to be exact to a quarter.
+    fn check_period(&self) -> Duration {
+        let config = &self.shared.config;
+        let shortest = config
+            .write_stall_timeout
+            .min(config.idle_timeout)
+            .min(config.header_timeout)
+            .min(config.answer_timeout);
+        (shortest.duration() / 4).clamp(Duration::from_millis(5), Duration::from_secs(5))
+    }
+
+    pub(super) fn next_check(&self, now: Instant) {
+        let timer = self.reactor.set_timer(self.key, CHECK, now + self.check_period());
+        self.state.borrow_mut().check = Some(timer);
+    }
+
+    /// Enforces the timeouts.
+    pub(super) fn check(&self, now: Instant, cx: &mut Context<'_>) {
+        match self.overdue(now) {
+            Overdue::Nothing => {}
+            Overdue::Request => self.begin_end(End::Idle),
+            Overdue::Headers => {
+                return self.end_at_once(End::SlowHeaders, Reason::ENHANCE_YOUR_CALM, cx);
+            }
+            Overdue::Peer(end) => return self.finish(end),
+        }
+        self.events(now);
+        self.reactor.has_output(self.key);
+        self.next_check(now);
+    }
+
+    /// What the peer is late with. Answers that it does not take are given up.
+    fn overdue(&self, now: Instant) -> Overdue {
+        let config = &self.shared.config;
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let Some(link) = &mut state.link else {
+            return Overdue::Nothing;
+        };
+        if self.activity.moved() || self.activity.open() > 0 {
+            state.quiet_since = now;
+        } else {
+            link.rest();
+        }
+        let since = |at| now.saturating_duration_since(at);
+        if link.is_blocked() && since(link.progress()) >= config.write_stall_timeout.duration() {
+            return Overdue::Peer(End::Stalled);
+        }
+        let given_up = link.engine.give_up_unsent(now, config.answer_timeout.duration());
+        add(&self.shared.stats.answers_not_taken, given_up);
+        match (state.ending, state.ended_at) {
+            // A peer that ignores the GOAWAY is not waited for.
+            (Some(end), Some(at))
+                if end != End::Drained && since(at) >= config.handshake_timeout.duration() =>
+            {
+                Overdue::Peer(end)
+            }
+            (Some(_), _) => Overdue::Nothing,
+            (None, _) => {
+                let wait = link.engine.header_wait(now);
+                if wait.is_some_and(|wait| wait >= config.header_timeout.duration()) {
+                    Overdue::Headers
+                } else if since(state.quiet_since) >= config.idle_timeout.duration() {
+                    Overdue::Request
+                } else {
+                    Overdue::Nothing
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! In place of the brokers, where the program was built without Kafka: a feed that is switched on is refused.
+
+use super::pump::{Record, Sink, SinkError};
+use crate::config::{Feed, WITHOUT_KAFKA};
+
+/// There is none.
+pub(super) enum Kafka {}
+
+impl Kafka {
+    pub(super) fn new(_settings: &Feed) -> Result<Self, String> {
+        Err(format!("scp.feed.enabled {WITHOUT_KAFKA}"))
+    }
+}
+
+impl Sink for Kafka {
+    fn partitions(&self) -> usize {
+        match *self {}
+    }
+
+    async fn connect(&self) -> Result<(), SinkError> {
+        match *self {}
+    }
+
+    fn disconnect(&self) {
+        match *self {}
+    }
+
+    async fn send(&self, _partition: usize, _records: Vec<Record>) -> Result<(), SinkError> {
+        match *self {}
+    }
+}

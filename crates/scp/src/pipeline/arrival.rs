@@ -1,0 +1,83 @@
+//! Step 1, arrival: one reading of the path, by which every later step judges, routes and sends.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Method;
+use routing::target::{self, OwnNames};
+use sbi::Request;
+use sbi::headers::{SbiHeader as _, TargetApiRoot, names};
+use sbi::name::PATH;
+use sbi::problem::Problem;
+
+use super::message::Step;
+use super::view::View;
+use super::{Setup, reverse};
+use crate::live::Live;
+use crate::refusal::Refusal;
+
+/// Brings the path of a request into the form that its producer will read.
+pub(super) struct Arrival {
+    live: Arc<Live>,
+    view: Rc<View>,
+    own: Arc<OwnNames>,
+}
+
+impl Arrival {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        Self {
+            live: setup.live.clone(),
+            view: setup.view.clone(),
+            own: setup.shared.own.clone(),
+        }
+    }
+
+    /// Gives a request the one path by which it is judged, routed and sent. Returns whether any segment of it may be
+    /// the API name.
+    pub(super) fn read(&self, request: &mut Request) -> Step<bool> {
+        // The one shows headers to who could not read them, the other asks for a tunnel (RFC 9110 §9.3.6, §9.3.8).
+        if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
+            return Err(Refusal::Method.into());
+        }
+        if self.live.reverse_proxy {
+            reverse::undo(request, &self.own, &self.live.policies);
+        }
+        self.normalise(request)
+            .map_err(|problem| Refusal::Target.with(problem))
+    }
+
+    fn normalise(&self, request: &mut Request) -> Result<bool, Problem> {
+        let path = request.target();
+        let normal = target::normal(path)?;
+        let network = self.view.network();
+        let named = request.headers().get(names::TARGET_API_ROOT);
+        let prefixed = named.is_some_and(|value| value.as_bytes().iter().filter(|b| **b == b'/').count() > 2);
+        let placed = if prefixed || network.has_prefixes() {
+            let root = match named {
+                // One that cannot be read is refused where the target is planned.
+                Some(named) => named
+                    .to_str()
+                    .ok()
+                    .and_then(|text| TargetApiRoot::parse(text).ok()),
+                None => target::of_authority(request)
+                    .filter(|root| !self.own.has(root.origin.authority(), request.peer.local)),
+            };
+            let path = normal.as_deref().unwrap_or(path);
+            root.map(|root| target::placed(&root, path, &network))
+                .transpose()?
+                .flatten()
+        } else {
+            None
+        };
+        let unsure = placed.as_ref().is_some_and(|placed| placed.unsure);
+        if let Some(placed) = &placed {
+            request.headers_mut().set_printed(PATH, &placed.path);
+            placed.root.set_in(request.headers_mut());
+        } else if let Some(path) = normal {
+            request.headers_mut().set_printed(PATH, path);
+        }
+        let is_known = |name: &str| !network.of_service(name).is_empty() || self.live.services.contains(name);
+        target::check_name(request.path(), is_known)?;
+        Ok(unsure)
+    }
+}

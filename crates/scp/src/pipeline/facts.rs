@@ -1,0 +1,44 @@
+//! What a request that leaves says of its way: who sends it to whom (`3gpp-Sbi-NF-Peer-Info`), and whether it was sent
+//! before (`3gpp-Sbi-Request-Info`).
+
+use sbi::Fields;
+use sbi::headers::{NfPeerInfo, SbiHeader as _, names};
+
+use super::message::Target;
+
+/// Adds to `3gpp-Sbi-Request-Info` that the request was sent before, to this producer or to another; what the consumer says
+/// of it stays.
+pub(super) fn say_retransmitted(headers: &mut Fields) {
+    const SAID: &str = "retrans=true";
+    let said = headers
+        .get(names::REQUEST_INFO)
+        .and_then(|value| value.to_str().ok());
+    match said.map(str::to_owned) {
+        Some(said) if said.contains(SAID) => {}
+        Some(said) => {
+            headers.set_printed(names::REQUEST_INFO, format_args!("{said}; {SAID}"));
+        }
+        None => {
+            headers.set_printed(names::REQUEST_INFO, SAID);
+        }
+    }
+}
+
+/// Names this SCP as the sender in `3gpp-Sbi-NF-Peer-Info`, and the next SCP or the producer as the receiver; the consumer
+/// stays as it is named.
+pub(super) fn name_peers(headers: &mut Fields, own: &str, target: &Target, hop: usize) {
+    let Ok(Some(NfPeerInfo(mut peers))) = NfPeerInfo::of(headers) else {
+        return;
+    };
+    peers.retain(|(kind, _)| kind.starts_with("src") && kind != "srcscp" && kind != "srcsepp");
+    peers.push(("srcscp".to_owned(), own.to_owned()));
+    match (target.hop(hop), &target.service) {
+        (Some(hop), _) => peers.push(("dstscp".to_owned(), format!("SCP-{}", hop.origin.host()))),
+        (None, Some(service)) => {
+            peers.push(("dstinst".to_owned(), service.producer.id.to_string()));
+            peers.push(("dstservinst".to_owned(), service.service().instance.to_string()));
+        }
+        (None, None) => {}
+    }
+    NfPeerInfo(peers).set_in(headers);
+}

@@ -1,0 +1,297 @@
+//! What the steps hand on: a request that was admitted, its caller, a target, and the request that leaves.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::{HeaderValue, Method};
+use routing::network::{Applicant, ServiceRef};
+use routing::path::{path_of, without_cache_key};
+use routing::target::{Has, service_of};
+use sbi::client::Origin;
+use sbi::headers::{MaxForwardHops, ProducerId, SbiHeader, TargetApiRoot, discovery, names};
+use sbi::name::{PATH, VIA};
+use sbi::oauth::AssertionClaims;
+use sbi::tls::instance_of;
+use sbi::{Body, Fields, Outbound, Peer as Connection, Request, RequestHead, Response};
+
+use super::deadline::Deadline;
+use super::facts;
+use crate::events::ServiceMetrics;
+use crate::protection::{Consumer, Hop, Peer, Way};
+use crate::refusal::Refused;
+use crate::security::Asked;
+
+/// The result of a step.
+pub(super) type Step<T> = Result<T, Box<Refused>>;
+
+/// A request that was admitted, with what admission found out about it.
+pub(super) struct Admitted {
+    pub(super) request: Request,
+    /// The headers that the request has.
+    pub(super) has: Has,
+    pub(super) caller: Caller,
+    pub(super) priority: u8,
+    pub(super) metrics: Rc<ServiceMetrics>,
+    /// Whether any segment of its path, or of the prefix it names, may be the API name.
+    pub(super) unsure: bool,
+}
+
+/// The sender of a request, as far as it is known.
+pub(super) struct Caller {
+    pub(super) consumer: Rc<Consumer>,
+    /// Where its requests come from, whatever they say.
+    pub(super) source: u64,
+    /// The claims of its assertion, where assertions are checked.
+    pub(super) claims: Option<Rc<AssertionClaims>>,
+    /// The other end of its connection.
+    pub(super) connection: Rc<Connection>,
+    /// Number of the stream of its request.
+    pub(super) stream: u32,
+    /// What rules of access ask of a request.
+    pub(super) asked: Asked,
+    /// What profiles ask of it, read when one does.
+    pub(super) applicant: OnceCell<Applicant>,
+}
+
+impl Caller {
+    /// Its NF type, as `User-Agent` names it.
+    pub(super) fn nf_type(&self) -> Option<&str> {
+        self.consumer.nf_type.as_deref()
+    }
+
+    /// What profiles ask of it; `headers` are those of its request.
+    pub(super) fn applicant(&self, headers: &Fields) -> &Applicant {
+        self.applicant
+            .get_or_init(|| crate::security::applicant(self.nf_type(), self.instance(), headers))
+    }
+
+    /// The NF instance id that its assertion or its certificate proves.
+    pub(super) fn proved(&self) -> Option<&str> {
+        let tls = self.connection.tls.as_ref();
+        self.asserted()
+            .or_else(|| tls?.names.iter().find_map(|name| instance_of(name)))
+    }
+
+    /// Its NF instance id: as its assertion proves, else as it says.
+    pub(super) fn instance(&self) -> Option<&str> {
+        self.asserted().or(self.consumer.instance.as_deref())
+    }
+
+    /// Whether it has given its request up.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.connection.given_up.has(self.stream)
+    }
+
+    fn asserted(&self) -> Option<&str> {
+        self.claims.as_ref().map(|claims| claims.sub.as_str())
+    }
+}
+
+/// A place to send a request to.
+pub(super) struct Target {
+    pub(super) root: TargetApiRoot,
+    /// The service instance there, if its profile is known.
+    pub(super) service: Option<ServiceRef>,
+    pub(super) peer: Rc<Peer>,
+    /// Whether no known function is there, and settings let the request through all the same.
+    pub(super) unknown: bool,
+    /// Path and query that requests for it get, where its profile names them: those of a default notification
+    /// subscription.
+    pub(super) path: Option<Rc<str>>,
+    /// SCPs of its region, when it is reached through them, in order of preference.
+    pub(super) hops: Option<Rc<[Hop]>>,
+    /// The headers that name it, made when an answer needs them.
+    pub(super) named: OnceCell<ProducerHeaders>,
+}
+
+/// The headers that name the producer to a consumer that has not (TS 29.500 §6.10.4).
+pub(super) struct ProducerHeaders {
+    pub(super) root: Option<HeaderValue>,
+    pub(super) producer: Option<HeaderValue>,
+}
+
+impl Target {
+    pub(super) fn headers(&self) -> &ProducerHeaders {
+        self.named.get_or_init(|| {
+            let id = |service: &ServiceRef| ProducerId {
+                nf_instance: service.producer.id.to_string(),
+                service_instance: Some(service.service().instance.to_string()),
+                nf_set: service.producer.sets.first().map(ToString::to_string),
+                service_set: service.service().sets.first().map(ToString::to_string),
+            };
+            ProducerHeaders {
+                root: self.root.to_value(),
+                producer: self.service.as_ref().and_then(|service| id(service).to_value()),
+            }
+        })
+    }
+
+    /// What protection needs to know of it; `hop`: the position of the SCP that gets the request, where it is reached
+    /// through one.
+    pub(super) fn way<'a>(&'a self, hop: usize, api: &'a str) -> Way<'a> {
+        Way {
+            peer: &self.peer,
+            service: self.service.as_ref(),
+            api,
+            hops: self.hops.as_deref().map(|hops| (hops, hop)),
+        }
+    }
+
+    /// The SCP at this position of those through which it is reached.
+    pub(super) fn hop(&self, position: usize) -> Option<&TargetApiRoot> {
+        let hop = self.hops.as_ref()?.get(position)?;
+        Some(&hop.root)
+    }
+}
+
+/// A producer's answer, as it came.
+pub(super) struct Reply {
+    pub(super) response: Response,
+    pub(super) target: Rc<Target>,
+    /// Whether the consumer has not named this producer itself.
+    pub(super) elsewhere: bool,
+    /// Whether other producers were tried before.
+    pub(super) retried: bool,
+}
+
+/// A request as it leaves, the same at every attempt but for its target.
+pub(super) struct Outgoing {
+    pub(super) method: Method,
+    /// Path and query, without the prefix of an API root; shared with who needs it while the request is changed.
+    pub(super) target: Rc<str>,
+    pub(super) headers: Fields,
+    body: Body,
+    hops: MaxForwardHops,
+    pub(super) deadline: Deadline,
+    /// Time that was spent waiting for others.
+    pub(super) waited: Duration,
+    /// The token that this SCP has fetched for it, where the consumer is to get it as well.
+    pub(super) conveyed: Option<HeaderValue>,
+    /// Whether its token is one that this SCP has fetched.
+    pub(super) authorized: bool,
+    /// Whether any segment of its path, or of the prefix it names, may be the API name.
+    pub(super) unsure: bool,
+    /// The name of this SCP: `SCP-fqdn`.
+    name: Rc<str>,
+    /// The path and query before a redirection was followed, and whether that was unsure.
+    redirected_from: Option<(Rc<str>, bool)>,
+    /// What it came with: discovery parameters, the NRF to use and hops are for another SCP, not for a producer.
+    pub(super) has: Has,
+}
+
+impl Outgoing {
+    /// Takes from the request what is for this SCP alone and adds what says that it passed here (TS 29.500 §6.10.2).
+    pub(super) fn new(
+        request: Request,
+        has: Has,
+        hops: MaxForwardHops,
+        deadline: Deadline,
+        via: &HeaderValue,
+        name: &Rc<str>,
+    ) -> Self {
+        let target = Rc::from(request.target());
+        let method = request.method().clone();
+        let mut headers = request.head.fields;
+        if has.has(Has::TARGET_API_ROOT) {
+            headers.remove(names::TARGET_API_ROOT);
+        }
+        headers.append(VIA, via);
+        Self {
+            method,
+            target,
+            headers,
+            body: request.body,
+            hops,
+            deadline,
+            waited: Duration::ZERO,
+            conveyed: None,
+            authorized: false,
+            unsure: false,
+            redirected_from: None,
+            name: name.clone(),
+            has,
+        }
+    }
+
+    /// The API name.
+    pub(super) fn service(&self) -> &str {
+        service_of(self.path())
+    }
+
+    /// The path.
+    pub(super) fn path(&self) -> &str {
+        path_of(&self.target)
+    }
+
+    /// Goes to the path where a redirection leads, until [`Outgoing::restore`].
+    pub(super) fn redirect(&mut self, target: &str, unsure: bool) {
+        let before = std::mem::replace(&mut self.target, Rc::from(target));
+        self.redirected_from.get_or_insert((before, self.unsure));
+        self.unsure = unsure;
+        self.headers.set_printed(PATH, target);
+    }
+
+    /// Goes to the path again that the consumer has asked for: the one where a redirection led is of its producer.
+    pub(super) fn restore(&mut self) {
+        if let Some((target, unsure)) = self.redirected_from.take() {
+            self.headers.set_printed(PATH, &target);
+            (self.target, self.unsure) = (target, unsure);
+        }
+    }
+
+    /// The request for a target, by the SCP at position `hop` where it is reached through one. `again`: it was sent
+    /// before. Of the `last` request nothing is kept.
+    pub(super) fn request(
+        &mut self,
+        target: &Target,
+        hop: usize,
+        again: bool,
+        last: bool,
+    ) -> (Origin, Outbound) {
+        let mut headers = match last {
+            true => std::mem::take(&mut self.headers),
+            false => self.headers.clone(),
+        };
+        self.deadline.pass_on(&mut headers);
+        if again {
+            facts::say_retransmitted(&mut headers);
+        }
+        if self.has.has(Has::PEER_INFO) {
+            facts::name_peers(&mut headers, &self.name, target, hop);
+        }
+        let root = match target.hop(hop) {
+            Some(hop) => {
+                target.root.set_in(&mut headers);
+                self.hops.set_in(&mut headers);
+                hop
+            }
+            None => {
+                if self.has.has(Has::MAX_FORWARD_HOPS) {
+                    headers.remove(names::MAX_FORWARD_HOPS);
+                }
+                if self.has.has(Has::DISCOVERY) {
+                    discovery::remove(&mut headers);
+                }
+                // Which NRF to use was said to SCPs, and this is the last one.
+                if self.has.has(Has::NRF_URI) {
+                    headers.remove(names::NRF_URI);
+                }
+                &target.root
+            }
+        };
+        let kept = match target.hop(hop) {
+            Some(_) => None,
+            None => without_cache_key(&self.target),
+        };
+        let path = kept.as_deref().unwrap_or(&self.target);
+        if kept.is_some() || !root.prefix.is_empty() {
+            headers.set_printed(PATH, format_args!("{}{path}", root.prefix));
+        }
+        let request = Outbound {
+            head: RequestHead::of_fields(self.method.clone(), headers),
+            body: self.body.clone(),
+        };
+        (root.origin.clone(), request)
+    }
+}

@@ -1,0 +1,612 @@
+//! Step 7, the planner: which producers may serve the request, and in which order they are chosen.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use routing::network::{Applicant, NfStatus, Notification, ServiceRef};
+use routing::path::path_of;
+use routing::policy::{Phase, Reroute, Route, ServicePolicy, StagePolicy, Takes};
+use routing::target::{self, Exclusions, Has, OwnNames, Preference, Queries, Wish};
+use sbi::client::Origin;
+use sbi::headers::{RoutingBinding, TargetApiRoot, names};
+use sbi::name::{METHOD, PATH};
+use sbi::problem::{Cause, Problem};
+use sbi::{Fields, Value};
+
+use super::Setup;
+use super::deadline::Deadline;
+use super::message::{Admitted, Caller, Outgoing, Target};
+use super::recorder::Recorder;
+use super::targets::Targets;
+use super::view::View;
+use crate::config::AcceptNrfs;
+use crate::discovery::DiscoveryQuery;
+use crate::live::Live;
+use crate::peers::Searcher;
+use crate::protection::Peers;
+use crate::security::Fetcher;
+use crate::selection::{Standing, choose};
+
+/// The name of the step in explanations.
+const STEP: &str = "planner";
+/// Plans which producers may serve a request.
+pub(super) struct Planner {
+    live: Arc<Live>,
+    pub(super) view: Rc<View>,
+    own: Arc<OwnNames>,
+    pub(super) producers: Rc<Peers>,
+    pub(super) targets: Targets,
+    queries: Rc<Queries>,
+    pub(super) searcher: Rc<Searcher>,
+}
+
+/// One round of choice among the candidates of a plan.
+pub(super) struct Round<'a> {
+    pub(super) caller: &'a Caller,
+    /// Headers of the request.
+    pub(super) headers: &'a Fields,
+    /// The authorities that were tried before.
+    pub(super) tried: &'a [Arc<str>],
+    /// The farthest that may be chosen.
+    pub(super) reach: u8,
+    /// Whether only those are chosen that have not asked to be left alone.
+    pub(super) rested: bool,
+}
+
+impl Round<'_> {
+    fn applicant(&self) -> &Applicant {
+        self.caller.applicant(self.headers)
+    }
+}
+
+/// The producers that may serve a request.
+#[derive(Clone)]
+pub(super) struct Plan {
+    /// The one that is tried first, if the request names one.
+    pub(super) named: Option<Rc<Target>>,
+    /// The others that may serve.
+    pub(super) others: Rc<Vec<ServiceRef>>,
+    /// Whether `others` is complete; if not, it is looked up when the named one fails.
+    pub(super) complete: bool,
+    /// Places that serve the request as well and have no profile, in their order: NRFs of the settings.
+    pub(super) further: Rc<[Rc<Target>]>,
+    /// Whether the producer is chosen here (Model D): the answer names it to the consumer.
+    pub(super) discovered: bool,
+    /// The order in which the request prefers the others.
+    preference: Option<Rc<Preference>>,
+    /// Whether the request is a callback: profiles say who may use services, not who may notify.
+    pub(super) callback: bool,
+    /// Whether no attempt may follow another (`3gpp-Sbi-Retry-Info: no-retries`).
+    pub(super) once: bool,
+    /// Whom the request excludes.
+    exclusions: Option<Rc<Exclusions>>,
+    /// Major version of the API, where the path names one.
+    version: Option<u32>,
+    /// The farthest that may be chosen first.
+    pub(super) reach: u8,
+    /// Time that was spent waiting for an NRF.
+    pub(super) waited: Duration,
+    /// Whether the request begins a conversation, once a decision has asked for it.
+    phase: Cell<Option<Phase>>,
+    /// Whether it carries a routing binding.
+    bound: bool,
+    pub(super) stage: StagePolicy,
+}
+
+impl Plan {
+    /// Whether the request with these headers begins a conversation.
+    fn phase(&self, headers: &Fields) -> Phase {
+        let of = || {
+            let text = |name| headers.get(name).map(Value::as_bytes).unwrap_or_default();
+            let method = Method::from_bytes(text(METHOD)).unwrap_or(Method::GET);
+            let path = std::str::from_utf8(text(PATH)).unwrap_or_default();
+            Phase::of(&method, path_of(path), self.bound)
+        };
+        let phase = self.phase.get().unwrap_or_else(of);
+        self.phase.set(Some(phase));
+        phase
+    }
+}
+
+impl Planner {
+    /// With the discovery answers of `before`, as far as the settings are the same.
+    pub(super) fn new(
+        setup: &Setup<'_>,
+        producers: Rc<Peers>,
+        tokens: Rc<Fetcher>,
+        before: Option<&Self>,
+    ) -> Self {
+        let (live, shared) = (setup.live, setup.shared);
+        let accept = live.config.nrf.named.accept;
+        let by_agent = live.config.discovery.requester_from_user_agent;
+        let queries = before
+            .filter(|before| before.live.config.nrf.named.accept == accept)
+            .filter(|before| before.live.config.discovery.requester_from_user_agent == by_agent)
+            .map(|before| before.queries.clone());
+        Self {
+            targets: Targets::new(setup, producers.clone()),
+            queries: queries.unwrap_or_else(|| Rc::new(Queries::new(accept != AcceptNrfs::Ignore, by_agent))),
+            searcher: Rc::new(Searcher::new(
+                &live.config,
+                setup.clients.known.clone(),
+                tokens,
+                shared.metrics.clone(),
+                shared.answers.clone(),
+                before.map(|before| (&*before.live.config, &*before.searcher)),
+            )),
+            live: live.clone(),
+            view: setup.view.clone(),
+            own: shared.own.clone(),
+            producers,
+        }
+    }
+
+    /// Plans where a request may go.
+    pub(super) async fn plan(
+        &self,
+        admitted: &Admitted,
+        policy: &ServicePolicy,
+        deadline: &Deadline,
+        notes: &impl Recorder,
+    ) -> Result<Plan, Problem> {
+        let request = &admitted.request;
+        let headers = request.headers();
+        let path = request.path();
+        let service = target::service_of(path);
+        let has = admitted.has;
+        if has.has(Has::REPEATED) {
+            target::check_repeated(headers)?;
+        }
+        let root = match has.has(Has::TARGET_API_ROOT) {
+            true => headers.get(names::TARGET_API_ROOT).map(Value::as_bytes),
+            false => None,
+        };
+        let binding = match has.has(Has::ROUTING_BINDING) {
+            true => target::header::<RoutingBinding>(headers)?,
+            false => None,
+        };
+        let to_callback = |binding: &RoutingBinding| binding.get("scope") == Some("callback");
+        let callback = has.has(Has::CALLBACK) || binding.as_ref().is_some_and(to_callback);
+        // The hot path of Model C: a target that is known by its header, and nothing else to be read.
+        let quick = root.and_then(|key| self.targets.remembered(key, service, callback));
+        let wish = match &quick {
+            Some(_) => None,
+            None => {
+                let consumer = admitted.caller.nf_type();
+                Some(target::wish(request, has, &self.own, &self.queries, consumer)?)
+            }
+        };
+        // Most policies treat all requests alike, and then nothing asks for the phase.
+        let phase = Cell::new(None);
+        let mut stage = policy.initial;
+        if policy.initial != policy.subsequent {
+            phase.set(Some(Phase::of(request.method(), path, binding.is_some())));
+            stage = phase.get().map_or(stage, |phase| policy.stage(phase));
+        }
+        let once = has.has(Has::RETRY_INFO) && target::forbids_retries(headers);
+        let exclusions = match has.has(Has::SELECTION_INFO) {
+            true => Exclusions::of(headers),
+            false => None,
+        };
+        if once || exclusions.as_ref().is_some_and(Exclusions::forbids_reselection) {
+            stage.reroute = Reroute::None;
+        }
+        notes.note(STEP, || {
+            let phase = Phase::of(request.method(), path, binding.is_some());
+            describe(service, phase, stage, policy)
+        });
+        let mut plan = Plan {
+            named: quick,
+            others: Rc::default(),
+            complete: false,
+            further: Rc::default(),
+            discovered: false,
+            preference: None,
+            callback,
+            once,
+            exclusions: exclusions.map(Rc::new),
+            version: (!callback).then(|| target::version_of(path)).flatten(),
+            reach: policy.scope.reach(),
+            waited: Duration::ZERO,
+            phase,
+            bound: binding.is_some(),
+            stage,
+        };
+        match wish {
+            None => {}
+            Some(Wish::Root(named)) => match self.targets.resolve(root, named, service, callback) {
+                Ok(target) => plan.named = Some(target),
+                // The parameters of a discovery say who else may serve (TS 29.500 §6.10.5.1).
+                Err(problem) => match self.query(&admitted.caller, headers, has)? {
+                    Some(query) => {
+                        self.discover(&mut plan, &query, binding.as_ref(), service, deadline, notes)
+                            .await?;
+                    }
+                    None => return Err(problem),
+                },
+            },
+            Some(Wish::Discover(query)) if target::asks_for_nrfs(&query, service) => {
+                self.ask_for_nrfs(&mut plan, Some(&query), notes);
+            }
+            Some(Wish::Discover(query)) => {
+                self.discover(&mut plan, &query, binding.as_ref(), service, deadline, notes)
+                    .await?;
+            }
+            Some(Wish::Nrf) => self.ask_for_nrfs(&mut plan, None, notes),
+            Some(Wish::Bound) => plan.discovered = true,
+        }
+        // What the request names is left out when it excludes just that.
+        plan.named = plan.named.filter(|named| {
+            let service = named.service.as_ref();
+            service.is_none_or(|service| !plan.exclusions.as_ref().is_some_and(|all| all.exclude(service)))
+        });
+        if let Some(named) = &plan.named {
+            notes.note(STEP, || describe_named(named));
+        }
+        if let Some(binding) = &binding {
+            self.bind(&mut plan, binding, service, notes);
+        }
+        if stage.route == Route::LoadBalance {
+            self.balance(&mut plan, notes);
+        }
+        if plan.named.is_none() && plan.others.is_empty() && plan.further.is_empty() {
+            let problem = Problem::new(Cause::NfDiscoveryFailure);
+            return Err(problem.detail(format!("no producer of {service} was found for the request")));
+        }
+        Ok(plan)
+    }
+
+    /// The discovery that a request asks for.
+    fn query(
+        &self,
+        caller: &Caller,
+        headers: &Fields,
+        has: Has,
+    ) -> Result<Option<Rc<DiscoveryQuery>>, Problem> {
+        match has.has(Has::DISCOVERY) {
+            true => self
+                .queries
+                .of(headers, caller.nf_type())
+                .map_err(target::unreadable),
+            false => Ok(None),
+        }
+    }
+
+    /// The candidates of a request whose named producer has failed and that says by discovery parameters who else may
+    /// serve it (TS 29.500 §6.10.5.1).
+    pub(super) async fn rediscover(
+        &self,
+        caller: &Caller,
+        outgoing: &Outgoing,
+        time: Duration,
+    ) -> Option<Rc<Vec<ServiceRef>>> {
+        let query = self.query(caller, &outgoing.headers, outgoing.has).ok()??;
+        let found = self.searcher.find(&query, &self.view.network(), Some(time)).await;
+        let once = self.live.config.discovery.enforce_req_specific_svc_discovery;
+        let version = target::version_of(outgoing.path());
+        let candidates = self.targets.candidates(&found.ok()?, outgoing.service(), once);
+        Some(of_version(candidates, version))
+    }
+
+    /// Sends a request for a service of NRFs to those that this SCP knows: the set of the network that the discovery
+    /// asks for.
+    fn ask_for_nrfs(&self, plan: &mut Plan, query: Option<&DiscoveryQuery>, notes: &impl Recorder) {
+        plan.discovered = true;
+        plan.complete = true;
+        let roots = self.searcher.nrfs_for(query);
+        let target = |root| Rc::new(self.targets.at(root, None, false));
+        plan.further = roots.into_iter().map(target).collect();
+        notes.note(STEP, || {
+            format!(
+                "The request is for an NRF; the settings name {}.",
+                plan.further.len()
+            )
+        });
+    }
+
+    /// Completes a plan with what a delegated discovery finds (Model D).
+    async fn discover(
+        &self,
+        plan: &mut Plan,
+        query: &DiscoveryQuery,
+        binding: Option<&RoutingBinding>,
+        service: &str,
+        deadline: &Deadline,
+        notes: &impl Recorder,
+    ) -> Result<(), Problem> {
+        plan.discovered = true;
+        plan.complete = true;
+        let network = self.view.network();
+        // A binding that the learned network can serve needs no NRF.
+        if let Some(binding) = binding
+            && !target::bound(binding, service, plan.callback, &network).is_empty()
+        {
+            return Ok(());
+        }
+        let bound = binding.map(|binding| {
+            let set = binding.nf_set().map(|set| ("target-nf-set-id", set));
+            let instance = || binding.nf_instance().map(|id| ("target-nf-instance-id", id));
+            match set.or_else(instance) {
+                Some((name, value)) => query.with(name, Some(value)),
+                None => query.clone(),
+            }
+        });
+        let query = bound.as_ref().unwrap_or(query);
+        plan.preference = Preference::of_query(query).map(Rc::new);
+        let began = Instant::now();
+        let found = self.searcher.find(query, &network, deadline.left(began)).await;
+        plan.waited = began.elapsed();
+        let found = found.map_err(|failure| match deadline.is_over(Instant::now()) {
+            true => Problem::new(Cause::TimedOutRequest).detail("the NRF did not answer in time"),
+            false => failure.problem(),
+        })?;
+        let settings = &self.live.config.discovery;
+        let once = settings.enforce_req_specific_svc_discovery;
+        let found_now = match plan.callback {
+            true => self.targets.candidates(&found, "", once),
+            false => self.targets.candidates(&found, service, once),
+        };
+        let kind = query.get("notification-type").filter(|_| plan.callback);
+        if let Some(kind) = kind {
+            plan.further = self.notified(&found_now, &kind, query);
+            notes.note(STEP, || {
+                format!(
+                    "{} functions take notifications of {kind} without a subscription.",
+                    plan.further.len()
+                )
+            });
+            return Ok(());
+        }
+        plan.others = of_version(found_now, plan.version);
+        notes.note(STEP, || {
+            format!(
+                "The discovery ({}) found {} service instances, {} of them of {service} now.",
+                settings.order.describe(),
+                found.candidates.len(),
+                plan.others.len()
+            )
+        });
+        Ok(())
+    }
+
+    /// Where the functions that a discovery has found take notifications of this kind without a subscription, the nearest
+    /// first (TS 29.500 §6.10.3.3).
+    fn notified(&self, found: &[ServiceRef], kind: &str, query: &DiscoveryQuery) -> Rc<[Rc<Target>]> {
+        let (n1, n2) = (query.get("n1-msg-class"), query.get("n2-info-class"));
+        let fits = |one: &&Notification| {
+            let is = |own: &Option<Arc<str>>, wanted: &Option<Cow<'_, str>>| {
+                wanted.is_none() || own.is_none() || own.as_deref() == wanted.as_deref()
+            };
+            *one.kind == *kind && is(&one.n1_message_class, &n1) && is(&one.n2_information_class, &n2)
+        };
+        let mut places: Vec<(u8, u8, u64, Rc<Target>)> = Vec::new();
+        for one in found {
+            let Some(notification) = one.producer.notifications.iter().find(fits) else {
+                continue;
+            };
+            let Some(target) = self.at_uri(&notification.uri) else {
+                continue;
+            };
+            let distance = self.live.distances.of(one.producer.locality.as_deref());
+            places.push((one.preference(), distance, rand::random(), Rc::new(target)));
+        }
+        places.sort_by_key(|(preference, distance, drawn, _)| (*preference, *distance, *drawn));
+        places.into_iter().map(|(.., target)| target).collect()
+    }
+
+    /// The target at a URI that a profile names.
+    fn at_uri(&self, uri: &str) -> Option<Target> {
+        let uri: http::Uri = uri.parse().ok()?;
+        let root = TargetApiRoot {
+            origin: Origin::of_uri(&uri).ok()?,
+            prefix: String::new(),
+        };
+        let path = uri.path_and_query()?.as_str();
+        let path = target::normal(path).ok()?.unwrap_or_else(|| path.to_owned());
+        let mut target = self.targets.at(root, None, false);
+        target.path = Some(path.into());
+        Some(target)
+    }
+
+    /// Adds those whom a routing binding names (TS 29.500 §6.12.2): they stand in, the preferred one first.
+    fn bind(&self, plan: &mut Plan, binding: &RoutingBinding, service: &str, notes: &impl Recorder) {
+        let bound = target::bound(binding, service, plan.callback, &self.view.network());
+        let preference = Preference::of_binding(binding);
+        notes.note(STEP, || match preference.describe() {
+            Some(first) => format!(
+                "The routing binding names {} known service instances and prefers {first}.",
+                bound.len()
+            ),
+            None => format!(
+                "The routing binding names {} known service instances.",
+                bound.len()
+            ),
+        });
+        plan.preference = Some(Rc::new(preference));
+        if !bound.is_empty() {
+            plan.others = of_version(Rc::new(bound), plan.version);
+            plan.complete = true;
+        }
+    }
+
+    /// Makes the named producer one of its set, of which any member may serve.
+    fn balance(&self, plan: &mut Plan, notes: &impl Recorder) {
+        let Some((named, service)) = plan
+            .named
+            .take_if(|named| named.service.is_some())
+            .and_then(|named| Some((named.clone(), named.service.clone()?)))
+        else {
+            return;
+        };
+        self.complete(plan, Some(&named));
+        Rc::make_mut(&mut plan.others).push(service);
+        notes.note(STEP, || {
+            format!(
+                "The policy balances the load: any of the {} members of the set may serve.",
+                plan.others.len()
+            )
+        });
+    }
+
+    /// Looks up the producers that can stand in for the named one, if that has not been done.
+    pub(super) fn complete(&self, plan: &mut Plan, named: Option<&Target>) {
+        if plan.complete {
+            return;
+        }
+        plan.complete = true;
+        if let Some(service) = named.and_then(|named| named.service.as_ref()) {
+            let alternates = Rc::new(self.view.network().alternates(service));
+            plan.others = of_version(alternates, plan.version);
+        }
+    }
+
+    /// The best of the candidates of this round; `None` when none is left.
+    pub(super) fn select(&self, plan: &Plan, round: &Round<'_>) -> Option<ServiceRef> {
+        let now = Instant::now();
+        let chosen = choose(
+            &plan.others,
+            |one| self.standing(plan, one, round, now),
+            rand::random(),
+        )?;
+        plan.others.get(chosen).cloned()
+    }
+
+    /// How a candidate compares with the others.
+    fn standing(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>, now: Instant) -> Standing {
+        let endpoints = &one.service().endpoints;
+        let tried = || {
+            endpoints
+                .iter()
+                .any(|endpoint| round.tried.contains(&endpoint.authority))
+        };
+        if (!round.tried.is_empty() && tried()) || !self.admits(plan, one, round) {
+            return Standing::UNUSABLE;
+        }
+        let takes = self.takes(plan, one, round);
+        if !self.is_in_reach(plan, one, round) || takes == Takes::Nothing {
+            return Standing::UNUSABLE;
+        }
+        let conditions = endpoints
+            .iter()
+            .map(|endpoint| self.targets.condition(&endpoint.authority, now));
+        let (ejected, rests) = conditions.fold((true, true), |all, one| (all.0 && one.0, all.1 && one.1));
+        if (rests && round.rested) || self.is_excluded(plan, one) {
+            return Standing::UNUSABLE;
+        }
+        let distance = self.live.distances.of(one.producer.locality.as_deref());
+        let place = plan
+            .preference
+            .as_ref()
+            .map_or(0, |preference| preference.place(one));
+        Standing {
+            usable: !ejected,
+            last: takes == Takes::WhatIsLeft || rests,
+            // What the request prefers goes before what is near to this SCP: first whom it names, then what fits best.
+            distance: u32::from_be_bytes([0, place, one.preference(), distance]),
+            load: self.producers.reports.load_of(one, now),
+        }
+    }
+
+    /// What a candidate may get, by its status.
+    fn takes(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> Takes {
+        match one.service().status {
+            NfStatus::Registered => Takes::All,
+            status => self
+                .live
+                .config
+                .nf_status
+                .takes(status, plan.phase(round.headers)),
+        }
+    }
+
+    /// Whether the request excludes a candidate (`3gpp-Sbi-Selection-Info`).
+    fn is_excluded(&self, plan: &Plan, one: &ServiceRef) -> bool {
+        let exclusions = plan.exclusions.as_ref();
+        exclusions.is_some_and(|exclusions| exclusions.exclude(one))
+    }
+
+    /// Whether the profile of a candidate admits the consumer. Who may notify is not what it says.
+    fn admits(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> bool {
+        plan.callback || one.producer.admits(one.service(), || round.applicant())
+    }
+
+    /// Whether a candidate is near enough. Whom the request itself names is tried wherever it is, as a producer that is
+    /// named by its API root.
+    fn is_in_reach(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> bool {
+        self.live.distances.of(one.producer.locality.as_deref()) <= round.reach
+            || (round.tried.is_empty()
+                && plan
+                    .preference
+                    .as_ref()
+                    .is_some_and(|preference| preference.names(one)))
+    }
+
+    /// Whether a candidate may be chosen in this round, in words.
+    pub(super) fn standing_in_words(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> &'static str {
+        let now = Instant::now();
+        let standing = self.standing(plan, one, round, now);
+        if standing.usable {
+            return match standing.last {
+                true => "may serve where no other can (nfStatus)",
+                false => "may serve",
+            };
+        }
+        if !self.admits(plan, one, round) {
+            return "its profile does not admit the consumer";
+        }
+        if self.takes(plan, one, round) == Takes::Nothing {
+            return "its status excludes it (nfStatus)";
+        }
+        if !self.is_in_reach(plan, one, round) {
+            return "it is farther away than the policy allows";
+        }
+        "it is ejected, because it failed"
+    }
+}
+
+/// Those of the candidates that offer this major version of the API, if any does; a profile without versions may offer
+/// any (TS 29.501 §4.3.1).
+fn of_version(candidates: Rc<Vec<ServiceRef>>, version: Option<u32>) -> Rc<Vec<ServiceRef>> {
+    let Some(version) = version else { return candidates };
+    let offers = |one: &ServiceRef| {
+        let versions = &one.service().versions;
+        versions.is_empty() || versions.iter().any(|own| target::major(own) == Some(version))
+    };
+    if candidates.iter().all(offers) || !candidates.iter().any(offers) {
+        return candidates;
+    }
+    Rc::new(candidates.iter().filter(|one| offers(one)).cloned().collect())
+}
+
+fn describe(service: &str, phase: Phase, stage: StagePolicy, policy: &ServicePolicy) -> String {
+    let which = match policy.services.is_empty() {
+        true => "the policy for all other services",
+        false => "its policy",
+    };
+    format!(
+        "A request to `{service}` that {}: by {which} it goes to {}, and {}.",
+        phase.describe(),
+        stage.route.describe(),
+        stage.reroute.describe()
+    )
+}
+
+fn describe_named(target: &Target) -> String {
+    let root = &target.root;
+    match &target.service {
+        Some(one) => format!(
+            "The request names {root}: {} {}.",
+            one.producer.nf_type, one.producer.id
+        ),
+        None if target.unknown => {
+            format!("The request names {root}, where no producer is known; the settings let it through.")
+        }
+        None => {
+            format!("The request names {root}, which settings, an NRF's answer or a callback make known.")
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! Step 8, relay: sends the request, and again elsewhere where that is safe and allowed (TS 29.500 §6.10.8).
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode};
+use routing::path::path_of;
+use routing::policy::{Attempt, Budget, Failure, ServicePolicy, Verdict};
+use routing::target::{self, Has, Place};
+use sbi::Response;
+use sbi::client::{Origin, Processed, SendError, SendErrorKind, SendOptions};
+use sbi::headers::TargetApiRoot;
+use sbi::name::{LOCATION, RETRY_AFTER};
+use sbi::problem::{Cause, Problem};
+
+use super::alternates::Alternates;
+use super::attempts::Attempts;
+use super::authorizer::Authorizer;
+use super::copies::Copies;
+use super::mediator::Mediator;
+use super::message::{Caller, Outgoing, Reply, Step, Target};
+use super::planner::{Plan, Planner};
+use super::{Clients, Setup};
+use crate::events::ServiceMetrics;
+use crate::live::Live;
+use crate::protection::{Ended, Held, Peers, Sent, Way};
+use crate::refusal::{Refusal, Refused};
+
+/// Sends requests to producers.
+pub(super) struct Relay {
+    live: Arc<Live>,
+    clients: Clients,
+    pub(super) producers: Rc<Peers>,
+    pub(super) planner: Rc<Planner>,
+    pub(super) authorizer: Authorizer,
+    mediator: Rc<Mediator>,
+    alternates: Alternates,
+}
+
+/// A request with its plan, on its way to producers.
+pub(super) struct Planned<'a> {
+    pub(super) plan: Plan,
+    pub(super) policy: &'a ServicePolicy,
+    pub(super) caller: &'a Caller,
+    pub(super) outgoing: &'a mut Outgoing,
+    pub(super) priority: u8,
+    pub(super) metrics: &'a ServiceMetrics,
+    pub(super) copies: Option<&'a Copies>,
+}
+
+impl Relay {
+    pub(super) fn new(
+        setup: &Setup<'_>,
+        producers: Rc<Peers>,
+        planner: Rc<Planner>,
+        authorizer: Authorizer,
+        mediator: Rc<Mediator>,
+    ) -> Self {
+        Self {
+            live: setup.live.clone(),
+            clients: setup.clients.clone(),
+            producers,
+            planner,
+            authorizer,
+            mediator,
+            alternates: Alternates {
+                names: setup.shared.names.clone(),
+                metrics: setup.shared.metrics.clone(),
+            },
+        }
+    }
+
+    /// Sends a request until a producer answers, or none is left that may be tried.
+    pub(super) async fn run(&self, planned: Planned<'_>) -> Step<Reply> {
+        let Planned {
+            plan,
+            policy,
+            caller,
+            outgoing,
+            priority,
+            metrics,
+            copies,
+        } = planned;
+        let exchange = Exchange {
+            relay: self,
+            policy,
+            caller,
+            copies,
+            priority,
+            metrics,
+            budget: Budget::new(policy, outgoing.deadline.until(), Instant::now()),
+            attempts: Attempts::new(&self.planner, caller, plan),
+            outgoing,
+            fallback: None,
+            uncertain: None,
+        };
+        exchange.run().await
+    }
+}
+
+/// The attempts at producers for one request.
+struct Exchange<'a> {
+    relay: &'a Relay,
+    policy: &'a ServicePolicy,
+    caller: &'a Caller,
+    copies: Option<&'a Copies>,
+    priority: u8,
+    metrics: &'a ServiceMetrics,
+    attempts: Attempts<'a>,
+    outgoing: &'a mut Outgoing,
+    budget: Budget,
+    /// The answer if nothing better comes.
+    fallback: Option<Fallback>,
+    /// The refusal for an attempt that may have had effect although no answer came. Whatever other producers say of
+    /// themselves does not make that undone.
+    uncertain: Option<Box<Refused>>,
+}
+
+/// What rules read of problem details (TS 29.571 §5.2.4.1).
+#[derive(serde::Deserialize)]
+struct ProblemCause {
+    cause: Option<String>,
+}
+
+/// What stands in for a better answer. A refusal is made, and counted, only when nothing better has come.
+enum Fallback {
+    /// A producer's answer, as it came, and the producer.
+    Answer(Response, Rc<Target>),
+    /// Nothing could be sent to a producer.
+    Held(Held),
+    /// The consumer may not use a producer: the reason.
+    Forbidden(&'static str),
+}
+
+impl Exchange<'_> {
+    async fn run(mut self) -> Step<Reply> {
+        while let Some(target) = self.attempts.next(&self.outgoing.headers) {
+            if let Some(reply) = self.attempt(&target).await? {
+                return Ok(reply);
+            }
+        }
+        // No target is left: the last answer of a producer is the answer, else what stood in the way.
+        self.fallback_or(|_| Refusal::NoProducer.into())
+    }
+
+    /// Tries one target. `None`: another attempt follows.
+    async fn attempt(&mut self, target: &Rc<Target>) -> Step<Option<Reply>> {
+        let relay = self.relay;
+        if !self.attempts.is_redirected() {
+            self.outgoing.restore();
+        }
+        if let Some(path) = &target.path {
+            self.outgoing.redirect(path, false);
+        }
+        let callback = self.attempts.plan.callback;
+        if let Err(why) = relay
+            .authorizer
+            .allowed(target, self.caller, self.outgoing, callback)
+        {
+            self.fallback = Some(Fallback::Forbidden(why));
+            return match self.attempts.pass_over() {
+                true => Ok(None),
+                false => self.fallback_or(|_| Refusal::Forbidden.into()).map(Some),
+            };
+        }
+        let delegated = self.attempts.plan.discovered;
+        let token = relay
+            .authorizer
+            .authorize(self.outgoing, target, self.caller, delegated, &self.budget)
+            .await?;
+        let now = Instant::now();
+        let path = self.outgoing.target.clone();
+        let way = target.way(self.attempts.hop, target::service_of(path_of(&path)));
+        if let Err(held) = relay.producers.may_send(way, self.priority, now) {
+            // Its place fails: the producer itself may be reached in another way.
+            if matches!(held, Held::Ejected | Held::Open) && self.attempts.another_way(target) {
+                return Ok(None);
+            }
+            self.look_further(target).await;
+            return self.passed_over(held);
+        }
+        let mut in_flight = InFlight::new(relay, way, self.caller.source);
+        let Some(time) = self.budget.take(self.policy, now) else {
+            return self.fallback_or(|this| this.timed_out(now)).map(Some);
+        };
+        in_flight.sent.whole_time = time >= self.policy.response_timeout();
+        self.attempts.sent();
+        let sent = self.send(target, time).await?;
+        let after = Instant::now();
+        self.outgoing.waited += after.saturating_duration_since(now);
+        match sent {
+            Ok(response) => {
+                in_flight.end(&Ended::Answered(response.status(), response.headers()), after);
+                self.metrics.time.observe(after.saturating_duration_since(now));
+                if let Some(copies) = self.copies {
+                    copies.received(&response);
+                }
+                if let (Some(key), StatusCode::UNAUTHORIZED) = (&token, response.status()) {
+                    relay.authorizer.tokens.forget(key);
+                }
+                self.answered(target, response).await
+            }
+            Err(error) => {
+                in_flight.end(&Ended::Failed(&error), after);
+                self.failed(target, &error).await
+            }
+        }
+    }
+
+    /// Sends one attempt's request: mediation at `requestEgress`, the copy, the connection.
+    async fn send(&mut self, target: &Target, time: Duration) -> Step<Result<Response, SendError>> {
+        let relay = self.relay;
+        // A redirection is followed with the headers and body that the first producer got, and a producer that was not
+        // reached in one way is in another.
+        let may_repeat = self.attempts.plan.stage.reroute.reach().is_some()
+            || relay.live.config.follow_redirects
+            || target.hops.is_some()
+            || target
+                .service
+                .as_ref()
+                .is_some_and(|one| one.service().endpoints.len() > 1);
+        let last = self.policy.attempts <= 1 || !may_repeat;
+        let before = self.attempts.before();
+        let (origin, mut request) = self.outgoing.request(target, self.attempts.hop, before > 0, last);
+        relay.mediator.egress(self.outgoing.service(), &mut request)?;
+        if let Some(copies) = self.copies {
+            copies.sent(&request, target, before);
+        }
+        let options = SendOptions {
+            deadline: time,
+            priority: self.priority,
+        };
+        let client = match target.unknown && target.hops.is_none() {
+            true => &relay.clients.unknown,
+            false => &relay.clients.known,
+        };
+        let sent = client.send(&origin, request, options).await;
+        Ok(sent.and_then(|response| well_formed(&self.outgoing.method, response)))
+    }
+
+    /// Goes on to another producer, if one may be chosen: nothing may be sent to this one now.
+    fn passed_over(&mut self, held: Held) -> Step<Option<Reply>> {
+        self.fallback.get_or_insert(Fallback::Held(held));
+        match self.attempts.pass_over() {
+            true => Ok(None),
+            false => self.fallback_or(|_| held.refusal().into()).map(Some),
+        }
+    }
+
+    async fn answered(&mut self, target: &Rc<Target>, response: Response) -> Step<Option<Reply>> {
+        let status = response.status();
+        let reroutes = !status.is_success() && self.reroutes_answer(&response);
+        let failure = Failure::Status(status, reroutes);
+        if self.may_retry(failure).is_some() {
+            self.look_further(target).await;
+        }
+        let redirects = matches!(
+            status,
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+        );
+        if redirects
+            && self.relay.live.config.follow_redirects
+            && !self.caller.has_given_up()
+            && let Some(elsewhere) = self.redirected(&response)
+        {
+            self.attempts.redirect(elsewhere);
+            self.fallback = Some(Fallback::Answer(response, target.clone()));
+            return Ok(None);
+        }
+        if !status.is_success() && self.retries(failure) {
+            self.fallback = Some(Fallback::Answer(response, target.clone()));
+            return Ok(None);
+        }
+        let refuses = matches!(
+            status,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+        );
+        if let Some(uncertain) = self.uncertain.take_if(|_| refuses) {
+            return Err(uncertain);
+        }
+        Ok(Some(self.reply(response, target.clone())))
+    }
+
+    /// Whether the policy lets another producer be tried after this answer.
+    fn reroutes_answer(&self, response: &Response) -> bool {
+        let headers = response.headers();
+        let retry_after = headers
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let cause = || {
+            let details: ProblemCause = serde_json::from_slice(&response.body().to_bytes()).ok()?;
+            details.cause
+        };
+        let status = response.status().as_u16();
+        self.policy
+            .reroutes_answer(&self.outgoing.method, status, cause, retry_after)
+    }
+
+    async fn failed(&mut self, target: &Rc<Target>, error: &SendError) -> Step<Option<Reply>> {
+        let failure = match error.processed {
+            Processed::No => Failure::NotProcessed,
+            Processed::Maybe => Failure::Unknown,
+        };
+        if failure == Failure::Unknown && !self.outgoing.method.is_safe() {
+            let refused = self.unanswered(error, target);
+            self.uncertain.get_or_insert(refused);
+        }
+        let again = failure == Failure::NotProcessed && self.verdict(failure) == Verdict::TryAnother;
+        if again && self.attempts.another_way(target) {
+            self.metrics.rerouted.inc();
+            return Ok(None);
+        }
+        if self.may_retry(failure).is_some() {
+            self.look_further(target).await;
+        }
+        if self.retries(failure) {
+            return Ok(None);
+        }
+        self.fallback_or(|this| this.unanswered(error, target)).map(Some)
+    }
+
+    fn verdict(&self, failure: Failure) -> Verdict {
+        // What no consumer waits for is not tried again: it would be done twice when the consumer asks again.
+        if self.caller.has_given_up() {
+            return Verdict::NotAllowed;
+        }
+        let attempt = Attempt {
+            method: &self.outgoing.method,
+            failure,
+        };
+        self.budget.after(attempt, self.policy, Instant::now())
+    }
+
+    /// How far away another attempt may go; `None`: none may follow.
+    fn may_retry(&self, failure: Failure) -> Option<u8> {
+        match self.verdict(failure) {
+            Verdict::TryAnother => self.attempts.plan.stage.reroute.reach(),
+            _ => None,
+        }
+    }
+
+    /// Whether another attempt follows: it may, and there is a producer to try.
+    fn retries(&mut self, failure: Failure) -> bool {
+        let Some(farthest) = self.may_retry(failure) else {
+            return false;
+        };
+        let follows = self.attempts.may_follow(&self.outgoing.headers, farthest);
+        if follows {
+            self.metrics.rerouted.inc();
+        }
+        follows
+    }
+
+    /// Looks for other candidates where none is known: by the discovery parameters of a request that named its producer
+    /// (TS 29.500 §6.10.5.1), then in DNS where the policy wants that.
+    async fn look_further(&mut self, target: &Rc<Target>) {
+        let discovers = self.outgoing.has.has(Has::DISCOVERY) && !self.attempts.plan.discovered;
+        if !discovers && !self.policy.dns_srv_alternates {
+            return;
+        }
+        if self.attempts.needs_no_other(&self.outgoing.headers) {
+            return;
+        }
+        if discovers {
+            let began = Instant::now();
+            let left = self.budget.left(began);
+            let found = self
+                .relay
+                .planner
+                .rediscover(self.caller, self.outgoing, left)
+                .await;
+            self.outgoing.waited += began.elapsed();
+            self.attempts.plan.discovered = true;
+            if let Some(found) = found {
+                self.attempts.extend(found);
+            }
+        }
+        if self.policy.dns_srv_alternates && !self.attempts.needs_no_other(&self.outgoing.headers) {
+            let time = self.budget.left(Instant::now());
+            self.attempts
+                .look_in_dns(&self.relay.alternates, target, time)
+                .await;
+        }
+    }
+
+    /// The target of a redirection (TS 29.500 §6.10.9), if it is another place.
+    fn redirected(&mut self, response: &Response) -> Option<Rc<Target>> {
+        let planner = &self.relay.planner;
+        let location = response.headers().get(LOCATION)?.to_str().ok()?;
+        let uri: http::Uri = location.parse().ok()?;
+        let origin = Origin::of_uri(&uri).ok()?;
+        if self.attempts.has_tried(origin.authority()) {
+            return None;
+        }
+        let path = uri.path_and_query()?.as_str();
+        let network = planner.view.network();
+        let root = TargetApiRoot {
+            origin,
+            prefix: String::new(),
+        };
+        // A path that can be read in different ways is not followed: the consumer gets the redirection.
+        let path = target::normal(path).ok()?.unwrap_or_else(|| path.to_owned());
+        let placed = target::placed(&root, &path, &network).ok()?;
+        let (root, path, unsure) = match placed {
+            Some(placed) => (placed.root, placed.path, placed.unsure),
+            None => (root, path, false),
+        };
+        let service = network
+            .at(&root.origin, target::service_of(path_of(&path)))
+            .cloned();
+        let place = match service {
+            Some(_) => Place::Known,
+            None => planner.targets.place_of(&root.origin, false, &network)?,
+        };
+        self.outgoing.redirect(&path, unsure);
+        let unknown = place == Place::Unknown;
+        Some(Rc::new(planner.targets.at(root, service, unknown)))
+    }
+
+    fn reply(&self, response: Response, target: Rc<Target>) -> Reply {
+        Reply {
+            elsewhere: self.attempts.is_elsewhere(&target),
+            retried: self.attempts.before() > 0,
+            response,
+            target,
+        }
+    }
+
+    /// The answer that stands in for a better one; without one, the refusal.
+    fn fallback_or(&mut self, refusal: impl FnOnce(&Self) -> Box<Refused>) -> Step<Reply> {
+        if let Some(uncertain) = self.uncertain.take() {
+            return Err(uncertain);
+        }
+        match self.fallback.take() {
+            Some(Fallback::Answer(response, target)) => Ok(self.reply(response, target)),
+            Some(Fallback::Held(held)) => Err(held.refusal().into()),
+            Some(Fallback::Forbidden(why)) => {
+                Err(Refusal::Forbidden.with(Problem::new(Cause::Forbidden).detail(why)))
+            }
+            None => Err(refusal(self)),
+        }
+    }
+
+    /// The refusal when the time is over: the consumer's, or that of the policy.
+    fn timed_out(&self, now: Instant) -> Box<Refused> {
+        let problem = Problem::new(self.timeout_cause(now)).detail("no producer answered in time");
+        Refusal::Timeout.with(problem)
+    }
+
+    /// The cause of a timeout: the consumer no longer waits (TS 29.500 §6.11.2), or the producer is out of reach
+    /// (§6.10.8).
+    fn timeout_cause(&self, now: Instant) -> Cause {
+        match self.outgoing.deadline.is_over(now) {
+            true => Cause::TimedOutRequest,
+            false => Cause::TargetNfNotReachable,
+        }
+    }
+
+    /// The refusal when a producer has not answered.
+    fn unanswered(&self, error: &SendError, target: &Target) -> Box<Refused> {
+        let (refusal, cause) = match error.kind {
+            SendErrorKind::Timeout => (Refusal::Timeout, self.timeout_cause(Instant::now())),
+            SendErrorKind::Overflow => (Refusal::Overflow, Cause::NfCongestion),
+            SendErrorKind::Unsendable(_) => (Refusal::Unsendable, Cause::InvalidMsgFormat),
+            _ => (Refusal::Unreachable, Cause::TargetNfNotReachable),
+        };
+        // The consumer does not learn from an unknown place whether a port is open, or how TLS failed.
+        let detail = if target.unknown && cause == Cause::TargetNfNotReachable {
+            tracing::debug!(target = %target.root, %error, "no answer");
+            format!("{}: no answer", target.root)
+        } else {
+            format!("{}: {error}", target.root)
+        };
+        refusal.with(Problem::new(cause).detail(detail))
+    }
+}
+
+/// An answer that HTTP allows: a final status of a class that there is, and no content where there can be none
+/// (RFC 9110 §15, §6.4.1). A malformed one may mean anything to who reads it next, so it ends here.
+fn well_formed(method: &Method, response: Response) -> Result<Response, SendError> {
+    let malformed = |why: &str| SendError {
+        kind: SendErrorKind::Broken(format!("its answer is malformed: {why}")),
+        processed: Processed::Maybe,
+    };
+    let status = response.status().as_u16();
+    if !(200..=599).contains(&status) {
+        return Err(malformed("it has no final status"));
+    }
+    let has_none = matches!(status, 204 | 205 | 304) || *method == Method::HEAD;
+    if has_none && !response.body().is_empty() {
+        return Err(malformed("it has content where there can be none"));
+    }
+    Ok(response)
+}
+
+/// A request at a producer, counted until it has ended, also when its consumer goes away before.
+struct InFlight<'a> {
+    relay: &'a Relay,
+    way: Way<'a>,
+    sent: Sent,
+    ended: bool,
+}
+
+impl<'a> InFlight<'a> {
+    fn new(relay: &'a Relay, way: Way<'a>, source: u64) -> Self {
+        Self {
+            relay,
+            way,
+            sent: Sent {
+                source,
+                whole_time: false,
+            },
+            ended: false,
+        }
+    }
+
+    fn end(mut self, ended: &Ended<'_>, now: Instant) {
+        self.ended = true;
+        let members = || match self.way.service {
+            Some(service) => self.relay.planner.view.network().alternates(service),
+            None => Vec::new(),
+        };
+        let producers = &self.relay.producers;
+        producers.ended(self.way, self.sent, ended, now, members);
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.relay.producers.abandoned(self.way);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The places that requests name or discoveries find, resolved once for a snapshot of the network.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bounded::{Cache, Limits};
+use routing::network::{Network, ServiceRef};
+use routing::policy::Places;
+use routing::target::Place;
+use sbi::client::Origin;
+use sbi::headers::TargetApiRoot;
+use sbi::problem::{Cause, Problem};
+use smallvec::SmallVec;
+
+use super::Setup;
+use super::message::Target;
+use super::view::View;
+use crate::discovery::{Found, Vouched};
+use crate::live::Live;
+use crate::protection::{Hop, Peers};
+
+/// API roots that a worker remembers; a stranger can name any number.
+const MOST_KNOWN: usize = 16_384;
+
+/// Resolves targets.
+pub(super) struct Targets {
+    live: Arc<Live>,
+    view: Rc<View>,
+    producers: Rc<Peers>,
+    vouched: Arc<Vouched>,
+    known: RefCell<Known>,
+}
+
+/// Where a request for a service instance goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Location {
+    /// The position of the endpoint in the profile.
+    pub(super) endpoint: usize,
+    /// Whether the request is a callback, whose path is not behind the prefix of the service.
+    pub(super) callback: bool,
+}
+
+/// Targets as of one snapshot of the network.
+struct Known {
+    network: Option<Arc<Network>>,
+    /// By the bytes of `3gpp-Sbi-Target-apiRoot`; per service, as several may listen at one place.
+    roots: Cache<Box<[u8]>, ByService>,
+    /// As `roots`, of callbacks: they may go where other requests may not.
+    callbacks: Cache<Box<[u8]>, ByService>,
+    /// The places of chosen service instances, by producer, position of the service and endpoint. The key of a producer
+    /// is its address in memory, which the target keeps from being used again.
+    places: Cache<(usize, usize, Location), Rc<Target>>,
+    /// Answers to discoveries as this snapshot knows those whom they name, by the address of the answer.
+    current: Cache<usize, (Arc<Found>, OfServices)>,
+}
+
+/// The targets at an API root, by the service that a request is for.
+type ByService = Vec<(Box<str>, Rc<Target>)>;
+/// The candidates of an answer, by the service that a request is for: one question may be about several.
+type OfServices = SmallVec<[(Box<str>, Rc<Vec<ServiceRef>>); 1]>;
+
+impl Known {
+    fn new() -> Self {
+        let limits = || Limits::entries(MOST_KNOWN);
+        Self {
+            network: None,
+            roots: Cache::new(limits()),
+            callbacks: Cache::new(limits()),
+            places: Cache::new(limits()),
+            current: Cache::new(limits()),
+        }
+    }
+
+    /// Makes it that of this snapshot.
+    fn follow(&mut self, network: &Arc<Network>) {
+        if !self
+            .network
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, network))
+        {
+            *self = Self {
+                network: Some(network.clone()),
+                ..Self::new()
+            };
+        }
+    }
+
+    fn of(&mut self, callback: bool) -> &mut Cache<Box<[u8]>, ByService> {
+        match callback {
+            true => &mut self.callbacks,
+            false => &mut self.roots,
+        }
+    }
+}
+
+impl Targets {
+    pub(super) fn new(setup: &Setup<'_>, producers: Rc<Peers>) -> Self {
+        Self {
+            live: setup.live.clone(),
+            view: setup.view.clone(),
+            producers,
+            vouched: setup.shared.vouched.clone(),
+            known: RefCell::new(Known::new()),
+        }
+    }
+
+    /// The target that requests call so, if this snapshot of the network has resolved it before.
+    pub(super) fn remembered(&self, key: &[u8], service: &str, callback: bool) -> Option<Rc<Target>> {
+        let mut known = self.known.borrow_mut();
+        if !self.view.is_current(known.network.as_ref()?) {
+            return None;
+        }
+        let targets = known.of(callback).get(key)?;
+        let found = targets.iter().find(|(name, _)| **name == *service);
+        found.map(|(_, target)| target.clone())
+    }
+
+    /// The target at an API root. `key` is what the request calls it, if it may be remembered by that.
+    pub(super) fn resolve(
+        &self,
+        key: Option<&[u8]>,
+        root: TargetApiRoot,
+        service: &str,
+        callback: bool,
+    ) -> Result<Rc<Target>, Problem> {
+        let network = self.view.network();
+        let found = network.at(&root.origin, service).cloned();
+        let place = match found {
+            Some(_) => Some(Place::Known),
+            None => self.place_of(&root.origin, callback, &network),
+        };
+        let Some(place) = place else {
+            // The same whatever is there: a stranger does not learn more from it.
+            let problem = Problem::new(Cause::TargetNfNotReachable);
+            return Err(problem.detail(format!("no registered producer is at {root}")));
+        };
+        let mut known = self.known.borrow_mut();
+        known.follow(&network);
+        let target = Rc::new(self.at(root, found, place == Place::Unknown));
+        let Some(key) = key else { return Ok(target) };
+        let named = known.of(callback);
+        match named.peek_mut(key) {
+            Some(targets) if targets.len() >= 64 => {}
+            Some(targets) => targets.push((service.into(), target.clone())),
+            None => drop(named.insert(key.into(), vec![(service.into(), target.clone())])),
+        }
+        Ok(target)
+    }
+
+    /// An endpoint of a chosen service instance.
+    pub(super) fn place(&self, service: &ServiceRef, location: Location) -> Option<Rc<Target>> {
+        let network = self.view.network();
+        let key = (
+            Arc::as_ptr(&service.producer) as usize,
+            service.position(),
+            location,
+        );
+        let mut known = self.known.borrow_mut();
+        known.follow(&network);
+        if let Some(target) = known.places.get(&key) {
+            return Some(target.clone());
+        }
+        let endpoint = service.service().endpoints.get(location.endpoint)?;
+        let scheme = match endpoint.scheme {
+            routing::network::Scheme::Http => sbi::client::Scheme::Http,
+            routing::network::Scheme::Https => sbi::client::Scheme::Https,
+        };
+        let root = TargetApiRoot {
+            origin: Origin::new(scheme, &endpoint.authority).ok()?,
+            // The prefix is that of the service's own API.
+            prefix: match location.callback {
+                true => String::new(),
+                false => endpoint.prefix.to_string(),
+            },
+        };
+        let target = Rc::new(self.at(root, Some(service.clone()), false));
+        known.places.insert(key, target.clone());
+        Some(target)
+    }
+
+    /// The first endpoint of a service instance that is not ejected; the first where all are.
+    pub(super) fn first_endpoint(&self, service: &ServiceRef) -> usize {
+        let endpoints = &service.service().endpoints;
+        if endpoints.len() == 1 {
+            return 0;
+        }
+        let now = Instant::now();
+        let usable = endpoints
+            .iter()
+            .position(|one| !self.condition(&one.authority, now).0);
+        usable.unwrap_or(0)
+    }
+
+    /// Whether a place that a profile names is ejected, and whether it has asked to be left alone.
+    pub(super) fn condition(&self, authority: &str, now: Instant) -> (bool, bool) {
+        let peer = self.producers.known(authority);
+        peer.map_or((false, false), |peer| {
+            (
+                self.producers.is_ejected(&peer, now),
+                self.producers.rests(&peer, now),
+            )
+        })
+    }
+
+    /// What is known of a place where no producer is known to be; `None` where nothing is sent.
+    pub(super) fn place_of(&self, origin: &Origin, callback: bool, network: &Network) -> Option<Place> {
+        let place = self.live.bounds.place(origin, callback, network);
+        match self.vouched.has(origin, Instant::now()) {
+            true => Some(Place::Known),
+            false => place,
+        }
+    }
+
+    /// A target at an API root, beside those that are remembered.
+    pub(super) fn at(&self, root: TargetApiRoot, service: Option<ServiceRef>, unknown: bool) -> Target {
+        let locality = service.as_ref().and_then(|one| one.producer.locality.as_deref());
+        let hops = match self.live.distances.of(locality) {
+            Places::ELSEWHERE => locality.and_then(|locality| self.live.next_hops.get(locality)),
+            _ => None,
+        };
+        let now = Instant::now();
+        let hop = |root: &TargetApiRoot| Hop {
+            root: root.clone(),
+            peer: self.producers.at(&root.origin, None, now),
+        };
+        let hops = hops.map(|roots| roots.iter().map(hop).collect());
+        let instance = service.as_ref().map(|one| &*one.producer.id);
+        Target {
+            peer: self.producers.at(&root.origin, instance, now),
+            root,
+            service,
+            unknown,
+            path: None,
+            hops,
+            named: OnceCell::new(),
+        }
+    }
+
+    /// The candidates for `service` that a discovery has found, as they are known now: they may have changed while the
+    /// NRF was asked. An answer for one request alone (`once`) is not remembered. Where `service` is empty, as for a
+    /// callback, any service will do.
+    pub(super) fn candidates(&self, found: &Arc<Found>, service: &str, once: bool) -> Rc<Vec<ServiceRef>> {
+        let network = self.view.network();
+        let pick = || {
+            let of_service = found
+                .candidates
+                .iter()
+                .filter(|one| service.is_empty() || &*one.service().name == service);
+            Rc::new(
+                of_service
+                    .filter_map(|one| current(one, found, &network))
+                    .collect(),
+            )
+        };
+        if once {
+            self.vouched.add(found);
+            return pick();
+        }
+        let mut known = self.known.borrow_mut();
+        known.follow(&network);
+        let key = Arc::as_ptr(found) as usize;
+        if let Some((_, of_services)) = known.current.get(&key) {
+            if let Some((_, candidates)) = of_services.iter().find(|(name, _)| **name == *service) {
+                return candidates.clone();
+            }
+        } else {
+            self.vouched.add(found);
+            known.current.insert(key, (found.clone(), SmallVec::new()));
+        }
+        let candidates: Rc<Vec<ServiceRef>> = pick();
+        // Paths come from consumers: a service without candidates is not remembered, so that any number of them costs
+        // nothing.
+        if !candidates.is_empty()
+            && let Some((_, of_services)) = known.current.peek_mut(&key)
+        {
+            of_services.push((service.into(), candidates.clone()));
+        }
+        candidates
+    }
+}
+
+/// A candidate that an NRF has named, as it is known now; `None` where it is suspended, or gone since it was named.
+fn current(candidate: &ServiceRef, found: &Found, network: &Network) -> Option<ServiceRef> {
+    let id = &candidate.producer.id;
+    let Some(known) = network.producer(id) else {
+        let left = network.left_at(id).is_some_and(|left| left >= found.asked);
+        return (!left).then(|| candidate.clone());
+    };
+    let instance = &candidate.service().instance;
+    let position = known.services.iter().position(|one| one.instance == *instance)?;
+    let known = ServiceRef::new(known.clone(), position)?;
+    Some(known.preferred(candidate.preference().into()))
+}

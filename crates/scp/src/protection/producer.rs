@@ -1,0 +1,112 @@
+//! A producer as a worker sees it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use overload::{CircuitBreaker, Discard};
+use sbi::Fields;
+use sbi::headers::{Oci, SbiHeader, Scope, names};
+use time::OffsetDateTime;
+
+use super::fault::Record;
+use super::rate::Share;
+use super::reports::MOST_VALID;
+use crate::events::AttemptMetrics;
+
+/// A producer as this worker sees it.
+pub(crate) struct Peer {
+    pub(crate) authority: Arc<str>,
+    pub(super) instance: Option<Box<str>>,
+    /// Rates to be kept, by service; empty where no rates are set.
+    pub(super) rates: RefCell<Vec<ServiceRates>>,
+    pub(super) breaker: RefCell<CircuitBreaker>,
+    pub(super) outstanding: Cell<u32>,
+    pub(super) most_outstanding: Cell<u32>,
+    /// Until when it has asked to be left alone (`Retry-After` of a 503).
+    pub(super) rests: Cell<Option<Instant>>,
+    /// Failures since the last success; while there are none the outlier detector need not be asked.
+    pub(super) troubled: Cell<bool>,
+    pub(super) record: Record,
+    /// What the outlier detector knows it by.
+    pub(super) key: Arc<str>,
+    pub(super) overloaded: Cell<Option<Reduction>>,
+    pub(super) shed: Cell<Discard>,
+    pub(super) metrics: AttemptMetrics,
+}
+
+/// A service and the rates its requests must keep.
+pub(super) type ServiceRates = (Box<str>, Rc<[Rc<Share>]>);
+
+/// Overload that a producer has told of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reduction {
+    pub(super) told: OffsetDateTime,
+    pub(super) until: Instant,
+    pub(super) share: f64,
+}
+
+impl Peer {
+    /// Whether its circuit lets a request pass.
+    pub(super) fn passes(&self, now: Instant) -> bool {
+        !self.troubled.get() || self.breaker.borrow_mut().allow(now)
+    }
+
+    /// Whether it has ever asked to be left alone since it served well: only then the clock need be read.
+    pub(crate) fn has_rested(&self) -> bool {
+        self.rests.get().is_some()
+    }
+
+    pub(super) fn sheds(&self, priority: u8, spared: u8, now: Instant) -> bool {
+        let Some(told) = self.overloaded.get() else {
+            return false;
+        };
+        if now >= told.until {
+            self.overloaded.set(None);
+            return false;
+        }
+        if priority <= spared {
+            return false;
+        }
+        let mut shed = self.shed.get();
+        let discards = shed.next(told.share);
+        self.shed.set(shed);
+        discards
+    }
+
+    pub(super) fn take_oci(&self, headers: &Fields, now: Instant) {
+        for value in headers.get_all(names::OCI) {
+            let Some(oci) = value.to_str().ok().and_then(|text| Oci::parse(text).ok()) else {
+                continue;
+            };
+            for element in oci.0.iter().filter(|element| is_of_producer(&element.scope)) {
+                // An older one that was overtaken on its way says nothing (TS 29.500 §6.4.3.3).
+                if self
+                    .overloaded
+                    .get()
+                    .is_some_and(|known| known.told > element.timestamp)
+                {
+                    continue;
+                }
+                let holds = !element.validity.is_zero() && element.reduction > 0;
+                self.overloaded.set(holds.then(|| Reduction {
+                    told: element.timestamp,
+                    until: now + element.validity.min(MOST_VALID),
+                    share: f64::from(element.reduction.min(100)) / 100.0,
+                }));
+            }
+        }
+    }
+}
+
+/// Whether overload is that of the producer who answers: its instance or service, or a set it is in.
+fn is_of_producer(scope: &Scope) -> bool {
+    matches!(
+        scope,
+        Scope::NfInstance(_, None)
+            | Scope::NfSet(_, None)
+            | Scope::ServiceInstance(_, _, None)
+            | Scope::ServiceSet(_, None)
+    )
+}

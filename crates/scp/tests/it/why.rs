@@ -1,0 +1,228 @@
+//! `scp why` says where a request goes: the same steps decide.
+
+use http::{Method, StatusCode};
+use routing::policy::{Reroute, Route, ServicePolicy, StagePolicy};
+use scp::Config;
+use scp::config::{AccessRule, Order};
+use serde_json::{Value, json};
+
+use crate::support::{PATH, Producer, Scp, local, start};
+
+const SET: &str = "set1.udmset.5gc.mnc001.mcc001";
+
+async fn why(scp: &Scp, asked: &[(&str, &str)]) -> Value {
+    let asked: Vec<_> = asked
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    scp.running.as_ref().unwrap().why(&asked).await
+}
+
+/// Who is tried, in this order.
+fn attempts(told: &Value) -> Vec<&str> {
+    let all = told["attempts"].as_array().unwrap();
+    all.iter()
+        .filter(|one| one["verdict"].as_str().unwrap().starts_with("would be sent"))
+        .filter_map(|one| one["nfInstanceId"].as_str())
+        .collect()
+}
+
+/// The headers of the request that these parameters ask about.
+fn headers(asked: &[(&str, &str)]) -> Vec<(String, String)> {
+    let header = |(name, value): &(&str, &str)| match *name {
+        "path" | "method" => None,
+        "apiroot" => Some(("3gpp-sbi-target-apiroot".to_owned(), (*value).to_owned())),
+        "nfset" => Some((
+            "3gpp-sbi-routing-binding".to_owned(),
+            format!("bl=nf-set; nfset={value}"),
+        )),
+        "nfinst" => Some((
+            "3gpp-sbi-routing-binding".to_owned(),
+            format!("bl=nf-instance; nfinst={value}"),
+        )),
+        name if name.starts_with("3gpp-") || name == "user-agent" => {
+            Some((name.to_owned(), (*value).to_owned()))
+        }
+        name => Some((format!("3gpp-sbi-discovery-{name}"), (*value).to_owned())),
+    };
+    asked.iter().filter_map(header).collect()
+}
+
+/// Asks why, and sends: both must come to the same producer, or to the same refusal.
+async fn agrees(scp: &Scp, asked: &[(&str, &str)], expected: &str) {
+    let asked = [&[("path", PATH)], asked].concat();
+    let told = why(scp, &asked).await;
+    let headers = headers(&asked);
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let got = scp.ask(Method::GET, PATH, &headers).await;
+    let decision = told["decision"].as_str().unwrap();
+    if got.status == StatusCode::OK {
+        assert_eq!(got.by(), expected, "{asked:?}");
+        assert_eq!(attempts(&told).first(), Some(&got.by()), "{asked:?}: {told:#}");
+        assert!(decision.contains(got.by()), "{decision}");
+        assert_eq!(told["decidedBy"], "relay");
+    } else {
+        assert_eq!(got.cause(), expected, "{asked:?}");
+        assert_eq!(attempts(&told), Vec::<&str>::new(), "{told:#}");
+        let refusal = format!("{} {}", got.status.as_u16(), got.cause());
+        assert!(decision.contains(&refusal), "{asked:?}: {refusal}: {told:#}");
+    }
+}
+
+fn discovered(config: &mut Config, nrf: &Producer) {
+    config.nrf.roots = vec![nrf.root()];
+    config.nrf.register = false;
+    config.nrf.nf_types.clear();
+    config.discovery.order = Order::ScpThenNrf;
+    config.forward_to_unknown = false;
+}
+
+#[test]
+fn the_explained_way_is_the_way_of_the_request() {
+    local(async {
+        let (first, second, other) = (Producer::start(1), Producer::start(2), Producer::start(3));
+        let (nrf, stranger) = (Producer::start(99), Producer::start(4));
+        nrf.answers(|_| {
+            sbi::json::response(StatusCode::OK, &json!({"validityPeriod": 60, "nfInstances": []}))
+        });
+        let scp = start(|config| {
+            discovered(config, &nrf);
+            config.producers = vec![
+                first.profile(&json!({"priority": 1})),
+                second.profile(&json!({"priority": 2})),
+                other.profile(&json!({"priority": 9, "nfSetIdList": ["set2.udmset.5gc.mnc001.mcc001"]})),
+            ];
+            config.security.access = vec![AccessRule {
+                consumers: vec!["SMF-denied".into()],
+                producers: vec![first.id.clone()],
+                deny: true,
+                ..AccessRule::default()
+            }];
+        });
+        let (to_first, to_second) = (first.root(), second.root());
+        let wish = [("target-nf-type", "UDM"), ("requester-nf-type", "AMF")];
+        let agent = |name| ("user-agent", name);
+        let amf = agent("AMF-test");
+        agrees(&scp, &[amf, ("apiroot", &to_first)], &first.id).await;
+        agrees(&scp, &[amf, ("apiroot", &to_second)], &second.id).await;
+        agrees(
+            &scp,
+            &[amf, ("apiroot", &stranger.root())],
+            "TARGET_NF_NOT_REACHABLE",
+        )
+        .await;
+        agrees(&scp, &[amf, ("nfset", SET)], &first.id).await;
+        agrees(
+            &scp,
+            &[amf, ("nfset", "set9.udmset.5gc.mnc001.mcc001")],
+            "NF_DISCOVERY_FAILURE",
+        )
+        .await;
+        agrees(&scp, &[amf, ("nfinst", &second.id)], &second.id).await;
+        agrees(&scp, &[amf, wish[0], wish[1]], &first.id).await;
+        let third = ("target-nf-set-id", "set2.udmset.5gc.mnc001.mcc001");
+        agrees(&scp, &[amf, wish[0], wish[1], third], &other.id).await;
+        let nobody = [amf, ("target-nf-type", "AUSF"), wish[1]];
+        agrees(&scp, &nobody, "NF_DISCOVERY_FAILURE").await;
+        agrees(&scp, &[amf], "MANDATORY_IE_MISSING").await;
+        // A rule of access.
+        agrees(&scp, &[agent("SMF-denied"), ("apiroot", &to_first)], &second.id).await;
+        agrees(
+            &scp,
+            &[
+                amf,
+                ("3gpp-sbi-max-forward-hops", "0; nodetype=scp"),
+                ("apiroot", &to_first),
+            ],
+            "MAX_SCP_HOPS_REACHED",
+        )
+        .await;
+        assert_eq!(stranger.count(), 0);
+    });
+}
+
+#[test]
+fn ejections_circuits_and_policies_are_part_of_it() {
+    local(async {
+        let (failing, well) = (Producer::start(1), Producer::start(2));
+        failing.fails_with(503);
+        let scp = start(|config| {
+            config.producers = vec![
+                failing.profile(&json!({"priority": 1})),
+                well.profile(&json!({"priority": 2})),
+            ];
+            config.protection.outliers.consecutive_failures = 3;
+            config.protection.outliers.base_ejection = settings::Period::from_secs(60);
+            config.policies = vec![ServicePolicy {
+                initial: StagePolicy {
+                    route: Route::LoadBalance,
+                    reroute: Reroute::Anywhere,
+                },
+                ..ServicePolicy::default()
+            }];
+        });
+        let root = failing.root();
+        let asked = [("path", PATH), ("apiroot", root.as_str())];
+        let told = why(&scp, &asked).await;
+        assert_eq!(
+            attempts(&told),
+            [failing.id.as_str(), well.id.as_str()],
+            "{told:#}"
+        );
+        for _ in 0..3 {
+            assert_eq!(scp.get(&failing).await.by(), well.id);
+        }
+        agrees(&scp, &[("apiroot", &root)], &well.id).await;
+        let told = why(&scp, &asked).await;
+        let candidates = told["candidates"].as_array().unwrap();
+        let standing = candidates
+            .iter()
+            .find(|one| one["nfInstanceId"] == failing.id)
+            .unwrap();
+        assert!(
+            standing["standing"].as_str().unwrap().contains("ejected"),
+            "{told:#}"
+        );
+    });
+}
+
+#[test]
+fn answers_are_sentences_and_questions_are_checked() {
+    local(async {
+        let producer = Producer::start(1);
+        let scp = start(|config| {
+            config.producers = vec![producer.profile(&json!({}))];
+            config.forward_to_unknown = false;
+        });
+        // The example of its own help.
+        let told = why(
+            &scp,
+            &[
+                ("method", "POST"),
+                ("path", "/nudm-sdm/v2/imsi-1"),
+                ("apiroot", "http://udm:80"),
+            ],
+        )
+        .await;
+        let text = told.to_string();
+        assert!(!text.contains("StagePolicy"), "{text}");
+        assert_eq!(told["decidedBy"], "planner");
+        let decision = told["decision"].as_str().unwrap();
+        assert!(
+            decision.contains("no registered producer is at http://udm:80"),
+            "{decision}"
+        );
+        for wrong in [
+            &[("method", "GET")][..],
+            &[("path", "nudm-sdm")],
+            &[("path", "/x"), ("method", "G T")],
+            &[("path", "/x"), ("user-agent", "\n")],
+        ] {
+            assert!(why(&scp, wrong).await["error"].is_string(), "{wrong:?}");
+        }
+        assert_eq!(producer.count(), 0, "nothing is sent");
+    });
+}

@@ -1,0 +1,172 @@
+//! Comparisons, short and at the pace of a debug build: that each subject is measured under each load, not how fast it is.
+
+use std::time::Duration;
+
+use lab::bench::{Comparison, Loads, Row};
+use lab::run::{Progress, RunError};
+
+use crate::program;
+
+const SHARES: [Option<f64>; 5] = [None, Some(0.10), Some(0.25), Some(0.50), Some(0.75)];
+
+fn loads() -> Loads {
+    Loads {
+        rounds: 1,
+        duration: Duration::from_millis(700),
+        connections: 2,
+        streams: 4,
+        clients: 12,
+        burst: Duration::ZERO,
+        // What the slowest build carries on a busy machine.
+        most: Some(40.0),
+    }
+}
+
+/// Each subject has a row for each load, with figures or with a collapse.
+fn holds(result: &Comparison, names: &[&str]) {
+    for section in &result.sections {
+        let rows = section.saturated.len() + section.open.len();
+        assert_eq!(rows, names.len() * SHARES.len(), "{}", section.title);
+        for (name, share) in names.iter().flat_map(|name| SHARES.map(|share| (name, share))) {
+            let row = section.row(name, share).unwrap();
+            assert_eq!(row.offered_rps.is_some(), share.is_some(), "{row:?}");
+            assert_eq!(row.rounds.len(), 1, "{row:?}");
+            assert_eq!(
+                row.collapsed_rounds == 0,
+                row.cpu_us_per_request.is_some(),
+                "{row:?}"
+            );
+            // A closed loop offers no more than is answered.
+            if share.is_none() {
+                assert_eq!((row.collapsed_rounds, row.failed), (0, 0), "{row:?}");
+                figures(row);
+            }
+        }
+        assert_eq!(section.most_rps, 40.0);
+        // At this rate the reference may use less than a tick of processor time; then there is no ratio to it.
+        let reference = section.row(&section.reference, None).unwrap();
+        assert!(
+            reference.cpu_ratio.is_none_or(|ratio| ratio == 1.0),
+            "{reference:?}"
+        );
+    }
+    let text = result.to_string() + &result.markdown();
+    for name in names {
+        assert!(text.matches(name).count() >= 2 * SHARES.len(), "{text}");
+    }
+    let json = serde_json::to_value(result).unwrap();
+    let row = &json["sections"][0]["saturated"][0];
+    for field in [
+        "cpu_us_per_request",
+        "cpu_user_us_per_request",
+        "cpu_kernel_us_per_request",
+        "rps",
+        "p50_ms",
+        "p99_ms",
+        "generator_us_per_request",
+    ] {
+        assert!(row[field].is_number(), "{field}: {row}");
+    }
+}
+
+/// Processor time comes in ticks of ten milliseconds: a program of a debug build shows some.
+fn figures(row: &Row) {
+    let (all, user, kernel) = (
+        row.cpu_us_per_request.unwrap(),
+        row.cpu_user_us_per_request.unwrap(),
+        row.cpu_kernel_us_per_request.unwrap(),
+    );
+    let is_ours = ["scp-model-c", "scp-model-d", "nrf"].contains(&&*row.name);
+    assert!(if is_ours { all > 0.0 } else { all >= 0.0 }, "{row:?}");
+    assert!((user + kernel - all).abs() < 0.1, "{row:?}");
+    assert!(row.rps.unwrap() > 1.0 && row.p99_ms.unwrap() > 0.0, "{row:?}");
+    assert!(row.generator_us_per_request.unwrap() > 0.0, "{row:?}");
+}
+
+#[test]
+fn proxies_relay_the_same_loads_to_one_producer_and_to_many() {
+    let folder = tempfile::tempdir().unwrap();
+    // A debug build on a busy machine lets requests wait longer than admission accepts.
+    let patient = folder.path().join("patient.yaml");
+    std::fs::write(&patient, "scp: {protection: {targetLoad: null}}\n").unwrap();
+    let settings = lab::bench::scp::Settings {
+        loads: Loads {
+            burst: Duration::from_millis(500),
+            ..loads()
+        },
+        producers: vec![1, 5],
+        pin: Vec::new(),
+        function_config: Some(patient),
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let result = match lab::bench::scp::compare(&settings, &mut Progress::default()) {
+        Ok(result) => result,
+        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
+        Err(error) => panic!("{error}"),
+    };
+    let titles: Vec<&str> = result.sections.iter().map(|one| one.title.as_str()).collect();
+    assert_eq!(titles, ["1 producer", "5 producers"]);
+    holds(
+        &result,
+        &["scp-model-c", "scp-model-d", "haproxy", "nghttpx", "direct"],
+    );
+    for section in &result.sections {
+        let bursts: Vec<&str> = section.bursts.iter().map(|burst| &*burst.name).collect();
+        assert_eq!(bursts, ["scp-model-c", "scp-model-d", "haproxy", "nghttpx"]);
+        for burst in &section.bursts {
+            assert_eq!((burst.base_rps, burst.burst_rps), (20.0, 120.0));
+            assert_eq!(burst.after.len(), 10);
+            assert!(
+                burst.after.iter().map(|window| window.served).sum::<u64>() > 0,
+                "{burst:?}"
+            );
+        }
+    }
+    assert_eq!(result.checks.len(), 2 * 8, "{:#?}", result.checks);
+}
+
+#[test]
+fn our_nrf_and_nginx_answer_the_same_loads() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = lab::bench::nrf::Settings {
+        loads: loads(),
+        others: Vec::new(),
+        pin: Vec::new(),
+        function_config: None,
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let result = match lab::bench::nrf::compare(&settings, &mut Progress::default()) {
+        Ok(result) => result,
+        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
+        Err(error) => panic!("{error}"),
+    };
+    holds(&result, &["nrf", "nginx"]);
+    assert!(result.bytes.1 > 3_000, "{:?}", result.bytes);
+}
+
+#[test]
+fn instructions_are_counted_under_callgrind() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = lab::bench::instructions::Settings {
+        requests: 30,
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let counts = match lab::bench::instructions::count(&settings, &mut Progress::default()) {
+        Ok(counts) => counts,
+        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
+        Err(error) => panic!("{error}"),
+    };
+    let names: Vec<&str> = counts.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["scp-model-c", "haproxy", "nghttpx", "nrf", "nginx"]);
+    for row in &counts.rows {
+        assert!(row.instructions_per_request > 1_000.0, "{row:?}");
+    }
+    assert!(
+        counts
+            .to_string()
+            .contains("user instructions per relayed request")
+    );
+}

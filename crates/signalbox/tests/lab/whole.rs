@@ -1,0 +1,200 @@
+//! A short run of a call model against the real function.
+
+use std::time::Duration;
+
+use lab::run::{Options, Progress, Rate, RunError};
+
+use crate::program;
+use crate::scp::patient;
+
+fn options(folder: &tempfile::TempDir, program: std::path::PathBuf) -> Options {
+    Options {
+        rate: Rate::Tps(200.0),
+        duration: Duration::from_secs(3),
+        warmup: Duration::from_secs(1),
+        connections: Some(4),
+        generators: 2,
+        out: folder.path().to_owned(),
+        program: Some(program),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn the_smallest_nrf_mix_at_a_low_rate_passes() {
+    let program = program();
+    let folder = tempfile::tempdir().unwrap();
+    let found = lab::callmodel::find("nrf/5k").unwrap();
+    let options = Options {
+        function_config: Some(patient(&folder, "nrf: {overload: {waiting: {target: 0s}}}\n")),
+        ..options(&folder, program)
+    };
+    let (report, series) =
+        lab::run::run(&found, &options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
+    let failed: Vec<_> = report
+        .checks
+        .iter()
+        .filter(|c| !c.pass && c.name != "generator on time")
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+    assert!(
+        report
+            .operations
+            .iter()
+            .any(|o| o.name == "nfDiscover.slf" && o.count > 300)
+    );
+    assert!(report.functions[0].rss_mb_max > 1.0 && report.functions[0].connections_in >= 4);
+}
+
+#[test]
+fn a_router_relays_between_mmes_and_hsss() {
+    let program = program();
+    for (model, generators) in [
+        ("dsr/da-mp-relay", 2),
+        ("dsr/da-mp-large-rbar", 2),
+        ("dsr/x9-2-relay", 1),
+        ("dsr/small-rbar", 1),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let found = lab::callmodel::find(model).unwrap();
+        let options = Options {
+            generators,
+            ..options(&folder, program.clone())
+        };
+        let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let failed: Vec<_> = report
+            .checks
+            .iter()
+            // How fast a busy machine is says nothing of what is right.
+            .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        // With one message processor no message crosses.
+        let crosses = report.checks.iter().any(|check| check.name == "cross-routed");
+        assert_eq!(crosses, model != "dsr/small-rbar");
+        assert!(report.operations[0].name == "updateLocation" && report.operations[0].count > 300);
+        let messages = report.messages.unwrap();
+        assert!((messages.mps / report.achieved_tps - 2.0).abs() < 0.01);
+        assert!(messages.guide_cpu_us_per_message > 200.0);
+        assert_eq!(
+            (
+                report.functions[0].connections_in,
+                report.functions[0].connections_out
+            ),
+            // A message processor has a connection of its own with each HSS.
+            (4, if crosses { 8 } else { 4 })
+        );
+    }
+}
+
+#[test]
+fn a_router_passes_its_drills() {
+    let program = program();
+    for (model, own) in [
+        ("dsr/kill-peers", "re-sent with the T flag"),
+        ("dsr/reconnect", "answers follow their client"),
+        ("dsr/overload-3x", "goodput"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let found = lab::callmodel::find(model).unwrap();
+        let options = Options {
+            rate: Rate::Tps(800.0),
+            duration: Duration::from_secs(8),
+            ..options(&folder, program.clone())
+        };
+        let (report, series) = lab::run::run(&found, &options, &mut Progress::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let timed = [
+            "generator on time",
+            "latency",
+            "watchdogs never starve",
+            "goodput",
+        ];
+        let failed: Vec<_> = report
+            .checks
+            .iter()
+            // How fast a busy machine is says nothing of what is right.
+            .filter(|c| !c.pass && !timed.contains(&c.name.as_str()))
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        assert!(report.checks.iter().any(|check| check.name == own), "{model}");
+        let dead = Options {
+            rate: Rate::Max,
+            ..options
+        };
+        let error = lab::run::run(&found, &dead, &mut Progress::default()).unwrap_err();
+        assert!(error.to_string().contains("--rate max"), "{error}");
+    }
+}
+
+#[test]
+fn our_router_and_freediameter_relay_the_same_load() {
+    let program = program();
+    let folder = tempfile::tempdir().unwrap();
+    let options = lab::bench::dsr::Settings {
+        rounds: 2,
+        duration: Duration::from_secs(1),
+        pin: Vec::new(),
+        connections: 4,
+        message_bytes: 2000,
+        rate: Some(200.0),
+        out: folder.path().to_owned(),
+        program: Some(program),
+    };
+    let result = match lab::bench::dsr::compare(&options, &mut Progress::default()) {
+        Ok(result) => result,
+        Err(RunError::Missing { .. }) => return testpeer::skip::missing("freeDiameterd"),
+        Err(error) => panic!("{error}"),
+    };
+    for rows in [&result.rows, &result.equal_rate] {
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["dsr", "freediameter"]);
+        for row in rows {
+            assert!((row.success - 1.0).abs() < 1e-9, "{row:?}\n{:?}", result.notes);
+            assert!(row.rps > 50.0 && row.p99_ms > 0.0, "{row:?}");
+        }
+    }
+    let text = serde_json::to_value(&result).unwrap();
+    assert!(text["rows"][1]["cpu_us_per_request"].is_number(), "{text}");
+    assert!(result.to_string().contains("messages/core-s"));
+}
+
+#[test]
+fn an_scp_relays_between_consumers_and_producers() {
+    let program = program();
+    for model in ["scp/model-c-1", "scp/model-d-3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut found = lab::callmodel::find(model).unwrap();
+        // As many as a busy machine registers in no time.
+        let scp = found.model.scp.as_mut().unwrap();
+        scp.profiles = 60;
+        scp.nf_counts.clear();
+        scp.producer_latency = settings::Period::from_millis(20);
+        let (report, series) = lab::run::run(
+            &found,
+            &Options {
+                function_config: Some(patient(&folder, "scp: {protection: {waiting: {target: 0s}}}\n")),
+                ..options(&folder, program.clone())
+            },
+            &mut Progress::default(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let failed: Vec<_> = report
+            .checks
+            .iter()
+            // How fast a busy machine is says nothing of what is right.
+            .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+        // An operation is an interface, a method and a model: `N7 POST (C)`.
+        let of_n7 = |model: &str| -> u64 {
+            let operations = report.operations.iter();
+            let named = operations.filter(|o| o.name.starts_with("N7 ") && o.name.ends_with(model));
+            named.map(|o| o.count).sum()
+        };
+        assert!(of_n7("(C)") > 50, "{:?}", report.operations);
+        assert_eq!(of_n7("(D)") > 5, model == "scp/model-d-3");
+        assert!(report.messages.unwrap().guide_cpu_us_per_message > 100.0);
+    }
+}

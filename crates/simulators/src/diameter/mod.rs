@@ -1,0 +1,73 @@
+//! Simulated Diameter servers: many nodes in one process, each at a port of its own.
+//!
+//! [`DiameterServer`] is the event loop; what a node answers is a [`Role`]: [`hss`] for S6a, [`pcf`] for Rx.
+
+pub mod hss;
+pub mod pcf;
+mod server;
+
+use std::time::Duration;
+
+use diameter_proto::MessageRef;
+use rand::rngs::SmallRng;
+
+use loadgen::diameter::{Introduction, TemplateError};
+
+pub use crate::settings::DiameterSettings;
+pub use server::DiameterServer;
+
+/// What a simulated node answers.
+pub trait Role: std::fmt::Debug + Send {
+    /// Answers a request; the answer is appended to `out`.
+    fn answer(
+        &mut self,
+        node: Node<'_>,
+        request: MessageRef<'_>,
+        random: &mut SmallRng,
+        out: &mut Vec<u8>,
+    ) -> Outcome;
+
+    /// The peer has answered a request of ours.
+    fn answered(&mut self, _answer: MessageRef<'_>) {}
+}
+
+/// The node that was asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    /// Its number within the process.
+    pub number: usize,
+    /// Who it is.
+    pub introduction: &'a Introduction,
+}
+
+/// What came of a request.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The role could make no sense of it.
+    pub bad: bool,
+    /// Requests that the node sends on the same connection later on; identifiers are set by the connection.
+    pub then: Vec<(Duration, Vec<u8>)>,
+}
+
+impl Outcome {
+    /// The role could make no sense of the request.
+    #[must_use]
+    pub fn bad() -> Self {
+        Self {
+            bad: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// The role that the settings ask for, for nodes of these names.
+pub(super) fn role(
+    settings: &super::Settings,
+    nodes: &[Introduction],
+) -> Result<Box<dyn Role>, TemplateError> {
+    let own = &settings.diameter;
+    Ok(match settings.role {
+        super::RoleName::PcfRx => Box::new(pcf::Pcf::new(own)),
+        _ => Box::new(hss::Hss::new(own, nodes)?),
+    })
+}

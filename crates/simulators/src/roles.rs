@@ -1,0 +1,266 @@
+//! What simulators play: a request in, an answer out; no sockets.
+
+use bytes::Bytes;
+
+use super::{RoleName, Settings};
+use crate::network::profiles;
+
+/// A request as a role sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// `GET`, `POST` …
+    pub method: &'a [u8],
+    /// Path and query.
+    pub path: &'a [u8],
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// Content type, if there is a body.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: Bytes,
+    /// Further headers.
+    pub headers: Vec<(&'static str, String)>,
+}
+
+impl Reply {
+    /// An answer without a body.
+    #[must_use]
+    pub fn empty(status: u16) -> Self {
+        Self {
+            status,
+            content_type: "",
+            body: Bytes::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    fn json(status: u16, body: impl Into<Bytes>) -> Self {
+        Self {
+            status,
+            content_type: "application/json",
+            body: body.into(),
+            headers: Vec::new(),
+        }
+    }
+
+    /// A problem (RFC 9457) with this status and cause.
+    #[must_use]
+    pub fn problem(status: u16, cause: &str) -> Self {
+        Self {
+            status,
+            content_type: "application/problem+json",
+            body: format!(r#"{{"status":{status},"cause":"{cause}"}}"#).into(),
+            headers: Vec::new(),
+        }
+    }
+}
+
+/// A role, ready to play.
+#[derive(Debug)]
+pub enum Role {
+    /// Takes notifications.
+    Consumer,
+    /// Answers with a body.
+    Producer(Reply),
+    /// Tells groups of subscribers.
+    Slf(Vec<SlfRange>),
+    /// Answers discoveries.
+    Nrf {
+        /// Answers by target type, made when first asked for.
+        answers: Vec<(String, Reply)>,
+        /// Profiles in each.
+        profiles: u32,
+        /// Bytes of each profile.
+        bytes: u32,
+    },
+}
+
+/// A range of subscribers with its answer.
+#[derive(Debug)]
+pub struct SlfRange {
+    nf_type: String,
+    from: u64,
+    to: u64,
+    reply: Reply,
+}
+
+impl Role {
+    /// The role that the settings ask for.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        match settings.role {
+            // Those that speak Diameter have roles of their own (see `sim::diameter`), a wire has none.
+            RoleName::Consumer | RoleName::Hss | RoleName::PcfRx | RoleName::Wire | RoleName::NameServer => {
+                Self::Consumer
+            }
+            RoleName::Producer => {
+                let padding = "x".repeat((settings.producer.body_bytes as usize).saturating_sub(11));
+                Self::Producer(Reply::json(
+                    settings.producer.status,
+                    format!(r#"{{"data":"{padding}"}}"#),
+                ))
+            }
+            RoleName::Slf => Self::Slf(
+                settings
+                    .slf
+                    .groups
+                    .iter()
+                    .map(|range| SlfRange {
+                        nf_type: range.nf_type.clone(),
+                        from: range.from,
+                        to: range.to,
+                        reply: Reply::json(200, format!(r#"{{"{}":"{}"}}"#, range.nf_type, range.group)),
+                    })
+                    .collect(),
+            ),
+            RoleName::Nrf => Self::Nrf {
+                answers: Vec::new(),
+                profiles: settings.nrf.profiles,
+                bytes: settings.nrf.profile_bytes,
+            },
+        }
+    }
+
+    /// Answers a request; a status of 400 or 404 means that the role could make no sense of it.
+    pub fn answer(&mut self, request: &Request<'_>) -> Reply {
+        match self {
+            Self::Consumer if request.method == b"POST" => Reply::empty(204),
+            Self::Consumer => Reply::problem(405, "METHOD_NOT_ALLOWED"),
+            Self::Producer(reply) => reply.clone(),
+            Self::Slf(ranges) => locate(ranges, request.path),
+            Self::Nrf {
+                answers,
+                profiles,
+                bytes,
+            } => {
+                if path_of(request.path) != b"/nnrf-disc/v1/nf-instances" {
+                    return Reply::problem(404, "RESOURCE_URI_STRUCTURE_NOT_FOUND");
+                }
+                let Some(target) = parameter(request.path, b"target-nf-type") else {
+                    return Reply::problem(400, "MANDATORY_QUERY_PARAM_INCORRECT");
+                };
+                if let Some((_, reply)) = answers.iter().find(|(known, _)| known.as_bytes() == target) {
+                    return reply.clone();
+                }
+                let target = String::from_utf8_lossy(target).into_owned();
+                let reply = Reply::json(200, profiles::remote_answer(&target, *profiles, *bytes));
+                answers.push((target, reply.clone()));
+                reply
+            }
+        }
+    }
+}
+
+/// TS 29.504 §6.1.3.2: the group of a subscriber for a type of function.
+fn locate(ranges: &[SlfRange], path: &[u8]) -> Reply {
+    if path_of(path) != b"/nudr-group-id-map/v1/nf-group-ids" {
+        return Reply::problem(404, "RESOURCE_URI_STRUCTURE_NOT_FOUND");
+    }
+    let (Some(types), Some(subscriber)) = (parameter(path, b"nf-type"), parameter(path, b"subscriberId"))
+    else {
+        return Reply::problem(400, "MANDATORY_QUERY_PARAM_INCORRECT");
+    };
+    let digits = subscriber
+        .iter()
+        .rposition(|b| !b.is_ascii_digit())
+        .map_or(subscriber, |at| &subscriber[at + 1..]);
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse::<u64>().ok());
+    let Some(number) = number else {
+        return Reply::problem(400, "MANDATORY_QUERY_PARAM_INCORRECT");
+    };
+    for wanted in types.split(|b| *b == b',') {
+        let range = ranges
+            .iter()
+            .find(|r| r.nf_type.as_bytes() == wanted && (r.from..=r.to).contains(&number));
+        if let Some(range) = range {
+            return range.reply.clone();
+        }
+    }
+    Reply::problem(404, "USER_NOT_FOUND")
+}
+
+fn path_of(path: &[u8]) -> &[u8] {
+    path.split(|b| *b == b'?').next().unwrap_or_default()
+}
+
+/// The value of a query parameter as it is written; what the lab asks for needs no percent-decoding beyond
+/// the comma of a list, which may be written `%2C`.
+fn parameter<'a>(path: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let query = &path[path.iter().position(|b| *b == b'?')? + 1..];
+    query
+        .split(|b| *b == b'&')
+        .find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GroupRange;
+
+    fn get(role: &mut Role, path: &str) -> (u16, String) {
+        let reply = role.answer(&Request {
+            method: b"GET",
+            path: path.as_bytes(),
+            body: b"",
+        });
+        (reply.status, String::from_utf8_lossy(&reply.body).into_owned())
+    }
+
+    #[test]
+    fn the_slf_tells_groups_by_range() {
+        let mut settings = Settings {
+            role: RoleName::Slf,
+            ..Settings::default()
+        };
+        for (from, to, group) in [(100, 199, "near"), (200, 299, "far")] {
+            settings.slf.groups.push(GroupRange {
+                nf_type: "UDM".into(),
+                from,
+                to,
+                group: group.into(),
+            });
+        }
+        let mut role = Role::new(&settings);
+        let path = "/nudr-group-id-map/v1/nf-group-ids?nf-type=AUSF,UDM&subscriberId=imsi-000000000000250";
+        assert_eq!(get(&mut role, path), (200, r#"{"UDM":"far"}"#.to_owned()));
+        assert_eq!(get(&mut role, &path.replace("250", "350")).0, 404);
+        assert_eq!(get(&mut role, &path.replace("imsi-000000000000250", "x")).0, 400);
+        assert_eq!(get(&mut role, "/nudr-dr/v1/x").0, 404);
+    }
+
+    #[test]
+    fn another_nrf_answers_with_as_many_profiles_as_told() {
+        let mut role = Role::new(&Settings {
+            role: RoleName::Nrf,
+            ..Settings::default()
+        });
+        let (status, body) = get(
+            &mut role,
+            "/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF",
+        );
+        let result: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            (status, result["nfInstances"].as_array().unwrap().len()),
+            (200, 6)
+        );
+        assert_eq!(get(&mut role, "/nnrf-disc/v1/nf-instances").0, 400);
+    }
+
+    #[test]
+    fn a_producer_answers_as_many_bytes_as_told() {
+        let mut role = Role::new(&Settings {
+            role: RoleName::Producer,
+            ..Settings::default()
+        });
+        assert_eq!(get(&mut role, "/any").1.len(), 1000);
+    }
+}

@@ -1,0 +1,99 @@
+//! Settings of simulated Diameter servers.
+
+use diameter_proto::known::application;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Percent, Period, Validate};
+
+use callmodel::subscribers::SubscriberRanges;
+use loadgen::diameter::Introduction;
+
+/// Nodes of one process: host `<prefix><number>.<realm>`, three digits, a port each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct DiameterSettings {
+    /// What the names of the nodes begin with.
+    pub prefix: String,
+    /// Number of the first node.
+    pub first: u16,
+    /// Their realm.
+    pub realm: String,
+    /// Average size of an HSS's answers to Update-Location.
+    #[schemars(range(min = 600, max = 60_000))]
+    pub answer_bytes: u32,
+    /// Which subscribers belong to which HSS; the others are unknown to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribers: Option<SubscriberRanges>,
+    /// Result-Code of the answers that `misbehave.error` asks for.
+    pub error_result: u32,
+    /// Share of AARs that a PCF lets a RAR follow.
+    pub rar: Percent,
+    /// How long after the AAR.
+    pub rar_after: Period,
+    /// Share of AARs that a PCF lets an ASR follow.
+    pub asr: Percent,
+    /// How long after the AAR.
+    pub asr_after: Period,
+}
+
+impl Default for DiameterSettings {
+    fn default() -> Self {
+        Self {
+            prefix: "hss".to_owned(),
+            first: 0,
+            realm: crate::network::REALM.to_owned(),
+            answer_bytes: 2200,
+            subscribers: None,
+            error_result: 3004,
+            rar: Percent::new(0.0),
+            rar_after: Period::from_millis(200),
+            asr: Percent::new(0.0),
+            asr_after: Period::from_millis(500),
+        }
+    }
+}
+
+impl DiameterSettings {
+    /// The host of a node.
+    #[must_use]
+    pub fn host(&self, number: usize) -> String {
+        format!(
+            "{}{:03}.{}",
+            self.prefix,
+            usize::from(self.first) + number,
+            self.realm
+        )
+    }
+
+    /// The nodes.
+    pub(crate) fn nodes(&self, role: super::RoleName, count: usize) -> Vec<Introduction> {
+        let application = match role {
+            super::RoleName::PcfRx => application::RX,
+            _ => application::S6A,
+        };
+        (0..count)
+            .map(|number| Introduction::new(self.host(number), &self.realm, application))
+            .collect()
+    }
+}
+
+impl Validate for DiameterSettings {
+    fn validate(&self, faults: &mut Faults) {
+        for (key, value) in [("prefix", &self.prefix), ("realm", &self.realm)] {
+            let fits = value
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-');
+            if value.is_empty() || !fits {
+                faults.at(key).say(
+                    format!("{value:?} is no part of a name"),
+                    "letters, digits, dots and hyphens",
+                );
+            }
+        }
+        if self.rar.percent() + self.asr.percent() > 100.0 {
+            faults
+                .at("asr")
+                .say("adds up to more than 100% with `rar`", "at most 100% together");
+        }
+    }
+}

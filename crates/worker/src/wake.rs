@@ -1,0 +1,34 @@
+//! When the event loop of a worker last woke: until then it had nothing to do.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// A wait that is shorter says that something was ready already: asking the kernel takes a few microseconds.
+const SLEPT: Duration = Duration::from_micros(20);
+
+thread_local! {
+    static PARKED: Cell<Option<Instant>> = const { Cell::new(None) };
+    static WOKE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Called by the runtime when it is about to ask for events, and to wait if there are none.
+pub(crate) fn parks() {
+    PARKED.set(Some(Instant::now()));
+}
+
+/// Called by the runtime when there are events.
+pub(crate) fn woke() {
+    let now = Instant::now();
+    if PARKED
+        .take()
+        .is_some_and(|parked| now.saturating_duration_since(parked) >= SLEPT)
+    {
+        WOKE.set(Some(now));
+    }
+}
+
+/// When the event loop of this thread last woke from waiting for events; none: never, or this is no worker.
+#[must_use]
+pub fn woke_at() -> Option<Instant> {
+    WOKE.get()
+}

@@ -1,0 +1,230 @@
+//! The load on a BSF, and the judge of its answers.
+
+use std::sync::Arc;
+
+use memchr::memmem;
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use super::{Binding, COLLECTION, Sessions, Stock, id_of};
+use crate::rx;
+use callmodel::bsf::Operations;
+use loadgen::Weights;
+use loadgen::{Answer, Draft, Fault, Interest, Ticket, Workload};
+
+/// The operations, in the order of [`Ticket::operation`].
+pub const OPERATIONS: [&str; 3] = ["bindingCreate", "bindingDelete", "bindingDiscover"];
+const CREATE: u16 = 0;
+const DELETE: u16 = 1;
+const DISCOVER: u16 = 2;
+
+/// With fewer bindings than this none is deleted or looked for: one that is looked for must not be among those
+/// that are being deleted.
+const FEW: usize = 16;
+
+/// One thread's part of the traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Number of its first new session.
+    pub first: u32,
+    /// How far the numbers of its new sessions are apart.
+    pub step: u32,
+}
+
+/// A binding on its way to the BSF.
+#[derive(Debug)]
+struct Creation {
+    number: u32,
+    id: Option<Box<str>>,
+}
+
+/// The traffic of one generator thread.
+#[derive(Debug)]
+pub struct BsfWorkload {
+    sessions: Arc<Sessions>,
+    weights: Weights,
+    standing: Stock,
+    /// How many are to stand.
+    level: usize,
+    next: u32,
+    step: u32,
+    /// By the ticket's `second`.
+    creations: Vec<Option<Creation>>,
+    free: Vec<u32>,
+}
+
+impl BsfWorkload {
+    /// Traffic that begins with these bindings.
+    #[must_use]
+    pub fn new(
+        operations: &Operations,
+        sessions: Arc<Sessions>,
+        standing: impl Into<Stock>,
+        part: Part,
+    ) -> Self {
+        let Operations {
+            binding_create,
+            binding_delete,
+            binding_discover,
+        } = *operations;
+        let standing = standing.into();
+        Self {
+            sessions,
+            weights: Weights::new([binding_create, binding_delete, binding_discover]),
+            level: standing.len(),
+            standing,
+            next: part.first,
+            step: part.step,
+            creations: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Bindings that stand.
+    #[must_use]
+    pub fn standing(&self) -> usize {
+        self.standing.len()
+    }
+
+    /// Draws what is sent next. As many come as go, but by chance one may run ahead: then it is held back.
+    fn choose(&self, random: &mut SmallRng) -> u16 {
+        let drawn = self.weights.draw(random) as u16;
+        let (count, level) = (self.standing.len(), self.level.max(4 * FEW));
+        match drawn {
+            DELETE if count < level / 2 => CREATE,
+            DISCOVER if count < FEW => CREATE,
+            CREATE if count > level * 2 => DELETE,
+            other => other,
+        }
+    }
+
+    fn create(&mut self, draft: &mut Draft) -> Ticket {
+        let number = self.next;
+        self.next = number.wrapping_add(self.step);
+        draft.method = "POST";
+        draft.path.extend_from_slice(COLLECTION.as_bytes());
+        draft.content_type = Some("application/json");
+        draft.body = self.sessions.body(number);
+        let creation = Some(Creation { number, id: None });
+        let second = match self.free.pop() {
+            Some(at) => {
+                self.creations[at as usize] = creation;
+                at
+            }
+            None => {
+                self.creations.push(creation);
+                self.creations.len() as u32 - 1
+            }
+        };
+        Ticket {
+            operation: CREATE,
+            first: number,
+            second,
+        }
+    }
+
+    fn take_creation(&mut self, ticket: &Ticket) -> Option<Creation> {
+        let creation = self.creations.get_mut(ticket.second as usize)?.take()?;
+        self.free.push(ticket.second);
+        Some(creation)
+    }
+
+    /// Whether a body is that of the session's binding.
+    fn shows(&self, number: u32, body: &[u8]) -> Result<(), Fault> {
+        let (_, address) = self.sessions.address(number);
+        for wanted in [self.sessions.supi(number), address, self.sessions.pcf(number)] {
+            if memmem::find(body, wanted.as_bytes()).is_none() {
+                return Err(Fault::Body(format!("the binding does not show {wanted}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Workload for BsfWorkload {
+    fn operations(&self) -> Vec<String> {
+        // Threads of one generator name the same ones; the AFs' come after.
+        let all = OPERATIONS.iter().chain(&rx::OPERATIONS);
+        all.map(|name| (*name).to_owned()).collect()
+    }
+
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        vec![("user-agent", "PCF-lab".to_owned())]
+    }
+
+    fn next(&mut self, random: &mut SmallRng, draft: &mut Draft) -> Ticket {
+        let operation = self.choose(random);
+        if operation == DELETE
+            && let Some(binding) = self.standing.pop()
+        {
+            draft.method = "DELETE";
+            draft.path.extend_from_slice(COLLECTION.as_bytes());
+            draft.path.push(b'/');
+            draft.path.extend_from_slice(binding.id.as_bytes());
+            return Ticket {
+                operation,
+                first: binding.number,
+                second: 0,
+            };
+        }
+        if operation == DISCOVER {
+            // Of the later half: the oldest are those that are deleted next.
+            let count = self.standing.len();
+            let drawn = random.random_range(count / 2..count.max(1));
+            if let Some(number) = self.standing.number(drawn) {
+                let query = self.sessions.query(number);
+                draft.path.extend_from_slice(query.as_bytes());
+                return Ticket {
+                    operation,
+                    first: number,
+                    second: 0,
+                };
+            }
+        }
+        self.create(draft)
+    }
+
+    fn interest(&mut self, ticket: &Ticket, _status: u16, _length: Option<u64>) -> Interest {
+        match ticket.operation {
+            DELETE => Interest::Skip,
+            _ => Interest::Body,
+        }
+    }
+
+    fn located(&mut self, ticket: &Ticket, location: &[u8]) {
+        if ticket.operation != CREATE {
+            return;
+        }
+        let id = std::str::from_utf8(location).ok().and_then(id_of);
+        if let Some(Some(creation)) = self.creations.get_mut(ticket.second as usize) {
+            creation.id = id.map(Into::into);
+        }
+    }
+
+    fn judge(&mut self, ticket: &Ticket, answer: &Answer<'_>) -> Result<(), Fault> {
+        let body = answer.body.unwrap_or_default();
+        match ticket.operation {
+            CREATE => {
+                let creation = self.take_creation(ticket);
+                if answer.status != 201 {
+                    return Err(Fault::Status);
+                }
+                let Some(Creation { number, id: Some(id) }) = creation else {
+                    return Err(Fault::Body("no Location that names a binding".to_owned()));
+                };
+                self.standing.push(Binding { number, id });
+                self.shows(number, body)
+            }
+            DELETE if answer.status == 204 => Ok(()),
+            DISCOVER if answer.status == 200 => self.shows(ticket.first, body),
+            _ => Err(Fault::Status),
+        }
+    }
+
+    fn lost(&mut self, ticket: &Ticket) {
+        // Whether the binding stands nobody knows: it is left to the BSF's audit.
+        if ticket.operation == CREATE {
+            self.take_creation(ticket);
+        }
+    }
+}

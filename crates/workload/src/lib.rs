@@ -1,0 +1,15 @@
+//! The traffic of each call model: what is sent to a function, and what it must answer.
+//!
+//! * [`nrf`]: registration, heart-beats, discovery and subscriptions (TS 29.510), with the count of what must follow;
+//! * [`scp`]: consumers behind a proxy, towards a population of producers;
+//! * [`bsf`]: PCFs and consumers of bindings (TS 29.521), and preloaded sessions;
+//! * [`dsr`]: MMEs at S6a (TS 29.272); [`rx`]: AFs at Rx (TS 29.214).
+//!
+//! Each module has a [`loadgen::Workload`] or [`loadgen::diameter::Requests`] that draws requests and judges answers,
+//! made from the section of its function in a [`callmodel::CallModel`].
+
+pub mod bsf;
+pub mod dsr;
+pub mod nrf;
+pub mod rx;
+pub mod scp;
