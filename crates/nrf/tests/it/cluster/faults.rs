@@ -320,23 +320,31 @@ fn one_that_stood_still_in_a_transaction_is_dead() {
     let Some(servers) = Servers::sites(1) else { return };
     let directory = tempfile::tempdir().unwrap();
     let running = nrf::start(quick(&servers, directory.path(), 1)).unwrap();
-    let mut busy = quick(&servers, directory.path(), 2);
-    busy.cluster.poll = Period::from_millis(5);
-    let other = Process::start(&busy);
+    let other = Process::start(&quick(&servers, directory.path(), 2));
     local(async {
         let b = member(&other.origin);
         let sinks = subscribers(&b).await;
+        // The server shows its transactions as they were when it was last asked less than 0.1 s after the time before.
+        let transactions = |condition: &str| {
+            std::thread::sleep(Duration::from_millis(200));
+            let count = "SELECT COUNT(*) FROM information_schema.innodb_trx t \
+                         JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE";
+            let count = servers.administer(1, &format!("{count} {condition}"));
+            count.trim().parse::<u32>().unwrap()
+        };
         let stopped_in_transaction = async || {
-            other.signal("STOP");
-            // Its own record is among those of its transaction: it writes that with each poll.
-            let rows = "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p \
-                        ON p.id = t.trx_mysql_thread_id WHERE p.command = 'Sleep' AND t.trx_rows_modified > 0";
-            let found = |_| servers.administer(1, rows).trim() != "0";
-            // What it had sent before it stopped is carried out first.
-            let found = (0..3).all(found);
+            // Both write their records with each poll, and wait in the middle of that for these locks.
+            let hold = "START TRANSACTION; SELECT id FROM signalbox.nrf_members FOR UPDATE; SELECT SLEEP(4); ROLLBACK";
+            std::thread::scope(|scope| {
+                let holder = scope.spawn(|| servers.administer(1, hold));
+                while !holder.is_finished() && transactions("t.trx_state = 'LOCK WAIT'") < 2 {}
+                other.signal("STOP");
+            });
+            // The database carries out the statement that waited; the transaction is open, and its program asleep.
+            let found = (0..2).all(|_| transactions("p.command = 'Sleep' AND t.trx_rows_modified > 0") > 0);
             if !found {
                 other.signal("CONT");
-                tokio::time::sleep(Duration::from_millis(7)).await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
             found
         };
