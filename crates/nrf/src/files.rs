@@ -18,8 +18,25 @@ pub(crate) fn fault(path: &Path) -> impl FnOnce(io::Error) -> String + '_ {
     move |error| format!("{}: {error}", path.display())
 }
 
+/// Content of a file that only its owner may read; where there is none, `make` makes it.
+///
+/// The file has its whole content from its first moment: of several processes that make it at once all return what the
+/// fastest has written, and a crash leaves no part of it.
+pub(crate) fn read_or_create(
+    path: &Path,
+    make: impl FnOnce() -> Result<Vec<u8>, String>,
+) -> Result<Vec<u8>, String> {
+    if let Some(bytes) = read(path)? {
+        return Ok(bytes);
+    }
+    let directory = path.parent().unwrap_or(Path::new("."));
+    create_private(directory).map_err(fault(directory))?;
+    publish_private(directory, path, &make()?).map_err(fault(path))?;
+    fs::read(path).map_err(fault(path))
+}
+
 /// Creates a directory into which only its owner may look.
-pub(crate) fn create_private(directory: &Path) -> io::Result<()> {
+fn create_private(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new()
         .recursive(true)
@@ -27,8 +44,22 @@ pub(crate) fn create_private(directory: &Path) -> io::Result<()> {
         .create(directory)
 }
 
-/// Writes a file that only its owner may read.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file that only its owner may read, under another name first. A file that is there stays.
+fn publish_private(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // No other process, nor one that crashed, has used this name.
+    let temporary = directory.join(format!(".{}.new", uuid::Uuid::new_v4()));
+    let linked = write_private(&temporary, bytes).and_then(|()| fs::hard_link(&temporary, path));
+    let removed = fs::remove_file(&temporary);
+    match linked {
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        linked => linked?,
+    }
+    removed?;
+    fs::File::open(directory)?.sync_all()
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut file = fs::OpenOptions::new()

@@ -6,7 +6,7 @@ use std::path::Path;
 use model::NfInstanceId;
 
 use crate::config::Config;
-use crate::files::{create_private, fault, read, write_private};
+use crate::files::read_or_create;
 
 /// The file in the directory of the store.
 const FILE: &str = "nf-instance-id";
@@ -24,16 +24,7 @@ pub fn settle_instance(config: &mut Config) -> Result<(), String> {
 
 fn own(directory: &Path) -> Result<String, String> {
     let path = directory.join(FILE);
-    if read(&path)?.is_none() {
-        create_private(directory).map_err(fault(directory))?;
-        let id = uuid::Uuid::new_v4().to_string();
-        match write_private(&path, id.as_bytes()) {
-            // Another process of this installation was faster.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            written => written.map_err(fault(&path))?,
-        }
-    }
-    let text = read(&path)?.unwrap_or_default();
+    let text = read_or_create(&path, || Ok(uuid::Uuid::new_v4().to_string().into_bytes()))?;
     let id = String::from_utf8_lossy(&text).trim().to_owned();
     match NfInstanceId::parse(&id) {
         Ok(_) => Ok(id),
@@ -68,5 +59,31 @@ mod tests {
         };
         settle_instance(&mut named).unwrap();
         assert_eq!(named.nf_instance_id, "4947a69a-f61b-4bc1-b9da-47c9c5d14b64");
+    }
+
+    /// Threads stand for processes that start at the same moment in one directory, in which a crash has left a file that is
+    /// not written yet.
+    #[test]
+    fn starts_at_the_same_moment_have_one_id() {
+        const THREADS: usize = 8;
+        for _ in 0..50 {
+            let folder = tempfile::tempdir().unwrap();
+            let left = folder.path().join(".4947a69a-f61b-4bc1-b9da-47c9c5d14b64.new");
+            std::fs::write(&left, "").unwrap();
+            let start = std::sync::Barrier::new(THREADS);
+            let ids: std::collections::BTreeSet<String> = std::thread::scope(|scope| {
+                let each = [(); THREADS].map(|()| {
+                    scope.spawn(|| {
+                        start.wait();
+                        own(folder.path()).unwrap()
+                    })
+                });
+                each.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(ids.len(), 1, "{ids:?}");
+            assert_eq!(ids.first(), own(folder.path()).ok().as_ref());
+            let files = std::fs::read_dir(folder.path()).unwrap();
+            assert_eq!(files.count(), 2, "the id, and what was left of the crash");
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use sbi::oauth::SigningKey;
 use serde_json::Value;
 
-use crate::files::{create_private, fault, read, write_private};
+use crate::files::{fault, read, read_or_create};
 
 /// The key that signs, and the public keys that verify.
 pub(super) struct Ring {
@@ -45,15 +45,10 @@ pub(super) fn own(directory: &Path, rotate_every: Duration, now: SystemTime) -> 
     if is_due(directory, rotate_every, now) {
         fs::rename(&current, &previous).map_err(fault(&current))?;
     }
-    let der = match read(&current)? {
-        Some(der) => der,
-        None => {
-            let (_, der) = SigningKey::generate("new").map_err(|error| error.to_string())?;
-            create_private(directory).map_err(fault(directory))?;
-            write_private(&current, &der).map_err(fault(&current))?;
-            der
-        }
-    };
+    let der = read_or_create(&current, || {
+        let (_, der) = SigningKey::generate("new").map_err(|error| error.to_string())?;
+        Ok(der)
+    })?;
     let jwk = |der: &[u8], path: &Path| {
         SigningKey::ec_jwk(&key_id(der), der).map_err(|error| format!("{}: {error}", path.display()))
     };
