@@ -37,7 +37,7 @@ telemetry::events! {
     TooManyPatterns = "too_many_patterns";
     /// A subscription was refused because its subscriber or source has as many as it may.
     ShareUsedUp = "subscription_shares_used_up";
-    /// A notification URI or `hnrf-uri` was refused because of where it leads.
+    /// A notification URI, an `hnrf-uri` or a target of a registered profile was refused because of where it leads.
     TargetDenied = "targets_denied";
     /// A discovery was answered.
     Discovered = "discoveries";

@@ -275,13 +275,18 @@ fn slf(nrf: &Nrf) -> Value {
     if settings.static_targets.is_empty() && !settings.target_types.is_empty() {
         let offers = crate::slf::offers_of(&nrf.snapshot());
         rows.extend(offers.into_iter().map(|one| {
-            json!({
+            let mut row = json!({
                 "kind": "SLF",
                 "apiRoot": one.root.to_string(),
                 "source": "registered",
                 "priority": one.priority,
                 "capacity": one.capacity,
-            })
+            });
+            let checked = live.config.outgoing.check(&one.root.origin, live.config.admin);
+            if let Err(expected) = checked {
+                row["refused"] = expected.into();
+            }
+            row
         }));
     }
     for (at, scp) in settings.scps.iter().enumerate() {

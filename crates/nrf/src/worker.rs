@@ -10,6 +10,7 @@ use function::{Meters, Seat, Shedder};
 use nrf_client::OwnTokens;
 use registry::{Reader, Snapshot};
 use sbi::client::Client;
+use sbi::headers::TargetApiRoot;
 use sbi::name::SERVER;
 use sbi::problem::{Cause, Problem};
 use sbi::{Fields, Response};
@@ -80,14 +81,17 @@ impl Worker {
         let time = |metric| seat.registry.histograms(metric).get(&[]);
         let slf = before
             .filter(|before| {
-                before.now.config.slf == config.slf && Arc::ptr_eq(&before.now.issuer, &now.issuer)
+                let before = &before.now;
+                before.config.slf == config.slf
+                    && before.config.outgoing == config.outgoing
+                    && Arc::ptr_eq(&before.issuer, &now.issuer)
             })
             .map_or_else(
                 || {
                     let (client, counters) = (client.clone(), counters.clone());
                     let names = nrf.names.clone().filter(|_| config.dns_srv).map(Alternates::new);
                     Rc::new(Slf::new(
-                        config.slf.clone(),
+                        config,
                         client,
                         counters,
                         now.issuer.clone(),
@@ -163,11 +167,17 @@ impl Worker {
         let Some(root) = uri.and_then(crate::forwarding::root_of) else {
             return Ok(());
         };
-        let config = self.config();
-        let mut checked = config.outgoing.check(&root.origin, config.admin);
-        if !config.forwarding.allows_home_nrf(&root.origin) {
-            checked = Err("expected one of forwarding.allowedHomeNrfs");
+        if !self.config().forwarding.allows_home_nrf(&root.origin) {
+            self.counters.count(Event::TargetDenied);
+            return Err("expected one of forwarding.allowedHomeNrfs");
         }
+        self.check_target(&root)
+    }
+
+    /// Whether requests may go to an API root that comes from a request or a profile; if not, what was expected.
+    fn check_target(&self, root: &TargetApiRoot) -> Result<(), &'static str> {
+        let config = self.config();
+        let checked = config.outgoing.check(&root.origin, config.admin);
         checked.inspect_err(|_| self.counters.count(Event::TargetDenied))
     }
 
@@ -236,9 +246,10 @@ impl Worker {
         if !settings.by_nrf_info || !self.forwarder.routes().may_go_on(headers) {
             return None;
         }
+        let allowed = |root: &TargetApiRoot| self.check_target(root).is_ok();
         let found = self
             .served
-            .find(&self.snapshot(), self.instance(), query, supi, gpsi);
+            .find(&self.snapshot(), self.instance(), query, supi, gpsi, allowed);
         found.map(|targets| Destination {
             targets,
             through: None,

@@ -70,8 +70,9 @@ impl Patterns {
     }
 }
 
-/// Where the NRF may be made to send to: notification URIs and the `hnrf-uri` of home NRFs. Addresses are looked at
-/// as they stand in the URI; what a name resolves to is not.
+/// Where requests and profiles may make the NRF send to: notification URIs, the `hnrf-uri` of home NRFs, and what registered
+/// profiles offer (NRFs with `nrfInfo`, location functions). Targets in these settings are not checked. The NRF checks
+/// addresses as they stand in the URI or profile; it does not check what a name resolves to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Outgoing {
@@ -95,7 +96,7 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    /// Whether the NRF may send to an origin that a stranger names; `admin` is its own admin endpoint.
+    /// Whether the NRF may send to an origin that a request or a profile names; `admin` is its own admin endpoint.
     ///
     /// # Errors
     /// What was expected.

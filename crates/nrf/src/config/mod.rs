@@ -88,7 +88,7 @@ pub struct Config {
     /// Regular expressions.
     #[schemars(extend("x-reload" = true))]
     pub patterns: Patterns,
-    /// Where the NRF sends to because somebody asks.
+    /// Where requests and registered profiles may make the NRF send to.
     #[schemars(extend("x-reload" = true))]
     pub outgoing: Outgoing,
     /// Heart-beats and what happens without them.

@@ -25,7 +25,8 @@ struct Elsewhere {
 }
 
 impl Served {
-    /// The discovery service of an NRF with which an NF is registered that matches. `own` is this NRF.
+    /// The discovery service of an NRF with which an NF is registered that matches: those of its API roots that are
+    /// `allowed`. An NRF that has none gives way to the next one. `own` is this NRF.
     pub(crate) fn find(
         &self,
         snapshot: &Snapshot,
@@ -33,6 +34,7 @@ impl Served {
         query: &Query,
         supi: Option<&str>,
         gpsi: Option<&str>,
+        allowed: impl Fn(&TargetApiRoot) -> bool,
     ) -> Option<Arc<[TargetApiRoot]>> {
         let table = snapshot.of_type(&NfType::Nrf)?;
         let mut known = self.0.borrow_mut();
@@ -53,8 +55,12 @@ impl Served {
                     blocks.any(|block| block.guami_list.contains(guami))
                 })
         };
-        let found = known.1.iter().find(|other| other.profiles.iter().any(fits));
-        found.map(|other| other.targets.clone())
+        let matching = known.1.iter().filter(|other| other.profiles.iter().any(fits));
+        let mut reachable = matching.map(|other| {
+            let targets = other.targets.iter().filter(|root| allowed(root));
+            targets.cloned().collect::<Arc<[TargetApiRoot]>>()
+        });
+        reachable.find(|targets| !targets.is_empty())
     }
 }
 

@@ -4,6 +4,8 @@
 //! Every discovery of the configured types that names a subscriber and no group asks, so this is on the hot
 //! path: one request to a function that is known already, a small answer, nothing kept unless configured.
 
+mod offers;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,9 +15,9 @@ use std::time::Instant;
 use ahash::AHashMap;
 use bounded::{Cache, Limits};
 use http::{HeaderValue, Method, StatusCode};
-use model::{NfType, ServiceName};
+use model::NfType;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use registry::{Snapshot, TypeTable};
+use registry::Snapshot;
 use sbi::client::{Client, Origin, SendOptions};
 use sbi::headers::{SbiHeader, TargetApiRoot, names};
 use sbi::name::{ACCEPT, AUTHORIZATION};
@@ -23,6 +25,9 @@ use sbi::{Body, Outbound, Value};
 use telemetry::Histogram;
 use worker::Random;
 
+pub(crate) use self::offers::{Located, api_root, offers_of};
+
+use self::offers::Offers;
 use crate::alternates::Alternates;
 use crate::config;
 use crate::events::{Counters, Event};
@@ -49,8 +54,8 @@ pub struct Slf {
     client: Client,
     counters: Arc<Counters>,
     issuer: Arc<Issuer>,
-    /// Location functions among the registered profiles, as of a version of the registry.
-    learned: RefCell<Learned>,
+    /// Location functions among the registered profiles.
+    offers: Offers,
     /// Those that failed, and until when others come before them.
     failed: RefCell<AHashMap<TargetApiRoot, Instant>>,
     random: Random,
@@ -72,19 +77,6 @@ enum Failure {
     Unreachable,
     /// There was one, of no use.
     Refused,
-}
-
-/// Location functions that are registered, as of a state of the types that offer the service.
-type Learned = ((u64, usize), Rc<[Located]>);
-
-/// A location function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Located {
-    pub(crate) root: TargetApiRoot,
-    /// Smaller is queried first.
-    pub(crate) priority: u16,
-    /// Its share among those of one priority.
-    pub(crate) capacity: u16,
 }
 
 /// A question for one location function.
@@ -135,15 +127,16 @@ impl Route {
 type GroupIdMap = BTreeMap<String, String>;
 
 impl Slf {
-    /// An asker; `settings` were validated.
+    /// An asker; `config` was validated.
     pub(crate) fn new(
-        settings: config::Slf,
+        config: &config::Config,
         client: Client,
         counters: Arc<Counters>,
         issuer: Arc<Issuer>,
         names: Option<Alternates>,
         time: Histogram,
     ) -> Self {
+        let settings = config.slf.clone();
         let roots = |list: &[String]| -> Vec<TargetApiRoot> {
             list.iter()
                 .filter_map(|root| TargetApiRoot::parse(root).ok())
@@ -169,7 +162,7 @@ impl Slf {
             client,
             counters,
             issuer,
-            learned: RefCell::new(((u64::MAX, 0), Rc::new([]))),
+            offers: Offers::new(config.outgoing.clone(), config.admin),
             scp_turn: Cell::new(0),
             token: RefCell::new(None),
         }
@@ -217,7 +210,7 @@ impl Slf {
     async fn ask(&self, target: &NfType, subscriber: &str, snapshot: &Snapshot) -> Resolution {
         let targets = match self.static_targets.is_empty() {
             false => self.static_targets.clone(),
-            true => self.learn(snapshot),
+            true => self.offers.of(snapshot, &self.counters),
         };
         if targets.is_empty() {
             return Resolution::Unavailable;
@@ -413,19 +406,6 @@ impl Slf {
         down.fold(0, |bits, (at, _)| bits | 1 << at)
     }
 
-    /// Registered functions that offer the service (dynamic SLF); looked for again when the registry changes.
-    fn learn(&self, snapshot: &Snapshot) -> Rc<[Located]> {
-        // Each change of one of them makes a generation above all others; only a type that goes leaves fewer.
-        let state = tables_of(snapshot).fold((0, 0), |(newest, count), table| {
-            (table.generation().max(newest), count + 1)
-        });
-        let mut learned = self.learned.borrow_mut();
-        if learned.0 != state {
-            *learned = (state, offers_of(snapshot).into());
-        }
-        learned.1.clone()
-    }
-
     fn access_token(&self) -> Option<HeaderValue> {
         if !self.settings.use_access_token {
             return None;
@@ -440,118 +420,5 @@ impl Slf {
         let value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
         *self.token.borrow_mut() = Some((value.clone(), until));
         Some(value)
-    }
-}
-
-/// The profiles among which location functions are: UDRs by the standard, and types that it does not name, in deployments
-/// that have one for this function.
-fn tables_of(snapshot: &Snapshot) -> impl Iterator<Item = &TypeTable> {
-    let types = snapshot.types();
-    let fitting = types.filter(|(nf_type, _)| **nf_type == NfType::Udr || !nf_type.is_known());
-    fitting.map(|(_, table)| &**table)
-}
-
-/// The registered functions that offer the service, those of the best priority first.
-pub(crate) fn offers_of(snapshot: &Snapshot) -> Vec<Located> {
-    let registered = tables_of(snapshot)
-        .flat_map(TypeTable::iter)
-        .filter(|entry| entry.status == model::NfStatus::Registered);
-    let mut found: Vec<Located> = Vec::new();
-    for entry in registered {
-        let profile = &entry.profile;
-        for service in profile.services() {
-            if service.service_name == ServiceName::from("nudr-group-id-map") {
-                found.extend(api_root(profile, service).map(|root| Located {
-                    root,
-                    priority: service.priority.or(profile.priority).unwrap_or(u16::MAX),
-                    capacity: service.capacity.or(profile.capacity).unwrap_or(1),
-                }));
-            }
-        }
-    }
-    found.sort_by_key(|one| one.priority);
-    found
-}
-
-/// The API root of a service: its end point's address and port, else FQDN of service or profile with the
-/// port of the first end point (N041).
-pub(crate) fn api_root(profile: &model::NfProfile, service: &model::NfService) -> Option<TargetApiRoot> {
-    let point = service.ip_end_points.first();
-    let port = point
-        .and_then(|point| point.port)
-        .map(|port| format!(":{port}"))
-        .unwrap_or_default();
-    // With TLS the name is what the certificate has (TS 29.510 §6.1.6.2.2, note 1).
-    let secure = service.scheme.as_str() == "https";
-    let name = || service.fqdn.clone().or_else(|| profile.fqdn.clone());
-    let address = point.and_then(|point| {
-        point
-            .ipv4_address
-            .clone()
-            .or_else(|| point.ipv6_address.as_ref().map(|a| format!("[{a}]")))
-    });
-    let host = match secure {
-        true => name().or(address),
-        false => address.or_else(name),
-    };
-    let host = host
-        .or_else(|| profile.ipv4_addresses.first().cloned())
-        .or_else(|| {
-            profile
-                .ipv6_addresses
-                .first()
-                .map(|address| format!("[{address}]"))
-        })?;
-    let prefix = service
-        .api_prefix
-        .as_deref()
-        .map(|prefix| prefix.trim_matches('/'))
-        .filter(|p| !p.is_empty());
-    let prefix = prefix.map(|prefix| format!("/{prefix}")).unwrap_or_default();
-    TargetApiRoot::parse(&format!("{}://{host}{port}{prefix}", service.scheme.as_str())).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn root(profile: &str, service: &str) -> Option<String> {
-        let text = format!(
-            r#"{{"nfInstanceId":"4947a69a-f61b-4bc1-b9da-47c9c5d14b64","nfType":"UDR","nfStatus":"REGISTERED"{profile},
-            "nfServices":[{{"serviceInstanceId":"1","serviceName":"nudr-group-id-map","nfServiceStatus":"REGISTERED",
-            "versions":[{{"apiVersionInUri":"v1","apiFullVersion":"1.0.0"}}]{service}}}]}}"#
-        );
-        let profile: model::NfProfile = serde_json::from_str(&text).unwrap();
-        api_root(&profile, profile.services().next()?).map(|root| root.to_string())
-    }
-
-    /// The port is that of the end point; the name is that of the service before that of the profile, and with TLS it
-    /// counts before the address (TS 29.510 §6.1.6.2.2, §6.1.6.2.3).
-    #[test]
-    fn an_api_root_is_made_of_port_and_name() {
-        let named = r#","fqdn":"udr.test","ipv4Addresses":["10.0.0.9"]"#;
-        let point = r#","ipEndPoints":[{"ipv4Address":"10.0.0.1","port":8081}]"#;
-        let port = r#","ipEndPoints":[{"port":8081}]"#;
-        let own = r#","fqdn":"slf.udr.test""#;
-        for (profile, scheme, service, expected) in [
-            (named, "http", point.to_owned(), "http://10.0.0.1:8081"),
-            (named, "https", point.to_owned(), "https://udr.test:8081"),
-            (
-                named,
-                "https",
-                format!("{own}{point}"),
-                "https://slf.udr.test:8081",
-            ),
-            (named, "http", format!("{own}{port}"), "http://slf.udr.test:8081"),
-            (named, "http", port.to_owned(), "http://udr.test:8081"),
-            ("", "http", format!("{own}{port}"), "http://slf.udr.test:8081"),
-        ] {
-            let service = format!(r#","scheme":"{scheme}"{service}"#);
-            assert_eq!(
-                root(profile, &service).as_deref(),
-                Some(expected),
-                "{profile} {service}"
-            );
-        }
     }
 }

@@ -110,15 +110,7 @@ fn overload_discards_what_can_be_asked_again() {
             assert!(nrf.patch(UDM, beat).await.status.is_success());
             busy().await;
         }
-        let patch = json!([{"op": "replace", "path": "/validityTime", "value": "2999-01-01T00:00:00Z"}]);
-        let extended = nrf
-            .ask(
-                Method::PATCH,
-                &path,
-                "application/json-patch+json",
-                patch.to_string(),
-            )
-            .await;
+        let extended = nrf.extend(&path).await;
         assert_eq!(extended.status, StatusCode::OK);
         let ended = nrf.ask(Method::DELETE, &path, "", "").await;
         assert_eq!(ended.status, StatusCode::NO_CONTENT);

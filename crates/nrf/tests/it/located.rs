@@ -8,7 +8,14 @@ use sbi::Response;
 use serde_json::json;
 use testpeer::sbi::Server;
 
-use crate::support::{id, local, profile, start};
+use crate::support::{Nrf, config, id, local, profile, start, unused_address};
+
+/// Registers a UDM of the group with its number: `g1`, `g2` …
+async fn put_grouped(nrf: &Nrf, number: u32) {
+    let more = json!({"udmInfo": {"groupId": format!("g{number}")}});
+    let put = nrf.put(&profile(&id(number), "UDM", "nudm-sdm", &more)).await;
+    assert_eq!(put.status, StatusCode::CREATED, "{}", put.json);
+}
 
 #[test]
 fn the_group_of_a_subscriber_is_asked_for() {
@@ -19,8 +26,7 @@ fn the_group_of_a_subscriber_is_asked_for() {
         });
         let nrf = start(|config| config.slf.target_types = vec!["UDM".into()]);
         for number in [1, 2] {
-            let more = json!({"udmInfo": {"groupId": format!("g{number}")}});
-            nrf.put(&profile(&id(number), "UDM", "nudm-sdm", &more)).await;
+            put_grouped(&nrf, number).await;
         }
         let base = "target-nf-type=UDM&requester-nf-type=AMF";
         // Nobody offers the service yet: discovery goes on without a group.
@@ -75,28 +81,14 @@ fn a_full_cache_of_groups_keeps_those_in_use() {
 #[test]
 fn a_dead_location_function_is_passed_over() {
     local(async {
-        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let dead = gone.local_addr().unwrap();
-        drop(gone);
+        let dead = unused_address();
         let slf = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
         let nrf = start(|config| {
             config.slf.target_types = vec!["UDM".into()];
             config.slf.static_targets = vec![format!("http://{dead}"), slf.root()];
         });
-        nrf.put(&profile(
-            &id(1),
-            "UDM",
-            "nudm-sdm",
-            &json!({"udmInfo": {"groupId": "g1"}}),
-        ))
-        .await;
-        nrf.put(&profile(
-            &id(2),
-            "UDM",
-            "nudm-sdm",
-            &json!({"udmInfo": {"groupId": "g2"}}),
-        ))
-        .await;
+        put_grouped(&nrf, 1).await;
+        put_grouped(&nrf, 2).await;
         let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
         assert_eq!(nrf.found(query).await, [id(1)]);
     });
@@ -106,9 +98,7 @@ fn a_dead_location_function_is_passed_over() {
 #[test]
 fn a_dead_scp_is_passed_over_also_with_one_location_function() {
     local(async {
-        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let dead = gone.local_addr().unwrap();
-        drop(gone);
+        let dead = unused_address();
         let scp = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
         let nrf = start(|config| {
             config.slf.target_types = vec!["UDM".into()];
@@ -117,8 +107,7 @@ fn a_dead_scp_is_passed_over_also_with_one_location_function() {
             config.slf.max_attempts = 2;
         });
         for number in [1, 2] {
-            let more = json!({"udmInfo": {"groupId": format!("g{number}")}});
-            nrf.put(&profile(&id(number), "UDM", "nudm-sdm", &more)).await;
+            put_grouped(&nrf, number).await;
         }
         let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
         assert_eq!(nrf.found(query).await, [id(1)]);
@@ -131,9 +120,7 @@ fn a_dead_scp_is_passed_over_also_with_one_location_function() {
 #[test]
 fn every_pair_of_scp_and_location_function_is_tried() {
     local(async {
-        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let dead = gone.local_addr().unwrap();
-        drop(gone);
+        let dead = unused_address();
         for good in ["http://127.0.0.1:1", "http://127.0.0.1:2"] {
             let scp = Server::start(move |seen| match seen.header("3gpp-sbi-target-apiroot") == good {
                 true => sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})),
@@ -147,8 +134,7 @@ fn every_pair_of_scp_and_location_function_is_tried() {
                 config.slf.max_attempts = if good.ends_with('1') { 2 } else { 3 };
             });
             for number in [1, 2] {
-                let more = json!({"udmInfo": {"groupId": format!("g{number}")}});
-                nrf.put(&profile(&id(number), "UDM", "nudm-sdm", &more)).await;
+                put_grouped(&nrf, number).await;
             }
             let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
             assert_eq!(nrf.found(query).await, [id(1)], "{good}");
@@ -251,8 +237,7 @@ fn location_queries_name_the_subscriber_and_pass_over_a_sick_scp() {
             config.slf.scp_health_interval = settings::Period::from_millis(20);
             config.slf.max_attempts = 1;
         });
-        let more = json!({"udmInfo": {"groupId": "g1"}});
-        nrf.put(&profile(&id(1), "UDM", "nudm-sdm", &more)).await;
+        put_grouped(&nrf, 1).await;
         while well.count() == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
@@ -371,17 +356,14 @@ fn an_nrf_that_grants_no_access_is_not_reached() {
 fn without_a_location_function_the_operator_has_chosen_what_is_answered() {
     use nrf::config::WhenUnavailable::{EveryGroup, NoGroup, Refuse};
     local(async {
-        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let dead = gone.local_addr().unwrap();
-        drop(gone);
+        let dead = unused_address();
         for (choice, found) in [(EveryGroup, Some(2)), (NoGroup, Some(1)), (Refuse, None)] {
             let nrf = start(|config| {
                 config.slf.target_types = vec!["UDM".into()];
                 config.slf.static_targets = vec![format!("http://{dead}")];
                 config.slf.when_unavailable = choice;
             });
-            let grouped = json!({"udmInfo": {"groupId": "g1"}});
-            nrf.put(&profile(&id(1), "UDM", "nudm-sdm", &grouped)).await;
+            put_grouped(&nrf, 1).await;
             nrf.put(&profile(&id(2), "UDM", "nudm-sdm", &json!({}))).await;
             let base = "target-nf-type=UDM&requester-nf-type=AMF";
             let got = nrf.discover(&format!("{base}&supi=imsi-1")).await;
@@ -422,13 +404,7 @@ fn location_functions_share_by_capacity_and_come_back() {
             config.slf.target_types = vec!["UDM".into()];
             config.slf.retry_after = settings::Period::from_millis(300);
         });
-        nrf.put(&profile(
-            &id(1),
-            "UDM",
-            "nudm-sdm",
-            &json!({"udmInfo": {"groupId": "g1"}}),
-        ))
-        .await;
+        put_grouped(&nrf, 1).await;
         let functions = [(&large, 1, 300), (&small, 1, 100), (&spare, 2, 60_000)];
         for (number, (server, priority, capacity)) in (2..).zip(functions) {
             nrf.put(&location_function(number, server, priority, capacity))
@@ -465,6 +441,56 @@ fn location_functions_share_by_capacity_and_come_back() {
             metrics.contains(&format!("signalbox_nrf_slf_seconds_count {asked}")),
             "{metrics}"
         );
+    });
+}
+
+/// The NRF sends a query, with its token, to a registered location function only where `outgoing` permits; a reload that
+/// changes `outgoing` holds for the location functions that are known already.
+#[test]
+fn registered_location_functions_lie_where_the_nrf_may_send_to() {
+    local(async {
+        let slf = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
+        let settings = |config: &mut nrf::Config| {
+            config.nf_instance_id = id(0xa0);
+            config.slf.target_types = vec!["UDM".into()];
+            config.slf.use_access_token = true;
+            config.outgoing.denied_networks = vec!["127.0.0.0/8".parse().unwrap()];
+        };
+        let nrf = start(settings);
+        for number in [1, 2] {
+            put_grouped(&nrf, number).await;
+        }
+        nrf.put(&location_function(3, &slf, 1, 1)).await;
+        let query = "target-nf-type=UDM&requester-nf-type=AMF&supi=imsi-1";
+        let running = nrf.running.as_ref().unwrap();
+        let denied = || running.count(nrf::Event::TargetDenied);
+        assert_eq!(
+            nrf.found(query).await,
+            [id(1), id(2)],
+            "as without a location function"
+        );
+        assert_eq!((slf.count(), denied()), (0, 1));
+        assert_eq!(running.count(nrf::Event::SlfFailed), 1);
+        let shown = nrf.shown("/nrf/slf").await;
+        let reason = shown[0]["refused"].as_str().unwrap();
+        assert!(reason.contains("outgoing.deniedNetworks"), "{reason}");
+
+        let mut wanted = config(nrf.directory.path());
+        settings(&mut wanted);
+        wanted.outgoing.denied_networks.clear();
+        running.reload(&wanted).unwrap();
+        assert_eq!(nrf.found(query).await, [id(1)]);
+        assert_eq!((slf.count(), denied()), (1, 1));
+        settings(&mut wanted);
+        running.reload(&wanted).unwrap();
+        assert_eq!(nrf.found(query).await.len(), 2);
+        assert_eq!((slf.count(), denied()), (1, 2));
+
+        // The operator's own setting is not checked.
+        wanted.slf.static_targets = vec![slf.root()];
+        running.reload(&wanted).unwrap();
+        assert_eq!(nrf.found(query).await, [id(1)]);
+        assert_eq!((slf.count(), denied()), (2, 2));
     });
 }
 

@@ -90,15 +90,7 @@ fn subscriptions_are_limited_extended_and_ended() {
         let (_, _, location) = subscribe(&nrf, wanted.clone()).await;
         assert_eq!(subscribe(&nrf, wanted).await.0, StatusCode::INTERNAL_SERVER_ERROR);
         let path = location.strip_prefix(&nrf.origin.to_string()).unwrap().to_owned();
-        let patch = json!([{"op": "replace", "path": "/validityTime", "value": "2999-01-01T00:00:00Z"}]);
-        let extended = nrf
-            .ask(
-                Method::PATCH,
-                &path,
-                "application/json-patch+json",
-                patch.to_string(),
-            )
-            .await;
+        let extended = nrf.extend(&path).await;
         assert_eq!(extended.status, StatusCode::OK, "{}", extended.json);
         assert!(
             !extended.json["validityTime"]

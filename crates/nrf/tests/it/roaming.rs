@@ -203,6 +203,36 @@ fn nrf_info_takes_a_discovery_to_the_nrf_that_has_a_match() {
     });
 }
 
+/// What a profile says of an NRF takes no request where `outgoing` forbids it; another NRF that has a match is queried.
+#[test]
+fn nrf_info_takes_no_discovery_where_the_nrf_may_not_send_to() {
+    local(async {
+        let far = start(|config| config.nf_instance_id = id(0xb0));
+        let ranges = json!({"udmInfo": {"supiRanges": [{"start": "100", "end": "199"}]}});
+        far.put(&profile(&id(1), "UDM", "nudm-sdm", &ranges)).await;
+        let query = format!("{BASE}&supi=imsi-150");
+        let near = start(|config| config.outgoing.denied_networks = vec!["127.0.0.0/8".parse().unwrap()]);
+        near.put(&hierarchical(&far)).await;
+        assert!(near.found(&query).await.is_empty());
+        let counted = |nrf: &Nrf, event| nrf.running.as_ref().unwrap().count(event);
+        assert_eq!(counted(&near, nrf::Event::TargetDenied), 1);
+        assert_eq!(counted(&near, nrf::Event::Forwarded), 0);
+        assert_eq!(counted(&far, nrf::Event::Discovered), 0);
+
+        // The address of one of two NRFs is denied: the other one answers, whichever is the first.
+        let near = start(|config| config.outgoing.denied_networks = vec!["127.0.0.2/32".parse().unwrap()]);
+        for number in [0xc0, 0xd0] {
+            let mut denied = hierarchical(&far);
+            denied["nfInstanceId"] = id(number).into();
+            denied["nfServices"][0]["ipEndPoints"][0]["ipv4Address"] = "127.0.0.2".into();
+            near.put(&denied).await;
+        }
+        near.put(&hierarchical(&far)).await;
+        assert_eq!(near.found(&query).await, [id(1)]);
+        assert_eq!(counted(&far, nrf::Event::Discovered), 1);
+    });
+}
+
 /// Two installations that keep the default settings are two NRFs: tokens and `Via` name them differently.
 #[test]
 fn each_installation_has_an_instance_id_of_its_own() {

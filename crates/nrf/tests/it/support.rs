@@ -86,6 +86,14 @@ impl Nrf {
         .await
     }
 
+    /// Asks that a subscription lasts for centuries.
+    pub async fn extend(&self, subscription: &str) -> Got {
+        let patch = json!([{"op": "replace", "path": "/validityTime", "value": "2999-01-01T00:00:00Z"}]);
+        let kind = "application/json-patch+json";
+        self.ask(Method::PATCH, subscription, kind, patch.to_string())
+            .await
+    }
+
     pub async fn discover(&self, query: &str) -> Got {
         self.get(&format!("/nnrf-disc/v1/nf-instances?{query}")).await
     }
@@ -140,6 +148,12 @@ pub fn profile(id: &str, nf_type: &str, service: &str, more: &Value) -> Value {
         profile[name] = value.clone();
     }
     profile
+}
+
+/// An address on which no server listens.
+pub fn unused_address() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
 }
 
 /// Asks until it is so; clocks of the NRF are real ones here.
