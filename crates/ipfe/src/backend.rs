@@ -1,12 +1,14 @@
-//! The message processors behind an address: how they stand, and who gets the next connection.
+//! The message processors or servers behind an address: their state, and which of them gets the next connection.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use arc_swap::ArcSwap;
+use ipnet::IpNet;
 use serde::Serialize;
 
-use crate::config::{self, TargetSet};
+use crate::config::{self, EgressSet, TargetSet, most};
 
 /// How a processor stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +32,7 @@ impl State {
     }
 }
 
-/// A processor.
+/// A processor, or an address of a server.
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) name: String,
@@ -39,24 +41,46 @@ pub(crate) struct Backend {
     state: AtomicU8,
     misses: AtomicU32,
     connections: AtomicUsize,
+    /// Whether a reload took it away; it keeps the connections that it has.
+    is_removed: AtomicBool,
     /// Bytes from clients, and to them.
     pub(crate) bytes: [AtomicU64; 2],
 }
 
-/// An address, and the processors behind it.
+/// The side of the message processors that an address is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    /// Clients connect to message processors.
+    Ingress,
+    /// Message processors connect to a server.
+    Egress,
+}
+
+/// An address, and the processors or servers behind it.
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) name: String,
-    pub(crate) backends: Vec<Arc<Backend>>,
-    most: usize,
+    pub(crate) side: Side,
+    behind: ArcSwap<Behind>,
     connections: AtomicUsize,
 }
 
-/// A processor as it stands.
+/// What a reload changes of a set.
+#[derive(Debug)]
+pub(crate) struct Behind {
+    pub(crate) backends: Vec<Arc<Backend>>,
+    /// The source address of connections to them.
+    pub(crate) from: Option<IpAddr>,
+    /// The networks that clients may connect from; empty: any.
+    admitted: Vec<IpNet>,
+    most: usize,
+}
+
+/// A processor or server, and its state.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackendRow {
-    /// Name of the target set.
+    /// Name of the target set or egress set.
     pub target_set: String,
     /// Its name.
     pub name: String,
@@ -82,8 +106,13 @@ impl Backend {
             state: AtomicU8::new(State::Up as u8),
             misses: AtomicU32::new(0),
             connections: AtomicUsize::new(0),
+            is_removed: AtomicBool::new(false),
             bytes: Default::default(),
         }
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn state(&self) -> State {
@@ -127,34 +156,118 @@ impl Drop for Counted {
     }
 }
 
-impl Set {
-    pub(crate) fn new(config: &TargetSet) -> Self {
+impl Behind {
+    /// Of a target set; processors that were there `before` stay what they are.
+    pub(crate) fn of_target(config: &TargetSet, before: &[Arc<Backend>]) -> Self {
         Self {
-            name: config.name.clone(),
-            backends: config
-                .backends
-                .iter()
-                .map(|one| Arc::new(Backend::new(one)))
-                .collect(),
-            most: config.most(),
+            backends: backends(&config.backends, before),
+            from: None,
+            admitted: Vec::new(),
+            most: most(config.max_connections),
+        }
+    }
+
+    /// Of an egress set.
+    pub(crate) fn of_egress(config: &EgressSet, before: &[Arc<Backend>]) -> Self {
+        let servers = config.servers.iter().map(|address| config::Backend {
+            name: address.to_string(),
+            address: *address,
+            admin: None,
+        });
+        let servers: Vec<_> = servers.collect();
+        Self {
+            backends: backends(&servers, before),
+            from: config.from,
+            admitted: match config.processors.is_empty() {
+                true => this_machine(),
+                false => config.processors.clone(),
+            },
+            most: most(config.max_connections),
+        }
+    }
+}
+
+fn backends(wanted: &[config::Backend], before: &[Arc<Backend>]) -> Vec<Arc<Backend>> {
+    let each = wanted.iter().map(|one| {
+        let same = |known: &&Arc<Backend>| {
+            known.name == one.name && known.address == one.address && known.admin == one.admin
+        };
+        match before.iter().find(same) {
+            Some(known) => known.clone(),
+            None => Arc::new(Backend::new(one)),
+        }
+    });
+    each.collect()
+}
+
+/// The loopback addresses.
+fn this_machine() -> Vec<IpNet> {
+    let loopback = |ip: IpAddr, bits| IpNet::new(ip, bits).ok();
+    let v4 = loopback(IpAddr::from([127, 0, 0, 0]), 8);
+    let v6 = loopback(std::net::Ipv6Addr::LOCALHOST.into(), 128);
+    v4.into_iter().chain(v6).collect()
+}
+
+impl Set {
+    pub(crate) fn new(name: &str, side: Side, behind: Behind) -> Self {
+        Self {
+            name: name.to_owned(),
+            side,
+            behind: ArcSwap::from_pointee(behind),
             connections: AtomicUsize::new(0),
         }
     }
 
+    /// What is behind it now.
+    pub(crate) fn behind(&self) -> Arc<Behind> {
+        self.behind.load_full()
+    }
+
+    /// After a reload. Connections of processors that are no longer there stay. Returns the new processors.
+    pub(crate) fn replace(&self, now: Behind) -> Vec<Arc<Backend>> {
+        let before = self.behind();
+        let is_in =
+            |list: &[Arc<Backend>], one: &Arc<Backend>| list.iter().any(|each| Arc::ptr_eq(each, one));
+        for gone in before.backends.iter().filter(|one| !is_in(&now.backends, one)) {
+            gone.is_removed.store(true, Ordering::Relaxed);
+        }
+        let added = now.backends.iter().filter(|one| !is_in(&before.backends, one));
+        let added = added.cloned().collect();
+        self.behind.store(Arc::new(now));
+        added
+    }
+
+    /// Whether a client at this address may connect.
+    pub(crate) fn admits(&self, client: IpAddr) -> bool {
+        let behind = self.behind.load();
+        let client = client.to_canonical();
+        behind.admitted.is_empty() || behind.admitted.iter().any(|network| network.contains(&client))
+    }
+
     /// Whether there is no room for another connection.
     pub(crate) fn is_full(&self) -> bool {
-        self.connections.load(Ordering::Relaxed) >= self.most
+        self.connections() >= self.behind.load().most
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// The processor that gets the next connection: of those that take some and were not tried, the one with the
-    /// fewest. It is counted at once, so that those who connect meanwhile are told apart.
+    /// fewest. Of a server, the first address that was not tried; one that refused the last connection comes last, since
+    /// only a connection shows that it is back. It is counted at once, for those who connect meanwhile.
     pub(crate) fn choose(self: &Arc<Self>, tried: &[SocketAddr]) -> Option<Counted> {
-        let free = |one: &&Arc<Backend>| one.state() == State::Up && !tried.contains(&one.address);
-        let chosen = self
-            .backends
-            .iter()
-            .filter(free)
-            .min_by_key(|one| one.connections())?;
+        let behind = self.behind.load();
+        let mut open = behind.backends.iter().filter(|one| !tried.contains(&one.address));
+        let chosen = match self.side {
+            Side::Ingress => open
+                .filter(|one| one.state() == State::Up)
+                .min_by_key(|one| one.connections())?,
+            Side::Egress => {
+                let first = open.clone().next()?;
+                open.find(|one| one.state() == State::Up).unwrap_or(first)
+            }
+        };
         chosen.connections.fetch_add(1, Ordering::Relaxed);
         self.connections.fetch_add(1, Ordering::Relaxed);
         Some(Counted {
@@ -163,8 +276,9 @@ impl Set {
         })
     }
 
-    pub(crate) fn rows(&self) -> impl Iterator<Item = BackendRow> {
-        self.backends.iter().map(|one| BackendRow {
+    pub(crate) fn rows(&self) -> Vec<BackendRow> {
+        let behind = self.behind();
+        let row = |one: &Arc<Backend>| BackendRow {
             target_set: self.name.clone(),
             name: one.name.clone(),
             address: one.address,
@@ -172,7 +286,8 @@ impl Set {
             connections: one.connections(),
             bytes_in: one.bytes[0].load(Ordering::Relaxed),
             bytes_out: one.bytes[1].load(Ordering::Relaxed),
-        })
+        };
+        behind.backends.iter().map(row).collect()
     }
 }
 
@@ -187,30 +302,30 @@ mod tests {
             address: SocketAddr::from(([127, 0, 0, 1], number)),
             admin: None,
         };
-        let set = Arc::new(Set::new(&TargetSet {
-            name: "tsa".to_owned(),
+        let settings = TargetSet {
             backends: vec![backend(1), backend(2), backend(3)],
             max_connections: 7,
             ..TargetSet::default()
-        }));
+        };
+        let behind = Behind::of_target(&settings, &[]);
+        let backends = behind.backends.clone();
+        let set = Arc::new(Set::new("tsa", Side::Ingress, behind));
         let mut held: Vec<Counted> = (0..6).filter_map(|_| set.choose(&[])).collect();
         let counts = || {
-            set.backends
-                .iter()
-                .map(|one| one.connections())
-                .collect::<Vec<_>>()
+            let each = backends.iter().map(|one| one.connections());
+            each.collect::<Vec<_>>()
         };
         assert_eq!(counts(), [2, 2, 2]);
-        set.backends[0].found(Some(State::Stasis), 2);
+        backends[0].found(Some(State::Stasis), 2);
         held.pop();
         held.pop();
         held.extend((0..3).filter_map(|_| set.choose(&[])));
         assert!(set.is_full());
         assert_eq!(counts()[0], 2, "it keeps what it has: {:?}", counts());
         // One answer missed is none.
-        set.backends[1].found(None, 2);
-        assert_eq!(set.backends[1].state(), State::Up);
-        set.backends[1].found(None, 2);
+        backends[1].found(None, 2);
+        assert_eq!(backends[1].state(), State::Up);
+        backends[1].found(None, 2);
         let only = set.choose(&[]).unwrap();
         assert_eq!(only.backend.name, "mp3");
         assert!(set.choose(&[only.backend.address]).is_none());

@@ -1,18 +1,19 @@
-//! Asks message processors whether they take connections.
+//! Asks message processors at their admin endpoint whether they take connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use function::live::Live;
 use telemetry::{AlarmKind, Alarms, Severity};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::backend::{Backend, Set, State};
-use crate::config::Check;
+use crate::backend::{Backend, State};
+use crate::config::Config;
 
-/// Bytes of an answer that are read: its first line says all.
-const MOST: u64 = 64;
+/// Bytes of an answer that are read.
+const MOST: u64 = 2048;
 
 /// A processor is congested.
 pub(crate) const STASIS: AlarmKind = AlarmKind {
@@ -31,39 +32,38 @@ pub(crate) const UNAVAILABLE: AlarmKind = AlarmKind {
     advice: "Check that the processor runs and that its admin endpoint answers at `health`.",
 };
 
-/// Looks after a processor until the front end ends.
-pub(crate) async fn look_after(set: Arc<Set>, backend: Arc<Backend>, check: Check, alarms: Alarms) {
-    let mut every = tokio::time::interval(check.interval.duration());
-    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let instance = format!("{} of {}", backend.name, set.name);
-    loop {
-        every.tick().await;
+/// Checks a processor until it is removed or the front end ends.
+pub(crate) async fn look_after(
+    set: String,
+    backend: Arc<Backend>,
+    live: Arc<Live<Config, ()>>,
+    alarms: Alarms,
+) {
+    let instance = format!("{} of {set}", backend.name);
+    while !backend.is_removed() {
+        let check = live.load().config.check.clone();
         let before = backend.state();
         let found = ask(&backend, check.timeout.duration()).await;
+        if backend.is_removed() {
+            break;
+        }
         backend.found(found, check.failures);
         let now = backend.state();
         if now != before {
-            tracing::info!(
-                backend = backend.name,
-                set = set.name,
-                state = now.as_str(),
-                "message processor"
-            );
+            let state = now.as_str();
+            tracing::info!(backend = backend.name, set, state, "message processor");
         }
-        alarms.set(
-            &STASIS,
-            &instance,
-            (now == State::Stasis).then(|| "it is not ready for more".to_owned()),
-        );
-        alarms.set(
-            &UNAVAILABLE,
-            &instance,
-            (now == State::Down).then(|| format!("{} does not answer", backend.address)),
-        );
+        let stasis = (now == State::Stasis).then(|| "it is not ready for more".to_owned());
+        alarms.set(&STASIS, &instance, stasis);
+        let down = (now == State::Down).then(|| format!("{} does not answer", backend.address));
+        alarms.set(&UNAVAILABLE, &instance, down);
+        tokio::time::sleep(check.interval.duration()).await;
     }
+    alarms.clear(&STASIS, &instance);
+    alarms.clear(&UNAVAILABLE, &instance);
 }
 
-/// How it stands; none when it does not answer.
+/// Its state; none when it does not answer.
 async fn ask(backend: &Backend, timeout: Duration) -> Option<State> {
     let answer = async {
         match backend.admin {
@@ -76,15 +76,20 @@ async fn ask(backend: &Backend, timeout: Duration) -> Option<State> {
 
 /// What `/readyz` says.
 async fn ready(admin: SocketAddr) -> std::io::Result<State> {
-    let mut stream = TcpStream::connect(admin).await?;
-    let request = format!("GET /readyz HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.take(MOST).read_to_end(&mut answer).await?;
-    let status = answer.split(|byte| *byte == b' ').nth(1);
-    match status {
+    let answer = get(admin, "/readyz").await?;
+    match answer.split(|byte| *byte == b' ').nth(1) {
         Some(b"200") => Ok(State::Up),
         Some(b"503") => Ok(State::Stasis),
         _ => Err(std::io::ErrorKind::InvalidData.into()),
     }
+}
+
+/// The answer of an admin endpoint, with its head, or the beginning of a long one.
+pub(crate) async fn get(admin: SocketAddr, path: &str) -> std::io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(admin).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(MOST).read_to_end(&mut answer).await?;
+    Ok(answer)
 }

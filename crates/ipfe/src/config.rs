@@ -1,13 +1,14 @@
 //! Every setting of a front end.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
 
-/// Settings of an IP front end. Without target sets it listens nowhere.
+/// Settings of an IP front end. Without target sets and egress sets it listens nowhere.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
@@ -16,16 +17,29 @@ pub struct Config {
     pub admin: SocketAddr,
     /// Worker threads; each accepts and carries connections of its own. 0: one per core.
     pub workers: usize,
-    /// Addresses that clients connect to, and the message processors behind each.
+    /// Addresses that clients connect to, and the message processors behind each. Message processors and bounds change
+    /// with a reload, names and addresses (`listen`) with a restart.
+    #[schemars(extend("x-reload" = true))]
     pub target_sets: Vec<TargetSet>,
-    /// How message processors are looked after.
+    /// Addresses at which message processors reach servers: a server sees the front end instead of each processor.
+    /// Servers and bounds change with a reload, names and addresses (`listen`) with a restart.
+    #[schemars(extend("x-reload" = true))]
+    pub egress_sets: Vec<EgressSet>,
+    /// The other front end of an active/standby pair; absent: this one is alone and always active.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair: Option<Pair>,
+    /// How message processors, and the mate of a pair, are checked.
+    #[schemars(extend("x-reload" = true))]
     pub check: Check,
-    /// How long a message processor may take to accept a connection before the next one is tried.
+    /// How long a message processor or server may take to accept a connection before the next one is tried.
+    #[schemars(extend("x-reload" = true))]
     pub connect: Period,
-    /// A connection of which one side has ended ends when the other has sent nothing for so long.
+    /// A connection of which one side has ended ends when the other has sent nothing for this time.
+    #[schemars(extend("x-reload" = true))]
     pub linger: Period,
-    /// A client or message processor that the network does not reach any more loses its connection after so long, also
+    /// A client or message processor that the network does not reach any more loses its connection after this time, also
     /// when nothing is sent: its place goes to others.
+    #[schemars(extend("x-reload" = true))]
     pub silence: Period,
     /// How long connections may last when the front end stops. Diameter connections never end by themselves.
     pub drain: Period,
@@ -37,6 +51,8 @@ impl Default for Config {
             admin: SocketAddr::from(([127, 0, 0, 1], 9060)),
             workers: 0,
             target_sets: Vec::new(),
+            egress_sets: Vec::new(),
+            pair: None,
             check: Check::default(),
             connect: Period::from_secs(2),
             linger: Period::from_secs(5),
@@ -86,7 +102,58 @@ impl Default for Backend {
     }
 }
 
-/// How message processors are looked after.
+/// An address at which message processors reach a server through the front end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct EgressSet {
+    /// Name in metrics and alarms.
+    pub name: String,
+    /// Where message processors connect: in their settings it is the address of the server.
+    pub listen: Listen,
+    /// Addresses of the server, the first that accepts gets a connection; one that refused the last connection comes after
+    /// the others.
+    #[schemars(with = "Vec<String>")]
+    pub servers: Vec<SocketAddr>,
+    /// The address that servers see: a target set address. Absent: the system's choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
+    /// Networks of the message processors; other clients are refused. Empty: this machine.
+    #[schemars(with = "Vec<String>")]
+    pub processors: Vec<IpNet>,
+    /// Connections at once; 0: 2000. What comes beyond is refused.
+    pub max_connections: usize,
+}
+
+/// The mate of an active/standby pair. One of the two listens at the addresses of the sets; the other does so when the
+/// first does not answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Pair {
+    /// Admin endpoint of the mate, asked for `/ipfe/pair` at each `check.interval`. After `check.failures` times
+    /// without an answer this one becomes active.
+    #[schemars(extend("format" = "socket-address"))]
+    pub mate: SocketAddr,
+    /// Whether this one is active where both could be: when both start, and after each of them believed the other dead.
+    /// Exactly one of the two has it. A preferred front end that returns leaves a mate that is active alone.
+    #[serde(default)]
+    pub preferred: bool,
+    /// Program and arguments that move the addresses to this machine (`ip address add`, `arping`, the interface of a
+    /// cloud), run before it listens. Empty: nothing has to be moved.
+    #[serde(default)]
+    pub takeover: Vec<String>,
+    /// Program and arguments that take the addresses from this machine, run when it stops to be active.
+    #[serde(default)]
+    pub release: Vec<String>,
+    /// How long either program may take.
+    #[serde(default = "command_timeout")]
+    pub command_timeout: Period,
+}
+
+const fn command_timeout() -> Period {
+    Period::from_secs(5)
+}
+
+/// How message processors are checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Check {
@@ -109,14 +176,20 @@ impl Default for Check {
     }
 }
 
-impl TargetSet {
-    /// Connections at once.
-    #[must_use]
-    pub const fn most(&self) -> usize {
-        match self.max_connections {
-            0 => 2000,
-            most => most,
-        }
+/// The bound on connections that a setting stands for.
+pub(crate) const fn most(max_connections: usize) -> usize {
+    match max_connections {
+        0 => 2000,
+        most => most,
+    }
+}
+
+impl Config {
+    /// Names and addresses of all sets, target sets first.
+    pub(crate) fn listening(&self) -> impl Iterator<Item = (&str, &Listen)> {
+        let target = self.target_sets.iter().map(|set| (&*set.name, &set.listen));
+        let egress = self.egress_sets.iter().map(|set| (&*set.name, &set.listen));
+        target.chain(egress)
     }
 }
 
@@ -138,19 +211,24 @@ impl Validate for Config {
         if self.check.failures == 0 {
             faults.at("check.failures").say("is never reached", "at least 1");
         }
+        if let Some(pair) = &self.pair {
+            if pair.mate == self.admin {
+                faults
+                    .at("pair.mate")
+                    .say("is the admin endpoint of this front end", "that of the other one");
+            }
+            let mut addresses = self.listening().flat_map(|(_, listen)| listen.iter());
+            if addresses.any(|address| address.port() == 0) {
+                faults.at("pair").say(
+                    "needs addresses that both front ends know; a set listens at port 0",
+                    "a port for each set",
+                );
+            }
+        }
         let mut names = BTreeSet::new();
         for (index, set) in self.target_sets.iter().enumerate() {
             let at = format!("targetSets[{index}]");
-            if set.name.is_empty() || !names.insert(&set.name) {
-                faults
-                    .at(format!("{at}.name"))
-                    .say("is empty, or the name of another target set", "a name of its own");
-            }
-            if set.listen.first().is_none() {
-                faults
-                    .at(format!("{at}.listen"))
-                    .say("is empty", "an address that clients connect to");
-            }
+            name_and_listen(faults, &at, &mut names, &set.name, &set.listen);
             if set.backends.is_empty() {
                 faults
                     .at(format!("{at}.backends"))
@@ -172,5 +250,44 @@ impl Validate for Config {
                 }
             }
         }
+        for (index, set) in self.egress_sets.iter().enumerate() {
+            let at = format!("egressSets[{index}]");
+            name_and_listen(faults, &at, &mut names, &set.name, &set.listen);
+            if set.servers.is_empty() {
+                faults
+                    .at(format!("{at}.servers"))
+                    .say("is empty", "at least one address of the server");
+            }
+            for (number, server) in set.servers.iter().enumerate() {
+                let key = format!("{at}.servers[{number}]");
+                if set.listen.iter().any(|own| own == *server) {
+                    let right = "the address of the server";
+                    faults.at(key).say("is where the front end itself listens", right);
+                } else if set.from.is_some_and(|from| from.is_ipv4() != server.is_ipv4()) {
+                    let right = "addresses of one family, IPv4 or IPv6";
+                    faults.at(key).say("cannot be reached from `from`", right);
+                }
+            }
+        }
+    }
+}
+
+fn name_and_listen<'c>(
+    faults: &mut Faults,
+    at: &str,
+    names: &mut BTreeSet<&'c str>,
+    name: &'c str,
+    listen: &Listen,
+) {
+    if name.is_empty() || !names.insert(name) {
+        let right = "a name of its own";
+        let key = format!("{at}.name");
+        faults
+            .at(key)
+            .say("is empty, or the name of another target set or egress set", right);
+    }
+    if listen.first().is_none() {
+        let right = "an address to listen at";
+        faults.at(format!("{at}.listen")).say("is empty", right);
     }
 }

@@ -7,23 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use function::live::Effective;
+use function::live::{Effective, Live};
 use function::{
     Common, Front, Listeners, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
 };
 use parking_lot::Mutex;
-use telemetry::Declaration;
-use tokio::net::{TcpListener, TcpStream};
+use telemetry::{Alarms, Declaration};
 
-use crate::backend::{BackendRow, Set};
+use crate::accept::{Desk, Origin, listen};
+use crate::backend::{Backend, BackendRow, Behind, Set, Side};
 use crate::check::look_after;
 use crate::config::Config;
 use crate::metrics::{self, Counters};
 use crate::pages;
-use crate::splice::{bound_silence, carry};
+use crate::pair::{Pairing, Role, follow_mate, release};
 
-/// After accepting failed (no descriptors left, usually), nothing is accepted for so long.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Interval at which a worker that drains checks whether connections are left.
 const DRAIN_CHECK: Duration = Duration::from_millis(20);
 
@@ -32,6 +30,7 @@ const DRAIN_CHECK: Duration = Duration::from_millis(20);
 pub struct Ipfe {
     sets: Vec<Arc<Set>>,
     counters: Counters,
+    pairing: Arc<Pairing>,
 }
 
 /// A running front end.
@@ -45,10 +44,10 @@ pub fn start(config: Config) -> Result<Running, StartError> {
     function::start(config)
 }
 
-/// A listener, and the target set whose address it has.
-type SetListener = (std::net::TcpListener, Arc<Set>);
+/// A listener, and the set whose address it has.
+type SetListener = (Origin, Arc<Set>);
 
-/// Target sets, and the listeners of every worker.
+/// The sets, and the listeners of every worker.
 #[derive(Debug)]
 pub struct Bound {
     sets: Vec<Arc<Set>>,
@@ -59,19 +58,19 @@ pub struct Bound {
 
 impl Bound {
     fn new(config: &Config, workers: usize) -> Result<Self, StartError> {
-        let sets: Vec<Arc<Set>> = config
-            .target_sets
-            .iter()
-            .map(|set| Arc::new(Set::new(set)))
-            .collect();
+        let sets: Vec<Arc<Set>> = sets(config).collect();
         let mut listeners: Vec<Vec<SetListener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut addresses = Vec::new();
-        for (settings, set) in config.target_sets.iter().zip(&sets) {
-            for wanted in settings.listen.iter() {
-                let (bound, address) = worker::bind_each(wanted, workers, |address| {
-                    let listener = worker::bind(address).and_then(|one| Ok((one.local_addr()?, one)));
-                    let listener = listener.map_err(|source| StartError::Listen { address, source });
-                    listener.map(|(at, listener)| (listener, at))
+        let is_alone = config.pair.is_none();
+        for ((_, listen), set) in config.listening().zip(&sets) {
+            for wanted in listen.iter() {
+                let (bound, address) = worker::bind_each(wanted, workers, |address| match is_alone {
+                    true => {
+                        let listener = worker::bind(address).and_then(|one| Ok((one.local_addr()?, one)));
+                        let listener = listener.map_err(|source| StartError::Listen { address, source });
+                        listener.map(|(at, listener)| (Origin::Bound(listener), at))
+                    }
+                    false => Ok((Origin::Address(address), address)),
                 })?;
                 for (mine, listener) in listeners.iter_mut().zip(bound) {
                     mine.push((listener, set.clone()));
@@ -84,6 +83,57 @@ impl Bound {
             listeners: Mutex::new(listeners),
             addresses,
         })
+    }
+
+    /// The listeners of a worker, for the first that asks.
+    fn take(&self, worker: usize) -> Vec<SetListener> {
+        let mut all = self.listeners.lock();
+        all.get_mut(worker).map(std::mem::take).unwrap_or_default()
+    }
+}
+
+/// The sets of a configuration, target sets first.
+fn sets(config: &Config) -> impl Iterator<Item = Arc<Set>> {
+    let behind = behind(config, &[]);
+    config
+        .listening()
+        .zip(behind)
+        .map(|((name, _), (side, behind))| Arc::new(Set::new(name, side, behind)))
+}
+
+/// What is behind each set, target sets first; processors that were there before stay what they are.
+fn behind(config: &Config, sets: &[Arc<Set>]) -> Vec<(Side, Behind)> {
+    let before = |at: usize| sets.get(at).map(|set| set.behind());
+    let known = |at| before(at).map_or_else(Vec::new, |behind| behind.backends.clone());
+    let target = config.target_sets.iter().enumerate();
+    let target = target.map(|(at, set)| (Side::Ingress, Behind::of_target(set, &known(at))));
+    let egress = config.egress_sets.iter().enumerate();
+    let first = config.target_sets.len();
+    let egress = egress.map(|(at, set)| (Side::Egress, Behind::of_egress(set, &known(first + at))));
+    target.chain(egress).collect()
+}
+
+/// Begins to check processors. The tasks end with the control thread.
+fn check(set: &Set, backends: &[Arc<Backend>], live: &Arc<Live<Config, ()>>, alarms: &Alarms) {
+    // What a server is up to is seen by the connections to it: it would take each check for a peer.
+    if set.side == Side::Egress {
+        return;
+    }
+    for backend in backends {
+        let task = look_after(set.name.clone(), backend.clone(), live.clone(), alarms.clone());
+        tokio::task::spawn_local(task);
+    }
+}
+
+/// Follows reloads until the front end ends.
+async fn follow_settings(sets: Vec<Arc<Set>>, live: Arc<Live<Config, ()>>, alarms: Alarms) {
+    let mut changes = live.changes();
+    while changes.next().await {
+        let config = live.load().config.clone();
+        for (set, (_, now)) in sets.iter().zip(behind(&config, &sets)) {
+            let added = set.replace(now);
+            check(set, &added, &live, &alarms);
+        }
     }
 }
 
@@ -114,11 +164,15 @@ impl NetworkFunction for Ipfe {
     type Worker = ();
 
     fn common(config: &Config) -> Common<'_> {
-        let sets = config.target_sets.iter().enumerate();
-        let listens = sets.map(|(index, set)| listening(&format!("targetSets[{index}].listen"), &set.listen));
+        let target = config.target_sets.iter().enumerate();
+        let target =
+            target.map(|(index, set)| listening(&format!("targetSets[{index}].listen"), &set.listen));
+        let egress = config.egress_sets.iter().enumerate();
+        let egress =
+            egress.map(|(index, set)| listening(&format!("egressSets[{index}].listen"), &set.listen));
         Common {
             admin: config.admin,
-            listen: listens.flatten().collect(),
+            listen: target.chain(egress).flatten().collect(),
             workers: config.workers,
             cores: &[],
             tls: None,
@@ -131,29 +185,48 @@ impl NetworkFunction for Ipfe {
         Bound::new(config, workers)
     }
 
-    fn derive(_: &Arc<Config>, _: Option<&Effective<Config, ()>>) -> Result<(), String> {
-        Ok(())
+    fn derive(config: &Arc<Config>, before: Option<&Effective<Config, ()>>) -> Result<(), String> {
+        let Some(before) = before else {
+            return Ok(());
+        };
+        let sides = |config: &Config| (config.target_sets.len(), config.egress_sets.len());
+        match sides(config) == sides(&before.config) && config.listening().eq(before.config.listening()) {
+            true => Ok(()),
+            false => Err("targetSets, egressSets: the name or address (`listen`) of a set is another than at the start; \
+                          restart the front end to change these"
+                .to_owned()),
+        }
     }
 
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let sets = opening.listeners.sets.clone();
-        let check = opening.live.load().config.check.clone();
+        let (live, alarms) = (opening.live, opening.alarms);
+        let pair = live.load().config.pair.clone();
+        let pairing = Pairing::new(pair.as_ref());
         for set in &sets {
-            for backend in &set.backends {
-                // These tasks end with the control thread.
-                let task = look_after(
-                    set.clone(),
-                    backend.clone(),
-                    check.clone(),
-                    opening.alarms.clone(),
-                );
-                tokio::task::spawn_local(task);
-            }
+            check(set, &set.behind().backends, &live, &alarms);
         }
-        let counters = metrics::observe(&opening.registry, &sets);
-        let drained = opening.drained;
-        Ok(Opened::new(Arc::new(Self { sets, counters }), async move {
+        tokio::task::spawn_local(follow_settings(sets.clone(), live.clone(), alarms.clone()));
+        let counters = metrics::observe(&opening.registry, &sets, &pairing);
+        let following = pair.clone().map(|pair| {
+            let takeovers = opening.registry.counter(&metrics::TAKEOVERS);
+            let following = follow_mate(pairing.clone(), pair, live, alarms, takeovers);
+            tokio::task::spawn_local(following)
+        });
+        let (shutdown, drained, role) = (opening.shutdown, opening.drained, pairing.clone());
+        let function = Arc::new(Self {
+            sets,
+            counters,
+            pairing,
+        });
+        Ok(Opened::new(function, async move {
+            shutdown.fired().await;
+            // One that ends does not become active once more.
+            following.inspect(tokio::task::JoinHandle::abort);
             drained.fired().await;
+            if let Some(pair) = &pair {
+                release(&role, pair).await;
+            }
         }))
     }
 
@@ -168,27 +241,23 @@ impl NetworkFunction for Ipfe {
 
     async fn serve(front: Rc<Front<Self>>) -> io::Result<()> {
         let (seat, ipfe) = (front.seat(), front.function());
-        let config = seat.live.load().config.clone();
-        let mine = seat
-            .listeners
-            .listeners
-            .lock()
-            .get_mut(seat.context.index)
-            .map(std::mem::take);
-        let mut tasks = Vec::new();
-        for (listener, set) in mine.unwrap_or_default() {
-            let listener = TcpListener::from_std(listener)?;
-            let task = accept(listener, set, ipfe.counters.clone(), config.clone());
-            tasks.push(tokio::task::spawn_local(task));
-        }
+        let mine = seat.listeners.take(seat.context.index);
+        let desk = Rc::new(Desk {
+            counters: ipfe.counters.clone(),
+            live: seat.live.clone(),
+            alarms: seat.alarms.clone(),
+            pairing: ipfe.pairing.clone(),
+        });
+        let tasks: Vec<_> = mine
+            .into_iter()
+            .map(|(origin, set)| listen(origin, set, desk.clone()))
+            .collect();
         seat.context.shutdown.fired().await;
         // No new connections; open ones may end by themselves for a while.
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
-        let end = tokio::time::Instant::now() + config.drain.duration();
-        let any = || {
-            let mut backends = ipfe.sets.iter().flat_map(|set| &set.backends);
-            backends.any(|one| one.connections() > 0)
-        };
+        let drain = seat.live.load().config.drain.duration();
+        let end = tokio::time::Instant::now() + drain;
+        let any = || ipfe.sets.iter().any(|set| set.connections() > 0);
         while any() && tokio::time::Instant::now() < end {
             tokio::time::sleep(DRAIN_CHECK).await;
         }
@@ -196,7 +265,7 @@ impl NetworkFunction for Ipfe {
     }
 
     fn routes(self: &Arc<Self>) -> Router {
-        pages::routes(&self.sets)
+        pages::routes(&self.sets, &self.pairing)
     }
 
     fn metrics() -> Vec<Declaration> {
@@ -212,62 +281,12 @@ impl Ipfe {
     /// The message processors and their state.
     #[must_use]
     pub fn backends(&self) -> Vec<BackendRow> {
-        let rows = self.sets.iter().map(|set| set.rows().collect::<Vec<_>>());
-        rows.flatten().collect()
+        self.sets.iter().flat_map(|set| set.rows()).collect()
     }
-}
 
-async fn accept(listener: TcpListener, set: Arc<Set>, counters: Counters, config: Arc<Config>) {
-    loop {
-        match listener.accept().await {
-            Ok((client, remote)) => {
-                if set.is_full() {
-                    counters.full.inc();
-                    continue;
-                }
-                let (set, counters, config) = (set.clone(), counters.clone(), config.clone());
-                tokio::task::spawn_local(async move {
-                    if let Err(error) = serve(client, &set, &counters, &config).await {
-                        tracing::debug!(%remote, %error, "connection ended");
-                    }
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "connections cannot be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+    /// Whether it listens: always, but for the standby of a pair.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.pairing.role() == Role::Active
     }
-}
-
-/// Finds a processor for a connection and carries it to its end.
-async fn serve(
-    client: TcpStream,
-    set: &Arc<Set>,
-    counters: &Counters,
-    config: &Config,
-) -> std::io::Result<()> {
-    let mut tried = Vec::new();
-    // Closing without a byte: the client connects again, or elsewhere.
-    while let Some(counted) = set.choose(&tried) {
-        let attempt = TcpStream::connect(counted.backend.address);
-        match tokio::time::timeout(config.connect.duration(), attempt).await {
-            Ok(Ok(backend)) => {
-                counters.accepted.inc();
-                client.set_nodelay(true)?;
-                backend.set_nodelay(true)?;
-                for side in [&client, &backend] {
-                    bound_silence(side, config.silence.duration())?;
-                }
-                let linger = config.linger.duration();
-                return carry(&client, &backend, &counted.backend.bytes, linger).await;
-            }
-            Ok(Err(_)) | Err(_) => {
-                counters.retried.inc();
-                tried.push(counted.backend.address);
-            }
-        }
-    }
-    counters.unavailable.inc();
-    Ok(())
 }

@@ -1,114 +1,18 @@
 //! The front end over real sockets: connections are spread, kept out of congested processors, and carried whole.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
+mod egress;
+mod pair;
+mod reload;
+mod support;
 
-use ipfe::config::{Backend, Check, Config, TargetSet};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+
+use ipfe::config::{Backend, Config};
 use settings::Period;
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A processor that sends back what it gets, and tells how it is.
-struct Echo {
-    address: SocketAddr,
-    admin: SocketAddr,
-    /// What `/readyz` says.
-    status: Arc<AtomicU16>,
-}
-
-impl Echo {
-    fn start() -> Self {
-        let status = Arc::new(AtomicU16::new(200));
-        let (traffic, admin) = (listener(), listener());
-        let said = status.clone();
-        let echo = Self {
-            address: traffic.local_addr().unwrap(),
-            admin: admin.local_addr().unwrap(),
-            status,
-        };
-        each(traffic, |mut stream| {
-            let mut buffer = vec![0; 64 * 1024];
-            while let Ok(count @ 1..) = stream.read(&mut buffer) {
-                if stream.write_all(&buffer[..count]).is_err() {
-                    break;
-                }
-            }
-        });
-        each(admin, move |mut stream| {
-            let mut request = [0; 512];
-            let _ = stream.read(&mut request);
-            let status = said.load(Ordering::Relaxed);
-            let _ = write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
-        });
-        echo
-    }
-
-    fn backend(&self, name: &str) -> Backend {
-        Backend {
-            name: name.to_owned(),
-            address: self.address,
-            admin: Some(self.admin),
-        }
-    }
-}
-
-fn listener() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").unwrap()
-}
-
-fn each(listener: TcpListener, serve: impl Fn(TcpStream) + Clone + Send + 'static) {
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let serve = serve.clone();
-            std::thread::spawn(move || serve(stream));
-        }
-    });
-}
-
-fn config(backends: Vec<Backend>, most: usize) -> Config {
-    Config {
-        workers: 2,
-        target_sets: vec![TargetSet {
-            name: "tsa1".to_owned(),
-            listen: "127.0.0.1:0".parse::<SocketAddr>().unwrap().into(),
-            backends,
-            max_connections: most,
-        }],
-        check: Check {
-            interval: Period::from_millis(20),
-            ..Check::default()
-        },
-        drain: Period::from_millis(100),
-        ..Config::default()
-    }
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// A connection that works.
-fn connect(front: &ipfe::Running) -> TcpStream {
-    let mut stream = TcpStream::connect(front.addresses()[0]).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(b"hello").unwrap();
-    let mut back = [0; 5];
-    stream.read_exact(&mut back).unwrap();
-    assert_eq!(&back, b"hello");
-    stream
-}
-
-fn counts(front: &ipfe::Running) -> Vec<usize> {
-    front.backends().iter().map(|row| row.connections).collect()
-}
+use support::{Echo, PATIENCE, config, connect, counts, each, listener, until};
 
 #[test]
 fn connections_are_spread_and_kept_out_of_a_congested_processor() {
@@ -238,6 +142,10 @@ fn what_cannot_be_is_said() {
 targetSets:
   - {name: a, listen: \"127.0.0.1:4000\", backends: [{name: x, address: \"127.0.0.1:4000\"}, {name: x}]}
   - {name: a, listen: [], backends: []}
+egressSets:
+  - {name: e, listen: \"127.0.0.1:4001\", from: \"::1\", servers: [\"127.0.0.1:4001\", \"127.0.0.1:4002\"]}
+  - {name: f, listen: \"127.0.0.1:0\"}
+pair: {mate: \"127.0.0.1:9061\"}
 check: {interval: 0s}
 ";
     let report = settings::from_str::<Config>(text, "test")
@@ -247,6 +155,10 @@ check: {interval: 0s}
         "itself listens",
         "another message processor",
         "another target set",
+        "is where the front end itself listens",
+        "cannot be reached from `from`",
+        "at least one address of the server",
+        "a port for each set",
         "is empty",
         "no time at all",
     ] {
