@@ -31,6 +31,15 @@ pub struct DsrModel {
     /// `1 - 1/n` of the messages leave by another than they came in by.
     #[schemars(range(min = 1, max = 64))]
     pub da_mps: u16,
+    /// Routers, a process each, that know one another as siblings; each has a connection to every HSS. Without
+    /// `frontEnds` each MME knows two of them.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 16))]
+    pub routers: u16,
+    /// IP front ends between the MMEs and the routers: none, one, or an active/standby pair at one address.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 2))]
+    pub front_ends: u16,
     /// The least share of messages that leave by another processor.
     #[serde(default)]
     pub cross_routed: Percent,
@@ -54,6 +63,10 @@ pub struct DsrModel {
     /// What happens while the load runs; none: nothing.
     #[serde(default)]
     pub drill: Option<Drill>,
+}
+
+const fn one() -> u16 {
+    1
 }
 
 /// The share of requests of a priority.
@@ -81,6 +94,10 @@ impl PriorityShare {
 pub enum Drill {
     /// HSSs die with requests under way.
     KillPeers(KillPeers),
+    /// A router dies with requests in flight.
+    KillRouter(Outage),
+    /// The active front end of a pair dies with requests in flight.
+    KillFrontEnd(Outage),
     /// MMEs connect anew without a good-bye, with requests under way.
     Reconnect(Reconnect),
     /// More comes than the router may take.
@@ -96,6 +113,16 @@ pub struct KillPeers {
     pub hss: u16,
     /// When, as a share of the run.
     pub after: Percent,
+}
+
+/// A process dies, and others take its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Outage {
+    /// When, as a share of the run.
+    pub after: Percent,
+    /// The longest outage: how long the whole load would have to fail for as many requests to fail as did.
+    pub outage: Period,
 }
 
 /// MMEs connect anew without a good-bye, with requests under way.
@@ -180,6 +207,8 @@ impl Default for DsrModel {
             message_bytes: 2200,
             hss: 4,
             da_mps: 1,
+            routers: 1,
+            front_ends: 0,
             cross_routed: Percent::new(0.0),
             destination: Destination::Host,
             ranges: 1000,
@@ -236,6 +265,22 @@ impl DsrModel {
                     );
                 }
             }
+            Drill::KillRouter(_) => {
+                if self.routers < 2 {
+                    let right = "at least 2, so that one is left";
+                    faults
+                        .at("routers")
+                        .say("leaves no router when one is killed", right);
+                }
+            }
+            Drill::KillFrontEnd(_) => {
+                if self.front_ends < 2 {
+                    let right = "2: an active front end to kill, and its standby";
+                    faults
+                        .at("frontEnds")
+                        .say("leaves no front end when one is killed", right);
+                }
+            }
             Drill::Reconnect(reconnect) => {
                 if reconnect.every.is_zero() {
                     faults
@@ -289,6 +334,14 @@ impl Validate for DsrModel {
             faults
                 .at("priorities")
                 .say(format!("adds up to {shares}%"), "100%");
+        }
+        if !(1..=16).contains(&self.routers) {
+            let wrong = format!("{} cannot be started", self.routers);
+            faults.at("routers").say(wrong, "1 to 16");
+        }
+        if self.front_ends > 2 {
+            let wrong = format!("{} do not share one address", self.front_ends);
+            faults.at("frontEnds").say(wrong, "0, 1, or 2 for a pair");
         }
         if let Some(drill) = &self.drill {
             self.validate_drill(drill, faults);

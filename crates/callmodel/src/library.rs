@@ -83,6 +83,18 @@ const MODELS: &[(&str, &str)] = &[
         include_str!("../../../callmodels/dsr/kill-peers.yaml"),
     ),
     (
+        "dsr/kill-front-end",
+        include_str!("../../../callmodels/dsr/kill-front-end.yaml"),
+    ),
+    (
+        "dsr/kill-mate",
+        include_str!("../../../callmodels/dsr/kill-mate.yaml"),
+    ),
+    (
+        "dsr/kill-router",
+        include_str!("../../../callmodels/dsr/kill-router.yaml"),
+    ),
+    (
         "dsr/x9-2-relay",
         include_str!("../../../callmodels/dsr/x9-2-relay.yaml"),
     ),

@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let numbers: Vec<u16> = (0..connections.min(999) as u16).collect();
     let peers = numbers.iter().map(|number| Peer {
         address,
+        other: None,
         introduction: mme(usize::from(*number)),
     });
     let peers = peers.collect();

@@ -83,6 +83,7 @@ fn mmes(model: &DsrModel, servers: &Servers, count: u16, timeout: Duration) -> (
     let requests = Mmes::new(plan, (0..count).collect(), answered.clone());
     let peers = (0..count).map(|number| Peer {
         address: servers.addresses[0],
+        other: None,
         introduction: mme(usize::from(number)),
     });
     (
@@ -215,6 +216,7 @@ fn a_stranger_to_the_application_is_not_let_in() {
     let servers = Servers::start(&hss(&model()));
     let peer = Peer {
         address: servers.addresses[0],
+        other: None,
         introduction: Introduction::new("x.example", "example", diameter_proto::known::application::RX),
     };
     let clients = Clients::new(vec![peer], Box::new(Silent), PATIENCE);
@@ -257,6 +259,7 @@ fn afs_and_a_pcf_talk_both_ways() {
     );
     let peers = (3..6).map(|number| Peer {
         address: servers.addresses[0],
+        other: None,
         introduction: af(number, "ims.example"),
     });
     let clients = Clients::new(peers.collect(), Box::new(afs), PATIENCE);

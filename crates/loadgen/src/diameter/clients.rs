@@ -21,6 +21,8 @@ const GULP: usize = 256 * 1024;
 pub struct Peer {
     /// Where the function under test listens.
     pub address: SocketAddr,
+    /// Where it connects when a connection to the first has failed or ended, and the other way round.
+    pub other: Option<SocketAddr>,
     /// Who the client is.
     pub introduction: Introduction,
 }
@@ -71,7 +73,13 @@ impl Clients {
         let lines = peers.into_iter().enumerate().map(|(number, peer)| {
             // End-to-End Identifiers of different nodes may be equal (RFC 6733 §3).
             let seed = (number as u32).wrapping_mul(0x9e37_79b9);
-            Line::new(peer.address, peer.introduction, number, seed, habits.clone())
+            Line::new(
+                (peer.address, peer.other),
+                peer.introduction,
+                number,
+                seed,
+                habits.clone(),
+            )
         });
         Self {
             lines: lines.collect(),

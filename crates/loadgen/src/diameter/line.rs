@@ -43,6 +43,8 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Line {
     peer: SocketAddr,
+    /// Where to connect after the connection to `peer` has failed or ended.
+    other: Option<SocketAddr>,
     pub(super) introduction: Introduction,
     number: usize,
     socket: Option<Socket>,
@@ -75,7 +77,7 @@ pub(super) struct Around<'a> {
 
 impl Line {
     pub(super) fn new(
-        peer: SocketAddr,
+        (peer, other): (SocketAddr, Option<SocketAddr>),
         introduction: Introduction,
         number: usize,
         seed: u32,
@@ -85,6 +87,7 @@ impl Line {
         let renewals = Renewals::new(habits.reconnect, &mut backoff);
         Self {
             peer,
+            other,
             introduction,
             number,
             socket: None,
@@ -213,6 +216,7 @@ impl Line {
         let connected = Socket::connect(self.peer);
         let added = connected.and_then(|socket| poller.add(&socket, self.number as u64).map(|()| socket));
         let Ok(socket) = added else {
+            self.change_peer();
             self.state = State::Closed {
                 retry_at: now + self.backoff.pause(),
             };
@@ -357,6 +361,13 @@ impl Line {
         }
     }
 
+    /// The next connection is to the other peer, if there is one.
+    fn change_peer(&mut self) {
+        if let Some(other) = &mut self.other {
+            std::mem::swap(other, &mut self.peer);
+        }
+    }
+
     /// Closes the connection; all that is without an answer is lost.
     fn close(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
         self.bytes = self.bytes();
@@ -371,6 +382,7 @@ impl Line {
         if self.is_open() {
             self.habits.counts.ended();
         }
+        self.change_peer();
         self.watched_since = None;
         self.state = State::Closed {
             retry_at: now + self.backoff.pause(),

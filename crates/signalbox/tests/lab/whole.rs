@@ -93,6 +93,9 @@ fn a_router_passes_its_drills() {
     let program = program();
     for (model, own) in [
         ("dsr/kill-peers", "re-sent with the T flag"),
+        ("dsr/kill-router", "alarms of the others"),
+        ("dsr/kill-mate", "clients are served elsewhere"),
+        ("dsr/kill-front-end", "the standby took over"),
         ("dsr/reconnect", "answers follow their client"),
         ("dsr/overload-3x", "goodput"),
     ] {
@@ -110,6 +113,7 @@ fn a_router_passes_its_drills() {
             "latency",
             "watchdogs never starve",
             "goodput",
+            "outage",
         ];
         let failed: Vec<_> = report
             .checks

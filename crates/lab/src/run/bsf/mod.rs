@@ -347,6 +347,7 @@ fn traffic(
 fn af_traffic(model: &BsfModel, load: &Load, bsf: SocketAddr, first: usize, ues: Standing) -> Traffic {
     let peers = (0..AFS).map(|number| Peer {
         address: bsf,
+        other: None,
         introduction: af(first + number, AF_REALM),
     });
     let plan = AfPlan {

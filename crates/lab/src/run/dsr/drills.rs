@@ -84,7 +84,7 @@ pub(super) fn settings(model: &DsrModel, requests: f64, dsr: &mut Value) {
             dsr["overload"]["hardLimitPercent"] = json!((HARD_LIMIT * 100.0) as u32);
             dsr["overload"]["sparePriority"] = json!(overload.spare_priority);
         }
-        Some(Wanted::Reconnect(_)) | None => {}
+        Some(Wanted::Reconnect(_) | Wanted::KillRouter(_) | Wanted::KillFrontEnd(_)) | None => {}
     }
 }
 
@@ -93,6 +93,8 @@ pub(super) fn make(model: &DsrModel, router: Router, habits: &Habits) -> Option<
     let counts = habits.counts.clone();
     Some(match model.drill.clone()? {
         Wanted::KillPeers(kill) => Box::new(Killing { kill, router }),
+        // Those are of several processes: `cluster` makes them.
+        Wanted::KillRouter(_) | Wanted::KillFrontEnd(_) => return None,
         Wanted::Reconnect(reconnect) => Box::new(Returning {
             reconnect,
             router,

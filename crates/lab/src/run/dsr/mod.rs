@@ -1,7 +1,9 @@
-//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. What happens to them
-//! meanwhile is in `drills`.
+//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. Several routers and front ends
+//! are in `cluster`, what happens to them meanwhile in `drills` and `outage`.
 
+mod cluster;
 mod drills;
+mod outage;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -62,6 +64,9 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
             drills::victims(model),
         )?);
     }
+    if model.routers > 1 || model.front_ends > 0 {
+        return cluster::start(model, load, options, place, hss);
+    }
     let addresses: Vec<SocketAddr> = hss.iter().flat_map(|one| one.addresses.clone()).collect();
     let (address, admin) = (free_address()?, free_address()?);
     let mut made = config(model, place, (address, admin), &addresses)?;
@@ -89,7 +94,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     let habits = drills::habits(model);
     let workloads = traffic_of(
         &plan,
-        address,
+        &|_| (address, None),
         mmes,
         options.generators,
         timeout,
@@ -175,13 +180,24 @@ pub(crate) fn start_router(
     over: Option<&Path>,
     address: SocketAddr,
 ) -> Result<Guarded, RigError> {
-    let file = place.folder.join("dsr.yaml");
+    start_function(place, ("dsr", "dsr"), made, over, address)
+}
+
+/// Starts a function with the name of its process, and waits until it listens.
+fn start_function(
+    place: &Place,
+    (function, name): (&str, &str),
+    made: Value,
+    over: Option<&Path>,
+    address: SocketAddr,
+) -> Result<Guarded, RigError> {
+    let file = place.folder.join(format!("{name}.yaml"));
     write_config(&file, made, over)?;
     let mut command = Command::new(&place.program);
-    command.arg("run").arg("dsr").arg("--config").arg(&file);
+    command.arg("run").arg(function).arg("--config").arg(&file);
     command.stdout(Stdio::null()).stdin(Stdio::null());
-    let log = place.folder.join("dsr.log");
-    let mut child = Guarded::start("dsr", command, &place.function_cpus, &log)?;
+    let log = place.folder.join(format!("{name}.log"));
+    let mut child = Guarded::start(name, command, &place.function_cpus, &log)?;
     child.wait_for(address)?;
     Ok(child)
 }
@@ -215,13 +231,21 @@ pub(crate) fn traffic(
     answered: &Arc<AtomicU64>,
 ) -> Vec<Traffic> {
     let none = Habits::default();
-    traffic_of(plan, router, mmes, generators, timeout, answered, &none)
+    traffic_of(
+        plan,
+        &|_| (router, None),
+        mmes,
+        generators,
+        timeout,
+        answered,
+        &none,
+    )
 }
 
-/// As [`traffic`], of MMEs with habits.
+/// As [`traffic`], of MMEs with habits; `router` gives the address that an MME connects to, and the one after that.
 fn traffic_of(
     plan: &Arc<Plan>,
-    router: SocketAddr,
+    router: &dyn Fn(u16) -> (SocketAddr, Option<SocketAddr>),
     mmes: u32,
     generators: usize,
     timeout: Duration,
@@ -232,9 +256,13 @@ fn traffic_of(
     (0..threads)
         .map(|thread| {
             let numbers: Vec<u16> = (0..mmes as u16).skip(thread).step_by(threads).collect();
-            let peers = numbers.iter().map(|number| Peer {
-                address: router,
-                introduction: mme(usize::from(*number)),
+            let peers = numbers.iter().map(|number| {
+                let (address, other) = router(*number);
+                Peer {
+                    address,
+                    other,
+                    introduction: mme(usize::from(*number)),
+                }
             });
             let peers = peers.collect();
             let requests = Mmes::new(plan.clone(), numbers, answered.clone());
