@@ -64,6 +64,7 @@ impl NetworkFunction for Dsr {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Bound, StartError> {
+        config.size_by_profile();
         Bound::new(config, workers)
     }
 

@@ -134,6 +134,16 @@ impl Config {
         self.local_nodes.iter().position(|node| node.name == name)
     }
 
+    /// Gives buffers the size that the profile says, where `limits.byProfile` wants it.
+    pub(crate) fn size_by_profile(&mut self) {
+        let Some(plan) = self.overload.plan().filter(|_| self.limits.by_profile) else {
+            return;
+        };
+        let most = f64::from(plan.mps) * f64::from(self.overload.hard_limit_percent) / 100.0;
+        let answer = self.routing.transaction.answer.duration();
+        self.limits.size(most, answer, self.indicators.message_size);
+    }
+
     /// Tables that a peer names have to be there.
     fn validate_tables(&self, at: &str, peer_table: &str, application_table: &str, faults: &mut Faults) {
         let routing = &self.routing;
@@ -225,6 +235,12 @@ impl Validate for Config {
             }
         }
         faults.within("limits", &self.limits);
+        if self.limits.by_profile && self.overload.plan().is_none() {
+            let right = "overload.profile or overload.profileMps, or byProfile: false";
+            faults
+                .at("limits.byProfile")
+                .say("has no profile to go by", right);
+        }
         faults.within("dns", &self.dns);
         self.validate_peers(faults);
         let peers: BTreeSet<String> = self

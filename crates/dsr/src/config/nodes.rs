@@ -84,6 +84,11 @@ impl Validate for LocalNode {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct NodeLimits {
+    /// Whether the profile (`overload.profile`, `profileMps`) sizes the buffers when the router starts: `pending` and
+    /// `pendingPerPeer` hold the requests that come in during `routing.transaction.answer` at the hard limit of the
+    /// profile, `pendingBytes` and `pendingBytesPerPeer` these at `indicators.messageSize` each, `handover` the messages of
+    /// a second. The values given for them do not count then.
+    pub by_profile: bool,
     /// The longest message taken; a longer one ends its connection.
     pub message: ByteSize,
     /// Bytes queued for one peer that reads slowly; beyond, its requests go elsewhere.
@@ -127,6 +132,7 @@ impl Default for NodeLimits {
     fn default() -> Self {
         let driver = diameter::Limits::default();
         Self {
+            by_profile: false,
             message: ByteSize(driver.message as u64),
             queue: ByteSize(driver.queue as u64),
             connections: driver.connections,
@@ -148,6 +154,19 @@ impl Default for NodeLimits {
 }
 
 impl NodeLimits {
+    /// Buffers for a processor of this many messages per second, in which requests wait this long for their answers.
+    pub(super) fn size(&mut self, messages_per_second: f64, answer: std::time::Duration, message: ByteSize) {
+        // A request with its answer is two messages.
+        let requests = messages_per_second / 2.0 * answer.as_secs_f64();
+        self.pending = (requests.ceil() as usize).max(1);
+        self.pending_per_peer = self.pending;
+        // One message of the longest kind always has room.
+        let bytes = (self.pending as u64).saturating_mul(message.bytes());
+        self.pending_bytes = ByteSize(bytes.max(self.message.bytes()));
+        self.pending_bytes_per_peer = self.pending_bytes;
+        self.handover = (messages_per_second.ceil() as usize).max(1);
+    }
+
     pub(crate) fn driver(&self) -> diameter::Limits {
         diameter::Limits {
             message: self.message.as_usize(),

@@ -111,6 +111,9 @@ pub struct ThrottleGroup {
     pub peers: Vec<String>,
     /// Requests per second to all of them; each message processor keeps the share of the available peers that live on it.
     pub rate: u32,
+    /// Whether siblings (`peers[].sibling`) have the group as well, with connections of their own to its peers: this router
+    /// keeps one part of the rate, each sibling that is available another of the same size.
+    pub shared_with_siblings: bool,
     /// Before the rate is reached, the less important requests go elsewhere: levels by rising load.
     pub levels: Vec<ThrottleLevel>,
 }

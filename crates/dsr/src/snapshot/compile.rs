@@ -31,7 +31,9 @@ impl Snapshot {
         let routing = &config.routing;
         let (hops, via) = hops(&config, registry, workers);
         let siblings = config.peers.iter().filter(|peer| peer.sibling);
-        let siblings = siblings.filter_map(|peer| find(&hops, &peer.host)).flatten();
+        let sibling_hops: Vec<Hops> = siblings
+            .filter_map(|peer| find(&hops, &peer.host).cloned())
+            .collect();
         let (throttled, throttle_members) = throttles(&config, &hops);
         let mut measured = Names::default();
         let own = config.local_nodes.iter().map(|node| &node.host);
@@ -62,7 +64,8 @@ impl Snapshot {
             }),
             applications,
             realm_routes: realm_routes(routing, &mut measured),
-            siblings: siblings.map(|hop| hop.id).collect(),
+            siblings: sibling_hops.iter().flatten().map(|hop| hop.id).collect(),
+            sibling_hops,
             via,
             hiding: Hiding::new(&config.topology_hiding),
             mediation: Mediation::new(&config.mediation, &mut measured)?,

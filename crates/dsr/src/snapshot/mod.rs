@@ -141,6 +141,8 @@ pub struct Snapshot {
     /// Where peers of siblings are reached, by host in lower case.
     via: AHashMap<Box<[u8]>, Hops>,
     siblings: Vec<u32>,
+    /// Those of each sibling.
+    sibling_hops: Vec<Hops>,
     /// Names hidden from foreign networks.
     pub(crate) hiding: Option<Hiding>,
     /// Rules that change messages.
@@ -334,9 +336,18 @@ impl Snapshot {
                 all => Some(here / all as f64),
             }
         };
-        share(|hop| hop.usable() != HopState::Down)
-            .or_else(|| share(|_| true))
-            .unwrap_or_default()
+        let here = share(|hop| hop.usable() != HopState::Down).or_else(|| share(|_| true));
+        here.unwrap_or_default() / self.throttle_parts(position)
+    }
+
+    /// Routers that a throttle group is shared by.
+    fn throttle_parts(&self, position: usize) -> f64 {
+        let is_shared = |group: &config::ThrottleGroup| group.shared_with_siblings;
+        if !self.config.throttle_groups.get(position).is_some_and(is_shared) {
+            return 1.0;
+        }
+        let is_up = |hops: &&Hops| hops.iter().any(|hop| hop.usable() != HopState::Down);
+        1.0 + self.sibling_hops.iter().filter(is_up).count() as f64
     }
 
     /// What this table does with a request. Without a matching rule the action is `implicit`.

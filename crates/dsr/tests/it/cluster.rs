@@ -193,3 +193,119 @@ fn a_mate_carries_the_traffic_of_the_other() {
         }
     });
 }
+
+/// Routers of these names, each a sibling of all others and connected to those before it.
+async fn siblings(names: &[String], more: impl Fn(usize, &mut Config)) -> Vec<Running> {
+    let mut running: Vec<Running> = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let mut config = named(name);
+        let others = names.iter().enumerate().filter(|(other, _)| *other != number);
+        config.peers = others
+            .map(|(other, host)| PeerConfig {
+                host: host.clone(),
+                addresses: running
+                    .get(other)
+                    .map(|dsr| dsr.addresses()[0])
+                    .into_iter()
+                    .collect(),
+                networks: vec!["127.0.0.0/8".parse().unwrap()],
+                sibling: true,
+                ..PeerConfig::default()
+            })
+            .collect();
+        more(number, &mut config);
+        running.push(dsr::start(config).unwrap());
+    }
+    for (number, dsr) in running.iter().enumerate() {
+        for (other, name) in names.iter().enumerate() {
+            if other != number {
+                available(dsr, name).await;
+            }
+        }
+    }
+    running
+}
+
+async fn stop(dsr: Running) {
+    tokio::task::spawn_blocking(move || dsr.stop())
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+#[test]
+fn six_siblings_are_one_router_and_some_may_go() {
+    run(async {
+        let names: Vec<String> = (0..6).map(|number| format!("mp{number}.example")).collect();
+        let mut all = siblings(&names, |_, _| ()).await;
+        let last = all.pop().unwrap();
+        // A client that no configuration names, at the fifth sibling of the router that is asked for it.
+        let mut mme = client(&last, "mme.example").await;
+        let mut server = client(&all[0], "hss.example").await;
+        server.send(ulr_to("mme.example").as_bytes()).await;
+        answered(&mut server, &mut mme).await;
+        mme.send(ulr_to("hss.example").as_bytes()).await;
+        answered(&mut mme, &mut server).await;
+        // Without four of them the others go on.
+        for gone in all.drain(1..) {
+            stop(gone).await;
+        }
+        let is_gone = |dsr: &Running, host: &String| {
+            let hops = dsr.hops();
+            let hops = hops.get(host.as_bytes()).into_iter().flatten();
+            hops.into_iter().all(|hop| hop.state() == dsr::HopState::Down)
+        };
+        for dsr in [&all[0], &last] {
+            until(|| names[1..5].iter().all(|host| is_gone(dsr, host))).await;
+        }
+        server.send(ulr_to("mme.example").as_bytes()).await;
+        answered(&mut server, &mut mme).await;
+        mme.send(ulr_to("hss.example").as_bytes()).await;
+        answered(&mut mme, &mut server).await;
+        assert_eq!(all[0].count(Event::Loop) + last.count(Event::Loop), 0);
+    });
+}
+
+#[test]
+fn siblings_share_the_rate_of_a_throttle_group() {
+    run(async {
+        let names: Vec<String> = (0..3).map(|number| format!("mp{number}.example")).collect();
+        let hss = Waiting::new("hss.example").await;
+        let group = |number: usize, config: &mut Config| {
+            if number > 0 {
+                return;
+            }
+            config.peers.push(hss.peer());
+            let group = |name: &str, shared_with_siblings| dsr::config::ThrottleGroup {
+                name: name.to_owned(),
+                peers: vec!["hss.example".to_owned()],
+                rate: 30,
+                shared_with_siblings,
+                ..dsr::config::ThrottleGroup::default()
+            };
+            config.throttle_groups = vec![group("own", false), group("shared", true)];
+        };
+        let (mut all, mut server) = {
+            let starting = siblings(&names, group);
+            let (all, server) = tokio::join!(starting, hss.reconnected());
+            (all, server)
+        };
+        available(&all[0], "hss.example").await;
+        let part = |dsr: &Running, position| dsr.snapshot().throttle_share(position, 0);
+        assert!(
+            (part(&all[0], 0) - 1.0).abs() < 1e-9,
+            "a group of this router alone"
+        );
+        assert!(
+            (part(&all[0], 1) - 1.0 / 3.0).abs() < 1e-9,
+            "two siblings have the others"
+        );
+        stop(all.pop().unwrap()).await;
+        until(|| (part(&all[0], 1) - 0.5).abs() < 1e-9).await;
+        stop(all.pop().unwrap()).await;
+        until(|| (part(&all[0], 1) - 1.0).abs() < 1e-9).await;
+        let mut mme = client(&all[0], "mme.example").await;
+        mme.send(ulr_to("hss.example").as_bytes()).await;
+        answered(&mut mme, &mut server).await;
+    });
+}

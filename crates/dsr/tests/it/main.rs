@@ -17,6 +17,7 @@ mod mediation;
 mod names;
 mod obedience;
 mod overload;
+mod profile;
 mod relay;
 mod routing;
 mod security;
