@@ -269,7 +269,7 @@ async fn remove(bsf: &Weak<Bsf>, id: &str) -> Response {
 }
 
 fn missing(id: &str) -> Response {
-    (StatusCode::NOT_FOUND, format!("there is no binding {id}\n")).into_response()
+    (StatusCode::NOT_FOUND, format!("binding {id} does not exist\n")).into_response()
 }
 
 async fn binding(bsf: &Weak<Bsf>, id: &str) -> Response {

@@ -83,7 +83,7 @@ async fn by_name(dns: &Dns, name: &str, carrier: Carrier, found: &mut Vec<Socket
         None => {}
     }
     if found.is_empty() {
-        tracing::warn!(name, "no name server knows where the peer is");
+        tracing::warn!(name, "the name of the peer resolves to no address");
     }
 }
 

@@ -190,7 +190,7 @@ fn route(snapshot: &Snapshot, peer: &str, message: &MessageMut) -> Value {
             match (routing.destination_host, snapshot.realm_route(&view)) {
                 (Some(host), None) => format!("the peer {}", String::from_utf8_lossy(host)),
                 (None, None) => {
-                    "answered by exceptions.noRoute: no rule fits, and there is no Destination-Host"
+                    "answered by exceptions.noRoute: no rule matches, and the request has no Destination-Host"
                         .to_owned()
                 }
                 (None, Some((at, _))) => format!("realm route, {}", list(snapshot, at, &mut peers)),

@@ -40,7 +40,7 @@ pub enum Reopen {
     /// kernel says nothing about the path, so it does not count.
     #[default]
     AfterSilence,
-    /// As that, and after every connection that broke without a goodbye.
+    /// As that, and after every connection that broke without a DPR.
     AfterLoss,
     /// After every one, to the letter of RFC 3539.
     Always,
@@ -74,7 +74,7 @@ pub struct Watchdog {
     heard: Option<Instant>,
     /// The connection was closed for silence.
     silent: bool,
-    /// The connection broke without a goodbye.
+    /// The connection broke without a DPR.
     lost: bool,
     random: u64,
 }
@@ -152,7 +152,7 @@ impl Watchdog {
         }
     }
 
-    /// The connection is down, whoever closed it; `lost`: without a goodbye.
+    /// The connection is down, whichever side closed it; `lost`: without a DPR.
     pub const fn connection_down(&mut self, lost: bool) {
         self.lost |= lost;
         self.health = Health::Down;

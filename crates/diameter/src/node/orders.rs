@@ -155,7 +155,7 @@ impl<A: Application> Node<A> {
                 }
             });
         }
-        // RFC 6733 §5.4: who says goodbye may answer until the connection closes, and is not asked elsewhere a second
+        // RFC 6733 §5.4: a peer that sent a DPR may answer until the connection closes; its requests go nowhere else a second
         // time before.
         if !matches!(reason, DownReason::PeerSaid(_)) {
             self.give_up_pending(connection, UnansweredReason::ConnectionLost);

@@ -23,7 +23,7 @@ struct Role {
 }
 
 impl Roles {
-    /// Begins anew.
+    /// Forgets all roles.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -301,7 +301,7 @@ impl Slf {
         failed.insert(root.clone(), now + self.settings.retry_after.duration());
     }
 
-    /// Asks one location function, at the other places of its name as well where there is no answer.
+    /// Queries one location function, at the other places of its name as well where there is no answer.
     async fn ask_places(&self, question: &Question<'_>) -> Result<Resolution, Failure> {
         let origin = &question.scp.unwrap_or(question.target).origin;
         let mut outcome = self.ask_one(question, origin).await;
@@ -318,7 +318,7 @@ impl Slf {
         outcome
     }
 
-    /// Asks one location function; when it does not help, another may.
+    /// Queries one location function; when it does not help, another may.
     async fn ask_one(&self, question: &Question<'_>, origin: &Origin) -> Result<Resolution, Failure> {
         let Question {
             target,
