@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use super::children::Simulator;
-use super::judge::{Mark, Window};
 use super::rig::RigError;
+use super::window::{Mark, Window};
 use ::report::{Check, Destinations};
 use loadgen::Record;
 use simulators::Stats;

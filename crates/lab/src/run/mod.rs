@@ -1,10 +1,12 @@
 //! A run from start to end: set up, warm up, measure (or search for the knee), judge, report.
 
 pub(crate) mod bsf;
+mod checks;
 mod children;
 mod drill;
 pub(crate) mod dsr;
 mod judge;
+mod knee;
 mod nrf;
 mod options;
 mod progress;
@@ -13,6 +15,7 @@ mod rig;
 mod roles;
 mod scp;
 mod session;
+mod window;
 
 use std::borrow::Cow;
 use std::process::{Command, Stdio};

@@ -6,12 +6,13 @@ use time::OffsetDateTime;
 
 use super::children::Guarded;
 use super::drill::{Outcome, Part, PartRecord};
-use super::judge::{self, Window};
 use super::progress::Progress;
 use super::ramp::Ramp;
 use super::rig::{Place, Rig};
 use super::roles::Roles;
+use super::window::{Mark, Window};
 use super::{Options, RunError, figure};
+use super::{judge, knee};
 use ::report::{Point, Report, Series, Step};
 use callmodel::Found;
 use loadgen::{Arrivals, Generator, Plan, Record, Snapshot, TICK};
@@ -65,7 +66,7 @@ pub(super) struct Session<'a> {
     /// All cores that the lab may use.
     cpus: Vec<usize>,
     /// What was counted when the search had ended, before the rate that it found was measured.
-    baseline: Option<judge::Mark>,
+    baseline: Option<Mark>,
 }
 
 #[derive(Default)]
@@ -321,8 +322,8 @@ impl<'a> Session<'a> {
                 lateness: self.lateness,
             };
             let failed = self.verdict_on(&window);
-            let told = judge::step(&window, self.place, failed.clone());
-            self.progress.note(&judge::step_in_words(&told));
+            let told = knee::step(&window, self.place, failed.clone());
+            self.progress.note(&knee::step_in_words(&told));
             steps.push(told);
             if failed.is_some() {
                 self.drain()?;
@@ -334,7 +335,7 @@ impl<'a> Session<'a> {
             repeats = 0;
             ramp.tell(failed.is_none());
         }
-        let limited_by = judge::limit(&steps, self.place, self.rig.function.is_some());
+        let limited_by = knee::limit(&steps, self.place, self.rig.function.is_some());
         match ramp.best() {
             Some(best) => Ok((best, steps, limited_by)),
             None => Err(RunError::NoKnee {
@@ -346,11 +347,11 @@ impl<'a> Session<'a> {
 
     /// Why this window is beyond the knee; `None` when it is not.
     fn verdict_on(&self, window: &Window) -> Option<String> {
-        judge::beyond_knee(window, &self.found.model.bounds)
+        knee::beyond_knee(window, &self.found.model.bounds)
     }
 
     /// What was used up to now.
-    fn mark(&mut self) -> Result<judge::Mark, RunError> {
+    fn mark(&mut self) -> Result<Mark, RunError> {
         let mut simulators = Vec::new();
         for simulator in &mut self.rig.simulators {
             simulators.push((
@@ -359,7 +360,7 @@ impl<'a> Session<'a> {
             ));
         }
         let usage = self.rig.usage();
-        Ok(judge::Mark {
+        Ok(Mark {
             at: Instant::now(),
             usage,
             busy: report::measure::busy(&self.place.function_cpus),

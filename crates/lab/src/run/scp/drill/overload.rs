@@ -64,7 +64,7 @@ impl Drill for Overload {
         let window = outcome.window;
         let reference = outcome.reference.unwrap_or(window);
         let rate =
-            |window: &crate::run::judge::Window| window.record.total().succeeded as f64 / window.seconds();
+            |window: &crate::run::window::Window| window.record.total().succeeded as f64 / window.seconds();
         let (most, goodput) = (rate(reference), rate(window));
         // Share of each priority that was served, the most important first.
         let served: Vec<(u8, f64, f64)> = self
@@ -82,7 +82,7 @@ impl Drill for Overload {
         let in_order = served
             .windows(2)
             .all(|pair| pair[1].1 < SOME || pair[0].1 >= NEARLY_ALL);
-        let p99 = |window: &crate::run::judge::Window| {
+        let p99 = |window: &crate::run::window::Window| {
             served
                 .iter()
                 .filter(|(_, share, _)| *share >= NEARLY_ALL)
