@@ -4,9 +4,12 @@
 //! table of its own, and compresses with it once that is durable. A compressed value names its dictionary. Dictionaries
 //! stay for as long as the store: they travel with backups, salvage and exports as every record does.
 //!
+//! A dictionary that is lost makes all values compressed with it unreadable. So it is written twice, by two batches: salvage
+//! of a damaged file keeps the other copy, and the next start writes the missing one.
+//!
 //! The embedded engine has them. Values in a database are for other tools to read, and several processes write there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -21,11 +24,15 @@ const LARGEST: usize = 16 * 1_024;
 /// Values that are gathered for a dictionary, and bytes of them at most.
 const SAMPLES: usize = 128;
 const SAMPLE_BYTES: usize = 512 * 1_024;
+/// How often a dictionary is written.
+const COPIES: u8 = 2;
 
-/// A dictionary, as a record.
+/// A copy of a dictionary, as a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dictionary {
     pub(crate) id: u32,
+    /// Which of the copies, from 0.
+    pub(crate) copy: u8,
     /// Name of the table whose values it is made of.
     pub(crate) table: String,
     pub(crate) bytes: Arc<[u8]>,
@@ -40,7 +47,8 @@ impl Record for Dictionary {
     };
 
     fn key(&self) -> Key {
-        Key::from_slice(&self.id.to_be_bytes())
+        let [a, b, c, d] = self.id.to_be_bytes();
+        Key::from_slice(&[a, b, c, d, self.copy])
     }
 
     fn index(&self, _: &mut IndexKeys) {}
@@ -55,14 +63,34 @@ impl Record for Dictionary {
 
     fn decode(key: &[u8], value: &[u8]) -> Result<Dictionary, DecodeError> {
         let wrong = || DecodeError("not a dictionary".to_owned());
-        let id = key.try_into().map_err(|_| wrong())?;
+        let (copy, id) = key.split_last().ok_or_else(wrong)?;
+        let id = id.try_into().map_err(|_| wrong())?;
         let (length, rest) = value.split_first().ok_or_else(wrong)?;
         let (table, bytes) = rest.split_at_checked(usize::from(*length)).ok_or_else(wrong)?;
         Ok(Dictionary {
             id: u32::from_be_bytes(id),
+            copy: *copy,
             table: String::from_utf8(table.to_vec()).map_err(|_| wrong())?,
             bytes: bytes.into(),
         })
+    }
+}
+
+impl Dictionary {
+    /// All copies of it.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = Dictionary> {
+        let one = self.clone();
+        (0..COPIES).map(move |copy| Dictionary { copy, ..one.clone() })
+    }
+
+    /// The copies that are missing among those that are stored.
+    pub(crate) fn missing(stored: &[Dictionary]) -> Vec<Dictionary> {
+        let present: HashSet<(u32, u8)> = stored.iter().map(|one| (one.id, one.copy)).collect();
+        let mut missing: Vec<Dictionary> = stored.iter().flat_map(Dictionary::copies).collect();
+        missing.sort_unstable_by_key(|one| (one.id, one.copy));
+        missing.dedup_by_key(|one| (one.id, one.copy));
+        missing.retain(|one| !present.contains(&(one.id, one.copy)));
+        missing
     }
 }
 
@@ -173,6 +201,7 @@ impl Dictionaries {
         let table = self.tables.get(usize::from(table.0))?.name.to_owned();
         (!bytes.is_empty()).then(|| Dictionary {
             id,
+            copy: 0,
             table,
             bytes: bytes.into(),
         })
@@ -298,9 +327,24 @@ mod tests {
     }
 
     #[test]
+    fn copies_that_are_missing_are_found() {
+        let [first, second] = [7, 8].map(|id| Dictionary {
+            id,
+            copy: 0,
+            table: "pcf_binding".to_owned(),
+            bytes: (*b"{").into(),
+        });
+        let stored: Vec<Dictionary> = first.copies().chain(second.copies()).collect();
+        assert!(Dictionary::missing(&stored).is_empty());
+        assert_eq!(Dictionary::missing(&stored[1..]), stored[..1]);
+        assert_eq!(Dictionary::missing(&stored[..3]), stored[3..]);
+    }
+
+    #[test]
     fn dictionaries_read_what_they_wrote() {
         let dictionary = Dictionary {
             id: 7,
+            copy: 1,
             table: "pcf_binding".to_owned(),
             bytes: (*b"{\"supi\":").into(),
         };
@@ -312,6 +356,7 @@ mod tests {
         );
         assert!(
             Dictionary::decode(b"x", &bytes).is_err()
+                && Dictionary::decode(b"", &bytes).is_err()
                 && Dictionary::decode(&dictionary.key(), b"\xffa").is_err()
         );
     }

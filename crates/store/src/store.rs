@@ -85,18 +85,46 @@ impl Store {
         });
         let engine = opened.await.map_err(|error| Error::Open(error.to_string()))??;
         let tables: Vec<&'static TableSchema> = tables.iter().map(|table| table.schema).collect();
-        let dictionaries = match with {
-            true => Dictionaries::new(&tables, stored_dictionaries(&*engine, tables.len() - 1).await?),
-            false => Dictionaries::none(),
+        let (dictionaries, missing) = match with {
+            true => {
+                let stored = stored_dictionaries(&*engine, tables.len() - 1).await?;
+                let missing = Dictionary::missing(&stored);
+                (Dictionaries::new(&tables, stored), missing)
+            }
+            false => (Dictionaries::none(), Vec::new()),
         };
-        Ok(Store(Arc::new(Inner {
+        let store = Store(Arc::new(Inner {
             engine,
             tables,
             dictionaries,
             compress_above: (config.compress_above.bytes() > 0).then_some(config.compress_above.as_usize()),
             max_operations: config.max_batch_operations,
             max_bytes: config.max_batch_bytes.as_usize(),
-        })))
+        }));
+        for copy in missing {
+            store.restore_dictionary(&copy).await;
+        }
+        Ok(store)
+    }
+
+    /// Writes a copy of a dictionary that was lost. Values are read with the other one meanwhile; should this fail, the next
+    /// start tries again.
+    async fn restore_dictionary(&self, copy: &Dictionary) {
+        let written = match self.write_dictionary(copy) {
+            Ok(receipt) => receipt.await,
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(_) => tracing::info!(table = copy.table, "wrote a lost copy of a dictionary"),
+            Err(error) => tracing::warn!(table = copy.table, %error, "cannot write a copy of a dictionary"),
+        }
+    }
+
+    /// Begins to write a copy of a dictionary.
+    fn write_dictionary(&self, copy: &Dictionary) -> Result<Receipt, Error> {
+        let mut batch = Batch::default();
+        batch.insert(&self.table::<Dictionary>()?, copy);
+        Ok(self.commit(batch))
     }
 
     /// The table of a record type.
@@ -199,14 +227,11 @@ impl Inner {
             let Some(dictionary) = store.0.dictionaries.make(table, &samples) else {
                 return;
             };
-            let written = store.table::<Dictionary>().and_then(|dictionaries| {
-                let mut batch = Batch::default();
-                batch.insert(&dictionaries, &dictionary);
-                store.commit(batch).wait()
-            });
+            let mut copies = dictionary.copies();
+            let written = copies.try_for_each(|copy| store.write_dictionary(&copy)?.wait().map(|_| ()));
             let (table_name, bytes) = (dictionary.table.as_str(), dictionary.bytes.len());
             match written {
-                Ok(_) => {
+                Ok(()) => {
                     store.0.dictionaries.add(table, &dictionary);
                     tracing::info!(
                         table = table_name,

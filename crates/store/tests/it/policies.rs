@@ -1,7 +1,8 @@
 //! Records of the size of a policy session: JSON of 4 to 64 KB under seven keys, updated often, compressed with a
 //! dictionary of their table.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use settings::ByteSize;
 use store::{
@@ -238,4 +239,61 @@ async fn policies_are_compressed_with_a_dictionary_and_read_for_as_long_as_the_s
     assert!(store.stats().live_bytes < plain as u64 / 2);
     drop(table);
     store.close().await;
+}
+
+/// Where the dictionaries of the table are in the files of a log.
+fn dictionaries(directory: &Path) -> Vec<(PathBuf, usize)> {
+    let name_of_table = b"\x06policy";
+    let files = std::fs::read_dir(directory).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.retain(|path| path.is_file());
+    files.sort_unstable();
+    let mut found = Vec::new();
+    for path in files {
+        let bytes = std::fs::read(&path).unwrap();
+        let windows = bytes.windows(name_of_table.len()).enumerate();
+        let here = windows.filter(|(_, window)| window == name_of_table);
+        found.extend(here.map(|(at, _)| (path.clone(), at)));
+    }
+    found
+}
+
+#[tokio::test]
+async fn values_outlive_a_damaged_dictionary() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, table) = open(&config(directory.path(), 256)).await;
+    for number in 0..RECORDS {
+        put(&table, &policy(number, 0)).await;
+    }
+    // A thread of its own makes the dictionary of them, and writes it twice.
+    while dictionaries(directory.path()).len() < 2 {
+        put(&table, &policy(0, 1)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for number in 0..RECORDS {
+        put(&table, &policy(number, 2)).await;
+    }
+    drop(table);
+    store.close().await;
+    // The second time it is the copy that was read the first time.
+    for _ in 0..2 {
+        let (path, at) = dictionaries(directory.path()).swap_remove(0);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[at + 1_000] ^= 0x10;
+        std::fs::write(&path, bytes).unwrap();
+        let opened = Store::open(&config(directory.path(), 256), &[TableDef::of::<Policy>()]).await;
+        assert!(opened.is_err(), "a damaged log is not opened");
+        let salvaged = store::salvage(directory.path()).unwrap();
+        assert_eq!(salvaged.dropped.len(), 1, "{salvaged:?}");
+        std::fs::remove_dir_all(salvaged.aside.unwrap()).unwrap();
+        let (store, table) = open(&config(directory.path(), 256)).await;
+        check(&table, 2, KEYS).await;
+        assert_eq!(
+            dictionaries(directory.path()).len(),
+            2,
+            "the lost copy is written again"
+        );
+        drop(table);
+        store.close().await;
+    }
 }
