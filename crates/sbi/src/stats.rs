@@ -119,6 +119,8 @@ stats! {
         peers_flooding,
         /// Connections to peers closed because they held most when all of the worker held more than maxMemory.
         peers_greedy,
+        /// Requests not sent because every connection of their origin was at maxRequestRate.
+        requests_over_connection_rate,
     }
 }
 

@@ -25,7 +25,7 @@ telemetry::declare! {
     counter REFUSED = "signalbox_scp_refused_total" ["reason"]: "Requests that this SCP refused or could not serve, by reason.";
     counter DISCOVERIES = "signalbox_scp_discoveries_total" ["outcome"]: "Delegated discoveries: cached, waited for another's answer, asked, local, empty, failed.";
     counter NAMED_NRFS = "signalbox_scp_named_nrf_discoveries_total" ["outcome"]: "Discoveries at an NRF that the request names: asked, refused because it may not be named, full because too many are.";
-    counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, oci.";
+    counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, connectionRate, oci.";
     counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages that a mediation rule was applied to.";
     counter LEARNED = "signalbox_scp_learned_total" ["how"]: "Changes of the network: notified, audited; notifications lost because too many waited, stranger because they came on no path of a subscription, unconfirmed because the NRF says otherwise; full: producers not learned for want of room.";
     counter ALTERNATES = "signalbox_scp_dns_alternates_total" ["outcome"]: "Alternates of producers looked for in DNS: found, none, failed.";
@@ -79,6 +79,7 @@ pub(crate) struct Metrics {
     pub(crate) over_open: Counter,
     pub(crate) over_outstanding: Counter,
     pub(crate) over_rate: Counter,
+    pub(crate) over_connection_rate: Counter,
     pub(crate) over_oci: Counter,
     pub(crate) mediated: [Counter; 4],
     pub(crate) notified: Counter,
@@ -130,6 +131,7 @@ impl Metrics {
             over_open: over.get(&["open"]),
             over_outstanding: over.get(&["outstanding"]),
             over_rate: over.get(&["rate"]),
+            over_connection_rate: over.get(&["connectionRate"]),
             over_oci: over.get(&["oci"]),
             mediated: [
                 "requestIngress",

@@ -32,6 +32,8 @@ refusals! {
     Assertion = "assertion": CcaVerificationFailure, None, "the client credentials assertion is not valid";
     /// The producer's circuit is open.
     CircuitOpen = "circuitOpen": TargetNfNotReachable, Some(1), "the producer fails and its circuit is open";
+    /// Every connection to the producer is at its rate.
+    ConnectionRate = "connectionRate": TooManyRequests, Some(1), "every connection to the producer is at its request rate";
     /// The rate of requests to the producer is reached.
     EgressRate = "egressRate": TooManyRequests, Some(1), "the rate of requests to the producer is reached";
     /// The producer is ejected.

@@ -15,6 +15,10 @@ pub struct ClientConfig {
     pub max_origins: u32,
     /// Requests in progress on one connection, where the peer allows more.
     pub max_streams_per_connection: u32,
+    /// Requests per second on one connection; more go to another connection of the origin, which is made where there
+    /// are fewer than `connectionsPerOrigin`. Beyond what all of them may send a request is not sent: an SCP tries
+    /// another producer, or answers 429. 0: not limited.
+    pub max_request_rate: u32,
     /// Requests that wait for a connection to one origin; more fail at once.
     pub max_waiting: u32,
     /// How long a connection may take to be made, TLS included.
@@ -61,6 +65,7 @@ impl Default for ClientConfig {
             connections_per_origin: 2,
             max_origins: 4_096,
             max_streams_per_connection: 2_000,
+            max_request_rate: 0,
             max_waiting: 10_000,
             connect_timeout: Period::from_secs(2),
             backoff_min: Period::from_millis(50),

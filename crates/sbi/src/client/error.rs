@@ -20,6 +20,8 @@ pub enum SendErrorKind {
     Timeout,
     /// Too many requests wait for this peer, or too many peers are known.
     Overflow,
+    /// Every connection of the origin has sent what `maxRequestRate` allows.
+    OverRate,
     /// An `https` origin, and no TLS is configured.
     NoTls,
     /// The peer reset the stream with this HTTP/2 error code.
@@ -75,6 +77,9 @@ impl fmt::Display for SendError {
             SendErrorKind::Connect(why) => write!(f, "could not connect: {why}"),
             SendErrorKind::Timeout => f.write_str("no response before the deadline"),
             SendErrorKind::Overflow => f.write_str("too many requests wait for this peer"),
+            SendErrorKind::OverRate => {
+                f.write_str("every connection to this peer is at its request rate (client.maxRequestRate)")
+            }
             SendErrorKind::NoTls => f.write_str("the peer is https and no TLS client is configured"),
             SendErrorKind::Reset(code) => {
                 write!(f, "the peer reset the stream ({:?})", Reason::from(*code))

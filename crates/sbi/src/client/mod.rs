@@ -17,6 +17,7 @@ mod error;
 mod guard;
 mod pace;
 mod pool;
+mod rate;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,6 +36,8 @@ pub use pool::PeerStats;
 pub use sbi_proto::{Origin, OriginError, Scheme};
 
 use crate::dns::Dns;
+use crate::memory::Memory;
+use crate::stats::count;
 use crate::tls::ClientTls;
 use pool::Pool;
 
@@ -125,6 +128,25 @@ impl Client {
         }
         let pool = self.pool(origin)?;
         pool.send(request, options).await
+    }
+
+    /// Whether the rate of its connections (`maxRequestRate`) lets a request be sent to an origin now. One that may not
+    /// be is counted.
+    #[must_use]
+    pub fn admits(&self, origin: &Origin) -> bool {
+        if self.0.config.max_request_rate == 0 {
+            return true;
+        }
+        let at_rate = self
+            .0
+            .pools
+            .borrow()
+            .get(origin)
+            .is_some_and(|pool| pool.is_at_rate());
+        if at_rate {
+            Memory::of_worker().stats(|stats| count(&stats.requests_over_connection_rate));
+        }
+        !at_rate
     }
 
     /// What is known of each origin that was sent to.

@@ -19,6 +19,8 @@ use super::connection::{Blamed, Connection, NotBegun};
 use super::error::{SendError, SendErrorKind};
 use super::guard::Guard;
 use crate::dns::Dns;
+use crate::memory::Memory;
+use crate::stats::count;
 use crate::tls::ClientTls;
 
 /// A peer that has not flooded for this multiple of the longest pause begins with the shortest again.
@@ -116,6 +118,9 @@ impl Pool {
         if let Err(error) = &outcome {
             stats.failed += 1;
             stats.timed_out += u64::from(error.kind == SendErrorKind::Timeout);
+            if error.kind == SendErrorKind::OverRate {
+                Memory::of_worker().stats(|stats| count(&stats.requests_over_connection_rate));
+            }
         }
         outcome
     }
@@ -124,7 +129,7 @@ impl Pool {
         let deadline = Instant::now() + options.deadline;
         self.address(&mut request)?;
         let mut exchange = loop {
-            let connection = match self.pick() {
+            let connection = match self.pick()? {
                 Some(connection) => connection,
                 None => match timeout_at(deadline.into(), self.wait(options.priority)?).await {
                     Ok(Ok(found)) => found?,
@@ -162,7 +167,10 @@ impl Pool {
 
     /// A connection with room: one that is in use already, until it is busy. So a few requests at a time leave in one
     /// system call and their answers come in one. Sees to it that there are as many connections as may be used.
-    fn pick(&self) -> Option<Rc<Connection>> {
+    ///
+    /// # Errors
+    /// When every connection is at its rate, and no other may be made.
+    fn pick(&self) -> Result<Option<Rc<Connection>>, SendError> {
         self.connections
             .borrow_mut()
             .retain(|connection| connection.is_usable());
@@ -175,14 +183,32 @@ impl Pool {
         if best.as_ref().is_none_or(|best| best.in_progress() > 0) {
             self.connect_another(connections.len());
         }
-        best
+        match best {
+            None if self.is_at_rate() => Err(SendError::not_sent(SendErrorKind::OverRate)),
+            best => Ok(best),
+        }
+    }
+
+    /// Whether every connection has sent what its rate allows now, and no other is or may be made.
+    pub(super) fn is_at_rate(&self) -> bool {
+        if self.config.max_request_rate == 0 || self.connecting.get() > 0 {
+            return false;
+        }
+        let connections = self.connections.borrow();
+        let usable = || connections.iter().filter(|one| one.is_usable());
+        let present = usable().count();
+        present > 0 && usable().all(|one| one.rate_room() == 0) && !self.may_connect(present)
+    }
+
+    /// Whether another connection may be made beside those that are present.
+    fn may_connect(&self, present: usize) -> bool {
+        let wanted = usize::from(self.config.connections_per_origin.max(1));
+        present < wanted && self.not_before.get().is_none_or(|at| Instant::now() >= at)
     }
 
     fn connect_another(&self, present: usize) {
-        let wanted = usize::from(self.config.connections_per_origin.max(1));
-        let may = self.not_before.get().is_none_or(|at| Instant::now() >= at);
         // One at a time: a peer that has just come back is not met by all at once.
-        if !may || self.connecting.get() > 0 || present >= wanted {
+        if self.connecting.get() > 0 || !self.may_connect(present) {
             return;
         }
         let Some(pool) = self.me.upgrade() else { return };
@@ -254,13 +280,18 @@ impl Pool {
         self.not_before.set(Some(later));
     }
 
-    /// Fails the waiting requests if no connection can come.
+    /// Fails the waiting requests if no connection can come, or those that there are may send nothing now: of these
+    /// none would tell when it may again.
     fn give_up_hopeless(&self) {
-        let hope = self.connecting.get() > 0 || self.connections.borrow().iter().any(|c| c.is_usable());
-        if hope || self.waiting.borrow().is_empty() {
+        if self.waiting.borrow().is_empty() {
             return;
         }
-        let error = self.unreachable();
+        let hope = self.connecting.get() > 0 || self.connections.borrow().iter().any(|c| c.is_usable());
+        let error = match hope {
+            true if !self.is_at_rate() => return,
+            true => SendError::not_sent(SendErrorKind::OverRate),
+            false => self.unreachable(),
+        };
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         for (_, waiter) in waiting {
             // A waiter that is gone needs no answer.
@@ -315,7 +346,7 @@ impl Pool {
                 .filter(|c| c.is_usable() && c.has_room_for(promised(c) + 1))
                 .min_by_key(|c| c.in_progress() + promised(c))
                 .cloned();
-            let Some(connection) = best else { return };
+            let Some(connection) = best else { break };
             let Some((_, waiter)) = self.waiting.borrow_mut().pop_first() else {
                 return;
             };
@@ -325,6 +356,11 @@ impl Pool {
                     None => given.push((connection, 1)),
                 }
             }
+        }
+        if self.config.max_request_rate > 0 && !self.waiting.borrow().is_empty() {
+            let present = self.connections.borrow().len();
+            self.connect_another(present);
+            self.give_up_hopeless();
         }
     }
 

@@ -1,15 +1,19 @@
 //! The client against peers that are slow, rude or gone.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, Request};
-use sbi::Body;
 use sbi::client::{Client, ClientConfig, Origin, Processed, SendError, SendErrorKind, SendOptions};
 use sbi::server::ServerConfig;
+use sbi::{Body, Response};
 use settings::{ByteSize, Period};
 use testpeer::http2::frame::{self, flag, kind, setting};
 use testpeer::http2::{Listener, Peer};
+use testpeer::until;
 
 use crate::support::{client, local, start};
 
@@ -275,6 +279,58 @@ fn a_connection_that_does_not_answer_pings_is_given_up() {
         let error = sent.await.unwrap().unwrap_err();
         assert_eq!(error.processed, Processed::Maybe, "{error}");
         assert_eq!(client.peers()[0].1.connections, 0);
+    });
+}
+
+/// Beyond its rate a connection is sent nothing: another one is made, up to the limit, and then requests fail unsent,
+/// those that wait for a connection as well.
+#[test]
+fn a_connection_is_sent_no_more_than_its_rate() {
+    const RATE: u32 = 20;
+    const SENT: u32 = 2_000;
+    local(async {
+        let received: Rc<RefCell<HashMap<SocketAddr, u32>>> = Rc::default();
+        let counts = received.clone();
+        let server = start(ServerConfig::default(), move |request| {
+            *counts.borrow_mut().entry(request.peer.addr).or_default() += 1;
+            async { Response::new(http::StatusCode::NO_CONTENT) }
+        });
+        let (client, origin) = (
+            client(ClientConfig {
+                connections_per_origin: 2,
+                max_request_rate: RATE,
+                ..ClientConfig::default()
+            }),
+            server.origin(),
+        );
+        let began = Instant::now();
+        let senders: Vec<_> = (0..SENT)
+            .map(|_| sending(&client, &origin, within(60_000)))
+            .collect();
+        let (mut served, mut over) = (0, 0);
+        for sender in senders {
+            match sender.await.unwrap() {
+                Ok(_) => served += 1,
+                Err(error) => {
+                    let what = (error.kind, error.processed);
+                    assert_eq!(what, (SendErrorKind::OverRate, Processed::No));
+                    over += 1;
+                }
+            }
+        }
+        // A machine that stands still gives each connection another second, and its rate again.
+        let most = RATE * (u32::try_from(began.elapsed().as_secs()).unwrap() + 1);
+        let by_connection: Vec<u32> = received.borrow().values().copied().collect();
+        assert_eq!(by_connection.len(), 2, "{by_connection:?}");
+        assert!(
+            by_connection.iter().all(|count| *count <= most),
+            "{by_connection:?}"
+        );
+        assert_eq!(served, by_connection.iter().sum::<u32>());
+        assert_eq!(over, SENT - served);
+        assert!(over > 0);
+        until("there is room again", async || client.admits(&origin)).await;
+        client.send(&origin, get("/"), within(60_000)).await.unwrap();
     });
 }
 

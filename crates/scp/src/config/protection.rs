@@ -234,7 +234,7 @@ pub struct Protection {
     #[schemars(range(max = 31))]
     pub spare_priority: u8,
     /// What consumers are told of requests that are refused or cannot be served, by reason: `assertion`,
-    /// `circuitOpen`, `egressRate`, `ejected`, `forbidden`, `header`, `hops`, `inFlight`, `ingressRate`,
+    /// `circuitOpen`, `connectionRate`, `egressRate`, `ejected`, `forbidden`, `header`, `hops`, `inFlight`, `ingressRate`,
     /// `late`, `loop`, `mediation`, `method`, `noProducer`, `outstanding`, `overflow`, `overload`, `producerOverload`, `target`,
     /// `timeout`, `token`, `unreachable`, `unsendable`.
     pub error_profiles: BTreeMap<String, ErrorProfile>,

@@ -138,6 +138,11 @@ impl Target {
         }
     }
 
+    /// The next receiver of a request: the SCP at this position, or the producer where it is reached through none.
+    pub(super) fn next_root(&self, hop: usize) -> &TargetApiRoot {
+        self.hop(hop).unwrap_or(&self.root)
+    }
+
     /// The SCP at this position of those through which it is reached.
     pub(super) fn hop(&self, position: usize) -> Option<&TargetApiRoot> {
         let hop = self.hops.as_ref()?.get(position)?;

@@ -9,7 +9,7 @@ use routing::path::path_of;
 use routing::policy::{Attempt, Budget, Failure, ServicePolicy, Verdict};
 use routing::target::{self, Has, Place};
 use sbi::Response;
-use sbi::client::{Origin, Processed, SendError, SendErrorKind, SendOptions};
+use sbi::client::{Client, Origin, Processed, SendError, SendErrorKind, SendOptions};
 use sbi::headers::TargetApiRoot;
 use sbi::name::{LOCATION, RETRY_AFTER};
 use sbi::problem::{Cause, Problem};
@@ -68,6 +68,14 @@ impl Relay {
                 names: setup.shared.names.clone(),
                 metrics: setup.shared.metrics.clone(),
             },
+        }
+    }
+
+    /// The client for a target.
+    fn client_for(&self, target: &Target) -> &Client {
+        match target.unknown && target.hops.is_none() {
+            true => &self.clients.unknown,
+            false => &self.clients.known,
         }
     }
 
@@ -172,9 +180,15 @@ impl Exchange<'_> {
         let now = Instant::now();
         let path = self.outgoing.target.clone();
         let way = target.way(self.attempts.hop, target::service_of(path_of(&path)));
-        if let Err(held) = relay.producers.may_send(way, self.priority, now) {
-            // Its place fails: the producer itself may be reached in another way.
-            if matches!(held, Held::Ejected | Held::Open) && self.attempts.another_way(target) {
+        let origin = &target.next_root(self.attempts.hop).origin;
+        let may_send = match relay.client_for(target).admits(origin) {
+            true => relay.producers.may_send(way, self.priority, now),
+            false => Err(relay.producers.at_connection_rate()),
+        };
+        if let Err(held) = may_send {
+            // Its place fails, or its connections are full: the producer itself may be reached in another way.
+            let of_place = matches!(held, Held::Ejected | Held::Open | Held::ConnectionRate);
+            if of_place && self.attempts.another_way(target) {
                 return Ok(None);
             }
             self.look_further(target).await;
@@ -231,11 +245,7 @@ impl Exchange<'_> {
             deadline: time,
             priority: self.priority,
         };
-        let client = match target.unknown && target.hops.is_none() {
-            true => &relay.clients.unknown,
-            false => &relay.clients.known,
-        };
-        let sent = client.send(&origin, request, options).await;
+        let sent = relay.client_for(target).send(&origin, request, options).await;
         Ok(sent.and_then(|response| well_formed(&self.outgoing.method, response)))
     }
 
@@ -462,6 +472,7 @@ impl Exchange<'_> {
         let (refusal, cause) = match error.kind {
             SendErrorKind::Timeout => (Refusal::Timeout, self.timeout_cause(Instant::now())),
             SendErrorKind::Overflow => (Refusal::Overflow, Cause::NfCongestion),
+            SendErrorKind::OverRate => (Refusal::ConnectionRate, Cause::TooManyRequests),
             SendErrorKind::Unsendable(_) => (Refusal::Unsendable, Cause::InvalidMsgFormat),
             _ => (Refusal::Unreachable, Cause::TargetNfNotReachable),
         };

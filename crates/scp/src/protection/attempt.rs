@@ -53,6 +53,8 @@ pub(crate) enum Held {
     Overloaded,
     /// Its rate is reached.
     Rate,
+    /// Every connection to it is at `client.maxRequestRate`.
+    ConnectionRate,
     /// Its circuit is open.
     Open,
 }
@@ -65,6 +67,7 @@ impl Held {
             Self::Outstanding => Refusal::Outstanding,
             Self::Overloaded => Refusal::ProducerOverload,
             Self::Rate => Refusal::EgressRate,
+            Self::ConnectionRate => Refusal::ConnectionRate,
             Self::Open => Refusal::CircuitOpen,
         }
     }

@@ -55,6 +55,7 @@ impl Says {
             // The consumer waited too short a time, this SCP has no room or no TLS, the request is none.
             SendErrorKind::Timeout
             | SendErrorKind::Overflow
+            | SendErrorKind::OverRate
             | SendErrorKind::NoTls
             | SendErrorKind::Unsendable(_) => Self::Nothing,
         }
@@ -151,6 +152,7 @@ mod tests {
             (SendErrorKind::Connect(text()), Failed, Failed),
             (SendErrorKind::Timeout, Doubtful, Nothing),
             (SendErrorKind::Overflow, Nothing, Nothing),
+            (SendErrorKind::OverRate, Nothing, Nothing),
             (SendErrorKind::NoTls, Nothing, Nothing),
             (SendErrorKind::Reset(2), Doubtful, Doubtful),
             (SendErrorKind::GoAway, Doubtful, Doubtful),

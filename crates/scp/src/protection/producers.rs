@@ -197,6 +197,12 @@ impl Peers {
         Ok(())
     }
 
+    /// Counts a producer whose connections are all at their rate.
+    pub(crate) fn at_connection_rate(&self) -> Held {
+        self.metrics.over_connection_rate.inc();
+        Held::ConnectionRate
+    }
+
     /// As [`Peers::may_send`], for an explanation: nothing is counted, and no rate or try is used up.
     ///
     /// # Errors

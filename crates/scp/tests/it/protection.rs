@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use overload::{Level, Rate};
 use routing::policy::ServicePolicy;
@@ -67,6 +68,44 @@ fn a_producer_at_its_rate_is_relieved_by_its_set() {
         let got = scp.get(&small).await;
         assert_eq!(got.status, StatusCode::TOO_MANY_REQUESTS, "{got:?}");
         assert_eq!(scp.count("signalbox_scp_refused_total", "egressRate"), 1.0);
+    });
+}
+
+/// Each connection to a producer has its rate: requests beyond it take another connection, then another producer of the
+/// set, and are refused where there is none.
+#[test]
+fn a_connection_at_its_rate_is_relieved_by_another_and_by_the_set() {
+    const RATE: u32 = 5;
+    const CONNECTIONS: u16 = 2;
+    local(async {
+        let (first, second) = (Producer::start(1), Producer::start(2));
+        let scp = knowing(&[&first, &second], |config| {
+            config.client.max_request_rate = RATE;
+            config.client.connections_per_origin = CONNECTIONS;
+        });
+        let began = Instant::now();
+        let answers = join_all((0..400).map(|_| scp.get(&first))).await;
+        let seconds = u32::try_from(began.elapsed().as_secs()).unwrap() + 1;
+        let most = RATE * u32::from(CONNECTIONS) * seconds;
+        let served = |one: &Producer| u32::try_from(one.count()).unwrap();
+        assert!(served(&first) <= most, "{} of {most}", served(&first));
+        assert!(served(&first) > RATE || seconds > 1, "both connections are used");
+        assert!(served(&second) <= most && served(&second) > 0);
+        let refused = answers
+            .iter()
+            .filter(|got| got.status == StatusCode::TOO_MANY_REQUESTS);
+        let refused: Vec<_> = refused.collect();
+        assert_eq!(refused.len() as u32 + served(&first) + served(&second), 400);
+        assert!(refused.iter().all(|got| got.header("retry-after") == "1"));
+        let counted = scp.count("signalbox_scp_refused_total", "connectionRate");
+        assert_eq!(counted, refused.len() as f64);
+        assert!(scp.count("signalbox_scp_passed_over_total", "connectionRate") > 0.0);
+        // A rate that is reached says nothing against a producer.
+        assert_eq!(scp.count("signalbox_scp_ejected_producers", ""), 0.0);
+        until("a second later there is room again", async || {
+            scp.get(&first).await.status == StatusCode::OK
+        })
+        .await;
     });
 }
 

@@ -51,6 +51,9 @@ impl Connection {
         request: Outbound,
         deadline: Instant,
     ) -> Result<Exchange, NotBegun> {
+        if self.rate_room() == 0 {
+            return Err(NotBegun::Gone(Box::new(request)));
+        }
         let place = {
             let mut state = self.state.borrow_mut();
             let state = &mut *state;
@@ -78,6 +81,11 @@ impl Connection {
             state.requests[place].timer = Some(timer);
             place
         };
+        let mut rate = self.rate.borrow_mut();
+        if rate.is_limited() {
+            rate.take(Instant::now());
+        }
+        drop(rate);
         self.in_progress.set(self.in_progress.get() + 1);
         self.reactor.has_output(self.key);
         Ok(Exchange {

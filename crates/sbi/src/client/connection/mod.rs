@@ -19,6 +19,7 @@ use super::config::ClientConfig;
 use super::error::{SendError, SendErrorKind};
 use super::pace::Pace;
 use super::pool::Pool;
+use super::rate::RateWindow;
 use crate::link::{self, ANSWERS, FRAME_SIZE, Link, Read, Socket, Talks};
 use crate::memory::{Account, Charge, Memory};
 use crate::reactor::{Member, MemberKey, Reactor, TimerKey};
@@ -40,6 +41,7 @@ pub(super) struct Connection {
     left: Cell<bool>,
     in_progress: Cell<u32>,
     last_used: Cell<Instant>,
+    rate: RefCell<RateWindow>,
     limits: Limits,
     state: RefCell<State>,
     /// What is held for it.
@@ -90,6 +92,7 @@ pub(super) fn start(socket: Socket, pool: &Rc<Pool>) -> Rc<Connection> {
             left: Cell::new(false),
             in_progress: Cell::new(0),
             last_used: Cell::new(now),
+            rate: RefCell::new(RateWindow::new(config.max_request_rate, now)),
             limits: Limits {
                 streams_max: config.max_streams_per_connection,
                 abandoned_max: config.max_abandoned as usize,
@@ -277,12 +280,21 @@ impl Connection {
     }
 
     pub(super) fn has_room_for(&self, more: u32) -> bool {
-        if !self.usable.get() {
+        if !self.usable.get() || self.rate_room() < more {
             return false;
         }
         let state = self.state.borrow();
         let room = state.link.as_ref().map_or(0, |link| link.engine.room());
         room >= more && self.in_progress.get().saturating_add(more) <= self.limits.streams_max
+    }
+
+    /// Requests that its rate lets it send now.
+    pub(super) fn rate_room(&self) -> u32 {
+        let mut rate = self.rate.borrow_mut();
+        match rate.is_limited() {
+            true => rate.room(Instant::now()),
+            false => u32::MAX,
+        }
     }
 
     /// Probes a silent peer, gives a dead one up, closes what is unused.
