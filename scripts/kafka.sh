@@ -3,6 +3,7 @@
 #   kafka.sh fetch               gets the broker's jars from Maven Central into target/kafka/libs
 #   kafka.sh run DIR PORT        runs one broker (KRaft, no ZooKeeper) with its data in DIR until it is killed;
 #                                with DIR/keystore.p12 and DIR/truststore.p12 it also speaks TLS at PORT+1
+#   kafka.sh join DIR PORT FIRST runs a second broker of the cluster whose first has the port FIRST
 # Needs Java 17 and, to fetch, Maven. A test that cannot have a broker skips and says so.
 set -eu
 
@@ -34,16 +35,21 @@ POM
 run() {
     # The class path has a star of Java's, not of the shell's.
     set -f
-    dir=$1 port=$2 controller=$(($2 + 2))
-    listeners="PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller"
+    dir=$1 port=$2 controller=$((${3:-$2} + 2))
+    listeners="PLAINTEXT://127.0.0.1:$port"
     advertised="PLAINTEXT://127.0.0.1:$port"
+    roles=broker node=2
+    if [ $# -lt 3 ]; then
+        listeners="$listeners,CONTROLLER://127.0.0.1:$controller"
+        roles=broker,controller node=1
+    fi
     if [ -e "$dir/keystore.p12" ]; then
         listeners="$listeners,SSL://127.0.0.1:$(($port + 1))"
         advertised="$advertised,SSL://127.0.0.1:$(($port + 1))"
     fi
     cat > "$dir/server.properties" <<CONF
-process.roles=broker,controller
-node.id=1
+process.roles=$roles
+node.id=$node
 controller.quorum.voters=1@127.0.0.1:$controller
 listeners=$listeners
 advertised.listeners=$advertised
@@ -73,5 +79,6 @@ CONF
 case "${1:-}" in
     fetch) fetch ;;
     run) run "$2" "$3" ;;
-    *) sed -n '2,7p' "$0" >&2; exit 2 ;;
+    join) run "$2" "$3" "$4" ;;
+    *) sed -n '2,8p' "$0" >&2; exit 2 ;;
 esac

@@ -175,6 +175,8 @@ pub struct FeedSettings {
     pub trigger_points: Vec<FeedPoint>,
     /// Share of the exchanges that is copied.
     pub allowed_traffic_percentage: Percent,
+    /// Which answer of the brokers makes a copy a delivered one.
+    pub acks: Acks,
     /// How often a batch that failed is sent again.
     pub retry_count: u32,
     /// How long to wait before it is.
@@ -193,6 +195,20 @@ pub struct FeedSettings {
     pub consecutive_failures: u32,
     /// How long it pauses.
     pub degradation_period: Period,
+}
+
+/// Which answer of the brokers makes a copy a delivered one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Acks {
+    /// That of all replicas in sync.
+    #[serde(rename = "all")]
+    All,
+    /// That of the leader of the partition.
+    #[serde(rename = "1")]
+    Leader,
+    /// None.
+    #[serde(rename = "0")]
+    None,
 }
 
 /// Where on its way a message is copied.

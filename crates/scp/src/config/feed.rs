@@ -39,11 +39,39 @@ impl FeedPoint {
 /// Which partition of the topic a message goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PartitionSelection {
-    /// One after the other.
+    /// One after the other; where the leader of one cannot be reached, the next.
     #[default]
     RoundRobin,
     /// All copies of one exchange go to the same.
     CorrelationId,
+}
+
+/// Which answer of the brokers makes a copy a delivered one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Acks {
+    /// That of all replicas in sync.
+    #[default]
+    #[serde(rename = "all")]
+    All,
+    /// That of the leader of the partition.
+    #[serde(rename = "1")]
+    Leader,
+    /// None: what the connection has taken counts as delivered.
+    #[serde(rename = "0")]
+    None,
+}
+
+/// How batches are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// gzip at its fastest level.
+    Gzip,
+    /// LZ4 frames: less is saved, at a tenth of the time.
+    Lz4,
 }
 
 /// How the brokers are spoken to.
@@ -64,7 +92,8 @@ pub enum SecurityProtocol {
 pub struct Feed {
     /// Whether messages are copied.
     pub enabled: bool,
-    /// Brokers to begin with, `host:port`; they tell of the others.
+    /// Brokers to begin with, `host:port`, of Kafka 2.1 or later. All are asked, and the first answer names the leaders of
+    /// the partitions.
     pub brokers: Vec<HostPort>,
     /// The topic; it must exist.
     pub topic: String,
@@ -80,6 +109,14 @@ pub struct Feed {
     pub redacted_headers: Vec<String>,
     /// Which partition a message goes to.
     pub partition_selection: PartitionSelection,
+    /// Which answer of the brokers makes a copy a delivered one.
+    pub acks: Acks,
+    /// How batches are compressed.
+    pub compression: Compression,
+    /// Threads that encode and send, each with connections of its own; the workers are divided among them. No more than
+    /// there are workers are started.
+    #[schemars(range(min = 1))]
+    pub senders: u16,
     /// How the brokers are spoken to.
     pub security_protocol: SecurityProtocol,
     /// Certificates and authorities for `ssl`; read again whenever the brokers are connected to.
@@ -140,6 +177,9 @@ impl Default for Feed {
             .map(str::to_owned)
             .to_vec(),
             partition_selection: PartitionSelection::default(),
+            acks: Acks::default(),
+            compression: Compression::default(),
+            senders: 1,
             security_protocol: SecurityProtocol::default(),
             tls: None,
             retry_count: 0,
@@ -176,6 +216,16 @@ impl Validate for Feed {
         }
         if self.topic.is_empty() {
             faults.at("topic").say("is empty", "the name of a topic");
+        }
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if self.topic.len() > 249 || !self.topic.chars().all(is_of_name) {
+            faults.at("topic").say(
+                "is no name of a topic",
+                "up to 249 letters, digits, `.`, `_` and `-`",
+            );
+        }
+        if self.senders == 0 {
+            faults.at("senders").say("is 0", "at least 1");
         }
         let ssl = self.security_protocol == SecurityProtocol::Ssl;
         if ssl && self.tls.as_ref().is_none_or(|tls| tls.authorities.is_none()) {

@@ -9,7 +9,7 @@ mod security;
 pub use discovery::{Discovery, Order};
 #[cfg(not(feature = "kafka"))]
 pub(crate) use feed::WITHOUT_KAFKA;
-pub use feed::{Feed, FeedPoint, PartitionSelection, SecurityProtocol};
+pub use feed::{Acks, Compression, Feed, FeedPoint, PartitionSelection, SecurityProtocol};
 pub use nrf::{AcceptNrfs, AuditMode, NamedNrfs, Nrf, NrfSet};
 pub use protection::{
     ConsumerKey, ConsumerRate, ErrorProfile, Federation, OverloadStep, Priorities, PriorityRule,

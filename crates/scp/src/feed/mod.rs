@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! worker ─ Tap ─ lane (bounded in bytes) ┐
-//! worker ─ Tap ─ lane                    ├─ thread `scp-feed`: encode, batch, send, count
+//! worker ─ Tap ─ lane                    ├─ thread `scp-feed-0`: encode, batch, send, count
 //! worker ─ Tap ─ lane                    ┘
+//! worker ─ Tap ─ lane                    ── thread `scp-feed-1`, where `senders` is 2
 //! ```
 //!
-//! A worker gives away cheap copies (bodies are shared, not copied) and never waits; the thread of the feed
+//! A worker gives away cheap copies (bodies are shared, not copied) and never waits; a thread of the feed
 //! makes messages of them. Memory is bounded in bytes from the copy to the broker's answer. When brokers fail
-//! several times in a row the feed pauses, and a worker's part is a look at a flag.
+//! several times in a row the thread pauses, and the part of its workers is a look at a flag.
 
 #[cfg_attr(not(feature = "kafka"), path = "without_kafka.rs")]
 mod kafka;
@@ -66,6 +67,8 @@ pub(crate) struct Copied {
 /// What a worker and the feed know of each other. Each number has one writer.
 #[derive(Debug, Default)]
 struct Lane {
+    /// Whether copies are lost because the brokers fail; written by the feed.
+    paused: AtomicBool,
     /// Bytes given; written by the worker.
     given: AtomicU64,
     /// Bytes delivered or dropped; written by the feed.
@@ -124,18 +127,17 @@ impl Counts {
 /// What is the same for every worker.
 struct Shared {
     settings: Feed,
-    paused: AtomicBool,
     lanes: Vec<Lane>,
     counts: Counts,
 }
 
-/// The feed of an SCP: a tap for each worker, and its thread.
+/// The feed of an SCP: a tap for each worker, and its threads.
 pub(crate) struct Running {
     shared: Arc<Shared>,
     /// Alive as long as any tap is.
     used: Weak<()>,
     taps: parking_lot::Mutex<Vec<Option<Tap>>>,
-    thread: parking_lot::Mutex<Option<JoinHandle<()>>>,
+    threads: parking_lot::Mutex<Vec<JoinHandle<()>>>,
     stop: Shutdown,
 }
 
@@ -165,11 +167,11 @@ impl Running {
     /// Sends what is left, within the time for a delivery, and ends. Blocks.
     pub(crate) fn stop(&self) {
         self.stop.fire();
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread of the feed panicked; see the log");
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the feed panicked; see the log");
+            }
         }
     }
 }
@@ -200,13 +202,36 @@ pub(crate) fn start(
     if !settings.enabled {
         return Ok(None);
     }
-    let sink = kafka::Kafka::new(settings).map_err(StartError::Config)?;
-    let (taps, pump) = plumb(settings, workers, registry);
-    let shared = pump.shared();
-    let used = taps.first().map(|tap| Arc::downgrade(&tap.used));
+    let (taps, pumps) = plumb(settings, workers, registry);
+    let Some(shared) = taps.first().map(|tap| tap.shared.clone()) else {
+        return Ok(None);
+    };
+    let running = Running {
+        shared,
+        used: taps
+            .first()
+            .map(|tap| Arc::downgrade(&tap.used))
+            .unwrap_or_default(),
+        taps: parking_lot::Mutex::new(taps.into_iter().map(Some).collect()),
+        threads: parking_lot::Mutex::default(),
+        stop: Shutdown::new(),
+    };
     let source = message::Source::new(config);
-    let stop = Shutdown::new();
-    let stopped = stop.clone();
+    for (number, pump) in pumps.into_iter().enumerate() {
+        let thread = start_thread(number, pump, settings, source.clone(), running.stop.clone())?;
+        running.threads.lock().push(thread);
+    }
+    Ok(Some(running))
+}
+
+fn start_thread(
+    number: usize,
+    pump: pump::Pump,
+    settings: &Feed,
+    source: message::Source,
+    stop: Shutdown,
+) -> Result<JoinHandle<()>, StartError> {
+    let brokers = kafka::Brokers::new(settings).map_err(StartError::Config)?;
     let run = move || {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
@@ -215,38 +240,36 @@ pub(crate) fn start(
                 return;
             }
         };
-        tokio::task::LocalSet::new().block_on(&runtime, pump.run(sink, source, stopped));
+        let sink = kafka::Kafka::new(brokers);
+        tokio::task::LocalSet::new().block_on(&runtime, pump.run(sink, source, stop));
     };
-    let thread = std::thread::Builder::new()
-        .name("scp-feed".to_owned())
+    std::thread::Builder::new()
+        .name(format!("scp-feed-{number}"))
         .spawn(run)
-        .map_err(StartError::io("starting the thread of the feed"))?;
-    Ok(Some(Running {
-        shared,
-        used: used.unwrap_or_default(),
-        taps: parking_lot::Mutex::new(taps.into_iter().map(Some).collect()),
-        thread: parking_lot::Mutex::new(Some(thread)),
-        stop,
-    }))
+        .map_err(StartError::io("starting a thread of the feed"))
 }
 
-/// Taps for the workers, and the pump that empties them.
-fn plumb(settings: &Feed, workers: usize, registry: &Registry) -> (Vec<Tap>, pump::Pump) {
+/// Taps for the workers, and the pumps that empty them.
+fn plumb(settings: &Feed, workers: usize, registry: &Registry) -> (Vec<Tap>, Vec<pump::Pump>) {
     let shared = Arc::new(Shared {
         settings: settings.clone(),
-        paused: AtomicBool::new(false),
         lanes: (0..workers).map(|_| Lane::default()).collect(),
         counts: Counts::new(registry),
     });
     let used = Arc::new(());
-    let (mut taps, mut receivers) = (Vec::new(), Vec::new());
+    let senders = usize::from(settings.senders).clamp(1, workers.max(1));
+    let (mut taps, mut receivers) = (Vec::new(), vec![Vec::new(); senders]);
     for lane in 0..workers {
         // Bounded by the bytes of the lane, not by a number of messages.
         let (sender, receiver) = unbounded();
-        receivers.push(receiver);
+        receivers[lane % senders].push((lane, receiver));
         taps.push(Tap::new(shared.clone(), lane, sender, used.clone()));
     }
-    (taps, pump::Pump::new(shared, receivers))
+    let pumps = receivers
+        .into_iter()
+        .map(|receivers| pump::Pump::new(shared.clone(), receivers))
+        .collect();
+    (taps, pumps)
 }
 
 /// Where a worker gives its copies.
@@ -321,7 +344,8 @@ impl Tap {
         if !self.points[point] {
             return;
         }
-        if shared.paused.load(Ordering::Relaxed) {
+        let lane = &shared.lanes[self.lane];
+        if lane.paused.load(Ordering::Relaxed) {
             shared.counts.paused.inc();
             return;
         }
@@ -335,7 +359,6 @@ impl Tap {
         };
         // The text that is made of it is held beside it for a moment; binary bodies grow by a third.
         let cost = OVERHEAD + (length + body.len()) as u64 * 3 / 2;
-        let lane = &shared.lanes[self.lane];
         if lane.held() + cost > self.most {
             shared.counts.full.inc();
             return;
@@ -368,8 +391,8 @@ fn unix_nanos() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The workers' ends.
-type Receivers = Vec<Receiver<Copied>>;
+/// Ends of workers, each with the number of its lane.
+type Receivers = Vec<(usize, Receiver<Copied>)>;
 
 #[cfg(test)]
 mod tests {
@@ -393,7 +416,7 @@ mod tests {
             buffer_memory: settings::ByteSize(4 * 2012),
             ..Feed::default()
         };
-        let (taps, _pump) = plumb(&settings, 2, &registry);
+        let (taps, _pumps) = plumb(&settings, 2, &registry);
         let (target, headers) = ("/a/v1/b", Fields::new());
         let body = Body::from(vec![b'x'; 1000]);
         let exchange = taps[0].begin("a", Some(b"AMF")).unwrap();
@@ -417,7 +440,7 @@ mod tests {
             trigger_points: vec![FeedPoint::TxResponse],
             ..Feed::default()
         };
-        let (taps, _pump) = plumb(&settings, 1, &Registry::new());
+        let (taps, _pumps) = plumb(&settings, 1, &Registry::new());
         assert!(taps[0].begin("b", None).is_none());
         let some = (0..100).filter(|_| taps[0].begin("a", None).is_some()).count();
         assert_eq!(some, 25);
@@ -425,5 +448,17 @@ mod tests {
         let exchange = (0..4).find_map(|_| taps[0].begin("a", None)).unwrap();
         taps[0].copy(&exchange, &shown(target, &headers, &body));
         assert_eq!(taps[0].shared.counts.copied[0].value(), 0);
+    }
+
+    #[test]
+    fn workers_are_divided_among_the_senders() {
+        let settings = |senders| Feed {
+            senders,
+            ..Feed::default()
+        };
+        for (senders, workers, pumps) in [(1, 4, 1), (2, 5, 2), (9, 3, 3)] {
+            let (taps, plumbed) = plumb(&settings(senders), workers, &Registry::new());
+            assert_eq!((taps.len(), plumbed.len()), (workers, pumps));
+        }
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct Pump {
 struct Batch {
     records: Vec<Record>,
     size: usize,
-    /// Bytes held, by lane.
+    /// Bytes held, in the order of the receivers.
     held: Vec<u64>,
     /// When its first message was put in.
     since: Option<Instant>,
@@ -60,6 +60,8 @@ struct Batch {
 struct Ways<S> {
     sink: S,
     shared: Arc<Shared>,
+    /// The lanes of this pump, in the order of its receivers.
+    lanes: Vec<usize>,
     /// Batches under way, by partition.
     under_way: RefCell<Vec<usize>>,
     /// Failures since the last delivery.
@@ -69,8 +71,14 @@ struct Ways<S> {
 
 impl<S> Ways<S> {
     fn release(&self, held: &[u64]) {
-        for (lane, bytes) in self.shared.lanes.iter().zip(held) {
-            lane.release(*bytes);
+        for (lane, bytes) in self.lanes.iter().zip(held) {
+            self.shared.lanes[*lane].release(*bytes);
+        }
+    }
+
+    fn set_paused(&self, paused: bool) {
+        for lane in &self.lanes {
+            self.shared.lanes[*lane].paused.store(paused, Ordering::Relaxed);
         }
     }
 
@@ -84,7 +92,7 @@ impl<S> Ways<S> {
         }
         tracing::warn!(%error, failures, "the feed pauses, the brokers fail");
         self.shared.counts.pauses.inc();
-        self.shared.paused.store(true, Ordering::Relaxed);
+        self.set_paused(true);
         let until = now.checked_add(settings.degradation_period.duration());
         self.resumes.set(Some(until.unwrap_or(now)));
     }
@@ -96,7 +104,7 @@ impl<S> Ways<S> {
             Some(_) => {
                 self.resumes.set(None);
                 self.failures.set(0);
-                self.shared.paused.store(false, Ordering::Relaxed);
+                self.set_paused(false);
                 false
             }
             None => false,
@@ -109,16 +117,13 @@ impl Pump {
         Self { shared, receivers }
     }
 
-    pub(super) fn shared(&self) -> Arc<Shared> {
-        self.shared.clone()
-    }
-
     /// Runs until it is told to stop, then delivers what it has.
     pub(super) async fn run<S: Sink>(self, sink: S, source: Source, stop: Shutdown) {
         let settings = self.shared.settings.clone();
         let ways = Rc::new(Ways {
             sink,
             shared: self.shared.clone(),
+            lanes: self.receivers.iter().map(|(lane, _)| *lane).collect(),
             under_way: RefCell::default(),
             failures: Cell::new(0),
             resumes: Cell::new(None),
@@ -173,9 +178,9 @@ impl Pump {
         let _ = tokio::time::timeout(patience, all_done).await;
         self.abandon(&mut batches, &ways);
         // What came after the last look.
-        for (lane, receiver) in self.shared.lanes.iter().zip(&self.receivers) {
+        for (lane, receiver) in &self.receivers {
             for copied in receiver.try_iter() {
-                lane.release(copied.cost);
+                self.shared.lanes[*lane].release(copied.cost);
                 self.shared.counts.failed.inc();
             }
         }
@@ -191,14 +196,14 @@ impl Pump {
     }
 
     fn anything_waits(&self) -> bool {
-        self.receivers.iter().any(|receiver| !receiver.is_empty())
+        self.receivers.iter().any(|(_, receiver)| !receiver.is_empty())
     }
 
     /// During a pause nothing is kept.
     fn drop_waiting(&self) {
-        for (lane, receiver) in self.shared.lanes.iter().zip(&self.receivers) {
+        for (lane, receiver) in &self.receivers {
             for copied in receiver.try_iter() {
-                lane.release(copied.cost);
+                self.shared.lanes[*lane].release(copied.cost);
                 self.shared.counts.paused.inc();
             }
         }
@@ -213,13 +218,13 @@ impl Pump {
         ways: &Rc<Ways<S>>,
     ) {
         let settings = &self.shared.settings;
-        let lanes = self.shared.lanes.len();
-        for (lane, receiver) in self.receivers.iter().enumerate() {
+        let lanes = self.receivers.len();
+        for (position, (lane, receiver)) in self.receivers.iter().enumerate() {
             // What came while this loop runs is for the next turn, so that no lane starves the others.
             for copied in receiver.try_iter().take(receiver.len()) {
                 let now = Instant::now();
                 if now.saturating_duration_since(copied.given) > settings.blocking_send_timeout.duration() {
-                    self.shared.lanes[lane].release(copied.cost);
+                    self.shared.lanes[*lane].release(copied.cost);
                     self.shared.counts.late.inc();
                     continue;
                 }
@@ -236,7 +241,7 @@ impl Pump {
                 let text = source.encode(&copied);
                 let batch = &mut batches[partition];
                 batch.held.resize(lanes, 0);
-                batch.held[lane] += copied.cost;
+                batch.held[position] += copied.cost;
                 batch.size += text.len();
                 batch.since.get_or_insert(now);
                 batch.records.push(Record {
@@ -416,10 +421,11 @@ mod tests {
     }
 
     fn rig(settings: &Feed, sink: Fake) -> Rig {
-        let (mut taps, pump) = plumb(settings, 1, &Registry::new());
+        let (mut taps, mut pumps) = plumb(settings, 1, &Registry::new());
         let stop = Shutdown::new();
         let source = Source::new(&Config::default());
-        let pump = tokio::task::spawn_local(pump.run(sink.clone(), source, stop.clone()));
+        let pump = pumps.remove(0).run(sink.clone(), source, stop.clone());
+        let pump = tokio::task::spawn_local(pump);
         Rig {
             tap: taps.remove(0),
             sink,
@@ -480,7 +486,7 @@ mod tests {
             until(|| rig.tap.shared.lanes[0].held() == 0).await;
             give(&rig.tap, 10, 10);
             rig.sink.0.gone.set(false);
-            until(|| !rig.tap.shared.paused.load(Ordering::Relaxed)).await;
+            until(|| !rig.tap.shared.lanes[0].paused.load(Ordering::Relaxed)).await;
             give(&rig.tap, 7, 10);
             until(|| counts.delivered.value() >= 7).await;
             let lost = counts.paused.value();

@@ -3,12 +3,21 @@
 use super::pump::{Record, Sink, SinkError};
 use crate::config::{Feed, WITHOUT_KAFKA};
 
+/// There are none.
+pub(super) enum Brokers {}
+
+impl Brokers {
+    pub(super) fn new(_settings: &Feed) -> Result<Self, String> {
+        Err(format!("scp.feed.enabled {WITHOUT_KAFKA}"))
+    }
+}
+
 /// There is none.
 pub(super) enum Kafka {}
 
 impl Kafka {
-    pub(super) fn new(_settings: &Feed) -> Result<Self, String> {
-        Err(format!("scp.feed.enabled {WITHOUT_KAFKA}"))
+    pub(super) fn new(brokers: Brokers) -> Self {
+        match brokers {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! The copy of messages, to a real broker and to none.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use rskafka::client::ClientBuilder;
 use rskafka::client::partition::{OffsetAt, UnknownTopicHandling};
-use scp::config::{Feed, FeedPoint, SecurityProtocol};
+use scp::config::{Acks, Compression, Feed, FeedPoint, SecurityProtocol};
 use serde_json::Value;
 use settings::{HostPort, Period};
 
@@ -19,6 +20,8 @@ struct Broker {
     child: Option<Child>,
     directory: tempfile::TempDir,
     port: u16,
+    /// The port of the first broker of its cluster, if it is another one.
+    first: Option<u16>,
 }
 
 fn script() -> PathBuf {
@@ -44,35 +47,34 @@ impl Broker {
             testpeer::skip::missing("openssl or keytool");
             return None;
         }
-        // Three ports in a row: clients, TLS clients, the controller.
-        let port = loop {
-            let free = TcpListener::bind("127.0.0.1:0")
-                .unwrap()
-                .local_addr()
-                .unwrap()
-                .port();
-            let rest = [free.checked_add(1), free.checked_add(2)];
-            if rest
-                .iter()
-                .all(|port| port.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
-            {
-                break free;
-            }
-        };
         let mut broker = Self {
             child: None,
             directory,
-            port,
+            port: three_ports(),
+            first: None,
         };
         broker.run();
         Some(broker)
     }
 
+    /// A second broker of its cluster.
+    fn second(&self) -> Self {
+        let mut broker = Self {
+            child: None,
+            directory: tempfile::tempdir().unwrap(),
+            port: three_ports(),
+            first: Some(self.port),
+        };
+        broker.run();
+        broker
+    }
+
     fn run(&mut self) {
         let child = Command::new(script())
-            .arg("run")
+            .arg(if self.first.is_some() { "join" } else { "run" })
             .arg(self.directory.path())
             .arg(self.port.to_string())
+            .args(self.first.map(|port| port.to_string()))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
@@ -98,12 +100,19 @@ impl Broker {
     }
 
     async fn topic(&self, name: &str, partitions: i32) {
+        self.replicated_topic(name, partitions, 1).await;
+    }
+
+    async fn replicated_topic(&self, name: &str, partitions: i32, replicas: i16) {
         let client = self.client().await;
         let controller = client.controller_client().unwrap();
-        controller
-            .create_topic(name, partitions, 1, 20_000)
-            .await
-            .unwrap();
+        // A second broker may not be one of the cluster yet.
+        let mut tries = 0;
+        while let Err(error) = controller.create_topic(name, partitions, replicas, 20_000).await {
+            tries += 1;
+            assert!(tries < 600, "{error}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         // A topic exists a moment before its partitions have leaders.
         for number in 0..partitions {
             let partition = client.partition_client(name, number, UnknownTopicHandling::Retry);
@@ -143,6 +152,24 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// The first of three free ports in a row: for clients, for clients with TLS, for the controller.
+fn three_ports() -> u16 {
+    loop {
+        let free = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let rest = [free.checked_add(1), free.checked_add(2)];
+        if rest
+            .iter()
+            .all(|port| port.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
+        {
+            return free;
+        }
     }
 }
 
@@ -295,6 +322,142 @@ fn every_message_of_an_exchange_is_copied_and_a_broker_that_goes_disturbs_nobody
             scp.count(DELIVERED, "") > 6.0
         })
         .await;
+    });
+}
+
+/// What tells a copy from all others.
+fn identity(message: &Value) -> String {
+    let metadata = &message["metadata-list"];
+    format!(
+        "{} {} {}",
+        metadata["correlation-id"], metadata["hop-by-hop-id"], metadata["message-direction"]
+    )
+}
+
+/// A bootstrap broker that is silent delays nothing. A broker that dies takes no copies with it: those for its partitions
+/// go to others, and to the same ones again when another broker leads them.
+#[test]
+fn a_broker_of_several_may_be_silent_or_die() {
+    local(async {
+        let Some(first) = Broker::start(None) else {
+            return;
+        };
+        let mut second = first.second();
+        first.replicated_topic("scp", 4, 2).await;
+        // Takes connections into its backlog and says nothing.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let producer = Producer::start(1);
+        let scp = knowing(&[&producer], |config| {
+            config.workers = 2;
+            config.feed = Feed {
+                brokers: [silent.local_addr().unwrap().port(), second.port, first.port]
+                    .map(|port| HostPort {
+                        host: "127.0.0.1".into(),
+                        port,
+                    })
+                    .to_vec(),
+                acks: Acks::Leader,
+                compression: Compression::Lz4,
+                senders: 2,
+                retry_count: 100,
+                ..to(first.port, "scp")
+            };
+        });
+        for _ in 0..20 {
+            assert_eq!(scp.get(&producer).await.status, StatusCode::OK);
+        }
+        until("all are delivered", async || scp.count(DELIVERED, "") == 80.0).await;
+        // What consumers may read is on both brokers.
+        until("both brokers have them", async || {
+            first.read("scp", 4).await.len() == 80
+        })
+        .await;
+        let got = first.read("scp", 4).await;
+        for partition in 0..4 {
+            let count = got.iter().filter(|one| one.0 == partition).count();
+            assert_eq!(count, 20, "of partition {partition}");
+        }
+
+        second.kill();
+        for _ in 0..20 {
+            assert_eq!(scp.get(&producer).await.status, StatusCode::OK);
+        }
+        until("all are delivered", async || scp.count(DELIVERED, "") == 160.0).await;
+        assert_eq!(scp.count(LOST, ""), 0.0);
+        // The other broker leads all partitions after a while, and all of them get copies again.
+        let all = async {
+            loop {
+                assert_eq!(scp.get(&producer).await.status, StatusCode::OK);
+                let got = first.read("scp", 4).await;
+                let news = |partition| got.iter().filter(|one| one.0 == partition).count() > 20;
+                if (0..4).all(news) {
+                    break;
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(240), all).await.unwrap();
+        assert_eq!(scp.count(LOST, ""), 0.0);
+        let delivered = scp.count("signalbox_scp_feed_copied_total", "");
+        until("all are delivered", async || {
+            scp.count(DELIVERED, "") == delivered
+        })
+        .await;
+        let got = first.read("scp", 4).await;
+        let distinct: BTreeSet<String> = got.iter().map(|one| identity(&one.1)).collect();
+        assert_eq!(distinct.len() as f64, delivered, "{} are there", got.len());
+    });
+}
+
+/// The broker checks each batch, and another program's consumer reads it, however it was sent.
+#[test]
+fn copies_are_read_back_whatever_acks_and_compression_are() {
+    local(async {
+        let Some(broker) = Broker::start(None) else {
+            return;
+        };
+        let producer = Producer::start(1);
+        for (acks, compression) in [
+            (Acks::None, Compression::None),
+            (Acks::None, Compression::Gzip),
+            (Acks::Leader, Compression::Gzip),
+            (Acks::All, Compression::Lz4),
+        ] {
+            let topic = format!("{acks:?}-{compression:?}");
+            broker.topic(&topic, 2).await;
+            let scp = knowing(&[&producer], |config| {
+                config.feed = Feed {
+                    acks,
+                    compression,
+                    ..to(broker.port, &topic)
+                };
+            });
+            // A body that takes several blocks of every compression.
+            let body = serde_json::json!({"text": "0123456789".repeat(20_000)}).to_string();
+            let request = http::Request::builder()
+                .method(Method::PUT)
+                .uri(PATH)
+                .header("3gpp-sbi-target-apiroot", producer.root())
+                .body(body.into())
+                .unwrap();
+            assert_eq!(scp.send(request).await.status, StatusCode::OK);
+            until("all are delivered", async || scp.count(DELIVERED, "") == 4.0).await;
+            let mut got = broker.read(&topic, 2).await;
+            while got.len() < 4 && acks == Acks::None {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                got = broker.read(&topic, 2).await;
+            }
+            let points: Vec<&str> = ["RxRequest", "TxRequest", "RxResponse", "TxResponse"]
+                .into_iter()
+                .filter(|point| {
+                    got.iter()
+                        .any(|one| one.1["metadata-list"]["message-direction"] == *point)
+                })
+                .collect();
+            assert_eq!((got.len(), points.len()), (4, 4), "{topic}");
+            let length = |one: &(i32, Value)| one.1["5g-sbi-message"]["text"].as_str().map(str::len);
+            assert_eq!(got.iter().filter_map(length).collect::<Vec<_>>(), [200_000; 2]);
+            assert_eq!(scp.count(LOST, ""), 0.0, "{topic}");
+        }
     });
 }
 
