@@ -234,6 +234,10 @@ pub struct Connections {
     /// From the SCP to each producer at most.
     #[schemars(range(min = 1))]
     pub to_each: u32,
+    /// Messages per second, requests and answers, that one connection to a producer may carry.
+    #[schemars(range(min = 2))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_each_mps: Option<u32>,
 }
 
 /// Alternates of producers in DNS.

@@ -127,6 +127,9 @@ fn set_connections(scp: &mut Value, scale: &Scale) {
     if let Some(to_each) = scale.to_each {
         scp["client"]["connectionsPerOrigin"] = json!(to_each);
     }
+    if let Some(rate) = scale.rate_of_each {
+        scp["client"]["maxRequestRate"] = json!(rate);
+    }
 }
 
 /// Settings of the SCPs of other regions, which know nobody: requests name their producer.

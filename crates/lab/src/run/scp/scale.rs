@@ -20,6 +20,8 @@ pub(super) struct Scale {
     pub(super) into: Option<u32>,
     /// Connections of each worker of the SCP to each producer at most.
     pub(super) to_each: Option<u16>,
+    /// Requests per second on each of these.
+    pub(super) rate_of_each: Option<u32>,
     /// Requests that may be under way.
     pub(super) under_way: Option<u32>,
 }
@@ -56,6 +58,11 @@ impl Scale {
         Self {
             into: model.connections.map(into),
             to_each: model.connections.map(to_each),
+            // A request and its answer are two messages.
+            rate_of_each: model
+                .connections
+                .and_then(|one| one.to_each_mps)
+                .map(|mps| (mps / 2).max(1)),
             under_way: Some(under_way.ceil() as u32),
         }
     }
@@ -107,6 +114,7 @@ mod tests {
         let scale = |tps, workers| Scale::of(&model, Some(tps), workers, 1 << 20);
         let full = scale(75_000.0, 13);
         assert_eq!((full.into, full.to_each), (Some(190), Some(32)));
+        assert_eq!(full.rate_of_each, Some(500));
         let fiftieth = scale(1500.0, 1);
         assert_eq!((fiftieth.into, fiftieth.to_each), (Some(4), Some(9)));
         // 0.45 s on the longest way, twice.
