@@ -9,13 +9,12 @@ use lab::run::{Options, Progress, Rate};
 use crate::program;
 
 /// How fast a busy machine is says nothing of what is right.
-const TIMED: [&str; 6] = [
+const TIMED: [&str; 5] = [
     "own processing time",
     "generator on time",
     "latency",
     "achieved rate",
     "offered rate",
-    "copies lost",
 ];
 
 /// Settings of a function that does not refuse by waiting time: a debug build that shares its cores with a generator and
@@ -298,6 +297,16 @@ fn messages_are_copied_to_a_broker_or_the_report_says_why_not() {
         model.nf_counts.clear();
         options.duration = Duration::from_secs(4);
         options.rate = Rate::Tps(100.0);
+        // The guide's times are those of machines with time: here copies may be late, and none may be lost.
+        let feed = &mut model.feed.as_mut().unwrap().settings;
+        for time in [
+            &mut feed.request_timeout,
+            &mut feed.delivery_timeout,
+            &mut feed.max_block,
+            &mut feed.blocking_send_timeout,
+        ] {
+            *time = settings::Period::from_secs(60);
+        }
     });
     if notes
         .iter()
@@ -313,7 +322,10 @@ fn messages_are_copied_to_a_broker_or_the_report_says_why_not() {
     }
     assert!(notes.iter().any(|note| note.contains("over TLS")), "{notes:#?}");
     let got = &check(&report, "copies lost").got;
-    assert!(!got.contains(", 0 delivered"), "{got}");
+    assert!(
+        got.starts_with("0 lost") && !got.contains(", 0 delivered"),
+        "{got}"
+    );
 }
 
 /// The models of the guide, each with its mix of methods, discoveries and features: every answer is right, and producers
