@@ -17,6 +17,8 @@
 mod date;
 mod ready;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod waited;
 mod wheel;
 
@@ -267,7 +269,9 @@ impl Reactor {
         let mut later = self.later.borrow_mut();
         let more = !later.is_empty();
         later.drain(..).for_each(std::task::Wake::wake);
-        self.ready.end() || more
+        // What the last writes have made of output wakes nothing while the turn runs.
+        let unwritten = !self.dirty.borrow().is_empty();
+        self.ready.end() || more || unwritten
     }
 
     /// Looks at a member's entry, unless it has left.
