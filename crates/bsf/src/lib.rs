@@ -37,6 +37,7 @@ mod latency;
 mod listeners;
 mod live;
 mod notify;
+mod operator;
 mod overload;
 mod pages;
 mod peers;

@@ -136,16 +136,18 @@ pub(crate) fn routes(bsf: &Weak<Bsf>) -> Router {
         (bsf.clone(), bsf.clone(), bsf.clone(), bsf.clone(), bsf.clone());
     let scored = bsf.clone();
     let put_state = move |axum::Json(state): axum::Json<State>| async move {
-        if let Some(bsf) = changed.upgrade() {
-            bsf.set_state(state);
-        }
-        axum::Json(state_of(&changed))
+        let Some(bsf) = changed.upgrade() else {
+            return axum::Json(Value::Null).into_response();
+        };
+        let kept = bsf.set_state(state).await;
+        shown_after(kept, &changed)
     };
     let put_congestion = move |axum::Json(on): axum::Json<bool>| async move {
-        if let Some(bsf) = congestion.upgrade() {
-            bsf.set_congestion_control(on);
-        }
-        axum::Json(state_of(&congestion))
+        let Some(bsf) = congestion.upgrade() else {
+            return axum::Json(Value::Null).into_response();
+        };
+        let kept = bsf.set_congestion_control(on).await;
+        shown_after(kept, &congestion)
     };
     let (audited, released) = (bsf.clone(), bsf.clone());
     let (removed, searched) = (bsf.clone(), bsf.clone());
@@ -189,6 +191,17 @@ pub(crate) fn routes(bsf: &Weak<Bsf>) -> Router {
 enum Word {
     #[serde(rename = "RELEASED")]
     Released,
+}
+
+/// The state after an operator has changed it.
+fn shown_after(kept: Result<(), store::Error>, bsf: &Weak<Bsf>) -> Response {
+    match kept {
+        Ok(()) => axum::Json(state_of(bsf)).into_response(),
+        Err(error) => {
+            let text = format!("nothing has changed: {error}\n");
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
+    }
 }
 
 fn state_of(bsf: &Weak<Bsf>) -> Value {

@@ -12,6 +12,7 @@ use crate::binding::{
     BindingId, Document, Form, FormRecord, Forms, MbsBinding, PcfBinding, Place, Query, RxSession,
     SamePcfGuard, Selection, Subscription, UeBinding, select,
 };
+use crate::operator::OperatorSettings;
 
 /// How many records a table has, as far as this instance knows.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +58,7 @@ pub struct Repository {
     /// How many of those there are.
     pub paths_held: Held,
     guards: Table<SamePcfGuard>,
+    operator: Table<OperatorSettings>,
     forms_table: Table<FormRecord>,
     forms: Arc<Forms>,
     /// Whether there is a subscription.
@@ -135,6 +137,7 @@ impl Repository {
             TableDef::of::<FormRecord>(),
             TableDef::of::<RxSession>(),
             TableDef::of::<SamePcfGuard>(),
+            TableDef::of::<OperatorSettings>(),
         ];
         let store = Store::open(config, &tables).await?;
         let repository = Self {
@@ -145,6 +148,7 @@ impl Repository {
             paths: store.table()?,
             paths_held: Held::default(),
             guards: store.table()?,
+            operator: store.table()?,
             forms_table: store.table()?,
             forms: Arc::default(),
             watched: Arc::default(),
@@ -172,6 +176,25 @@ impl Repository {
         let any = self.subscriptions.scan(&Scan::all(1)).await?;
         self.watched.store(!any.records.is_empty(), Relaxed);
         Ok(())
+    }
+
+    /// What an operator has set on this instance.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) async fn operator_settings(&self, nf_instance_id: &str) -> Result<OperatorSettings, Error> {
+        let stored = self.operator.get(nf_instance_id.as_bytes()).await?;
+        Ok(stored.map_or_else(|| OperatorSettings::new(nf_instance_id), |stored| stored.record))
+    }
+
+    /// Writes what an operator has set, durably.
+    ///
+    /// # Errors
+    /// When it was not written.
+    pub(crate) async fn keep_operator_settings(&self, settings: &OperatorSettings) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.put(&self.operator, settings, Condition::Always);
+        self.store.commit(batch).await.map(|_| ())
     }
 
     /// The store.

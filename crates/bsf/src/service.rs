@@ -30,7 +30,7 @@ use crate::repository::Repository;
 use crate::rx;
 use crate::score::{Measured, Score};
 use crate::shared::Bsf;
-use crate::state::Switches;
+use crate::state::{State, Switches};
 use crate::worker::{Front, Worker};
 
 /// A running BSF.
@@ -96,6 +96,19 @@ impl NetworkFunction for Bsf {
         let names = names(&config)?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         opening.watch_store(repository.store());
+        let operator = repository.operator_settings(&config.nf_instance_id).await?;
+        let switches = Switches::new(
+            opening.workers,
+            operator.congestion_control(config.overload.enabled),
+        );
+        switches.set_state(operator.state);
+        if operator.state != State::Serving {
+            let state = operator.state;
+            tracing::warn!(
+                ?state,
+                "the operational state is what an operator has set before the restart"
+            );
+        }
         let (queue, pending) = notifier::queue(config.notifications.queue);
         let (pcf_changes, changed) = mpsc::channel(PCF_CHANGES);
         let (sets, questions) = Sets::new();
@@ -104,7 +117,9 @@ impl NetworkFunction for Bsf {
                 repository: repository.clone(),
                 queue,
             },
-            switches: Arc::new(Switches::new(opening.workers, config.overload.enabled)),
+            switches: Arc::new(switches),
+            operator: tokio::sync::Mutex::new(operator),
+            congestion_configured: config.overload.enabled,
             pcf_changes,
             brake: Arc::default(),
             rx_latency: Latencies::new(&opening.registry),

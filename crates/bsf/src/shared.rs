@@ -11,6 +11,7 @@ use crate::brake::Brake;
 use crate::events::Event;
 use crate::latency::Latencies;
 use crate::notify::Notices;
+use crate::operator::OperatorSettings;
 use crate::peers::pcfs;
 use crate::peers::sets::Sets;
 use crate::repository::Repository;
@@ -22,6 +23,10 @@ use crate::state::{State, Switches};
 pub struct Bsf {
     pub(crate) notices: Notices,
     pub(crate) switches: Arc<Switches>,
+    /// What an operator has set, as it is stored.
+    pub(crate) operator: tokio::sync::Mutex<OperatorSettings>,
+    /// Whether the configuration that it started with switches congestion control on.
+    pub(crate) congestion_configured: bool,
     /// Changes of PCFs that the NRF notifies, for the audit.
     pub(crate) pcf_changes: mpsc::Sender<pcfs::Changed>,
     /// What the audit may remove.
@@ -56,10 +61,24 @@ impl Bsf {
         self.switches.state()
     }
 
-    /// Opens it or shuts it down in steps.
-    pub fn set_state(&self, state: State) {
-        tracing::info!(?state, "operational state");
+    /// Opens it or shuts it down in steps, and keeps that in the store: it holds after a restart.
+    ///
+    /// # Errors
+    /// When the store cannot be written; then nothing changes.
+    pub async fn set_state(&self, state: State) -> Result<(), store::Error> {
+        self.set(|settings| settings.state = state).await?;
+        tracing::info!(?state, "an operator has set the operational state");
         self.switches.set_state(state);
+        Ok(())
+    }
+
+    async fn set(&self, change: impl FnOnce(&mut OperatorSettings)) -> Result<(), store::Error> {
+        let mut settings = self.operator.lock().await;
+        let mut changed = settings.clone();
+        change(&mut changed);
+        self.repository().keep_operator_settings(&changed).await?;
+        *settings = changed;
+        Ok(())
     }
 
     /// Whether requests are discarded at congestion levels.
@@ -68,9 +87,18 @@ impl Bsf {
         self.switches.congestion()
     }
 
-    /// Turns discards at congestion levels on or off.
-    pub fn set_congestion_control(&self, on: bool) {
+    /// Turns discards at congestion levels on or off, and keeps that in the store: it holds until the configuration of a later
+    /// start says something else than that of this one.
+    ///
+    /// # Errors
+    /// When the store cannot be written; then nothing changes.
+    pub async fn set_congestion_control(&self, on: bool) -> Result<(), store::Error> {
+        let configured = self.congestion_configured;
+        self.set(|settings| settings.switch_congestion_control(on, configured))
+            .await?;
+        tracing::info!(on, "an operator has switched congestion control");
         self.switches.set_congestion(on);
+        Ok(())
     }
 
     /// Load of the busiest worker, in percent of a core.

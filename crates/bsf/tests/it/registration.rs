@@ -52,7 +52,12 @@ fn as_long_as_it_runs() {
             (&json!("BSF"), &json!("internet"))
         );
         assert_eq!(profile["nfServices"][0]["serviceName"], "nbsf-management");
-        bsf.running.as_ref().unwrap().set_state(bsf::State::Partial);
+        bsf.running
+            .as_ref()
+            .unwrap()
+            .set_state(bsf::State::Partial)
+            .await
+            .unwrap();
         let running = bsf.running.take().unwrap();
         tokio::task::spawn_blocking(move || running.stop())
             .await

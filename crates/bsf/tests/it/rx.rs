@@ -177,7 +177,12 @@ fn no_binding_no_peer_and_nonsense_are_told_by_result_codes() {
             result(&ask(&af, BSF, begun(command::ACCOUNTING, "af;1;5", AF)).await),
             3001
         );
-        bsf.running.as_ref().unwrap().set_state(bsf::State::Partial);
+        bsf.running
+            .as_ref()
+            .unwrap()
+            .set_state(bsf::State::Partial)
+            .await
+            .unwrap();
         assert_eq!(result(&ask(&af, BSF, aar("af;1;6", [10, 0, 0, 1])).await), 3004);
         assert_eq!(bsf.running.as_ref().unwrap().count(Event::RxNoBinding), 1);
     });

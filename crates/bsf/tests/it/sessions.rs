@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Got, binding, local, start};
+use crate::support::{Got, binding, config, local, start};
 
 #[test]
 fn register_find_change_remove() {
@@ -234,21 +234,58 @@ fn steps_of_a_shutdown() {
         let bsf = start(|_| {});
         let path = bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
         let running = bsf.running.as_ref().unwrap();
-        running.set_state(bsf::State::Partial);
+        running.set_state(bsf::State::Partial).await.unwrap();
         let refused = bsf.post("pcfBindings", &binding(&json!({}))).await;
         assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(bsf.find("ipv4Addr=10.0.0.1").await.status, StatusCode::OK);
-        running.set_state(bsf::State::Complete);
+        running.set_state(bsf::State::Complete).await.unwrap();
         assert_eq!(
             bsf.find("ipv4Addr=10.0.0.1").await.status,
             StatusCode::SERVICE_UNAVAILABLE
         );
-        running.set_state(bsf::State::Serving);
+        running.set_state(bsf::State::Serving).await.unwrap();
         assert_eq!(
             bsf.ask(Method::DELETE, &path, "", "").await.status,
             StatusCode::NO_CONTENT
         );
         assert_eq!(running.count(bsf::Event::ShutOut), 2);
+    });
+}
+
+/// What an operator has set outlives the restart of the instance, and concerns no other instance.
+#[test]
+fn what_an_operator_has_set_outlives_a_restart() {
+    local(async {
+        let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path());
+        let start = |change: fn(&mut bsf::Config)| {
+            let mut config = config.clone();
+            change(&mut config);
+            bsf::start(config).unwrap()
+        };
+        let running = start(|_| {});
+        let configured = running.congestion_control();
+        running.set_state(bsf::State::Partial).await.unwrap();
+        running.set_congestion_control(!configured).await.unwrap();
+        running.stop().unwrap();
+        for _ in 0..2 {
+            let running = start(|_| {});
+            assert_eq!(running.state(), bsf::State::Partial);
+            assert_eq!(running.congestion_control(), !configured);
+            running.stop().unwrap();
+        }
+        let other = start(|config| config.nf_instance_id = uuid::Uuid::new_v4().to_string());
+        assert_eq!(other.state(), bsf::State::Serving);
+        assert_eq!(other.congestion_control(), configured);
+        other.stop().unwrap();
+        // The configuration says something else now, which counts.
+        let changed = start(|config| config.overload.enabled = !config.overload.enabled);
+        assert_eq!(changed.congestion_control(), !configured);
+        changed.set_congestion_control(configured).await.unwrap();
+        changed.stop().unwrap();
+        let back = start(|_| {});
+        assert_eq!(back.congestion_control(), configured);
+        back.stop().unwrap();
     });
 }
 
