@@ -95,6 +95,8 @@ telemetry::events! {
     ClusterChange = "cluster_changes";
     /// Another NRF of the cluster had changed the record that was to be written; it was read again.
     ClusterConflict = "cluster_conflicts";
+    /// An NF that another NRF of the cluster had suspended was resumed, because it had sent its heart-beats here.
+    ClusterResumed = "cluster_resumptions";
     /// A notification was sent in the place of an NRF of the cluster that is not active any more.
     ClusterInherited = "cluster_inherited_notifications";
 }

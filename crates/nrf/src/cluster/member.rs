@@ -12,7 +12,7 @@ use store::{Batch, Condition, Error, Record, Scan, Store, Stored, Table, TableDe
 use uuid::Uuid;
 
 use super::handoff::{Drift, Handoff};
-use super::membership::{View, Watch};
+use super::membership::{Absences, View, Watch};
 use super::micros;
 use super::record::{Beat, BeatRecord, ChangeRecord, Key, MemberRecord, Standing};
 use super::schedule::{Reading, Schedule};
@@ -33,6 +33,7 @@ pub(crate) struct Cluster {
     unwritten: AHashMap<NfInstanceId, Beat>,
     schedule: Schedule,
     pub(super) watch: Watch,
+    absences: Absences,
     /// The number of the last record of beats that was read, by member.
     beats_read: BTreeMap<Uuid, u64>,
     view: Arc<View>,
@@ -82,6 +83,7 @@ impl Cluster {
             unwritten: AHashMap::new(),
             settings,
             watch: Watch::default(),
+            absences: Absences::default(),
             beats_read: BTreeMap::new(),
             view: Arc::default(),
             inherited: None,
@@ -143,13 +145,15 @@ impl Cluster {
             _ => Vec::new(),
         };
         let beats = self.read_beats(&members).await;
-        let reading = self.schedule.next(began);
+        let delay = self.changes.store().stats().replication_delay;
+        let delay = delay.into_iter().map(|(_, delay)| delay).max();
+        let reading = self.schedule.next(began, delay);
         let changes = match reading {
             Reading::From(from) => self.read_changes(from).await?,
             Reading::Everything => self.read_everything().await?,
         };
         // Nothing waits from here on.
-        self.schedule.done(began);
+        self.schedule.done(began, delay, reading);
         if let Some((_, until @ u64::MAX)) = &mut self.inherited {
             *until = began;
         }
@@ -230,7 +234,10 @@ impl Cluster {
 
     fn own_view(&mut self, members: &[Stored<MemberRecord>]) {
         let records = members.iter().map(|one| (one.record.clone(), one.version));
-        self.view = Arc::new(View::new(self.own.id, records));
+        let keep = micros_of(self.settings.keep_changes.duration());
+        let mut view = View::new(self.own.id, records);
+        view.note_absences(&mut self.absences, micros(), keep);
+        self.view = Arc::new(view);
         self.handoff.set_view(self.view.clone());
     }
 
@@ -249,18 +256,10 @@ impl Cluster {
     }
 
     async fn read_everything(&self) -> Result<Vec<(Key, Option<Version>)>, Error> {
-        tracing::warn!(
-            "this NRF was cut off from its cluster for longer than the journal is kept; it reads everything"
-        );
-        let profiles = read_all(&self.profiles, Scan::all(PAGE)).await?;
-        let profiles = profiles
-            .iter()
-            .map(|one| (Key::Nf(NfInstanceId(one.id)), Some(one.version)));
-        let subscriptions = read_all(&self.subscriptions, Scan::all(PAGE)).await?;
-        let subscriptions = subscriptions
-            .iter()
-            .map(|one| (Key::Subscription(one.id.clone()), Some(one.version)));
-        Ok(profiles.chain(subscriptions).collect())
+        tracing::info!("this NRF reads everything: the journal may not name all that others have changed");
+        let mut all = versions(&self.profiles, |one| Key::Nf(NfInstanceId(one.id))).await?;
+        all.extend(versions(&self.subscriptions, |one| Key::Subscription(one.id.clone())).await?);
+        Ok(all)
     }
 
     /// The heart-beats that others have written since the last time. What cannot be read is read the next time.
@@ -345,6 +344,24 @@ impl Cluster {
 
 fn micros_of(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The version of each record, by its key in the journal.
+async fn versions<T: Record>(
+    table: &Table<T>,
+    key: impl Fn(&T) -> Key,
+) -> Result<Vec<(Key, Option<Version>)>, Error> {
+    let (mut all, mut next) = (Vec::new(), Some(Scan::all(PAGE)));
+    while let Some(scan) = next {
+        let page = table.scan(&scan).await?;
+        all.extend(
+            page.records
+                .iter()
+                .map(|one| (key(&one.record), Some(one.version))),
+        );
+        next = page.next;
+    }
+    Ok(all)
 }
 
 async fn read_all<T: Record>(table: &Table<T>, scan: Scan) -> Result<Vec<Stored<T>>, Error> {

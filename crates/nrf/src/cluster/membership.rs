@@ -20,6 +20,22 @@ pub(crate) struct Member {
     pub(crate) record: MemberRecord,
     /// From which moment on it is dead or has left; the end of time while it is active.
     until: u64,
+    /// The version of its record.
+    version: u64,
+    /// The last time in which its changes did not arrive, though it was active.
+    absence: Option<Absence>,
+}
+
+/// From which moment on, and until when, no change of a member arrived.
+type Absence = (u64, u64);
+
+/// Members whose changes did not arrive for some time, as the own member has seen it: those of other sites, whose database
+/// replicates to the own one again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Absences {
+    /// The last version of the record of each active member.
+    seen: BTreeMap<Uuid, u64>,
+    absences: BTreeMap<Uuid, Absence>,
 }
 
 impl Member {
@@ -36,6 +52,8 @@ impl View {
                 Standing::Active => u64::MAX,
                 Standing::Left | Standing::Dead => version.micros(),
             },
+            version: version.micros(),
+            absence: None,
             record,
         });
         Self {
@@ -66,11 +84,59 @@ impl View {
             .any(|member| member.record.id == id && member.is_active())
     }
 
-    /// Whether the own member notifies a subscription of a change at this moment: as its owner then, or as its owner now
-    /// when that one is not active any more.
+    /// Whether the own member notifies a subscription of a change at this moment: as its owner then, as its owner now when
+    /// that one is not active any more, or as its owner then as far as the own member could know.
     pub(crate) fn notifies(&self, subscription: &str, at: u64, now: u64) -> bool {
-        self.owner(subscription.as_bytes(), at)
-            .is_some_and(|owner| owner == self.own || self.inherits_from(owner, subscription, now))
+        self.owner(subscription.as_bytes(), at).is_some_and(|owner| {
+            owner == self.own
+                || self.inherits_from(owner, subscription, now)
+                || self.stands_in_for(owner, subscription, at)
+        })
+    }
+
+    /// Whether the own member took the owner of a subscription for dead at this moment, and itself for the owner: the other
+    /// one may not have known the subscription, which was made here.
+    fn stands_in_for(&self, owner: Uuid, subscription: &str, at: u64) -> bool {
+        let was_absent = |member: &Member| member.absence.is_some_and(|(from, to)| (from..to).contains(&at));
+        let is_absent = |id| {
+            self.members
+                .iter()
+                .any(|one| one.record.id == id && was_absent(one))
+        };
+        is_absent(owner) && {
+            let then = self
+                .members
+                .iter()
+                .filter(|one| at < one.until && !was_absent(one));
+            let begun = then.filter(|one| one.record.since <= at);
+            heaviest(begun, subscription.as_bytes()) == Some(self.own)
+        }
+    }
+
+    /// Follows when changes of members did not arrive. `keep` is how long changes are of interest.
+    pub(super) fn note_absences(&mut self, known: &mut Absences, now: u64, keep: u64) {
+        let is_first = known.seen.is_empty();
+        let Absences { seen, absences } = known;
+        for member in &mut self.members {
+            let id = member.record.id;
+            if !member.is_active() {
+                let last = seen.get(&id).copied().unwrap_or(member.version);
+                let from = absences.get(&id).map_or(last, |(from, _)| *from);
+                absences.insert(id, (from, u64::MAX));
+                continue;
+            }
+            // One that began before it could be seen here began while its changes did not arrive.
+            if seen.insert(id, member.version).is_none() && !is_first && member.record.since < now {
+                absences.entry(id).or_insert((0, u64::MAX));
+            }
+            if let Some((_, to @ u64::MAX)) = absences.get_mut(&id) {
+                *to = now;
+            }
+            member.absence = absences.get(&id).copied();
+        }
+        let is_known = |id: &Uuid| self.members.iter().any(|member| member.record.id == *id);
+        seen.retain(|id, _| is_known(id));
+        absences.retain(|id, (_, to)| is_known(id) && to.saturating_add(keep) > now);
     }
 
     /// Whether the own member has to notify a subscription of a change at this moment in the place of a member that is not
@@ -222,6 +288,31 @@ mod tests {
             records[0].1 = Version::at(100);
             let heirs = views(&records).iter().filter(|view| view.inherits(&name, at, 130)).count();
             prop_assert_eq!(heirs, usize::from(owner == Some(records[0].0.id)));
+        }
+
+        /// While two sites are cut off from one another, each takes the other's member for dead. Of what changed meanwhile
+        /// each notifies all subscriptions, as the other one may not know them; of all else one of the two.
+        #[test]
+        fn changes_of_a_cut_are_notified_by_both(name in "[a-f0-9]{8}", at in 20u64..140) {
+            let seen_by = |own: u128| {
+                let mut absences = Absences::default();
+                let reads = [(40, Standing::Active, 41), (80, Standing::Dead, 81), (120, Standing::Active, 121)];
+                let views = reads.map(|(version, standing, now)| {
+                    let here = (member(own, 0, Standing::Active), Version::at(now));
+                    let there = (member(3 - own, 0, standing), Version::at(version));
+                    let mut view = View::new(Uuid::from_u128(own), [here, there]);
+                    view.note_absences(&mut absences, now, 1_000);
+                    view
+                });
+                let [.., last] = views;
+                last
+            };
+            let notify = [1, 2].map(|own| seen_by(own).notifies(&name, at, 141));
+            if (40..121).contains(&at) {
+                prop_assert_eq!(notify, [true, true]);
+            } else {
+                prop_assert!(notify[0] != notify[1], "{notify:?}");
+            }
         }
 
         #[test]

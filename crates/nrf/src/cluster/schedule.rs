@@ -4,6 +4,11 @@
 //! rule within milliseconds, after a deadlock or the loss of a node by as much as the store tries again. So most reads go
 //! back a little, and every few seconds one goes back as far as a change can be late. What was read before is recognised
 //! by its version.
+//!
+//! What other sites have written is visible when replication brings it: at the moment `now` that is what they wrote before
+//! `now` less the delay of the slowest. A read covers what was brought since the thorough read before. When a delay ends
+//! that was longer than the lateness of a commit, everything is read: replication settles conflicts of records that several
+//! sites have written by their versions, and the journal does not name each record of which another site's change won.
 
 use std::time::Duration;
 
@@ -14,12 +19,15 @@ use crate::config::Cluster as Settings;
 pub(super) enum Reading {
     /// What was modified at this time (microseconds since 1970) or later.
     From(u64),
-    /// Everything: the journal no longer has all that was missed.
+    /// Everything: the journal no longer has, or never had, all that was missed.
     Everything,
 }
 
 /// How often a read goes back as far as a change can be late.
 const THOROUGH_EVERY: Duration = Duration::from_secs(3);
+/// By how many microseconds of another site's time replication gets on, between two thorough reads, where it does: more
+/// than two readings of a clock differ by.
+const ARRIVES: u64 = 100_000;
 
 /// When the journal was read.
 #[derive(Clone, Debug)]
@@ -31,6 +39,12 @@ pub(super) struct Schedule {
     last: u64,
     /// Start of the last thorough read.
     thorough: u64,
+    /// Up to which moment that read saw what other sites have written.
+    brought: u64,
+    /// Start of the last read of everything.
+    everything: u64,
+    /// Whether other sites were late by more than a commit since everything was read.
+    was_cut: bool,
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -47,6 +61,9 @@ impl Schedule {
             keep: micros(settings.keep_changes.duration()),
             last: began,
             thorough: began,
+            brought: began,
+            everything: began,
+            was_cut: false,
         }
     }
 
@@ -55,22 +72,36 @@ impl Schedule {
         self.late
     }
 
-    /// What a read has to cover that begins at `now`.
-    pub(super) fn next(&self, now: u64) -> Reading {
-        if now.saturating_sub(self.thorough) + self.late >= self.keep {
+    /// What a read has to cover that begins at `now`. `delay` is that of the slowest other site; `None`: there is none.
+    pub(super) fn next(&mut self, now: u64, delay: Option<Duration>) -> Reading {
+        let delay_micros = micros(delay.unwrap_or_default());
+        self.was_cut |= delay_micros > self.late;
+        let is_joined = self.was_cut && delay_micros <= self.late / 2;
+        let missed = now.saturating_sub(self.thorough) + self.late >= self.keep;
+        // Sites may remove an entry of the journal and change it at the same moment.
+        let is_due = delay.is_some() && now.saturating_sub(self.everything) >= self.keep;
+        if missed || is_joined || is_due {
             return Reading::Everything;
         }
-        if self.is_thorough(now) {
-            Reading::From(self.thorough.saturating_sub(self.late))
-        } else {
-            Reading::From(self.last.saturating_sub(self.skew))
+        if !self.is_thorough(now) {
+            return Reading::From(self.last.saturating_sub(self.skew));
         }
+        // While nothing arrives, there is nothing older to read.
+        let arrives = now.saturating_sub(delay_micros) > self.brought + ARRIVES;
+        let from = if arrives { self.brought } else { self.thorough };
+        Reading::From(from.min(self.thorough).saturating_sub(self.late))
     }
 
-    /// The read that began at `now` has succeeded.
-    pub(super) fn done(&mut self, now: u64) {
-        if self.is_thorough(now) {
+    /// This read, which began at `now` with that delay, has succeeded.
+    pub(super) fn done(&mut self, now: u64, delay: Option<Duration>, reading: Reading) {
+        if self.is_thorough(now) || reading == Reading::Everything {
             self.thorough = now;
+            let brought = now.saturating_sub(micros(delay.unwrap_or_default()));
+            self.brought = self.brought.max(brought);
+        }
+        if reading == Reading::Everything {
+            self.everything = now;
+            self.was_cut = false;
         }
         self.last = now;
     }
@@ -108,14 +139,14 @@ mod tests {
                 if !succeeds {
                     continue;
                 }
-                let reading = schedule.next(now);
+                let reading = schedule.next(now, None);
                 for (change, seen) in changes.iter().zip(&mut seen) {
                     *seen |= change.1 <= now && match reading {
                         Reading::From(from) => change.0 >= from,
                         Reading::Everything => true,
                     };
                 }
-                schedule.done(now);
+                schedule.done(now, None, reading);
             }
             for (change, seen) in changes.iter().zip(seen) {
                 prop_assert!(seen || change.1 > before_last, "{change:?}");
@@ -128,8 +159,74 @@ mod tests {
         let settings = Settings::default();
         let mut schedule = Schedule::new(&settings, Duration::from_secs(10), 0);
         let keep = micros(settings.keep_changes.duration());
-        assert_eq!(schedule.next(keep), Reading::Everything);
-        schedule.done(keep);
-        assert_eq!(schedule.next(keep + 1), Reading::From(keep - schedule.skew));
+        assert_eq!(schedule.next(keep, None), Reading::Everything);
+        schedule.done(keep, None, Reading::Everything);
+        assert_eq!(schedule.next(keep + 1, None), Reading::From(keep - schedule.skew));
+    }
+
+    const SECOND: u64 = 1_000_000;
+
+    /// Reads once a second; what each read was, with the second.
+    fn readings(
+        schedule: &mut Schedule,
+        seconds: std::ops::Range<u64>,
+        delay: impl Fn(u64) -> u64,
+    ) -> Vec<(u64, Reading)> {
+        let read = |second: u64| {
+            let (now, delay) = (second * SECOND, Some(Duration::from_secs(delay(second))));
+            let reading = schedule.next(now, delay);
+            schedule.done(now, delay, reading);
+            (second, reading)
+        };
+        seconds.map(read).collect()
+    }
+
+    #[test]
+    fn when_a_cut_ends_everything_is_read_once() {
+        let start = 1_000;
+        let mut schedule = Schedule::new(&Settings::default(), Duration::from_secs(10), start * SECOND);
+        // Cut for 100 s from the 20th on.
+        let cut = start + 20..start + 120;
+        let delay = |second| {
+            if cut.contains(&second) {
+                second - cut.start
+            } else {
+                0
+            }
+        };
+        let read = readings(&mut schedule, start..start + 200, delay);
+        let all: Vec<u64> = read
+            .iter()
+            .filter(|(_, reading)| *reading == Reading::Everything)
+            .map(|(second, _)| *second)
+            .collect();
+        assert_eq!(all, [cut.end]);
+        let late = schedule.late();
+        for (second, reading) in read {
+            if let Reading::From(from) = reading {
+                let old = second * SECOND - from;
+                assert!(
+                    old <= late + micros(THOROUGH_EVERY),
+                    "nothing arrives in the cut: {second} {old}"
+                );
+            }
+        }
+    }
+
+    /// Replication that is always half a minute late: each thorough read covers what has arrived since the one before.
+    #[test]
+    fn what_is_always_late_is_read() {
+        let (start, delay) = (1_000, 30);
+        let mut schedule = Schedule::new(&Settings::default(), Duration::from_secs(10), start * SECOND);
+        let mut unread = start;
+        for (second, reading) in readings(&mut schedule, start + 40..start + 400, |_| delay) {
+            let Reading::From(from) = reading else {
+                panic!("{second}: everything")
+            };
+            if from <= unread * SECOND {
+                unread = second - delay;
+            }
+            assert!(unread + delay + 4 >= second, "{second}: read up to {unread}");
+        }
     }
 }

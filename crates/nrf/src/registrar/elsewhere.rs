@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{NfInstanceId, NfStatus};
 use registry::{ChangeKind, Entry};
@@ -23,7 +24,8 @@ impl Registrar {
     pub(super) fn changed_elsewhere(&mut self, entry: Entry, version: Version) {
         let known = self.published.load().get(&entry.id).cloned();
         let before = known.filter(|entry| entry.is_ours());
-        self.last_heard.insert(entry.id, Instant::now());
+        let heard = self.last_heard.insert(entry.id, Instant::now());
+        self.note_alive(&entry, heard);
         if entry.status == NfStatus::Suspended {
             self.suspended.entry(entry.id).or_insert_with(Instant::now);
         } else {
@@ -38,6 +40,39 @@ impl Registrar {
             Some(_) => ChangeKind::Updated,
         };
         self.publish_of(kind, before, Some(Arc::new(entry)), version.micros());
+    }
+
+    /// Notes that an instance which another NRF has suspended beats here: the heart-beats did not reach that NRF, because
+    /// replication between their sites was cut.
+    fn note_alive(&mut self, entry: &Entry, heard: Option<Instant>) {
+        let missed = u64::from(self.config.heart_beat.missed.max(1));
+        // Half of what is allowed: the other NRF may have heard of the same heart-beat, a little earlier.
+        let fresh = Duration::from_secs(u64::from(entry.heart_beat_timer) * missed) / 2;
+        let is_alive = entry.status == NfStatus::Suspended
+            && *entry.own_status() != NfStatus::Suspended
+            && heard.is_some_and(|heard| heard.elapsed() < fresh);
+        if let Some(sharing) = self.sharing.as_mut().filter(|_| is_alive) {
+            sharing.alive.insert(entry.id);
+        }
+    }
+
+    /// Resumes instances that other NRFs have suspended, though they beat here.
+    pub(super) fn resume_alive(&mut self) {
+        let alive = self
+            .sharing
+            .as_mut()
+            .map(|sharing| std::mem::take(&mut sharing.alive));
+        let snapshot = self.published.load_full();
+        for id in alive.into_iter().flatten() {
+            let shown = snapshot.get(&id).filter(|entry| entry.is_ours()).cloned();
+            let Some(before) = shown.filter(|entry| entry.status == NfStatus::Suspended) else {
+                continue;
+            };
+            let after = before.resumed();
+            self.order(Key::Nf(id), |registrar| {
+                Ok(registrar.keep(ChangeKind::Resumed, Event::ClusterResumed, Some(before), after))
+            });
+        }
     }
 
     pub(super) fn removed_elsewhere(&mut self, id: NfInstanceId, at: u64) {

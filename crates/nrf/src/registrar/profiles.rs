@@ -183,7 +183,13 @@ impl Registrar {
         Ok(Step::Commit(self.store.commit(batch), Effect::Profile(effect)))
     }
 
-    fn keep(&self, kind: ChangeKind, event: Event, before: Option<Arc<Entry>>, after: Entry) -> Step {
+    pub(super) fn keep(
+        &self,
+        kind: ChangeKind,
+        event: Event,
+        before: Option<Arc<Entry>>,
+        after: Entry,
+    ) -> Step {
         let suspended = kind == ChangeKind::Suspended;
         let record = ProfileRecord {
             id: after.id.0,
@@ -364,6 +370,7 @@ impl Registrar {
                 Ok(registrar.keep(ChangeKind::Suspended, Event::Suspended, Some(before), after))
             });
         }
+        self.resume_alive();
         let remove_after = settings.remove_after.duration();
         let gone = self
             .suspended

@@ -5,7 +5,7 @@
 //! names the records that others have changed; what has another version than the known one is read, and takes effect as if
 //! it had been changed here. While a record is read, no change of it is made.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
@@ -41,6 +41,8 @@ pub(super) struct Sharing {
     unsettled: VecDeque<(u64, u64)>,
     /// What was changed last, and when: for subscriptions that others made before, and that come to be known here later.
     pub(super) recent: VecDeque<(u64, Arc<Entry>)>,
+    /// Instances that another NRF has suspended, though they beat here.
+    pub(super) alive: BTreeSet<NfInstanceId>,
     /// Changes that this NRF has to notify of in the place of others, once it has all that they have changed.
     inherited: Vec<Stored<ChangeRecord>>,
 }
@@ -64,6 +66,7 @@ impl Sharing {
             began: 0,
             unsettled: VecDeque::new(),
             recent: VecDeque::new(),
+            alive: BTreeSet::new(),
             inherited: Vec::new(),
         }
     }

@@ -11,7 +11,8 @@ use settings::Period;
 use testpeer::sbi::{Server, send};
 
 use super::{
-    A_WHILE, JSON, Member, events, eventually, member, member_config, member_here, path_of, sink, turn, udm,
+    A_WHILE, JSON, Member, events, eventually, has_alarm, member, member_config, member_here, path_of, sink,
+    turn, udm,
 };
 use crate::databases::Servers;
 use crate::process::Process;
@@ -37,11 +38,6 @@ async fn subscribers(member: &Member) -> Vec<(Server, String)> {
         member.subscribe(uri).await;
     }
     sinks
-}
-
-fn has_alarm(running: &Running) -> bool {
-    let active = running.handle().alarms().active();
-    active.iter().any(|alarm| alarm.number == 10_512)
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Two NRFs of a set on one real MariaDB.
+//! Two NRFs of a set on one real MariaDB, or on two that replicate to one another.
 
 mod faults;
 mod sharing;
+mod sites;
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -146,6 +147,12 @@ fn events(sink: &Server) -> Vec<(String, String)> {
 
 fn udm(number: u32) -> Value {
     profile(&id(number), "UDM", "nudm-sdm", &json!({}))
+}
+
+/// Whether an NRF takes another one for dead.
+fn has_alarm(running: &Running) -> bool {
+    let active = running.handle().alarms().active();
+    active.iter().any(|alarm| alarm.number == 10_512)
 }
 
 /// Several polls, and the notifications that they bring.

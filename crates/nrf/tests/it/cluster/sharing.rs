@@ -165,7 +165,7 @@ async fn both_register_the_same(a: &Member, b: &Member) {
     }
 }
 
-async fn each_change_is_notified_once(a: &Member, b: &Member) {
+pub(super) async fn each_change_is_notified_once(a: &Member, b: &Member) {
     // A subscriber may be notified of what changed at another NRF just before it subscribed.
     eventually("the removals are visible at both", async || {
         a.found().await.is_empty() && b.found().await.is_empty()
