@@ -99,11 +99,14 @@ impl Servers {
 
     fn start_with(database: Database, count: u16, script: &str) -> Result<Self, RigError> {
         // Where the servers' own user may go as well; folders of runs are often nobody else's business.
-        let folder = std::env::temp_dir().join(format!("signalbox-lab-{}", std::process::id()));
+        let port = free_ports(count)?;
+        // Several runs of one process have servers at the same time.
+        let own = format!("signalbox-lab-{}-{port}", std::process::id());
+        let folder = std::env::temp_dir().join(own);
         std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
         let servers = Self {
             database,
-            port: free_ports(count)?,
+            port,
             folder,
             count,
         };
