@@ -10,7 +10,7 @@ use crate::run::{Guarded, Place, RigError, RunError, free_address, write_config}
 use loadgen::client::{Client, Request};
 
 /// How long an exchange for setting up may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Whether a program can be started.
 pub(super) fn find(program: &'static str, packages: &'static str) -> Result<(), RunError> {

@@ -12,10 +12,8 @@ use crate::scp::{holds, options, patient};
 fn run(model: &str, change: impl FnOnce(&mut NrfModel, &mut Options)) {
     let folder = tempfile::tempdir().unwrap();
     let mut found = lab::callmodel::find(model).unwrap();
-    let mut options = Options {
-        function_config: Some(patient(&folder, "nrf: {overload: {waiting: {target: 0s}}}\n")),
-        ..options(&folder, program())
-    };
+    let mut options = options(&folder, program());
+    options.function_config = Some(patient(&folder, "nrf: {overload: {waiting: {target: 0s}}}\n"));
     change(found.model.nrf.as_mut().unwrap(), &mut options);
     let ran = lab::run::run(&found, &options, &mut Progress::default());
     let (report, series) = ran.unwrap_or_else(|error| panic!("{error}"));
