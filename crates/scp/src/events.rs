@@ -44,6 +44,9 @@ telemetry::declare! {
     gauge OPEN = "signalbox_scp_open_circuits" ["worker"]: "Producers and SCPs whose circuit is not closed.";
     gauge OUTSTANDING = "signalbox_scp_outstanding_requests" ["worker"]: "Requests that producers have not answered yet.";
     gauge CONNECTIONS = "signalbox_scp_producer_connections" ["worker"]: "Connections to producers and SCPs.";
+    gauge ROUTE_CACHE = "signalbox_scp_route_cache_bytes" ["worker"]: "Memory of the API roots and questions that a worker remembers (routeCache).";
+    gauge TARGETS = "signalbox_scp_remembered_targets" ["worker"]: "Targets that a worker has resolved: API roots, endpoints of producers, discovery answers.";
+    gauge ANSWER_BYTES = "signalbox_scp_discovery_answer_bytes" []: "Memory of the discovery answers of all workers (discovery.cacheMemory).";
     gauge ANSWERS = "signalbox_scp_discovery_answers" []: "Discovery answers and open questions of all workers.";
 }
 
@@ -90,6 +93,8 @@ pub(crate) struct Metrics {
     pub(crate) too_many: Counter,
     pub(crate) overload: Family<telemetry::metrics::Gauge>,
     pub(crate) cache: Family<telemetry::metrics::Gauge>,
+    pub(crate) route_cache: Family<telemetry::metrics::Gauge>,
+    pub(crate) targets: Family<telemetry::metrics::Gauge>,
 }
 
 impl Metrics {
@@ -148,6 +153,8 @@ impl Metrics {
             too_many: learned.get(&["full"]),
             overload: registry.gauges(&OVERLOAD),
             cache: registry.gauges(&CACHE),
+            route_cache: registry.gauges(&ROUTE_CACHE),
+            targets: registry.gauges(&TARGETS),
         }
     }
 }
@@ -202,6 +209,10 @@ impl Refusals {
 
 /// Services a worker keeps counters of; further ones share those of `other`.
 const SERVICES: usize = 512;
+/// The name that stands for all further services.
+const OTHER: &str = "other";
+/// A name that is longer is one of `other`: API names come from consumers, and stand in each line of the metrics.
+const LONGEST_SERVICE: usize = 64;
 
 /// The counters of a worker, by service.
 #[derive(Debug)]
@@ -224,9 +235,14 @@ impl Services {
         if let Some(one) = known.get(service) {
             return one.clone();
         }
-        let name = if known.len() < SERVICES { service } else { "other" };
+        let fits = service.len() <= LONGEST_SERVICE && known.len() < SERVICES;
+        let name = if fits { service } else { OTHER };
+        if let Some(one) = known.get(name) {
+            return one.clone();
+        }
         let made = Rc::new(ServiceMetrics::new(&self.metrics, name));
-        known.entry(name.into()).or_insert(made).clone()
+        known.insert(name.into(), made.clone());
+        made
     }
 }
 

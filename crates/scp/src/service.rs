@@ -136,7 +136,7 @@ impl NetworkFunction for Scp {
             board: Arc::default(),
             federation: Arc::default(),
             vouched: Arc::new(Vouched::new(config.nrf.max_producers)),
-            answers: Arc::new(Answers::new(config.discovery.cache_size)),
+            answers: Arc::new(Answers::new(config.discovery.limits())),
             states: Arc::new(PeerStates::new(config.workers)),
             hasher: ahash::RandomState::new(),
         };
@@ -152,6 +152,8 @@ impl NetworkFunction for Scp {
         let shared = &scp.shared;
         let answers = shared.answers.clone();
         registry.observe(&crate::events::ANSWERS, move || answers.len() as f64);
+        let answers = shared.answers.clone();
+        registry.observe(&crate::events::ANSWER_BYTES, move || answers.bytes() as f64);
         pages::observe_peers(registry, &shared.states);
         let client_settings = Arc::new(config.client.clone());
         let client = Client::with_names(client_settings, scp.client_tls.clone(), shared.names.clone());
@@ -217,7 +219,7 @@ impl NetworkFunction for Scp {
     fn reloaded(&self, before: &Arc<Live>, now: &Arc<Live>) {
         let same_nrfs = before.config.same_nrfs(&now.config);
         let answers = &self.shared.answers;
-        answers.reconfigure(now.config.discovery.cache_size, same_nrfs);
+        answers.reconfigure(now.config.discovery.limits(), same_nrfs);
         let tokens = &now.config.security.tokens;
         now.tokens
             .reconfigure(tokens.cache_size, tokens.remember_refusal.duration());
@@ -283,6 +285,7 @@ fn sampled(front: &Front<Scp>) -> impl Fn(&Pipeline) + use<> {
     let (scp, worker) = (front.function().clone(), front.seat().context.index);
     let (name, metrics) = (worker.to_string(), &scp.shared.metrics);
     let (level, cache) = (metrics.overload.get(&[&name]), metrics.cache.get(&[&name]));
+    let (route_cache, targets) = (metrics.route_cache.get(&[&name]), metrics.targets.get(&[&name]));
     let written = Cell::new(Instant::now());
     let listeners = front.seat().listeners.clone();
     move |pipeline| {
@@ -296,6 +299,8 @@ fn sampled(front: &Front<Scp>) -> impl Fn(&Pipeline) + use<> {
         }
         level.set(pipeline.shedder().level() as f64);
         cache.set(pipeline.cached_discoveries() as f64);
+        route_cache.set(pipeline.route_cache_bytes() as f64);
+        targets.set(pipeline.remembered_targets() as f64);
         if worker == 0 {
             scp.load.store(pipeline.load_percent(), Ordering::Relaxed);
         }

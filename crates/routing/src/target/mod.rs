@@ -92,6 +92,17 @@ pub struct Queries {
 
 /// Queries that a worker knows by their headers.
 const MOST_QUERIES: usize = 16_384;
+/// Memory of an entry beside its texts.
+const ENTRY: usize = 256;
+
+/// As headers come from anyone, and are long as they like, their number alone is no bound.
+fn limits(memory: usize) -> Limits {
+    Limits {
+        entries: MOST_QUERIES,
+        bytes: memory,
+    }
+}
+
 /// How the name of every discovery header begins.
 const DISCOVERY: &str = "3gpp-sbi-discovery-";
 /// The parameter with the NF type of the consumer.
@@ -111,11 +122,12 @@ pub fn nf_type_of(agent: &str) -> Option<&str> {
 impl Queries {
     /// None known yet. `named_nrfs`: the NRF counts that a request names (TS 29.500 §5.2.3.2.12). `by_agent`: a query
     /// without `requester-nf-type` gets the NF type that `User-Agent` names, which is mandatory in requests that
-    /// delegate the discovery (TS 29.500 table 5.2.2.2-1) and without which no NRF answers.
+    /// delegate the discovery (TS 29.500 table 5.2.2.2-1) and without which no NRF answers. `memory`: what may be
+    /// remembered, in bytes.
     #[must_use]
-    pub fn new(named_nrfs: bool, by_agent: bool) -> Self {
+    pub fn new(named_nrfs: bool, by_agent: bool, memory: usize) -> Self {
         Self {
-            known: RefCell::new(Cache::new(Limits::entries(MOST_QUERIES))),
+            known: RefCell::new(Cache::new(limits(memory))),
             key: RefCell::default(),
             named_nrfs,
             by_agent,
@@ -169,8 +181,20 @@ impl Queries {
             true => query.named(headers)?,
             false => query,
         });
-        known.insert(key.as_slice().into(), query.clone());
+        let bytes = ENTRY + key.len() + query.as_str().len();
+        known.insert_sized(key.as_slice().into(), query.clone(), bytes);
         Ok(Some(query))
+    }
+
+    /// Remembers no more than this from now on, in bytes.
+    pub fn set_memory(&self, memory: usize) {
+        self.known.borrow_mut().set_limits(limits(memory));
+    }
+
+    /// Memory of the queries that are remembered.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.known.borrow().bytes()
     }
 }
 

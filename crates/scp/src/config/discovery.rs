@@ -1,8 +1,9 @@
 //! Delegated discovery.
 
+use bounded::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use settings::{Faults, Period, Validate};
+use settings::{ByteSize, Faults, Period, Validate};
 
 /// Who is asked first for the producers of a request that carries discovery parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +42,9 @@ pub struct Discovery {
     pub requester_from_user_agent: bool,
     /// Answers that are remembered at most, for all workers together, each as long as the NRF says (`validityPeriod`).
     pub cache_size: usize,
+    /// Memory of these answers and their questions at most, for all workers together. The workers hold as much again of
+    /// those that they use.
+    pub cache_memory: ByteSize,
     /// Longest time an answer is remembered, whatever the NRF says.
     pub max_validity: Period,
     /// How long it is remembered that nothing was found.
@@ -51,6 +55,24 @@ pub struct Discovery {
     pub max_waiting: usize,
 }
 
+impl Discovery {
+    /// What the answers of all workers may take.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            entries: self.cache_size,
+            bytes: self.cache_memory.as_usize(),
+        }
+    }
+
+    /// What one worker may hold beside itself.
+    pub(crate) fn limits_of_worker(&self, workers: usize) -> Limits {
+        Limits {
+            bytes: self.cache_memory.as_usize() / workers.max(1),
+            ..self.limits()
+        }
+    }
+}
+
 impl Default for Discovery {
     fn default() -> Self {
         Self {
@@ -58,6 +80,7 @@ impl Default for Discovery {
             enforce_req_specific_svc_discovery: false,
             requester_from_user_agent: true,
             cache_size: 100_000,
+            cache_memory: ByteSize::mib(256),
             max_validity: Period::from_secs(3_600),
             empty_validity: Period::from_secs(1),
             timeout: Period::from_secs(1),
@@ -70,6 +93,11 @@ impl Validate for Discovery {
     fn validate(&self, faults: &mut Faults) {
         if self.cache_size == 0 {
             faults.at("cacheSize").say("is 0", "at least 1");
+        }
+        if self.cache_memory < ByteSize::mib(1) {
+            faults
+                .at("cacheMemory")
+                .say("has room for few answers", "at least 1MiB");
         }
         if self.timeout.is_zero() {
             faults.at("timeout").say("is 0", "a period such as 1s");

@@ -28,7 +28,7 @@ use routing::policy::{Places, ServicePolicy, StatusProcessing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use settings::{Faults, Listen, Period, Validate};
+use settings::{ByteSize, Faults, Listen, Period, Validate};
 
 use crate::mediation::{Engine, RuleSet};
 
@@ -85,6 +85,10 @@ pub struct Config {
     /// Delegated discovery (Model D).
     #[schemars(extend("x-reload" = true))]
     pub discovery: Discovery,
+    /// Memory per worker for what is remembered of requests: API roots with their targets, and questions as NRFs are
+    /// asked them. What there is no room for is read again.
+    #[schemars(extend("x-reload" = true))]
+    pub route_cache: ByteSize,
     /// API roots of the SCPs through which producers of other regions are reached, by the region's name in
     /// `places.regions`, in order of preference.
     #[schemars(extend("x-reload" = true))]
@@ -175,6 +179,7 @@ impl Default for Config {
             producers: Vec::new(),
             nrf: Nrf::default(),
             discovery: Discovery::default(),
+            route_cache: ByteSize::mib(64),
             next_hops: BTreeMap::new(),
             forward_to_unknown: false,
             allowed_networks: Vec::new(),
@@ -350,6 +355,7 @@ mod tests {
             "policies",
             "producers",
             "protection",
+            "routeCache",
             "security",
             "tls",
         ];

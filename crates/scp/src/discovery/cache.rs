@@ -3,12 +3,11 @@
 //! It knows three states of a question: not known, being asked (a request that asks the same meanwhile waits for that one
 //! answer), and answered. Time is an argument.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indexmap::IndexMap;
-
+use ahash::AHashSet;
+use bounded::Limits;
 use routing::network::ServiceRef;
 use routing::query::DiscoveryQuery;
 
@@ -19,6 +18,18 @@ pub struct Found {
     pub asked: Instant,
     /// Service instances that can serve, in the order of the NRF's answer.
     pub candidates: Vec<ServiceRef>,
+    /// Memory that it takes, as far as no other answer shares it.
+    pub bytes: usize,
+}
+
+impl Found {
+    /// Memory of an answer with its question.
+    #[must_use]
+    pub fn cost(&self, query: &DiscoveryQuery) -> usize {
+        /// That of an entry of a cache, and of what the allocator rounds up.
+        const ENTRY: usize = 256;
+        ENTRY + query.as_str().len() + self.bytes
+    }
 }
 
 /// What the cache knows of a question.
@@ -42,149 +53,85 @@ pub(crate) struct Shown {
     pub(crate) left: Duration,
 }
 
-#[derive(Debug)]
-enum Entry {
-    Asking,
-    Known {
-        found: Arc<Found>,
-        until: Instant,
-        used: bool,
-    },
-}
-
 /// A bounded cache of discovery answers.
 #[derive(Debug)]
-pub struct Cache<S = ahash::RandomState> {
-    entries: IndexMap<DiscoveryQuery, Entry, S>,
-    capacity: usize,
-    /// Where the clock hand of the eviction stands.
-    hand: usize,
+pub struct Cache {
+    answers: bounded::Cache<DiscoveryQuery, (Arc<Found>, Instant)>,
+    /// Questions that are being asked; they are bounded by the requests in flight.
+    asking: AHashSet<DiscoveryQuery>,
 }
 
 impl Cache {
-    /// A cache of at most `capacity` questions (at least one).
+    /// A cache with these limits.
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
-        let capacity = capacity.max(1);
+    pub fn new(limits: Limits) -> Self {
         Self {
-            entries: IndexMap::default(),
-            capacity,
-            hand: 0,
+            answers: bounded::Cache::new(limits),
+            asking: AHashSet::new(),
         }
     }
-}
 
-impl<S: BuildHasher> Cache<S> {
-    /// Keeps at most so many questions from now on; those above go first.
-    pub fn set_capacity(&mut self, capacity: usize) {
-        self.capacity = capacity.max(1);
-        while self.entries.len() > self.capacity {
-            let excess = self.entries.len();
-            self.make_room(Instant::now());
-            if self.entries.len() == excess {
-                // All are being asked.
-                break;
-            }
-        }
+    /// Keeps no more than this from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.answers.set_limits(limits);
     }
 
     /// What is known at `now`. On [`Lookup::Miss`] the question counts as being asked until [`Cache::learn`]
     /// or [`Cache::forget`].
     pub fn look_up(&mut self, query: &DiscoveryQuery, now: Instant) -> Lookup {
-        match self.entries.get_mut(query) {
-            Some(Entry::Known { found, until, used }) if now < *until => {
-                *used = true;
-                return Lookup::Hit(found.clone(), *until);
-            }
-            Some(Entry::Asking) => {
-                return Lookup::Asking;
-            }
-            Some(expired) => *expired = Entry::Asking,
-            None => {
-                self.make_room(now);
-                self.entries.insert(query.clone(), Entry::Asking);
-            }
+        if let Some((found, until)) = self.answers.get_if(query, |(_, until)| now < *until) {
+            return Lookup::Hit(found.clone(), *until);
         }
-        Lookup::Miss
+        match self.asking.insert(query.clone()) {
+            true => {
+                self.answers.remove(query);
+                Lookup::Miss
+            }
+            false => Lookup::Asking,
+        }
     }
 
     /// Keeps the answer for `validity` from `now`; an answer of no validity serves only those who wait for it.
     pub fn learn(&mut self, query: &DiscoveryQuery, found: Arc<Found>, validity: Duration, now: Instant) {
-        if validity.is_zero() {
-            self.forget(query);
-        } else if let Some(entry) = self.entries.get_mut(query) {
-            *entry = Entry::Known {
-                found,
-                until: now + validity,
-                used: true,
-            };
-        } else {
-            self.make_room(now);
-            self.entries.insert(
-                query.clone(),
-                Entry::Known {
-                    found,
-                    until: now + validity,
-                    used: true,
-                },
-            );
+        self.asking.remove(query);
+        if let Some(until) = now.checked_add(validity).filter(|until| *until > now) {
+            let bytes = found.cost(query);
+            self.answers.insert_sized(query.clone(), (found, until), bytes);
         }
     }
 
     /// The question was not answered: the next one asks again.
     pub fn forget(&mut self, query: &DiscoveryQuery) {
-        self.entries.swap_remove(query);
+        self.asking.remove(query);
     }
 
     /// The answers that are valid, at most this number.
     pub(crate) fn shown(&self, now: Instant, most: usize) -> Vec<Shown> {
-        let answered = self.entries.iter().filter_map(|(query, entry)| match entry {
-            Entry::Known { found, until, .. } if now < *until => Some(Shown {
-                query: query.as_str().to_owned(),
-                candidates: found.candidates.len(),
-                left: until.saturating_duration_since(now),
-            }),
-            _ => None,
+        let valid = self.answers.iter().filter(|(_, (_, until))| now < *until);
+        let shown = valid.map(|(query, (found, until))| Shown {
+            query: query.as_str().to_owned(),
+            candidates: found.candidates.len(),
+            left: until.saturating_duration_since(now),
         });
-        answered.take(most).collect()
+        shown.take(most).collect()
     }
 
     /// Questions known and being asked.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.answers.len() + self.asking.len()
+    }
+
+    /// Memory of the answers.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.answers.bytes()
     }
 
     /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Second chance: the hand goes round, takes the mark of use from those that have it, and drops the first
-    /// answer without one, or one that has expired. Questions being asked are never dropped; they are bounded
-    /// by the requests in flight.
-    fn make_room(&mut self, now: Instant) {
-        if self.entries.len() < self.capacity {
-            return;
-        }
-        for _ in 0..2 * self.entries.len() {
-            self.hand = if self.hand + 1 < self.entries.len() {
-                self.hand + 1
-            } else {
-                0
-            };
-            match self.entries.get_index_mut(self.hand) {
-                Some((_, Entry::Known { until, used, .. })) => {
-                    if now >= *until || !*used {
-                        self.entries.swap_remove_index(self.hand);
-                        return;
-                    }
-                    *used = false;
-                }
-                Some((_, Entry::Asking)) | None => {}
-            }
-        }
+        self.len() == 0
     }
 }
 
@@ -197,6 +144,7 @@ mod tests {
         Arc::new(Found {
             asked: Instant::now(),
             candidates: Vec::new(),
+            bytes: 0,
         })
     }
 
@@ -206,7 +154,7 @@ mod tests {
 
     #[test]
     fn one_asks_the_others_wait_and_then_all_know() {
-        let (mut cache, now) = (Cache::new(10), Instant::now());
+        let (mut cache, now) = (Cache::new(Limits::entries(10)), Instant::now());
         assert!(matches!(cache.look_up(&query(1), now), Lookup::Miss));
         assert!(matches!(cache.look_up(&query(1), now), Lookup::Asking));
         cache.learn(&query(1), nothing(), Duration::from_secs(4), now);
@@ -222,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_failed_question_is_asked_again_and_no_validity_keeps_nothing() {
-        let (mut cache, now) = (Cache::new(10), Instant::now());
+        let (mut cache, now) = (Cache::new(Limits::entries(10)), Instant::now());
         cache.look_up(&query(1), now);
         cache.forget(&query(1));
         assert!(matches!(cache.look_up(&query(1), now), Lookup::Miss));
@@ -232,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_often_used_outlive_the_others() {
-        let (mut cache, now) = (Cache::new(100), Instant::now());
+        let (mut cache, now) = (Cache::new(Limits::entries(100)), Instant::now());
         for n in 0..10_000 {
             if matches!(cache.look_up(&query(n), now), Lookup::Miss) {
                 cache.learn(&query(n), nothing(), Duration::from_secs(60), now);
@@ -247,10 +195,26 @@ mod tests {
         assert_eq!(cache.len(), 100);
     }
 
+    #[test]
+    fn memory_is_bounded_however_long_questions_are() {
+        let limits = Limits {
+            entries: 1_000,
+            bytes: 100_000,
+        };
+        let (mut cache, now) = (Cache::new(limits), Instant::now());
+        for n in 0..100 {
+            let long = DiscoveryQuery::new([("supi", format!("{n}-{}", "x".repeat(10_000)))]);
+            cache.look_up(&long, now);
+            cache.learn(&long, nothing(), Duration::from_secs(60), now);
+            assert!(matches!(cache.look_up(&long, now), Lookup::Hit(..)));
+        }
+        assert!(cache.len() < 10 && cache.bytes() <= 100_000, "{}", cache.bytes());
+    }
+
     proptest! {
         #[test]
         fn it_stays_within_its_bound(steps in proptest::collection::vec((0u32..40, 0u8..2, 0u64..5), 1..400)) {
-            let (mut cache, mut now) = (Cache::new(8), Instant::now());
+            let (mut cache, mut now) = (Cache::new(Limits::entries(8)), Instant::now());
             for (n, step, wait) in steps {
                 now += Duration::from_secs(wait);
                 match step {

@@ -93,6 +93,7 @@ mod tests {
             Found {
                 asked: std::time::Instant::now(),
                 candidates: vec![ServiceRef::new(producer, 0).unwrap()],
+                bytes: 0,
             }
         };
         let now = Instant::now();

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
+use bounded::Limits;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -21,8 +22,9 @@ pub(crate) type Answer = Result<(Arc<Found>, Instant), Failure>;
 /// The answers of all NRFs that are asked.
 pub(crate) struct Answers {
     state: Mutex<State>,
-    /// For the gauge, which must not wait for the lock.
+    /// For the gauges, which must not wait for the lock.
     count: AtomicUsize,
+    bytes: AtomicUsize,
 }
 
 struct State {
@@ -52,16 +54,27 @@ pub(crate) struct Question {
 }
 
 impl Answers {
-    /// None yet, and at most this number.
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// None yet, and no more than this.
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             state: Mutex::new(State {
-                cache: Cache::new(capacity),
+                cache: Cache::new(limits),
                 asking: AHashMap::new(),
                 epoch: 0,
             }),
             count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
         }
+    }
+
+    /// Memory of the answers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, state: &State) {
+        self.count.store(state.cache.len(), Ordering::Relaxed);
+        self.bytes.store(state.cache.bytes(), Ordering::Relaxed);
     }
 
     /// How many answers there are.
@@ -74,16 +87,16 @@ impl Answers {
         self.state.lock().cache.shown(now, most)
     }
 
-    /// Keeps at most this number of answers from now on, and none of those of other NRFs.
-    pub(crate) fn reconfigure(&self, capacity: usize, same_nrfs: bool) {
+    /// Keeps no more answers than this from now on, and none of those of other NRFs.
+    pub(crate) fn reconfigure(&self, limits: Limits, same_nrfs: bool) {
         let mut state = self.state.lock();
-        state.cache.set_capacity(capacity);
+        state.cache.set_limits(limits);
         if !same_nrfs {
-            state.cache = Cache::new(capacity);
+            state.cache = Cache::new(limits);
             state.asking.clear();
             state.epoch += 1;
         }
-        self.count.store(state.cache.len(), Ordering::Relaxed);
+        self.note(&state);
     }
 
     /// The answer to a question, or what is to be done for it.
@@ -105,7 +118,7 @@ impl Answers {
         }
         let (awaited, waiting) = watch::channel(None);
         state.asking.insert(query.clone(), waiting);
-        self.count.store(state.cache.len(), Ordering::Relaxed);
+        self.note(&state);
         Looked::Ask(Question {
             answers: self.clone(),
             query: query.clone(),
@@ -150,7 +163,7 @@ impl Drop for Question {
             }
             state.asking.remove(&self.query);
         }
-        self.answers.count.store(state.cache.len(), Ordering::Relaxed);
+        self.answers.note(&state);
     }
 }
 
@@ -166,6 +179,7 @@ mod tests {
         Arc::new(Found {
             asked: Instant::now(),
             candidates: Vec::new(),
+            bytes: 0,
         })
     }
 
@@ -178,7 +192,7 @@ mod tests {
 
     #[test]
     fn one_asks_the_others_wait_and_all_know_until_it_ends() {
-        let (answers, now) = (Arc::new(Answers::new(10)), Instant::now());
+        let (answers, now) = (Arc::new(Answers::new(Limits::entries(10))), Instant::now());
         let question = ask(&answers, now);
         let Looked::Wait(awaited) = answers.look(&query(), now) else {
             panic!("expected to wait");
@@ -192,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_question_that_was_given_up_or_failed_is_free_again() {
-        let (answers, now) = (Arc::new(Answers::new(10)), Instant::now());
+        let (answers, now) = (Arc::new(Answers::new(Limits::entries(10))), Instant::now());
         let question = ask(&answers, now);
         let mut awaited = question.hear();
         drop(question);
@@ -204,13 +218,13 @@ mod tests {
 
     #[test]
     fn answers_of_nrfs_that_are_no_longer_asked_do_not_count() {
-        let (answers, now) = (Arc::new(Answers::new(10)), Instant::now());
+        let (answers, now) = (Arc::new(Answers::new(Limits::entries(10))), Instant::now());
         ask(&answers, now).answer(Ok((nothing(), Duration::from_secs(60))), now);
-        answers.reconfigure(5, true);
+        answers.reconfigure(Limits::entries(5), true);
         assert!(matches!(answers.look(&query(), now), Looked::Have(_)));
-        answers.reconfigure(5, false);
+        answers.reconfigure(Limits::entries(5), false);
         let late = ask(&answers, now);
-        answers.reconfigure(5, false);
+        answers.reconfigure(Limits::entries(5), false);
         late.answer(Ok((nothing(), Duration::from_secs(60))), now);
         drop(ask(&answers, now));
     }

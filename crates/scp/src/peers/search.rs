@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ahash::AHashMap;
 use bounded::Limits;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
@@ -54,7 +53,10 @@ struct Used {
 }
 
 /// Answers from a snapshot of the network.
-type Local = (Option<Arc<Network>>, AHashMap<DiscoveryQuery, Arc<Found>>);
+type Local = (Option<Arc<Network>>, bounded::Cache<DiscoveryQuery, Arc<Found>>);
+
+/// Memory of a profile beside its texts.
+const PROFILE: usize = 1_024;
 
 /// Why nobody was found.
 #[derive(Clone, Debug)]
@@ -122,12 +124,12 @@ impl Drop for Place<'_> {
 }
 
 impl Used {
-    fn new(capacity: usize) -> Self {
+    fn new(limits: Limits) -> Self {
         Self {
-            answers: RefCell::new(bounded::Cache::new(Limits::entries(capacity))),
+            answers: RefCell::new(bounded::Cache::new(limits)),
             waiting: Cell::new(0),
             wants_token: Cell::new(false),
-            local: RefCell::default(),
+            local: RefCell::new((None, bounded::Cache::new(limits))),
         }
     }
 }
@@ -146,13 +148,10 @@ impl Searcher {
         let before = before
             .filter(|(before, _)| before.same_nrfs(config))
             .map(|(_, one)| one);
-        let used = before.map_or_else(
-            || Rc::new(Used::new(settings.cache_size)),
-            |before| before.used.clone(),
-        );
-        used.answers
-            .borrow_mut()
-            .set_limits(Limits::entries(settings.cache_size));
+        let limits = settings.limits_of_worker(config.workers);
+        let used = before.map_or_else(|| Rc::new(Used::new(limits)), |before| before.used.clone());
+        used.answers.borrow_mut().set_limits(limits);
+        used.local.borrow_mut().1.set_limits(limits);
         Self {
             settings: settings.clone(),
             nrfs: before.map_or_else(
@@ -227,16 +226,26 @@ impl Searcher {
     fn locally(&self, query: &DiscoveryQuery, network: &Arc<Network>) -> Option<Arc<Found>> {
         let mut known = self.used.local.borrow_mut();
         let is_current = known.0.as_ref().is_some_and(|known| Arc::ptr_eq(known, network));
-        if !is_current || known.1.len() >= self.settings.cache_size {
-            *known = (Some(network.clone()), AHashMap::new());
+        if !is_current {
+            known.0 = Some(network.clone());
+            known.1.clear();
         }
         if let Some(found) = known.1.get(query) {
             return Some(found.clone());
         }
         let candidates = local(query, network);
         let asked = Instant::now();
-        let found = (!candidates.is_empty()).then(|| Arc::new(Found { asked, candidates }))?;
-        known.1.insert(query.clone(), found.clone());
+        // Their profiles are those of the network.
+        let bytes = size_of_val(candidates.as_slice());
+        let found = Found {
+            asked,
+            candidates,
+            bytes,
+        };
+        let found = (!found.candidates.is_empty()).then(|| Arc::new(found))?;
+        known
+            .1
+            .insert_sized(query.clone(), found.clone(), found.cost(query));
         Some(found)
     }
 
@@ -302,7 +311,11 @@ impl Searcher {
     fn use_answer(&self, query: &DiscoveryQuery, answer: (Arc<Found>, Instant)) -> Arc<Found> {
         let found = answer.0.clone();
         if answer.1 > Instant::now() {
-            self.used.answers.borrow_mut().insert(query.clone(), answer);
+            let bytes = found.cost(query);
+            self.used
+                .answers
+                .borrow_mut()
+                .insert_sized(query.clone(), answer, bytes);
         }
         found
     }
@@ -481,8 +494,10 @@ impl Searcher {
             .collect();
         let preferences = local::preferences(query);
         let mut found: Vec<(Vec<u32>, ServiceRef)> = Vec::new();
+        let mut memory = 0;
         for profile in result.nf_instances {
             let bytes = profile.get().as_bytes();
+            memory += PROFILE + bytes.len() * if preferences.is_some() { 4 } else { 1 };
             // What is preferred is the SCP's to judge: the NRF answers all that fit (TS 29.510 §6.2.3.2.3.1).
             let parsed = match preferences.is_some() {
                 true => Producer::learned(bytes),
@@ -509,7 +524,12 @@ impl Searcher {
             true => self.settings.empty_validity.duration(),
             false => Duration::from_secs(result.validity_period).min(self.settings.max_validity.duration()),
         };
-        Ok((Arc::new(Found { asked, candidates }), validity))
+        let found = Found {
+            asked,
+            candidates,
+            bytes: memory,
+        };
+        Ok((Arc::new(found), validity))
     }
 }
 

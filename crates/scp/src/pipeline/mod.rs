@@ -315,6 +315,16 @@ impl Pipeline {
         self.live.own_load.percent()
     }
 
+    /// Targets that this worker has resolved.
+    pub(crate) fn remembered_targets(&self) -> usize {
+        self.planner.targets.remembered_count()
+    }
+
+    /// Memory of what this worker remembers of requests.
+    pub(crate) fn route_cache_bytes(&self) -> usize {
+        self.planner.remembered_bytes()
+    }
+
     /// Discovery answers that this worker has beside itself.
     pub(crate) fn cached_discoveries(&self) -> usize {
         self.planner.searcher.remembered()

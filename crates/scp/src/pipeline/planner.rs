@@ -127,9 +127,14 @@ impl Planner {
             .filter(|before| before.live.config.nrf.named.accept == accept)
             .filter(|before| before.live.config.discovery.requester_from_user_agent == by_agent)
             .map(|before| before.queries.clone());
+        // Half for the questions, half for the targets.
+        let memory = live.config.route_cache.as_usize() / 2;
+        let queries =
+            queries.unwrap_or_else(|| Rc::new(Queries::new(accept != AcceptNrfs::Ignore, by_agent, memory)));
+        queries.set_memory(memory);
         Self {
-            targets: Targets::new(setup, producers.clone()),
-            queries: queries.unwrap_or_else(|| Rc::new(Queries::new(accept != AcceptNrfs::Ignore, by_agent))),
+            targets: Targets::new(setup, producers.clone(), memory),
+            queries,
             searcher: Rc::new(Searcher::new(
                 &live.config,
                 setup.clients.known.clone(),
@@ -143,6 +148,11 @@ impl Planner {
             own: shared.own.clone(),
             producers,
         }
+    }
+
+    /// Memory of the targets and questions that are remembered.
+    pub(super) fn remembered_bytes(&self) -> usize {
+        self.targets.remembered_bytes() + self.queries.bytes()
     }
 
     /// Plans where a request may go.

@@ -24,6 +24,11 @@ use crate::protection::{Hop, Peers};
 /// API roots that a worker remembers; a stranger can name any number.
 const MOST_KNOWN: usize = 16_384;
 
+/// Services that are told apart at one API root; the names come from consumers.
+const SERVICES: usize = 64;
+/// Memory of a target beside its texts.
+const TARGET: usize = 1_024;
+
 /// Resolves targets.
 pub(super) struct Targets {
     live: Arc<Live>,
@@ -31,6 +36,15 @@ pub(super) struct Targets {
     producers: Rc<Peers>,
     vouched: Arc<Vouched>,
     known: RefCell<Known>,
+    /// Bytes that API roots may take, and answers of discoveries.
+    memory: Memory,
+}
+
+/// What may be remembered, in bytes.
+#[derive(Clone, Copy)]
+struct Memory {
+    roots: usize,
+    answers: usize,
 }
 
 /// Where a request for a service instance goes.
@@ -62,19 +76,22 @@ type ByService = Vec<(Box<str>, Rc<Target>)>;
 type OfServices = SmallVec<[(Box<str>, Rc<Vec<ServiceRef>>); 1]>;
 
 impl Known {
-    fn new() -> Self {
-        let limits = || Limits::entries(MOST_KNOWN);
+    fn new(memory: Memory) -> Self {
+        let limits = |bytes| Limits {
+            entries: MOST_KNOWN,
+            bytes,
+        };
         Self {
             network: None,
-            roots: Cache::new(limits()),
-            callbacks: Cache::new(limits()),
-            places: Cache::new(limits()),
-            current: Cache::new(limits()),
+            roots: Cache::new(limits(memory.roots / 2)),
+            callbacks: Cache::new(limits(memory.roots / 2)),
+            places: Cache::new(Limits::entries(MOST_KNOWN)),
+            current: Cache::new(limits(memory.answers)),
         }
     }
 
     /// Makes it that of this snapshot.
-    fn follow(&mut self, network: &Arc<Network>) {
+    fn follow(&mut self, network: &Arc<Network>, memory: Memory) {
         if !self
             .network
             .as_ref()
@@ -82,7 +99,7 @@ impl Known {
         {
             *self = Self {
                 network: Some(network.clone()),
-                ..Self::new()
+                ..Self::new(memory)
             };
         }
     }
@@ -96,14 +113,33 @@ impl Known {
 }
 
 impl Targets {
-    pub(super) fn new(setup: &Setup<'_>, producers: Rc<Peers>) -> Self {
+    /// `memory`: bytes that API roots and their targets may take.
+    pub(super) fn new(setup: &Setup<'_>, producers: Rc<Peers>, memory: usize) -> Self {
+        let config = &setup.live.config;
+        let memory = Memory {
+            roots: memory,
+            answers: config.discovery.limits_of_worker(config.workers).bytes,
+        };
         Self {
             live: setup.live.clone(),
             view: setup.view.clone(),
             producers,
             vouched: setup.shared.vouched.clone(),
-            known: RefCell::new(Known::new()),
+            known: RefCell::new(Known::new(memory)),
+            memory,
         }
+    }
+
+    /// Targets and answers that are remembered.
+    pub(super) fn remembered_count(&self) -> usize {
+        let known = self.known.borrow();
+        known.roots.len() + known.callbacks.len() + known.places.len() + known.current.len()
+    }
+
+    /// Memory of the API roots that are remembered.
+    pub(super) fn remembered_bytes(&self) -> usize {
+        let known = self.known.borrow();
+        known.roots.bytes() + known.callbacks.bytes()
     }
 
     /// The target that requests call so, if this snapshot of the network has resolved it before.
@@ -137,15 +173,19 @@ impl Targets {
             return Err(problem.detail(format!("no registered producer is at {root}")));
         };
         let mut known = self.known.borrow_mut();
-        known.follow(&network);
+        known.follow(&network, self.memory);
         let target = Rc::new(self.at(root, found, place == Place::Unknown));
         let Some(key) = key else { return Ok(target) };
         let named = known.of(callback);
-        match named.peek_mut(key) {
-            Some(targets) if targets.len() >= 64 => {}
-            Some(targets) => targets.push((service.into(), target.clone())),
-            None => drop(named.insert(key.into(), vec![(service.into(), target.clone())])),
+        let mut targets = named.remove(key).unwrap_or_default();
+        if targets.len() < SERVICES {
+            targets.push((service.into(), target.clone()));
         }
+        let texts: usize = targets
+            .iter()
+            .map(|(service, target)| TARGET + service.len() + 2 * target.root.prefix.len())
+            .sum();
+        named.insert_sized(key.into(), targets, key.len() + texts);
         Ok(target)
     }
 
@@ -158,7 +198,7 @@ impl Targets {
             location,
         );
         let mut known = self.known.borrow_mut();
-        known.follow(&network);
+        known.follow(&network, self.memory);
         if let Some(target) = known.places.get(&key) {
             return Some(target.clone());
         }
@@ -176,7 +216,15 @@ impl Targets {
             },
         };
         let target = Rc::new(self.at(root, Some(service.clone()), false));
-        known.places.insert(key, target.clone());
+        // A producer that only the answer for one request has named does not come again.
+        let once = self.live.config.discovery.enforce_req_specific_svc_discovery;
+        let is_learned = || {
+            let learned = network.producer(&service.producer.id);
+            learned.is_some_and(|learned| Arc::ptr_eq(learned, &service.producer))
+        };
+        if !once || is_learned() {
+            known.places.insert(key, target.clone());
+        }
         Some(target)
     }
 
@@ -259,7 +307,7 @@ impl Targets {
             return pick();
         }
         let mut known = self.known.borrow_mut();
-        known.follow(&network);
+        known.follow(&network, self.memory);
         let key = Arc::as_ptr(found) as usize;
         if let Some((_, of_services)) = known.current.get(&key) {
             if let Some((_, candidates)) = of_services.iter().find(|(name, _)| **name == *service) {
@@ -267,7 +315,8 @@ impl Targets {
             }
         } else {
             self.vouched.add(found);
-            known.current.insert(key, (found.clone(), SmallVec::new()));
+            let answer = (found.clone(), SmallVec::new());
+            known.current.insert_sized(key, answer, found.bytes);
         }
         let candidates: Rc<Vec<ServiceRef>> = pick();
         // Paths come from consumers: a service without candidates is not remembered, so that any number of them costs

@@ -242,6 +242,8 @@ impl Peers {
     fn shares_of(&self, peer: &Peer, api: &str) -> Rc<[Rc<Share>]> {
         /// Services that are told apart at one producer; the names come from consumers.
         const SERVICES: usize = 64;
+        /// A name that is longer is not remembered.
+        const LONGEST: usize = 64;
         let mut known = peer.rates.borrow_mut();
         if let Some((_, shares)) = known.iter().find(|(name, _)| **name == *api) {
             return shares.clone();
@@ -249,6 +251,9 @@ impl Peers {
         let (authority, instance) = (&*peer.authority, peer.instance.as_deref());
         let (rates, settings) = (self.rates.borrow(), self.settings.borrow());
         let shares = rates.of_producer(&settings, authority, instance, api, &self.shares);
+        if api.len() > LONGEST {
+            return shares;
+        }
         if known.len() >= SERVICES {
             // Any one gives way; its limits are kept by `rates`.
             known.swap_remove(0);

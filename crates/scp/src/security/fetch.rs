@@ -32,6 +32,9 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
 /// How long a token without `expires_in` is used.
 const UNTOLD: u64 = 30;
 
+/// The longest text by which a token is known; usual ones have 200 bytes.
+const LONGEST_KEY: usize = 2_048;
+
 /// How far the identity of a consumer is proved. A token that was fetched for one is not for another who only says that it
 /// is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,9 +222,15 @@ impl Fetcher {
         self.nrfs.serves(locality)
     }
 
-    /// The token for a request that waits no longer than `left`.
+    /// The token for a request that waits no longer than `left`. What it is for comes from consumers, and is remembered
+    /// also where the NRF refuses: where that is longer than any subject of a token needs, no NRF is asked.
     pub(crate) async fn token(self: &Rc<Self>, wanted: &Wanted<'_>, now: Instant, left: Duration) -> Outcome {
         let key = wanted.key();
+        if key.len() > LONGEST_KEY {
+            self.counts.refused.inc();
+            let why = format!("invalid_request: what it is for takes more than {LONGEST_KEY} bytes");
+            return Err(TokenError::Refused(StatusCode::BAD_REQUEST, why));
+        }
         if let Some(token) = self
             .known
             .borrow()

@@ -22,6 +22,7 @@ mod pages;
 mod places;
 mod protection;
 mod reload;
+mod remembered;
 mod reverse;
 mod rules;
 mod security;

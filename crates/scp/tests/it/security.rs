@@ -97,6 +97,27 @@ fn a_token_is_fetched_once_for_many_and_used_until_shortly_before_its_end() {
     });
 }
 
+/// What a token is for is remembered as long as the token, or its refusal: the NRF is not asked for what is endless.
+#[test]
+fn a_token_for_an_endless_list_is_refused_unasked() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf(&[&producer], 3_600);
+        let scp = asking(&nrf, |_| {});
+        let endless = format!("[{}]", vec![r#"{"sst":1}"#; 1_000].join(","));
+        let mut headers = WISH.to_vec();
+        headers.push(("3gpp-sbi-discovery-requester-snssais", &endless));
+        let got = scp.ask(Method::GET, PATH, &headers).await;
+        assert_eq!(
+            (got.status, got.cause()),
+            (StatusCode::BAD_REQUEST, "MISSING_ACCESS_TOKEN_INFO")
+        );
+        assert!(forms(&nrf).is_empty());
+        assert_eq!(scp.count("signalbox_scp_token_cache_entries", ""), 0.0);
+        assert_eq!(wish(&scp).await.status, StatusCode::OK);
+    });
+}
+
 #[test]
 fn a_token_that_a_producer_refuses_is_not_used_again() {
     local(async {

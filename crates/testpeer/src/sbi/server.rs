@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use sbi::server::{ServerConfig, ServerStats};
 use sbi::{Request, Response, Service};
 use serde_json::Value;
+use tokio::sync::Notify;
 use worker::Shutdown;
 
 /// A request that a [`Server`] has received.
@@ -99,6 +100,8 @@ struct Shared {
     seen: RefCell<Vec<Seen>>,
     answer: RefCell<Answer>,
     delay: Cell<Duration>,
+    held: Cell<bool>,
+    released: Notify,
 }
 
 impl Service for Shared {
@@ -107,6 +110,9 @@ impl Service for Shared {
         self.seen.borrow_mut().push(seen.clone());
         if !self.delay.get().is_zero() {
             tokio::time::sleep(self.delay.get()).await;
+        }
+        while self.held.get() {
+            self.released.notified().await;
         }
         let answer = self.answer.borrow().clone();
         answer(&seen)
@@ -131,6 +137,8 @@ impl Server {
             seen: RefCell::default(),
             answer: RefCell::new(Rc::new(answer)),
             delay: Cell::default(),
+            held: Cell::default(),
+            released: Notify::new(),
         });
         let stop = Shutdown::new();
         Self {
@@ -181,6 +189,17 @@ impl Server {
     /// Waits before each answer from now on.
     pub fn waits(&self, delay: Duration) {
         self.shared.delay.set(delay);
+    }
+
+    /// Holds every answer back until [`Server::releases`].
+    pub fn holds(&self) {
+        self.shared.held.set(true);
+    }
+
+    /// Gives the answers that it has held back, and holds none back from now on.
+    pub fn releases(&self) {
+        self.shared.held.set(false);
+        self.shared.released.notify_waiters();
     }
 
     /// Closes its listener and its connections.
