@@ -47,6 +47,8 @@ pub mod metrics;
 mod obedience;
 mod pages;
 mod peers;
+#[doc(hidden)]
+pub mod probes;
 mod rbar;
 mod redirects;
 mod registry;
@@ -65,7 +67,7 @@ pub use config::Config;
 pub use events::Event;
 pub use function::StartError;
 pub use registry::{ByHost, Hop, HopState};
-pub use rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow};
+pub use rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow, TraceRow};
 pub use service::{Running, start};
 pub use shared::Dsr;
 pub use snapshot::Snapshot;

@@ -27,6 +27,7 @@ telemetry::declare! {
     counter PEER_TIMEOUTS = "signalbox_dsr_peer_timeouts_total" ["peer", "node"]: "Requests that each peer did not answer in time.";
     gauge APPLICATION_ENTRIES = "signalbox_dsr_application_entries" ["application", "table"]: "Entries of each table of an application inside the router.";
     gauge APPLICATION_BYTES = "signalbox_dsr_application_bytes" ["application", "table"]: "Memory that the entries of each table of an application take.";
+    gauge TRACED = "signalbox_dsr_cached_trace_messages" []: "Traced messages that are cached to be searched (trace.cachedMessages, trace.cachedBytes).";
     gauge PENDING = "signalbox_dsr_pending_requests" []: "Requests that wait for a peer's answer.";
 }
 
@@ -92,6 +93,10 @@ pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
     });
     observe_measures(registry, seen);
     observe_applications(registry, seen);
+    let each = seen.clone();
+    registry.observe(&TRACED, move || {
+        each.upgrade().map_or(0.0, |dsr| dsr.traces.size().0 as f64)
+    });
     let each = seen.clone();
     registry.observe(&PENDING, move || {
         let rows = each.upgrade().map(|dsr| dsr.peers());

@@ -17,6 +17,7 @@ use crate::registry::HopState;
 use crate::router::{Core, Link, Router};
 use crate::rows::PeerRow;
 use crate::shared::Dsr;
+use crate::trace::collect;
 
 /// Interval at which a worker reports its peers.
 const REPORT: Duration = Duration::from_millis(500);
@@ -103,6 +104,22 @@ pub(crate) const PAGES: &[Page] = &[
         ],
     },
     Page {
+        name: "traces",
+        about: "Traced messages of transactions with TEXT (Session-Id, IMSI, host) in them, of all routers in trace.collectFrom",
+        path: "/dsr/traces/{}",
+        argument: Some("TEXT"),
+        columns: &[
+            ("microseconds", "/atMicroseconds"),
+            ("router", "/router"),
+            ("point", "/point"),
+            ("what", "/what"),
+            ("peer", "/peer"),
+            ("command", "/command"),
+            ("result", "/result"),
+            ("session", "/session"),
+        ],
+    },
+    Page {
         name: "enable",
         about: "Send requests to PEER again, and connect to it",
         path: "/dsr/peers/{}/enable",
@@ -156,6 +173,7 @@ pub(crate) fn routes(seen: &Weak<Dsr>) -> axum::Router {
             page(seen, |dsr| serde_json::to_value(dsr.applications())),
         )
         .route("/dsr/equipment/{imei}", equipment(seen))
+        .route("/dsr/traces/{*text}", traces(seen))
         .route("/dsr/why", why(seen))
         .route("/dsr/peers/{peer}/{verb}", administer(seen))
         .route(
@@ -201,6 +219,24 @@ fn equipment(seen: &Weak<Dsr>) -> MethodRouter {
         let shown = seen.upgrade().map(|dsr| dsr.look_up(&subject));
         axum::Json(shown.unwrap_or_default())
     })
+}
+
+/// Traced messages, of other routers too unless `here` is in the query.
+fn traces(seen: &Weak<Dsr>) -> MethodRouter {
+    let seen = seen.clone();
+    get(
+        async move |Path(wanted): Path<String>, Query(asked): Query<HashMap<String, String>>| {
+            let here = seen.upgrade().map(|dsr| {
+                let others = dsr.live.load().config.trace.collect_from.clone();
+                (dsr.traces(&wanted), others)
+            });
+            let (rows, others) = here.unwrap_or_default();
+            axum::Json(match asked.contains_key("here") {
+                true => rows,
+                false => collect(rows, &others, &wanted).await,
+            })
+        },
+    )
 }
 
 /// What would become of a message.

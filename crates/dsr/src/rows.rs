@@ -1,6 +1,6 @@
 //! Rows of the admin pages.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// State of a peer.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -109,4 +109,32 @@ pub struct IndicatorRow {
     /// The profile that it is measured by, where one is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<&'static str>,
+}
+
+/// A traced message.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TraceRow {
+    /// When it was read or written, in microseconds since 1970.
+    pub at_microseconds: u64,
+    /// Origin-Host of the router; the admin endpoint of one that does not answer.
+    pub router: String,
+    /// Its trigger point.
+    pub point: String,
+    /// `request in`, `request out`, `answer in`, `answer out`; `unreachable` for a router that does not answer.
+    pub what: String,
+    /// The peer it came from or went to.
+    pub peer: String,
+    /// Address of its sender.
+    pub from: String,
+    /// Address of its receiver.
+    pub to: String,
+    /// Command code.
+    pub command: u32,
+    /// Result-Code or Experimental-Result-Code; 0 of a request.
+    pub result: u32,
+    /// Session-Id.
+    pub session: String,
+    /// The message as text, or why there is none.
+    pub text: String,
 }

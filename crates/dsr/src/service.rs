@@ -103,6 +103,7 @@ impl NetworkFunction for Dsr {
             indicators: Mutex::default(),
             places: Mutex::new(places),
             live: opening.live,
+            traces: trace::Cache::default(),
             tools,
         });
         metrics::observe(&opening.registry, &Arc::downgrade(&dsr));

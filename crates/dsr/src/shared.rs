@@ -13,8 +13,9 @@ use crate::events::Event;
 use crate::measures::Published;
 use crate::registry::ByHost;
 use crate::router::{Gauges, Mailbox, Post, Tools};
-use crate::rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow};
+use crate::rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow, TraceRow};
 use crate::snapshot::Snapshot;
+use crate::trace::Cache;
 
 /// A Diameter signaling router: what its threads share.
 pub struct Dsr {
@@ -26,6 +27,8 @@ pub struct Dsr {
     pub(crate) measures: Vec<ArcSwap<Published>>,
     /// Rows that the control thread keeps current.
     pub(crate) indicators: Mutex<Vec<IndicatorRow>>,
+    /// Traced messages.
+    pub(crate) traces: Cache,
     pub(crate) tools: Tools,
     /// What each worker takes when it starts.
     pub(crate) places: Mutex<Vec<Place>>,
@@ -60,6 +63,14 @@ impl Dsr {
         let mut rows: Vec<PeerRow> = reports.flat_map(|report| Vec::clone(&report)).collect();
         rows.sort_by(|a, b| (&a.host, &a.local_node).cmp(&(&b.host, &b.local_node)));
         rows
+    }
+
+    /// Traced messages of this router: those of transactions with `wanted` in one of their messages.
+    #[must_use]
+    pub fn traces(&self, wanted: &str) -> Vec<TraceRow> {
+        let config = self.live.load().config.clone();
+        let router = config.local_nodes.first().map_or("", |node| &node.host);
+        self.traces.search(router, wanted)
     }
 
     /// The members of every route list, and their state.

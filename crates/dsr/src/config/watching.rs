@@ -1,5 +1,6 @@
 //! Thresholds of indicators, and traces.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -135,6 +136,13 @@ impl Validate for Measurements {
 pub struct Trace {
     /// Where the files are written: `NAME.pcapng` (Wireshark) and `NAME.log` for each point.
     pub directory: PathBuf,
+    /// Messages that are cached to be searched (`signalbox dsr traces TEXT`); the oldest are evicted.
+    pub cached_messages: usize,
+    /// Bytes of these messages.
+    pub cached_bytes: ByteSize,
+    /// Admin endpoints of other routers, siblings and mates, that a search asks as well.
+    #[schemars(with = "Vec<String>")]
+    pub collect_from: Vec<SocketAddr>,
     /// Trigger points. A transaction whose request fits is written with all its messages.
     pub points: Vec<TracePoint>,
 }
@@ -143,6 +151,9 @@ impl Default for Trace {
     fn default() -> Self {
         Self {
             directory: "run/dsr/trace".into(),
+            cached_messages: 10_000,
+            cached_bytes: ByteSize(32 * 1024 * 1024),
+            collect_from: Vec::new(),
             points: Vec::new(),
         }
     }
@@ -158,8 +169,13 @@ pub struct TracePoint {
     pub when: Conditions,
     /// Only requests of these peers; empty: of any.
     pub peers: Vec<String>,
-    /// Messages written at most.
+    /// Messages written to each file at most.
     pub messages: u64,
+    /// Generations of its files: a file that is full, or is there when the router starts, becomes `NAME.1.pcapng`, that
+    /// one `NAME.2.pcapng`, and the earliest goes. 1: the file is emptied by a start, and nothing is written once it is
+    /// full.
+    #[schemars(range(min = 1))]
+    pub files: usize,
 }
 
 impl Default for TracePoint {
@@ -169,6 +185,7 @@ impl Default for TracePoint {
             when: Conditions::default(),
             peers: Vec::new(),
             messages: 10_000,
+            files: 1,
         }
     }
 }
@@ -182,6 +199,11 @@ impl Validate for Trace {
                     format!("`{}` names no file", point.name),
                     "letters, digits, - and _",
                 );
+            }
+            if point.files == 0 {
+                faults
+                    .at(format!("points[{index}].files"))
+                    .say("keeps no file", "at least 1");
             }
             point
                 .when

@@ -105,6 +105,12 @@ impl Eir {
         })
     }
 
+    /// What the lists say of an IMEI and an IMSI as messages have them: `white`, `grey`, `black`; none: it is not known.
+    pub(crate) fn status_of(&self, imei: &[u8], imsi: &[u8]) -> Option<&'static str> {
+        let (status, _) = self.judge(equipment(imei)?, digits(imsi));
+        status.map(Status::as_str)
+    }
+
     /// What the lists say of equipment, in the hands of a subscriber; none: it is not known.
     fn judge(&self, imei: u64, imsi: Option<u64>) -> (Option<Status>, By) {
         if let Some(imsi) = imsi {

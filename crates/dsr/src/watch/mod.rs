@@ -86,7 +86,7 @@ impl Control {
     fn trace(&mut self, batch: &mut Vec<Record>) {
         let config = self.dsr.live.load().config.clone();
         for record in batch.drain(..) {
-            self.traces.write(&config.trace, &record);
+            self.traces.take(&config.trace, &self.dsr.traces, record);
         }
         self.traces.flush(&config.trace);
     }

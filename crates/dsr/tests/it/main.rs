@@ -22,6 +22,7 @@ mod relay;
 mod routing;
 mod security;
 mod support;
+mod traces;
 mod trust;
 mod watchdog;
 mod watching;

@@ -1,20 +1,26 @@
-//! Traces: transactions that fit a trigger point are written with all their messages, as text and as pcapng.
+//! Traces: transactions that fit a trigger point are written with all their messages, as text and as pcapng. The newest
+//! stay in memory, to be searched (`cache`), also over several routers (`collect`).
 //!
 //! Workers hand copies to the control thread through a bounded queue; what does not fit is counted, not waited
 //! for.
+
+mod cache;
+mod collect;
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use diameter::capture::Capture;
 use diameter::proto::{Dictionary, Message, text};
 
-use crate::config::Trace;
+use crate::config::{Trace, TracePoint};
+pub(crate) use cache::Cache;
+pub(crate) use collect::collect;
 
 /// Messages that wait to be written.
 pub(crate) const QUEUE: usize = 8192;
@@ -46,6 +52,31 @@ struct Files {
     left: u64,
 }
 
+/// The endings of the files of a point.
+const ENDINGS: [&str; 2] = ["pcapng", "log"];
+
+/// A file of a point: that which is written, or an earlier one, the newest of these first.
+fn path(directory: &Path, name: &str, generation: usize, ending: &str) -> PathBuf {
+    directory.join(match generation {
+        0 => format!("{name}.{ending}"),
+        earlier => format!("{name}.{earlier}.{ending}"),
+    })
+}
+
+/// Makes room for new files: those that are there become earlier ones, the earliest goes.
+fn rotate(directory: &Path, point: &TracePoint) -> io::Result<()> {
+    for ending in ENDINGS {
+        for generation in (1..point.files).rev() {
+            let from = path(directory, &point.name, generation - 1, ending);
+            match std::fs::rename(from, path(directory, &point.name, generation, ending)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Creates a file that only its owner may read, or empties the one that is there.
 fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -61,14 +92,15 @@ fn create_private(path: &Path) -> io::Result<File> {
 }
 
 impl Files {
-    fn open(directory: &Path, name: &str, messages: u64) -> io::Result<Self> {
+    fn open(directory: &Path, point: &TracePoint) -> io::Result<Self> {
         // Messages name subscribers.
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let file = |ending: &str| create_private(&directory.join(format!("{name}.{ending}")));
+        rotate(directory, point)?;
+        let file = |ending: &str| create_private(&path(directory, &point.name, 0, ending));
         Ok(Self {
             capture: Capture::new(BufWriter::new(file("pcapng")?))?,
             log: BufWriter::new(file("log")?),
-            left: messages,
+            left: point.messages,
         })
     }
 
@@ -104,12 +136,17 @@ impl Files {
 
 impl Writer {
     /// Writes a record of the point at its position in `trace`. What cannot be written is logged once.
-    pub(crate) fn write(&mut self, trace: &Trace, record: &Record) {
+    fn write(&mut self, trace: &Trace, record: &Record) {
         let Some(point) = trace.points.get(usize::from(record.point)) else {
             return;
         };
+        // Full files give way to new ones, where the point may have several.
+        if point.files > 1 && self.files.get(&point.name).is_some_and(|files| files.left == 0) {
+            self.flush(trace);
+            self.files.remove(&point.name);
+        }
         if !self.files.contains_key(&point.name) {
-            match Files::open(&trace.directory, &point.name, point.messages) {
+            match Files::open(&trace.directory, point) {
                 Ok(files) => {
                     self.files.insert(point.name.clone(), files);
                 }
@@ -124,6 +161,14 @@ impl Writer {
         {
             tracing::error!(%error, point = point.name, "trace cannot be written");
             files.left = 0;
+        }
+    }
+
+    /// Writes a record, and caches it to be searched.
+    pub(crate) fn take(&mut self, trace: &Trace, cache: &Cache, record: Record) {
+        self.write(trace, &record);
+        if let Some(point) = trace.points.get(usize::from(record.point)) {
+            cache.add(trace, &point.name, record);
         }
     }
 
@@ -149,7 +194,11 @@ mod tests {
         let directory = folder.path().join("a/trace");
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         for _ in 0..2 {
-            Files::open(&directory, "point", 1).unwrap();
+            let point = TracePoint {
+                name: "point".to_owned(),
+                ..TracePoint::default()
+            };
+            Files::open(&directory, &point).unwrap();
             assert_eq!(mode(&directory), 0o700);
             for ending in ["pcapng", "log"] {
                 let file = directory.join(format!("point.{ending}"));
