@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
+use crate::equipment::EquipmentLists;
 use crate::subscribers::{FIRST_SUBSCRIBER, SubscriberRanges};
 
 /// Messages that a router processes for each request: the request and its answer.
@@ -60,6 +61,10 @@ pub struct DsrModel {
     /// ULRs of these DRMP priorities (RFC 7944) instead of `mix`; none: requests without a priority.
     #[serde(default)]
     pub priorities: Vec<PriorityShare>,
+    /// Lists of the router's equipment identity register: MMEs check equipment at S13, and ask HSSs nothing. None: no
+    /// register.
+    #[serde(default)]
+    pub equipment: Option<EquipmentLists>,
     /// What happens while the load runs; none: nothing.
     #[serde(default)]
     pub drill: Option<Drill>,
@@ -215,6 +220,7 @@ impl Default for DsrModel {
             discards: Vec::new(),
             hss_latency: Period::default(),
             priorities: Vec::new(),
+            equipment: None,
             drill: None,
         }
     }
@@ -342,6 +348,15 @@ impl Validate for DsrModel {
         if self.front_ends > 2 {
             let wrong = format!("{} do not share one address", self.front_ends);
             faults.at("frontEnds").say(wrong, "0, 1, or 2 for a pair");
+        }
+        if let Some(equipment) = &self.equipment {
+            faults.within("equipment", equipment);
+            if self.destination == Destination::Subscriber || self.drill.is_some() {
+                let right = "no drill, and `destination` other than `subscriber`";
+                faults
+                    .at("equipment")
+                    .say("is about requests that no HSS gets", right);
+            }
         }
         if let Some(drill) = &self.drill {
             self.validate_drill(drill, faults);

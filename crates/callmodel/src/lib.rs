@@ -11,6 +11,7 @@
 
 pub mod bsf;
 pub mod dsr;
+pub mod equipment;
 mod guide;
 mod library;
 pub mod nrf;

@@ -82,6 +82,7 @@ const MODELS: &[(&str, &str)] = &[
         "dsr/kill-peers",
         include_str!("../../../callmodels/dsr/kill-peers.yaml"),
     ),
+    ("dsr/eir", include_str!("../../../callmodels/dsr/eir.yaml")),
     (
         "dsr/kill-front-end",
         include_str!("../../../callmodels/dsr/kill-front-end.yaml"),

@@ -13,6 +13,7 @@ use time::macros::format_description;
 
 use crate::bench;
 use crate::run::{self, Database, Options, Progress, Rate, figure};
+use crate::suite::{self, SuiteError};
 use ::report::{self, Report, Verdict};
 use callmodel::{self, CallModel, Found};
 
@@ -41,6 +42,8 @@ enum LabCommand {
     },
     /// Run a call model against a function that is started for it
     Run(Box<RunArgs>),
+    /// Run every call model and drill of a function, and say which of its features passed
+    Suite(Box<SuiteArgs>),
     /// Compare two programs for one job under one load, in turns
     Bench(Box<BenchArgs>),
     /// Render the report of a run again, or compare two runs
@@ -113,6 +116,30 @@ struct RunArgs {
     #[arg(long, value_name = "PROGRAM", hide = true)]
     program: Option<PathBuf>,
     /// Print report.json instead of a summary
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct SuiteArgs {
+    /// What the names of the models begin with: dsr, or dsr/kill
+    beginning: String,
+    /// How long to measure each, after warming up
+    #[arg(long, default_value = "10s", value_parser = period)]
+    duration: Duration,
+    /// How long to warm up
+    #[arg(long, default_value = "2s", value_parser = period)]
+    warmup: Duration,
+    /// Transactions per second of each, or a factor of its own rate such as 0.1x
+    #[arg(long, default_value = "500", value_parser = str::parse::<Rate>)]
+    rate: Rate,
+    /// Cores of the function (0 or 0-3,6); generator and simulators get the others
+    #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
+    pin: Option<std::vec::Vec<usize>>,
+    /// Where reports go, a folder for each model; a new folder under lab-runs if not given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
@@ -216,6 +243,7 @@ impl LabArgs {
             LabCommand::List { json } => list(json),
             LabCommand::Show { model, json } => show(&model, json),
             LabCommand::Run(args) => measure(args),
+            LabCommand::Suite(args) => test_features(*args),
             LabCommand::Bench(args) => compare(args),
             LabCommand::Report { list: true, json, .. } => runs(Path::new(RUNS), json),
             LabCommand::Report { folders, json, .. } => again(&folders, json),
@@ -479,6 +507,32 @@ fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(FAILED)
+    })
+}
+
+fn test_features(args: SuiteArgs) -> Result<ExitCode, Failure> {
+    let options = Options {
+        rate: args.rate,
+        duration: args.duration,
+        warmup: args.warmup,
+        pin: args.pin.unwrap_or_default(),
+        out: args.out.unwrap_or_else(|| folder_for("suite")),
+        ..Options::default()
+    };
+    let mut progress = Progress::default();
+    let made = suite::run(&args.beginning, &options, &mut progress);
+    progress.clear();
+    let results = made.map_err(|error| match &error {
+        SuiteError::Empty(_) => failure(USAGE)(&error),
+        _ => failure(FAILED)(&error),
+    })?;
+    say(&match args.json {
+        true => json_text(&results)?,
+        false => format!("{results}  reports     {}\n", options.out.display()),
+    })?;
+    Ok(match results.passed() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(FAILED),
     })
 }
 

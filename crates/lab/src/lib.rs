@@ -12,7 +12,7 @@
 //! 5. [`report`] puts it all beside the guide's figures.
 //!
 //! [`traffic`] is the gentle background traffic of `signalbox up`. [`bench`] compares two programs for one job in one
-//! run. [`cli`] is what the binary mounts.
+//! run. [`suite`] runs all models of a function. [`cli`] is what the binary mounts.
 //!
 //! The lab knows functions as processes and addresses; it names none of their crates. To add a function: a
 //! section in [`callmodel::CallModel`], a module in [`workload`] that makes and judges its traffic, and one
@@ -24,6 +24,7 @@
 pub mod bench;
 pub mod cli;
 pub mod run;
+pub mod suite;
 pub mod traffic;
 
 // One dependency is enough for the binary and for tests that drive the laboratory.

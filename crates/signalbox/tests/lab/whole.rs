@@ -89,6 +89,75 @@ fn a_router_relays_between_mmes_and_hsss() {
 }
 
 #[test]
+fn a_register_answers_by_its_lists() {
+    let program = program();
+    let folder = tempfile::tempdir().unwrap();
+    let mut found = lab::callmodel::find("dsr/eir").unwrap();
+    // As many as an unoptimised router reads in no time.
+    let lists = found
+        .model
+        .dsr
+        .as_mut()
+        .and_then(|dsr| dsr.equipment.as_mut())
+        .unwrap();
+    (lists.ranges, lists.imeis, lists.pairs) = (2000, 2000, 10_000);
+    let (report, series) = lab::run::run(&found, &options(&folder, program), &mut Progress::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let failed: Vec<_> = report
+        .checks
+        .iter()
+        // How fast a busy machine is says nothing of what is right.
+        .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+    let names: Vec<&str> = report
+        .operations
+        .iter()
+        .map(|operation| operation.name.as_str())
+        .collect();
+    let kinds = ["range", "IMEI", "pair"].map(|kind| format!("checkEquipment by {kind}"));
+    assert_eq!(names[..3], kinds);
+    assert_eq!(names[3], "checkEquipment unlisted");
+    assert!(
+        report.operations.iter().all(|operation| operation.count > 5),
+        "{names:?}"
+    );
+    assert!(report.messages.is_some());
+}
+
+#[test]
+fn a_suite_says_which_models_passed() {
+    let program = program();
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        duration: Duration::from_secs(2),
+        ..options(&folder, program)
+    };
+    let results = lab::suite::run("dsr/small", &options, &mut Progress::default()).unwrap();
+    let [row] = &results.rows[..] else {
+        panic!("{results}")
+    };
+    assert_eq!(row.model, "dsr/small-rbar");
+    assert!(row.passed.iter().any(|check| check == "success"), "{row:?}");
+    assert!(row.report.join("report.json").exists(), "{row:?}");
+    let text = results.to_string();
+    assert!(
+        text.contains("dsr/small-rbar") && text.contains("of 1 passed"),
+        "{text}"
+    );
+    // A model that cannot be run has failed, and its name is there.
+    let broken = Options {
+        program: Some("/nothing/to/start".into()),
+        ..options
+    };
+    let results = lab::suite::run("dsr/kill", &broken, &mut Progress::default()).unwrap();
+    assert!(!results.passed() && results.rows.len() == 4, "{results}");
+    assert!(results.rows.iter().all(|row| row.failed.len() == 1), "{results}");
+    let none = lab::suite::run("nothing", &broken, &mut Progress::default()).unwrap_err();
+    assert!(none.to_string().contains("signalbox lab list"), "{none}");
+}
+
+#[test]
 fn a_router_passes_its_drills() {
     let program = program();
     for (model, own) in [

@@ -238,7 +238,7 @@ impl Requests for Mmes {
 }
 
 /// The decimal number of so many digits at a place.
-fn number_at(bytes: &[u8], at: usize, digits: usize) -> Option<u64> {
+pub(super) fn number_at(bytes: &[u8], at: usize, digits: usize) -> Option<u64> {
     bytes.get(at..at + digits)?.iter().try_fold(0, |number, digit| {
         digit
             .is_ascii_digit()

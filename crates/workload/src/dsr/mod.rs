@@ -1,7 +1,10 @@
-//! MMEs at their S6a end (TS 29.272): ULR, AIR and PUR towards HSSs behind a Diameter router.
+//! MMEs at their S6a end (TS 29.272): ULR, AIR and PUR towards HSSs behind a Diameter router. At their S13 end: ECR to the
+//! equipment identity register of the router.
 
+mod equipment;
 mod mme;
 
 pub use callmodel::subscribers::FIRST_SUBSCRIBER;
+pub use equipment::{Checkers, Checks, mme as checker};
 pub use mme::{Mmes, Plan, mme};
 pub use simulators::network::{REALM, SESSION_BYTES};

@@ -1,19 +1,17 @@
 //! Several routers that know one another as siblings, and IP front ends before them.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use serde_json::{Value, json};
 
 use super::outage::{Dead, Killing, Survivor};
-use super::{MOST_MMES, await_connections, config, drills, start_function, traffic_of};
+use super::{Asking, MOST_MMES, await_connections, config, drills, start_function, traffic_of};
 use crate::run::Options;
 use crate::run::children::{Guarded, Simulator};
 use crate::run::rig::{Place, Rig, RigError, free_address};
 use callmodel::Load;
 use callmodel::dsr::{Drill as Wanted, DsrModel};
-use workload::dsr::{Plan, REALM};
+use workload::dsr::REALM;
 
 /// Where a process listens, and its admin endpoint.
 type Addresses = (SocketAddr, SocketAddr);
@@ -39,7 +37,7 @@ pub(super) fn start(
         .connections
         .unwrap_or(load.connections)
         .clamp(1, MOST_MMES);
-    let plan = Arc::new(Plan::new(model).map_err(|error| RigError::Settings(error.to_string()))?);
+    let asking = Asking::new(model)?;
     let has_front = model.front_ends > 0;
     let connects_to = |number: u16| {
         let nth = |number: usize| at.get(number % at.len().max(1)).map(|(address, _)| *address);
@@ -49,12 +47,11 @@ pub(super) fn start(
         }
     };
     let workloads = traffic_of(
-        &plan,
+        &asking,
         &connects_to,
         mmes,
         options.generators,
         load.timeout.duration(),
-        &Arc::new(AtomicU64::new(0)),
         &drills::habits(model),
     );
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use diameter_proto::known::application::S6A;
+use diameter_proto::known::application::{S6A, S13};
 use serde_json::{Value, json};
 
 use super::children::{Guarded, Simulator};
@@ -22,16 +22,19 @@ use super::{Options, figure};
 use ::report::Check;
 use callmodel::Load;
 use callmodel::dsr::DsrModel;
+use callmodel::equipment::EquipmentLists;
 use callmodel::subscribers::SubscriberRanges;
 use loadgen::Traffic;
-use loadgen::diameter::{Clients, Habits, Peer};
+use loadgen::diameter::{Clients, Habits, Introduction, Peer, Requests};
 use report::measure::Metrics;
 use simulators::diameter::DiameterSettings;
 use simulators::{RoleName, Settings};
-use workload::dsr::{Mmes, Plan, REALM, mme};
+use workload::dsr::{Checkers, Checks, Mmes, Plan, REALM, checker, mme};
 
 /// How long a router may take to connect to the HSSs.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How much longer a function may take to start that has long files to read.
+const LOADING: Duration = Duration::from_secs(60);
 /// MMEs have numbers of three digits.
 const MOST_MMES: u32 = 999;
 
@@ -88,17 +91,15 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
         .connections
         .unwrap_or(load.connections)
         .clamp(1, MOST_MMES);
-    let plan = Arc::new(Plan::new(model).map_err(|error| RigError::Settings(error.to_string()))?);
-    let answered = Arc::new(AtomicU64::new(0));
+    let asking = Asking::new(model)?;
     let timeout = load.timeout.duration();
     let habits = drills::habits(model);
     let workloads = traffic_of(
-        &plan,
+        &asking,
         &|_| (address, None),
         mmes,
         options.generators,
         timeout,
-        &answered,
         &habits,
     );
     let router = drills::Router {
@@ -114,7 +115,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
     let mut notes = vec![format!(
         "{mmes} MMEs and {} HSSs; requests of {:.0} bytes on average",
         model.hss,
-        plan.message_bytes()
+        asking.message_bytes()
     )];
     if model.da_mps > 1 {
         notes.push(format!(
@@ -124,16 +125,15 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
             model.crossing() * 100.0
         ));
     }
-    let outgoing = Outgoing {
-        name: "requests at the HSSs",
-        simulator: 0,
-        expected: Counter::of(&answered, |answered| answered),
-    };
     Ok(Rig {
         function: Some(function),
-        // Those of HSSs that die are counted by nobody.
-        outgoing: match drills::victims(model) {
-            0 => vec![outgoing],
+        outgoing: match &asking {
+            // Requests at HSSs that die are not counted.
+            Asking::Subscribers(_, answered) if drills::victims(model) == 0 => vec![Outgoing {
+                name: "requests at the HSSs",
+                simulator: 0,
+                expected: Counter::of(answered, |answered| answered),
+            }],
             _ => Vec::new(),
         },
         simulators: hss,
@@ -198,7 +198,7 @@ fn start_function(
     command.stdout(Stdio::null()).stdin(Stdio::null());
     let log = place.folder.join(format!("{name}.log"));
     let mut child = Guarded::start(name, command, &place.function_cpus, &log)?;
-    child.wait_for(address)?;
+    child.wait_longer_for(address, LOADING)?;
     Ok(child)
 }
 
@@ -221,7 +221,47 @@ pub(crate) fn await_connections(hss: &mut Simulator, count: u16) -> Result<(), R
     }
 }
 
-/// What so many generator threads send; the MMEs are shared out among them.
+/// What MMEs send, and what counts requests that an HSS has answered.
+pub(crate) enum Asking {
+    /// Requests about subscribers, to HSSs.
+    Subscribers(Arc<Plan>, Arc<AtomicU64>),
+    /// Requests about equipment, to the register of the router.
+    Equipment(Arc<Checks>),
+}
+
+impl Asking {
+    /// What a model asks for.
+    pub(crate) fn new(model: &DsrModel) -> Result<Self, RigError> {
+        let made = match &model.equipment {
+            None => Plan::new(model).map(|plan| Self::Subscribers(Arc::new(plan), Arc::default())),
+            Some(lists) => Checks::new(lists).map(|checks| Self::Equipment(Arc::new(checks))),
+        };
+        made.map_err(|error| RigError::Settings(error.to_string()))
+    }
+
+    fn message_bytes(&self) -> f64 {
+        match self {
+            Self::Subscribers(plan, _) => plan.message_bytes(),
+            Self::Equipment(checks) => checks.message_bytes() as f64,
+        }
+    }
+
+    fn client(&self, number: u16) -> Introduction {
+        match self {
+            Self::Subscribers(..) => mme(usize::from(number)),
+            Self::Equipment(_) => checker(usize::from(number)),
+        }
+    }
+
+    fn requests(&self, numbers: Vec<u16>) -> Box<dyn Requests> {
+        match self {
+            Self::Subscribers(plan, answered) => Box::new(Mmes::new(plan.clone(), numbers, answered.clone())),
+            Self::Equipment(checks) => Box::new(Checkers::new(checks.clone(), numbers)),
+        }
+    }
+}
+
+/// What a count of generator threads sends; the MMEs are shared out among them.
 pub(crate) fn traffic(
     plan: &Arc<Plan>,
     router: SocketAddr,
@@ -230,26 +270,18 @@ pub(crate) fn traffic(
     timeout: Duration,
     answered: &Arc<AtomicU64>,
 ) -> Vec<Traffic> {
+    let asking = Asking::Subscribers(plan.clone(), answered.clone());
     let none = Habits::default();
-    traffic_of(
-        plan,
-        &|_| (router, None),
-        mmes,
-        generators,
-        timeout,
-        answered,
-        &none,
-    )
+    traffic_of(&asking, &|_| (router, None), mmes, generators, timeout, &none)
 }
 
 /// As [`traffic`], of MMEs with habits; `router` gives the address that an MME connects to, and the one after that.
 fn traffic_of(
-    plan: &Arc<Plan>,
+    asking: &Asking,
     router: &dyn Fn(u16) -> (SocketAddr, Option<SocketAddr>),
     mmes: u32,
     generators: usize,
     timeout: Duration,
-    answered: &Arc<AtomicU64>,
     habits: &Habits,
 ) -> Vec<Traffic> {
     let threads = generators.clamp(1, mmes.max(1) as usize);
@@ -261,12 +293,12 @@ fn traffic_of(
                 Peer {
                     address,
                     other,
-                    introduction: mme(usize::from(*number)),
+                    introduction: asking.client(*number),
                 }
             });
             let peers = peers.collect();
-            let requests = Mmes::new(plan.clone(), numbers, answered.clone());
-            Traffic::from(Clients::with_habits(peers, Box::new(requests), timeout, habits))
+            let requests = asking.requests(numbers);
+            Traffic::from(Clients::with_habits(peers, requests, timeout, habits))
         })
         .collect()
 }
@@ -360,7 +392,24 @@ pub(crate) fn config(
     if let Some(ranges) = model.subscribers() {
         resolve(&mut config["dsr"], &ranges, &hosts, &place.folder)?;
     }
+    if let Some(lists) = &model.equipment {
+        register(&mut config["dsr"], lists, &place.folder)?;
+    }
     Ok(config)
+}
+
+/// Makes the router the server of S13, with these lists in a file.
+fn register(router: &mut Value, lists: &EquipmentLists, folder: &Path) -> Result<(), RigError> {
+    let file = folder.join("equipment.csv");
+    let written = std::fs::File::create(&file)
+        .and_then(|out| lists.write(&mut std::io::BufWriter::with_capacity(1 << 20, out)));
+    written.map_err(RigError::io(format!("writing {}", file.display())))?;
+    router["applications"] = json!([{ "name": "register", "eir": { "file": file } }]);
+    router["routing"]["applicationRouteTables"] = json!([{
+        "name": "default",
+        "rules": [{ "when": { "applications": [S13] }, "action": { "application": "register" } }],
+    }]);
+    Ok(())
 }
 
 /// Adds address resolution: which range of IMSIs leads to which HSS, in a file as the router reads it.
