@@ -293,6 +293,16 @@ impl Entry {
         Arc::ptr_eq(&self.still, &other.still)
     }
 
+    /// Whether only loads and their time stamps differ from `other`, of the NF or of its services.
+    #[must_use]
+    pub fn differs_in_loads_only(&self, other: &Self) -> bool {
+        self.status == other.status
+            && self.heart_beat_timer == other.heart_beat_timer
+            && (self.shares_text(other)
+                || self.still.rest == other.still.rest
+                || without_loads(self) == without_loads(other))
+    }
+
     /// Bytes of its text, about.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -382,6 +392,26 @@ fn join<'a>(out: &mut Vec<u8>, pieces: impl Iterator<Item = &'a Bytes>) {
     }
 }
 
+/// A profile without what heart-beats report (TS 29.510 §6.1.6.2.2, §6.1.6.2.3).
+fn without_loads(entry: &Entry) -> Option<serde_json::Value> {
+    use serde_json::Value;
+    let mut profile: Value = serde_json::from_slice(&entry.document()).ok()?;
+    let strip = |part: &mut Value| {
+        if let Some(members) = part.as_object_mut() {
+            members.remove("load");
+            members.remove("loadTimeStamp");
+        }
+    };
+    strip(&mut profile);
+    if let Some(listed) = profile.get_mut("nfServices").and_then(Value::as_array_mut) {
+        listed.iter_mut().for_each(strip);
+    }
+    if let Some(mapped) = profile.get_mut("nfServiceList").and_then(Value::as_object_mut) {
+        mapped.values_mut().for_each(strip);
+    }
+    Some(profile)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,6 +438,23 @@ mod tests {
         let text = String::from_utf8(entry.document().to_vec()).unwrap();
         assert!(text.contains(r#""x-vendor" : { "n": 1.0e2 }"#) && text.contains(r#""y" : 1.00"#));
         assert!(text.contains("4947A69A-"), "the identity as it was written");
+    }
+
+    #[test]
+    fn loads_are_told_from_other_changes() {
+        let before = entry(TEXT);
+        let same = |from: &str, to: &str| before.differs_in_loads_only(&entry(&TEXT.replacen(from, to, 1)));
+        assert!(same("\"load\": 10", "\"load\": 11"));
+        let service = r#"{"serviceInstanceId":"#;
+        assert!(same(
+            service,
+            r#"{"load":3,"loadTimeStamp":"2026-01-01T00:00:00Z","serviceInstanceId":"#
+        ));
+        assert!(same(r#"{"b":{"#, r#"{"b":{"load":9,"#));
+        assert!(!same("1.0e2", "1.0e3") && !same("udm.example", "amf.example"));
+        assert!(!same("\"REGISTERED\"", "\"UNDISCOVERABLE\""));
+        let other_timer = Entry::parse(TEXT.as_bytes(), |_| 31).unwrap();
+        assert!(!before.differs_in_loads_only(&other_timer));
     }
 
     /// Names written with escapes mean what they mean without.

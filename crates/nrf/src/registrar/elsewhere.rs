@@ -34,6 +34,7 @@ impl Registrar {
         let kind = match &before {
             None => ChangeKind::Registered,
             Some(before) if before.fingerprint() == entry.fingerprint() => return,
+            Some(before) if before.differs_in_loads_only(&entry) => ChangeKind::HeartBeat,
             Some(before) if before.status == entry.status => ChangeKind::Updated,
             Some(_) if entry.status == NfStatus::Suspended => ChangeKind::Suspended,
             Some(before) if before.status == NfStatus::Suspended => ChangeKind::Resumed,

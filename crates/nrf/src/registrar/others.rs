@@ -50,7 +50,11 @@ impl Registrar {
                 }
             }
             (Some(before), Some(after)) if !Arc::ptr_eq(&before, &after) => {
-                self.publish(ChangeKind::Updated, Some(before), Some(after));
+                let kind = match before.differs_in_loads_only(&after) {
+                    true => ChangeKind::HeartBeat,
+                    false => ChangeKind::Updated,
+                };
+                self.publish(kind, Some(before), Some(after));
             }
             (None, Some(after)) => self.publish(ChangeKind::Registered, None, Some(after)),
             (Some(before), None) => self.publish(ChangeKind::Deregistered, Some(before), None),

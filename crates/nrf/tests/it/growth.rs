@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use nrf::config::GrowthSet;
 use serde_json::{Value, json};
+use testpeer::sbi::Server;
 
 use crate::support::{Nrf, id, local, profile, start};
 
@@ -103,6 +104,38 @@ fn what_is_registered_there_is_found_here_and_follows_its_changes() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let other = west.get(&format!("/nnrf-nfm/v1/nf-instances/{}", id(3))).await;
         assert_eq!(other.status, StatusCode::OK);
+        west.stop();
+    });
+}
+
+/// The threshold of `subscriptions.loadThreshold` holds for loads that another set reports.
+#[test]
+fn small_changes_of_load_in_another_set_are_not_notified() {
+    local(async {
+        let mut east = start(|_| {});
+        east.put(&profile(&id(1), "UDM", "nudm-sdm", &json!({"load": 20})))
+            .await;
+        let mut west = joined(&east);
+        until(&west, UDMS, &[id(1)]).await;
+        let sink = Server::start(|_| testpeer::sbi::no_content());
+        let data = json!({"nfStatusNotificationUri": sink.root(), "subscrCond": {"nfType": "UDM"}});
+        let path = "/nnrf-nfm/v1/subscriptions";
+        let made = west
+            .ask(Method::POST, path, "application/json", data.to_string())
+            .await;
+        assert_eq!(made.status, StatusCode::CREATED);
+        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(1));
+        for (member, load) in [("/load", 25), ("/nfServices/0/load", 5), ("/load", 70)] {
+            let patch = json!([{"op": "add", "path": member, "value": load}]);
+            assert!(east.patch(&id(1), patch).await.status.is_success());
+            crate::support::until(async || west.get(&path).await.json.pointer(member) == Some(&load.into()))
+                .await;
+        }
+        crate::support::until(async || sink.count() > 0).await;
+        let seen = sink.seen();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        assert_eq!(seen[0].json()["nfProfile"]["load"], 70, "{:?}", seen[0]);
+        east.stop();
         west.stop();
     });
 }
