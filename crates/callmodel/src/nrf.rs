@@ -22,9 +22,21 @@ pub struct NrfModel {
     pub simulators: Simulators,
     /// How the NRF is set up.
     pub features: Features,
+    /// Another NRF set, which shares its state with the one under test; absent: there is one set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub growth: Option<Growth>,
     /// What happens while the load runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drill: Option<Drill>,
+}
+
+/// Another NRF set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Growth {
+    /// How many functions of `population` are registered with the other set.
+    #[schemars(range(min = 1))]
+    pub profiles: u32,
 }
 
 /// What happens to the NRFs.
@@ -393,6 +405,24 @@ impl Validate for NrfModel {
                 ),
                 "a limit that holds them",
             );
+        }
+        if let Some(growth) = &self.growth {
+            let slfs = self.population.iter().filter(|p| p.nf_type == "SLF");
+            let most = self.population_total() / 2 - slfs.map(|p| p.count).sum::<u32>();
+            if growth.profiles == 0 || growth.profiles > most {
+                faults.at("growth.profiles").say(
+                    format!(
+                        "{} functions cannot be registered with the other set",
+                        growth.profiles
+                    ),
+                    format!("1 to {most}: half of `population`, without the SLFs"),
+                );
+            }
+            if self.drill.is_some() {
+                faults
+                    .at("growth")
+                    .say("goes with no drill", "`growth` or `drill`, not both");
+            }
         }
         if self.outgoing.forwarded > 0.0 && self.features.forwarded_type.is_none() {
             faults

@@ -275,6 +275,33 @@ fn lab(facts: &Facts<'_>) -> Vec<LabProcess> {
     lab
 }
 
+/// The rate with what the function sends on its own, where the guide counts that into the rate that it achieved.
+fn rate_of_guide(facts: &Facts<'_>) -> Option<String> {
+    let guide = facts.found.model.guide.as_ref()?;
+    let window = facts.window;
+    let received = |mark: &Mark, simulator: usize| {
+        let stats = mark.simulators.get(simulator).map(|(stats, _)| stats);
+        stats.map_or(0, |stats| stats.requests)
+    };
+    let counted: Vec<_> = facts.rig.outgoing.iter().filter(|one| one.in_rate).collect();
+    let sent: u64 = counted
+        .iter()
+        .map(|one| {
+            received(&window.after, one.simulator).saturating_sub(received(&window.before, one.simulator))
+        })
+        .sum();
+    let names: Vec<&str> = counted.iter().map(|one| one.name).collect();
+    let achieved = window.record.total().succeeded + sent;
+    (!counted.is_empty()).then(|| {
+        format!(
+            "with {}, which the guide counts as well: {} TPS; the guide: {} TPS",
+            names.join(" and "),
+            figure(achieved as f64 / window.seconds()),
+            figure(guide.achieved_tps)
+        )
+    })
+}
+
 fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
     let mut notes = facts.rig.notes.clone();
     notes.extend(facts.judgement.notes.iter().cloned());
@@ -287,6 +314,7 @@ fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
             figure(messages.guide_cpu_us_per_message)
         ));
     }
+    notes.extend(rate_of_guide(facts));
     notes.extend(predicted(facts));
     notes.push(format!("{} connections to the function", facts.connections_asked));
     let guide = facts

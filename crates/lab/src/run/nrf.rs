@@ -1,8 +1,10 @@
 //! An NRF under test, or two on one database: its settings, its SLF, another NRF, and consumers that take notifications.
 
+mod growth;
 mod kill_one;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,6 +93,8 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         (Some(Wanted::KillOne), None) => Some(Servers::single()?),
         (None, _) => None,
     };
+    // A program that was started elsewhere has no settings of this run.
+    let growth = model.growth.filter(|_| options.target.is_none());
     let starting = Starting {
         model,
         options,
@@ -99,22 +103,40 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
         heartbeat_s,
         servers: servers.as_ref(),
     };
+    let addresses = [free_address()?, free_address()?];
+    let other = growth.map(|growth| starting.other_set(addresses[0]).map(|other| (growth, other)));
+    let other = other.transpose()?;
     let (mut function, mut victim) = (None, None);
     let address = match options.target {
         Some(address) => address,
         None => {
-            let started = starting.nrf("nrf", 0)?;
+            let set = other
+                .as_ref()
+                .map(|(_, other)| growth::settings("other", other.address));
+            let started = starting.nrf("nrf", 0, addresses, set)?;
             let address = started.address;
             function = Some(started);
             address
         }
     };
     if servers.is_some() {
-        victim = Some(starting.nrf("nrf-2", 1)?);
+        victim = Some(starting.nrf("nrf-2", 1, [free_address()?, free_address()?], None)?);
     }
 
     let plan = Arc::new(Plan::new(model, &population));
-    setup::register(address, &population, heartbeat_s, &slf.addresses)?;
+    let mut ours = population.clone();
+    let (mut probes, mut beside) = (Vec::new(), Vec::new());
+    if let Some(((growth, other), function)) = other.zip(function.as_ref()) {
+        let theirs;
+        (ours, theirs) = growth::divide(&population, growth.profiles as usize);
+        setup::register(other.address, &theirs, heartbeat_s, &slf.addresses)?;
+        probes.push(growth::watch(address, function.admin, other.address, theirs));
+        beside.push(other.process);
+    }
+    setup::register(address, &ours, heartbeat_s, &slf.addresses)?;
+    if let Some(function) = function.as_ref().filter(|_| !beside.is_empty()) {
+        await_profiles(function.admin, population.functions.len())?;
+    }
     if let Some(victim) = &victim {
         await_profiles(victim.admin, population.functions.len())?;
     }
@@ -128,7 +150,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
     let count = options.generators.max(1);
     let workloads = (0..count)
         .map(|index| {
-            let workload = NrfWorkload::new(model, &population, &standing, &shared, (index, count));
+            let workload = NrfWorkload::new(model, &ours, &standing, &shared, (index, count));
             Traffic::from(Box::new(workload) as Box<dyn Workload>)
         })
         .collect();
@@ -149,11 +171,13 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
             name: "SLF queries",
             simulator: 0,
             expected: Counter::of(expected, |e| &e.slf_queries),
+            in_rate: false,
         },
         Outgoing {
             name: "forwarded discoveries",
             simulator: 1,
             expected: Counter::of(expected, |e| &e.forwarded),
+            in_rate: false,
         },
     ];
     // Several changes of an instance within a poll may be notified as one, and a death notifies some again.
@@ -162,6 +186,7 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
             name: "notifications",
             simulator: 2,
             expected: Counter::of(expected, |e| &e.notifications),
+            in_rate: true,
         });
     }
     let site_addresses: Vec<SocketAddr> = victim.iter().map(|victim| victim.address).collect();
@@ -173,6 +198,8 @@ pub fn start(model: &NrfModel, options: &Options, place: &Place, lowest_tps: f64
     Ok(Rig {
         function: function.map(|started| started.process),
         outgoing,
+        probes,
+        beside,
         site_addresses,
         drill,
         servers,
@@ -200,12 +227,19 @@ struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    /// Starts one; the second of two has another name.
-    fn nrf(&self, name: &str, number: u32) -> Result<Started, RigError> {
+    /// Starts one; the second of two has another name. `set` are the settings of growth.
+    fn nrf(
+        &self,
+        name: &str,
+        number: u32,
+        addresses: [SocketAddr; 2],
+        set: Option<Value>,
+    ) -> Result<Started, RigError> {
         let place = self.place;
-        let (address, admin) = (free_address()?, free_address()?);
-        let file = place.folder.join(format!("{name}.yaml"));
-        let mut made = config(self.model, place, self.remote, [address, admin], self.heartbeat_s)?;
+        let mut made = config(self.model, place, self.remote, addresses, self.heartbeat_s)?;
+        if let Some(set) = set {
+            made["nrf"]["growth"] = set;
+        }
         if let Some(servers) = self.servers {
             let mut store = servers.settings(0);
             store["embedded"] = json!({ "directory": place.folder.join(format!("{name}-store")) });
@@ -213,6 +247,30 @@ impl Starting<'_> {
             made["nrf"]["nfInstanceId"] = json!(format!("5b0000ff-51ab-4000-8000-{number:012x}"));
             made["nrf"]["cluster"] = json!({ "enabled": true });
         }
+        self.run(name, addresses, made, &place.function_cpus)
+    }
+
+    /// Starts the NRF of another set, on the cores of the lab. The one under test will be at `first`.
+    fn other_set(&self, first: SocketAddr) -> Result<Started, RigError> {
+        let (place, addresses) = (self.place, [free_address()?, free_address()?]);
+        let mut made = config(self.model, place, self.remote, addresses, self.heartbeat_s)?;
+        let nrf = &mut made["nrf"];
+        nrf["growth"] = growth::settings("under-test", first);
+        nrf["store"]["embedded"]["directory"] = json!(empty_store(place, "other-set-store")?);
+        nrf["workers"] = json!(1);
+        nrf["cores"] = json!([]);
+        self.run("other-set", addresses, made, &place.lab_cpus)
+    }
+
+    fn run(
+        &self,
+        name: &str,
+        [address, admin]: [SocketAddr; 2],
+        made: Value,
+        cpus: &[usize],
+    ) -> Result<Started, RigError> {
+        let place = self.place;
+        let file = place.folder.join(format!("{name}.yaml"));
         write_config(&file, made, self.options.function_config.as_deref())?;
         let mut command = Command::new(&place.program);
         command.arg("run").arg("nrf").arg("--config").arg(&file);
@@ -220,7 +278,7 @@ impl Starting<'_> {
         command
             .stdout(std::process::Stdio::null())
             .stdin(std::process::Stdio::null());
-        let mut process = Guarded::start(name, command, &place.function_cpus, &log)?;
+        let mut process = Guarded::start(name, command, cpus, &log)?;
         process.wait_for(address)?;
         Ok(Started {
             process,
@@ -230,7 +288,7 @@ impl Starting<'_> {
     }
 }
 
-/// Waits until an NRF knows what was registered with the other one.
+/// Waits until an NRF knows what was registered with it and with the other one.
 fn await_profiles(admin: SocketAddr, count: usize) -> Result<(), RigError> {
     /// The most that it may take.
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -243,7 +301,8 @@ fn await_profiles(admin: SocketAddr, count: usize) -> Result<(), RigError> {
         std::thread::sleep(Duration::from_millis(50));
     }
     Err(RigError::Settings(format!(
-        "the second NRF does not know the {count} functions that were registered with the first one"
+        "one of two NRFs does not know all {count} functions after {} s: the other one's are missing",
+        PATIENCE.as_secs()
     )))
 }
 
@@ -300,11 +359,7 @@ fn config(
     heartbeat_s: u64,
 ) -> Result<Value, RigError> {
     let features = &model.features;
-    let store = place.folder.join("nrf-store");
-    // A run begins with an empty NRF, also in a folder that was used before.
-    if store.exists() {
-        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
-    }
+    let store = empty_store(place, "nrf-store")?;
     let rules: Vec<Value> = features.forwarded_type.iter().zip(remote.addresses.first())
         .map(|(nf_type, remote)| {
             json!({ "nfTypes": [nf_type], "targets": [format!("http://{remote}")], "whenEmpty": true })
@@ -354,6 +409,15 @@ fn config(
         },
         "forwarding": { "rules": rules, "timeout": "2s" },
     }}))
+}
+
+/// A directory of a store. A run begins with an empty NRF, also in a folder that was used before.
+fn empty_store(place: &Place, name: &str) -> Result<PathBuf, RigError> {
+    let store = place.folder.join(name);
+    if store.exists() {
+        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
+    }
+    Ok(store)
 }
 
 /// Places in a ring: each prefers itself, then the others in order.

@@ -142,6 +142,8 @@ pub struct Outgoing {
     pub simulator: usize,
     /// Incremented by the workloads.
     pub expected: Counter,
+    /// Whether the guide counts it into the rate that it achieved.
+    pub in_rate: bool,
 }
 
 /// Reads one of the counters that workloads increment.

@@ -46,6 +46,29 @@ fn the_smallest_nrf_mix_at_a_low_rate_passes() {
     assert!(report.functions[0].rss_mb_max > 1.0 && report.functions[0].connections_in >= 4);
 }
 
+/// Discoveries find the functions of both sets, so they fail where one set does not have the state of the other.
+#[test]
+fn two_nrf_sets_answer_for_the_functions_of_both() {
+    let program = program();
+    let folder = tempfile::tempdir().unwrap();
+    let found = lab::callmodel::find("nrf/38k").unwrap();
+    let options = Options {
+        function_config: Some(patient(&folder, "nrf: {overload: {waiting: {target: 0s}}}\n")),
+        ..options(&folder, program)
+    };
+    let (report, series) =
+        lab::run::run(&found, &options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));
+    let failed: Vec<_> = report
+        .checks
+        .iter()
+        // How fast a busy machine is says nothing of what is right.
+        .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+    let growth = report.checks.iter().find(|check| check.name == "growth").unwrap();
+    assert!(growth.got.contains("125 profiles"), "{growth:?}");
+}
+
 #[test]
 fn a_router_relays_between_mmes_and_hsss() {
     let program = program();

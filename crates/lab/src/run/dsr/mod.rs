@@ -133,6 +133,7 @@ pub fn start(model: &DsrModel, load: &Load, options: &Options, place: &Place) ->
                 name: "requests at the HSSs",
                 simulator: 0,
                 expected: Counter::of(answered, |answered| answered),
+                in_rate: false,
             }],
             _ => Vec::new(),
         },

@@ -84,6 +84,7 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
             name: "requests at producers",
             simulator: 0,
             expected: Counter::of(&expected, |expected| &expected.answered),
+            in_rate: false,
         }],
     };
     let drill = drill::of(model, place, scp.admin, &mut network, tls.as_ref())?;
