@@ -14,6 +14,7 @@
 //!
 //! Call models and rule files are read the same way as configurations.
 
+mod document;
 mod emit;
 mod faults;
 mod formats;
@@ -32,6 +33,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use document::{Document, path_key};
 pub use emit::{redacted, to_yaml};
 pub use faults::{Fault, FaultAt, Faults, Validate};
 pub use node::Place;
