@@ -1,0 +1,188 @@
+//! Decisions: what an evaluation gives, in the names of the standard.
+
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
+
+use crate::shape::{Section, Service};
+use crate::value::{Text, Value};
+
+/// What an evaluation decided. It borrows from the project and the input.
+///
+/// As JSON it has the members of `SmPolicyDecision` (TS 29.512 §5.6.2.4), of `PolicyAssociation` (TS 29.507 §5.6.2.2)
+/// without `request` and `suppFeat`, or for UE policies `urspRules`, `triggers` and the like.
+#[derive(Debug)]
+pub struct Decision<'a> {
+    service: Service,
+    entries: Vec<Entry<'a>>,
+    members: Vec<(&'a str, Value<'a>)>,
+    triggers: Vec<Text<'a>>,
+    state: Vec<(&'a str, Value<'a>)>,
+    rejection: Option<Rejection<'a>>,
+}
+
+/// A rule or datum of a decision.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    /// Where it belongs.
+    pub section: Section,
+    /// Its identifier.
+    pub id: Text<'a>,
+    /// Its content; null removes it.
+    pub value: Value<'a>,
+}
+
+/// The refusal of a request.
+#[derive(Clone, Debug)]
+pub struct Rejection<'a> {
+    /// HTTP status, 400 to 599.
+    pub status: u16,
+    /// `cause` of the problem details.
+    pub cause: Text<'a>,
+    /// `detail` of the problem details.
+    pub detail: Option<Text<'a>>,
+}
+
+impl<'a> Decision<'a> {
+    pub(crate) fn new(service: Service) -> Self {
+        Self {
+            service,
+            entries: Vec::with_capacity(8),
+            members: Vec::new(),
+            triggers: Vec::new(),
+            state: Vec::new(),
+            rejection: None,
+        }
+    }
+
+    /// The service that it is for.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        self.service
+    }
+
+    /// Rules and data of one section, in the order in which blocks made them.
+    pub fn entries(&self, section: Section) -> impl Iterator<Item = &Entry<'a>> {
+        self.entries.iter().filter(move |entry| entry.section == section)
+    }
+
+    /// Other members of the decision.
+    #[must_use]
+    pub fn members(&self) -> &[(&'a str, Value<'a>)] {
+        &self.members
+    }
+
+    /// Triggers, each once.
+    pub fn triggers(&self) -> impl Iterator<Item = &str> {
+        self.triggers.iter().map(Text::as_str)
+    }
+
+    /// Subscriber state variables to store.
+    #[must_use]
+    pub fn state(&self) -> &[(&'a str, Value<'a>)] {
+        &self.state
+    }
+
+    /// The refusal, where a block refused the request.
+    #[must_use]
+    pub fn rejection(&self) -> Option<&Rejection<'a>> {
+        self.rejection.as_ref()
+    }
+
+    /// The decision as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        serde_json::to_value(self).unwrap_or(Json::Null)
+    }
+
+    /// Number of entries, members and triggers.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() + self.members.len() + self.triggers.len() + self.state.len()
+    }
+
+    /// The last of several entries with one identifier counts.
+    pub(crate) fn put(&mut self, section: Section, id: Text<'a>, value: Value<'a>) {
+        let same = |entry: &&mut Entry<'a>| entry.section == section && entry.id.as_str() == id.as_str();
+        match self.entries.iter_mut().find(same) {
+            Some(entry) => entry.value = value,
+            None => self.entries.push(Entry { section, id, value }),
+        }
+    }
+
+    pub(crate) fn set(&mut self, name: &'a str, value: Value<'a>) {
+        set(&mut self.members, name, value);
+    }
+
+    pub(crate) fn remember(&mut self, name: &'a str, value: Value<'a>) {
+        set(&mut self.state, name, value);
+    }
+
+    pub(crate) fn trigger(&mut self, trigger: Text<'a>) {
+        if !self
+            .triggers
+            .iter()
+            .any(|known| known.as_str() == trigger.as_str())
+        {
+            self.triggers.push(trigger);
+        }
+    }
+
+    pub(crate) fn reject(&mut self, rejection: Rejection<'a>) {
+        self.rejection = Some(rejection);
+    }
+}
+
+fn set<'a>(list: &mut Vec<(&'a str, Value<'a>)>, name: &'a str, value: Value<'a>) {
+    match list.iter_mut().find(|(known, _)| *known == name) {
+        Some(member) => member.1 = value,
+        None => list.push((name, value)),
+    }
+}
+
+impl Serialize for Decision<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for naming in Section::all() {
+            if self.entries(naming.section).next().is_none() {
+                continue;
+            }
+            let entries = Entries {
+                decision: self,
+                section: naming.section,
+            };
+            map.serialize_entry(naming.member, &entries)?;
+        }
+        for (name, value) in &self.members {
+            map.serialize_entry(name, value)?;
+        }
+        if !self.triggers.is_empty() {
+            let triggers: Vec<&str> = self.triggers().collect();
+            map.serialize_entry(self.service.triggers(), &triggers)?;
+        }
+        map.end()
+    }
+}
+
+/// One section: a map by identifier, or for URSP rules a list.
+struct Entries<'d, 'a> {
+    decision: &'d Decision<'a>,
+    section: Section,
+}
+
+impl Serialize for Entries<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entries = self.decision.entries(self.section);
+        if self.section == Section::UrspRules {
+            let mut list = serializer.serialize_seq(None)?;
+            for entry in entries {
+                list.serialize_element(&entry.value)?;
+            }
+            return list.end();
+        }
+        let mut map = serializer.serialize_map(None)?;
+        for entry in entries {
+            map.serialize_entry(entry.id.as_str(), &entry.value)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,246 @@
+//! Values of expressions.
+
+use regex_automata::Input as Haystack;
+use regex_automata::meta::Cache;
+use smallvec::SmallVec;
+use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
+
+use crate::expression::{Clock, Expr};
+use crate::fault::FaultKind;
+use crate::program::{Base, Root};
+use crate::script::CallFault;
+use crate::value::{Text, Value};
+
+use super::{Outcome, Run};
+
+/// Steps of a call of a script: what its native work may cost beside its own steps.
+const SCRIPT_STEPS: u64 = 100;
+
+impl<'a> Run<'a, '_> {
+    pub(super) fn value(&mut self, expr: &'a Expr) -> Outcome<Value<'a>> {
+        self.spend(1)?;
+        match expr {
+            Expr::Constant(json) => Ok(Value::of(json)),
+            Expr::Path(slot) => {
+                let value = self.resolve(*slot);
+                let program = self.program;
+                self.read(|| program.paths[*slot].text.clone(), &value);
+                Ok(value)
+            }
+            Expr::Variable(slot) => {
+                let value = self.variables[*slot].clone();
+                let program = self.program;
+                self.read(|| format!("${}", program.variables[*slot]), &value);
+                Ok(value)
+            }
+            Expr::Member(base, name) => Ok(self.value(base)?.member(name)),
+            Expr::Item(base, index) => Ok(self.value(base)?.item(*index)),
+            Expr::At(base, index) => self.at(base, index),
+            Expr::List(items) => {
+                let mut values = Vec::with_capacity(items.len());
+                for item in items {
+                    values.push(self.value(item)?);
+                }
+                self.made(Value::list(values))
+            }
+            Expr::Object(members) => {
+                let mut values = Vec::with_capacity(members.len());
+                for (name, member) in members {
+                    let value = self.value(member)?;
+                    if !value.is_null() {
+                        values.push((Text::Ref(name.as_str()), value));
+                    }
+                }
+                self.made(Value::object(values))
+            }
+            Expr::Apply(operation, arguments) => self.apply(*operation, arguments),
+            Expr::InList(value, list) => {
+                let value = self.value(value)?;
+                self.spend(value.len().unwrap_or(0) as u64 / 16)?;
+                let list = &self.program.lists[*list];
+                let found = Value::Bool(list.has(&value));
+                self.read(|| format!("in list {}", list.name), &found);
+                Ok(found)
+            }
+            Expr::Matches(value, pattern) => self.matches(value, *pattern),
+            Expr::Capture(value, pattern, group) => self.capture(value, *pattern, *group),
+            Expr::Wildcard(value, glob) => {
+                let value = self.value(value)?;
+                let Some(text) = value.as_str() else {
+                    return Ok(Value::Bool(false));
+                };
+                let matches = glob.matches(text);
+                self.spend(value.len().unwrap_or(0) as u64 / 16)?;
+                Ok(Value::Bool(matches))
+            }
+            Expr::TimeBetween(from, to, days) => Ok(Value::Bool(self.is_between(*from, *to, *days))),
+            Expr::Now(clock) => self.clock(*clock),
+            Expr::Event => Ok(Value::Text(Text::Ref(self.input.event))),
+            Expr::Script(script, values) => self.script(*script, values),
+        }
+    }
+
+    /// A datum of the input, looked up once.
+    fn resolve(&mut self, slot: usize) -> Value<'a> {
+        if let Some(value) = &self.resolved[slot] {
+            return value.clone();
+        }
+        let program = self.program;
+        let value = match &program.paths[slot].base {
+            Base::Root(root) => Value::of(match root {
+                Root::Request => self.input.request,
+                Root::Subscriber => self.input.subscriber,
+                Root::Counters => self.input.counters,
+                Root::Session => self.input.session,
+                Root::State => self.input.state,
+            }),
+            Base::Member(parent, name) => self.resolve(*parent).member(name),
+            Base::Item(parent, index) => self.resolve(*parent).item(*index),
+        };
+        self.resolved[slot] = Some(value.clone());
+        value
+    }
+
+    fn at(&mut self, base: &'a Expr, index: &'a Expr) -> Outcome<Value<'a>> {
+        let base = self.value(base)?;
+        Ok(match self.value(index)? {
+            Value::Text(key) => base.member(key.as_str()),
+            Value::Int(index) => usize::try_from(index).map_or(Value::Null, |index| base.item(index)),
+            _ => Value::Null,
+        })
+    }
+
+    /// Takes memory for a list or object, and bounds its depth.
+    pub(super) fn made(&mut self, value: Value<'a>) -> Outcome<Value<'a>> {
+        let items = match &value {
+            Value::List(made) => made.items.len(),
+            Value::Object(made) => 2 * made.items.len(),
+            _ => 0,
+        };
+        self.charge(48 + items * size_of::<Value<'_>>())?;
+        if value.height() > self.limits.depth {
+            let what = format!("a value nests deeper than {} levels (`depth`)", self.limits.depth);
+            return Err(self.fault(FaultKind::Depth, what));
+        }
+        Ok(value)
+    }
+
+    fn matches(&mut self, value: &'a Expr, pattern: usize) -> Outcome<Value<'a>> {
+        let value = self.value(value)?;
+        let Some(text) = value.as_str() else {
+            return Ok(Value::Bool(false));
+        };
+        self.spend(text.len() as u64 / 16)?;
+        let pattern_text = &self.program.patterns[pattern];
+        let cache = cache(&mut self.scratch.caches, pattern, pattern_text);
+        let haystack = Haystack::new(text).earliest(true);
+        let found = Value::Bool(pattern_text.regex.search_half_with(cache, &haystack).is_some());
+        self.read(|| format!("matches {}", pattern_text.name), &found);
+        Ok(found)
+    }
+
+    fn capture(&mut self, value: &'a Expr, pattern: usize, group: usize) -> Outcome<Value<'a>> {
+        let value = self.value(value)?;
+        let Some(text) = value.as_str() else {
+            return Ok(Value::Null);
+        };
+        self.spend(text.len() as u64 / 4)?;
+        let pattern_text = &self.program.patterns[pattern];
+        let cache = cache(&mut self.scratch.caches, pattern, pattern_text);
+        let mut captures = pattern_text.regex.create_captures();
+        pattern_text
+            .regex
+            .search_captures_with(cache, &Haystack::new(text), &mut captures);
+        let Some(part) = captures.get_group(group).and_then(|span| text.get(span.range())) else {
+            return Ok(Value::Null);
+        };
+        let part = part.to_owned();
+        self.charge(part.len() + 16)?;
+        Ok(Value::text(part))
+    }
+
+    fn script(&mut self, script: usize, values: &'a [Expr]) -> Outcome<Value<'a>> {
+        self.spend(SCRIPT_STEPS)?;
+        let mut arguments: SmallVec<[Value<'a>; 8]> = SmallVec::new();
+        for value in values {
+            arguments.push(self.value(value)?);
+        }
+        let name = &self.program.scripts[script].name;
+        let Some(engine) = &self.scratch.engine else {
+            let what = format!("script `{name}`: the script engine has no memory");
+            return Err(self.fault(FaultKind::Script, what));
+        };
+        match engine.call(script, &arguments, self.limits.depth, self.memory) {
+            Ok(value) => {
+                self.charge(value.weight(self.memory))?;
+                self.read(|| format!("script {name}"), &value);
+                Ok(value)
+            }
+            Err(fault) => {
+                engine.clean();
+                let (kind, what) = match fault {
+                    CallFault::Steps => {
+                        let steps = self.limits.script_steps;
+                        (
+                            FaultKind::ScriptSteps,
+                            format!("it takes more than {steps} steps (`scriptSteps`)"),
+                        )
+                    }
+                    CallFault::Thrown(what) | CallFault::Result(what) => (FaultKind::Script, what),
+                };
+                Err(self.fault(kind, format!("script `{name}`: {what}")))
+            }
+        }
+    }
+
+    fn local(&self) -> OffsetDateTime {
+        let offset = UtcOffset::from_whole_seconds(self.program.utc_offset_seconds);
+        // The compiler admits offsets of at most 14 hours.
+        self.now
+            .checked_to_offset(offset.unwrap_or(UtcOffset::UTC))
+            .unwrap_or(self.now)
+    }
+
+    fn is_between(&self, from: u16, to: u16, days: u8) -> bool {
+        let now = self.local();
+        let minute = u16::from(now.hour()) * 60 + u16::from(now.minute());
+        let today = now.weekday().number_days_from_monday();
+        let has = |day: u8| days & (1 << (day % 7)) != 0;
+        if from <= to {
+            return has(today) && (from..to).contains(&minute);
+        }
+        // Over midnight the part after it belongs to the day before.
+        has(today) && minute >= from || has(today + 6) && minute < to
+    }
+
+    fn clock(&mut self, clock: Clock) -> Outcome<Value<'a>> {
+        let now = self.local();
+        let text = match clock {
+            Clock::EpochSeconds => return Ok(Value::Int(now.unix_timestamp())),
+            Clock::Hour => return Ok(Value::Int(now.hour().into())),
+            Clock::Minute => return Ok(Value::Int(now.minute().into())),
+            Clock::MinuteOfDay => {
+                return Ok(Value::Int(i64::from(now.hour()) * 60 + i64::from(now.minute())));
+            }
+            Clock::Weekday => {
+                const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+                let day = usize::from(now.weekday().number_days_from_monday());
+                return Ok(Value::Text(Text::Ref(DAYS[day % 7])));
+            }
+            Clock::Date => now.date().to_string(),
+            Clock::DateTime => now.format(&Rfc3339).unwrap_or_default(),
+        };
+        self.charge(text.len() + 16)?;
+        Ok(Value::text(text))
+    }
+}
+
+/// The memory of a search, made at the first one.
+fn cache<'c>(
+    caches: &'c mut [Option<Cache>],
+    position: usize,
+    pattern: &crate::program::Pattern,
+) -> &'c mut Cache {
+    caches[position].get_or_insert_with(|| pattern.regex.create_cache())
+}

@@ -1,0 +1,375 @@
+//! Operations. An absent or unfit argument gives null, in a comparison false.
+
+use std::cmp::Ordering;
+
+use time::Duration;
+use time::format_description::well_known::Rfc3339;
+
+use crate::expression::Expr;
+use crate::operation::Operation;
+use crate::shape;
+use crate::value::Value;
+
+use super::{Outcome, Run};
+
+impl<'a> Run<'a, '_> {
+    pub(super) fn apply(&mut self, operation: Operation, arguments: &'a [Expr]) -> Outcome<Value<'a>> {
+        match (operation, arguments) {
+            (Operation::All, _) => self.until(arguments, false),
+            (Operation::Any, _) => self.until(arguments, true),
+            (Operation::If, [condition, then, otherwise]) => {
+                let holds = self.value(condition)?.is_true();
+                self.value(if holds { then } else { otherwise })
+            }
+            (Operation::First, _) => {
+                for argument in arguments {
+                    let value = self.value(argument)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Ok(Value::Null)
+            }
+            (_, [one]) => {
+                let value = self.value(one)?;
+                self.unary(operation, value)
+            }
+            (_, [a, b]) if !operation.is_variadic() => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.binary(operation, a, b)
+            }
+            _ => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(self.value(argument)?);
+                }
+                self.variadic(operation, values)
+            }
+        }
+    }
+
+    /// Whether any condition is (or with `false`, not all are) as wanted; the others are not evaluated.
+    fn until(&mut self, conditions: &'a [Expr], wanted: bool) -> Outcome<Value<'a>> {
+        for condition in conditions {
+            if self.value(condition)?.is_true() == wanted {
+                return Ok(Value::Bool(wanted));
+            }
+        }
+        Ok(Value::Bool(!wanted))
+    }
+
+    fn unary(&mut self, operation: Operation, value: Value<'a>) -> Outcome<Value<'a>> {
+        Ok(match operation {
+            Operation::Not => Value::Bool(!value.is_true()),
+            Operation::Exists => Value::Bool(!value.is_null()),
+            Operation::Round => value
+                .as_f64()
+                .map_or(Value::Null, |number| number_of(number.round())),
+            Operation::Number => match value.as_str() {
+                Some(text) => text.trim().parse::<f64>().map_or(Value::Null, number_of),
+                None if value.as_f64().is_some() => value,
+                None => Value::Null,
+            },
+            Operation::Text => Value::Text(self.text_of(&value)?),
+            Operation::Lower | Operation::Upper => {
+                let Some(text) = value.as_str() else {
+                    return Ok(Value::Null);
+                };
+                self.charge(2 * text.len() + 16)?;
+                Value::text(match operation {
+                    Operation::Lower => text.to_lowercase(),
+                    _ => text.to_uppercase(),
+                })
+            }
+            Operation::Length => {
+                let length = value
+                    .as_str()
+                    .map(|text| text.chars().count())
+                    .or_else(|| value.len());
+                length
+                    .and_then(|length| i64::try_from(length).ok())
+                    .map_or(Value::Null, Value::Int)
+            }
+            Operation::Bps => value
+                .as_str()
+                .and_then(shape::bit_rate)
+                .map_or(Value::Null, number_of),
+            Operation::BitRate => {
+                let text = value.as_f64().and_then(shape::to_bit_rate);
+                self.charge(32)?;
+                text.map_or(Value::Null, Value::text)
+            }
+            Operation::TimeAfter => {
+                let seconds = value.as_f64().filter(|seconds| seconds.abs() < 1e10);
+                let then =
+                    seconds.and_then(|seconds| self.now.checked_add(Duration::seconds(seconds as i64)));
+                let then = then.map(|then| then.to_offset(time::UtcOffset::UTC));
+                self.charge(48)?;
+                then.and_then(|then| then.format(&Rfc3339).ok())
+                    .map_or(Value::Null, Value::text)
+            }
+            Operation::Keys | Operation::Values => {
+                let Some(members) = value.members() else {
+                    return Ok(Value::Null);
+                };
+                let items = members.into_iter().map(|(key, value)| match operation {
+                    Operation::Keys => Value::Text(key),
+                    _ => value,
+                });
+                self.made(Value::list(items.collect()))?
+            }
+            Operation::Parse => self.parse(&value)?,
+            Operation::Stringify => {
+                self.charge(value.weight(self.memory).saturating_mul(2))?;
+                Value::text(serde_json::to_string(&value).unwrap_or_default())
+            }
+            // One argument of an operation on several: a list of them, or one.
+            _ => match value.items() {
+                Some(items) => {
+                    self.charge(items.len() * 32)?;
+                    self.variadic(operation, items)?
+                }
+                None => self.variadic(operation, vec![value])?,
+            },
+        })
+    }
+
+    fn binary(&mut self, operation: Operation, a: Value<'a>, b: Value<'a>) -> Outcome<Value<'a>> {
+        let order = |wanted: fn(Ordering) -> bool| Value::Bool(a.order(&b).is_some_and(wanted));
+        Ok(match operation {
+            Operation::Eq | Operation::Ne => {
+                let equal = self.equal(&a, &b)?;
+                Value::Bool(equal == (operation == Operation::Eq))
+            }
+            Operation::Lt => order(Ordering::is_lt),
+            Operation::Le => order(Ordering::is_le),
+            Operation::Gt => order(Ordering::is_gt),
+            Operation::Ge => order(Ordering::is_ge),
+            Operation::In => Value::Bool(self.has_item(&b, &a)?),
+            Operation::Contains => match (a.as_str(), b.as_str()) {
+                (Some(text), Some(part)) => {
+                    let found = text.contains(part);
+                    self.spend(a.len().unwrap_or(0) as u64 / 16)?;
+                    Value::Bool(found)
+                }
+                _ => Value::Bool(self.has_item(&a, &b)?),
+            },
+            Operation::StartsWith | Operation::EndsWith => {
+                let (Some(text), Some(part)) = (a.as_str(), b.as_str()) else {
+                    return Ok(Value::Bool(false));
+                };
+                Value::Bool(match operation {
+                    Operation::StartsWith => text.starts_with(part),
+                    _ => text.ends_with(part),
+                })
+            }
+            Operation::Sub => self.numbers(&a, &b, i64::checked_sub, |a, b| a - b),
+            Operation::Mod => self.numbers(&a, &b, i64::checked_rem, |a, b| a % b),
+            Operation::Div => match (a.as_f64(), b.as_f64()) {
+                (Some(a), Some(b)) => number_of(a / b),
+                _ => Value::Null,
+            },
+            Operation::Split => {
+                let (Some(text), Some(separator)) = (a.as_str(), b.as_str().filter(|text| !text.is_empty()))
+                else {
+                    return Ok(Value::Null);
+                };
+                self.charge(text.len() * 2)?;
+                let mut parts = Vec::new();
+                for part in text.split(separator) {
+                    self.charge(48)?;
+                    parts.push(Value::text(part.to_owned()));
+                }
+                self.made(Value::list(parts))?
+            }
+            Operation::Join => {
+                let (Some(items), Some(separator)) = (a.items(), b.as_str()) else {
+                    return Ok(Value::Null);
+                };
+                self.concat(items, separator)?
+            }
+            Operation::Pick | Operation::Omit => self.select(&a, &b, operation == Operation::Pick)?,
+            Operation::Pointer => self.pointer(&a, &b)?,
+            Operation::Slice => self.slice(&a, &b, None)?,
+            _ => self.variadic(operation, vec![a, b])?,
+        })
+    }
+
+    fn variadic(&mut self, operation: Operation, values: Vec<Value<'a>>) -> Outcome<Value<'a>> {
+        Ok(match operation {
+            Operation::Add => self.fold(&values, i64::checked_add, |a, b| a + b),
+            Operation::Mul => self.fold(&values, i64::checked_mul, |a, b| a * b),
+            Operation::Min | Operation::Max => {
+                let wanted = if operation == Operation::Min {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                };
+                let mut best = Value::Null;
+                for value in values {
+                    if value.as_f64().is_some() && (best.is_null() || value.order(&best) == Some(wanted)) {
+                        best = value;
+                    }
+                }
+                best
+            }
+            Operation::Concat => self.concat(values, "")?,
+            Operation::Merge => {
+                let mut values = values.into_iter();
+                let mut merged = values.next().unwrap_or(Value::Null);
+                for patch in values {
+                    merged = self.merge(merged, patch, 0)?;
+                }
+                merged
+            }
+            Operation::Append => {
+                let mut values = values.into_iter();
+                let first = values.next().unwrap_or(Value::Null);
+                let mut items = match first {
+                    Value::Null => Vec::new(),
+                    first => match first.items() {
+                        Some(items) => items,
+                        None => return Ok(Value::Null),
+                    },
+                };
+                items.extend(values);
+                self.made(Value::list(items))?
+            }
+            Operation::Slice => match values.as_slice() {
+                [value, from, to] => self.slice(value, from, Some(to))?,
+                _ => Value::Null,
+            },
+            Operation::Put => match <[Value<'a>; 3]>::try_from(values) {
+                Ok([value, pointer, new]) => self.put_at(value, &pointer, new)?,
+                Err(_) => Value::Null,
+            },
+            _ => Value::Null,
+        })
+    }
+
+    fn numbers(
+        &self,
+        a: &Value<'a>,
+        b: &Value<'a>,
+        exact: fn(i64, i64) -> Option<i64>,
+        float: fn(f64, f64) -> f64,
+    ) -> Value<'a> {
+        match (a, b) {
+            (Value::Int(a), Value::Int(b)) if exact(*a, *b).is_some() => {
+                exact(*a, *b).map_or(Value::Null, Value::Int)
+            }
+            _ => match (a.as_f64(), b.as_f64()) {
+                (Some(a), Some(b)) => number_of(float(a, b)),
+                _ => Value::Null,
+            },
+        }
+    }
+
+    fn fold(
+        &self,
+        values: &[Value<'a>],
+        exact: fn(i64, i64) -> Option<i64>,
+        float: fn(f64, f64) -> f64,
+    ) -> Value<'a> {
+        let Some((first, rest)) = values.split_first() else {
+            return Value::Null;
+        };
+        let first = first.as_f64().map_or(Value::Null, |_| first.clone());
+        rest.iter()
+            .fold(first, |sum, value| self.numbers(&sum, value, exact, float))
+    }
+
+    fn concat(&mut self, values: Vec<Value<'a>>, separator: &str) -> Outcome<Value<'a>> {
+        let mut text = String::new();
+        for (position, value) in values.iter().enumerate() {
+            if position > 0 {
+                text.push_str(separator);
+            }
+            if value.is_null() {
+                continue;
+            }
+            let part = self.text_of(value)?;
+            self.charge(part.as_str().len() + separator.len())?;
+            text.push_str(part.as_str());
+        }
+        self.charge(16)?;
+        Ok(Value::text(text))
+    }
+
+    /// Whether two values are equal. The comparison of lists or objects takes memory as large as they are.
+    pub(super) fn equal(&mut self, a: &Value<'a>, b: &Value<'a>) -> Outcome<bool> {
+        if a.as_str().is_none() && a.len().is_some() && b.len().is_some() {
+            self.charge(a.weight(self.memory).min(b.weight(self.memory)))?;
+        }
+        Ok(a == b)
+    }
+
+    /// Whether a list has an item, or an object a member of that name.
+    fn has_item(&mut self, list: &Value<'a>, item: &Value<'a>) -> Outcome<bool> {
+        if let (None, Some(key)) = (list.items(), item.as_str()) {
+            return Ok(!list.member(key).is_null());
+        }
+        let items = list.items().unwrap_or_default();
+        for candidate in items {
+            self.spend(1)?;
+            if self.equal(&candidate, item)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Characters of a text or items of a list, from and to as in JavaScript: negative ones count from the end.
+    fn slice(&mut self, value: &Value<'a>, from: &Value<'a>, to: Option<&Value<'a>>) -> Outcome<Value<'a>> {
+        let characters = value.as_str().map(|text| text.chars().count());
+        let Some(length) = characters.or_else(|| value.len()) else {
+            return Ok(Value::Null);
+        };
+        self.charge(length)?;
+        let bound = |bound: f64| {
+            let bound = if bound < 0.0 { bound + length as f64 } else { bound };
+            bound.clamp(0.0, length as f64) as usize
+        };
+        let from = bound(from.as_f64().unwrap_or(0.0));
+        let to = bound(to.and_then(Value::as_f64).unwrap_or(length as f64)).max(from);
+        match (value.as_str(), value.items()) {
+            (Some(text), _) => {
+                let part: String = text.chars().skip(from).take(to - from).collect();
+                self.charge(part.len() + 16)?;
+                Ok(Value::text(part))
+            }
+            (None, Some(items)) => self.made(Value::list(items[from..to].to_vec())),
+            _ => Ok(Value::Null),
+        }
+    }
+}
+
+impl Operation {
+    /// Whether it takes any number of arguments, or three.
+    fn is_variadic(self) -> bool {
+        matches!(
+            self,
+            Self::Add
+                | Self::Mul
+                | Self::Min
+                | Self::Max
+                | Self::Concat
+                | Self::Merge
+                | Self::Append
+                | Self::Put
+        )
+    }
+}
+
+/// A number as an integer where it is one; null where it is none.
+fn number_of<'a>(number: f64) -> Value<'a> {
+    /// Up to this, every integer is a number of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if !number.is_finite() {
+        Value::Null
+    } else if number.fract() == 0.0 && number.abs() <= EXACT {
+        Value::Int(number as i64)
+    } else {
+        Value::Float(number)
+    }
+}

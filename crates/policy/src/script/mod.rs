@@ -1,0 +1,321 @@
+//! Scripts: JavaScript expressions and statements of a project, run by QuickJS within bounds.
+//!
+//! A worker has one engine, which [`Engine::new`] builds for a project. A script sees its parameters and a part of the
+//! standard library: no clock, no chance, no code from texts, no state that outlives a call (`prelude.js`). Bounds:
+//! memory, stack, steps (calls and loop turns) and work within built-in functions.
+
+mod convert;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use rquickjs::context::intrinsic::{Eval, Json};
+use rquickjs::function::Args;
+use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Persistent, Runtime};
+
+use crate::limits::Limits;
+use crate::value::Value;
+
+/// A script of a project.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) name: String,
+    pub(crate) parameters: Vec<String>,
+    pub(crate) body: Body,
+}
+
+/// The two forms of a script.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// `used > 0.8 * limit`
+    Expression(String),
+    /// Statements that end with `return`.
+    Statements(String),
+}
+
+/// Stack of the engine in bytes.
+const STACK: usize = 256 << 10;
+/// Bytes, items or the like that built-in functions may handle in one call of a script.
+const WORK: u32 = 200_000;
+/// Items of an array that built-in functions take.
+const LONGEST: u32 = 65_536;
+/// Steps after which QuickJS asks whether to go on.
+const PORTION: u64 = 10_000;
+/// Words that have no meaning without a runtime around the script.
+const REFUSED: &[&str] = &["async", "await", "import", "export", "with"];
+
+/// The script engine of one worker for one project.
+pub(crate) struct Engine {
+    functions: Vec<Persistent<Function<'static>>>,
+    context: Context,
+    runtime: Runtime,
+    portions: Rc<Cell<u64>>,
+    allowed: u64,
+    stopped: Rc<Cell<bool>>,
+}
+
+/// Why a script cannot be used: its position in the project and what is wrong.
+#[derive(Debug)]
+pub(crate) struct ScriptFault {
+    pub(crate) script: usize,
+    pub(crate) what: String,
+}
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) enum CallFault {
+    /// The script used up its steps.
+    Steps,
+    /// The script threw, also for lack of memory or stack.
+    Thrown(String),
+    /// The result is not JSON, or exceeds a limit.
+    Result(String),
+}
+
+impl Engine {
+    pub(crate) fn new(scripts: &[Script], limits: &Limits) -> Result<Self, Vec<ScriptFault>> {
+        let broken = |error: String| {
+            let what = format!("the script engine does not start: {error}");
+            vec![ScriptFault { script: 0, what }]
+        };
+        let runtime = Runtime::new().map_err(|error| broken(error.to_string()))?;
+        runtime.set_max_stack_size(STACK);
+        let context = Context::custom::<(Eval, Json)>(&runtime).map_err(|error| broken(error.to_string()))?;
+        let (portions, stopped) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let mut faults = Vec::new();
+        let functions = context.with(|ctx| {
+            let prelude = ctx.eval::<Function<'_>, _>(include_str!("prelude.js"));
+            let reset = prelude.and_then(|prelude| prelude.call::<_, Function<'_>>((WORK, LONGEST)));
+            let reset = reset.catch(&ctx).map_err(|error| message(&error))?;
+            let mut functions = Vec::new();
+            for (position, script) in scripts.iter().enumerate() {
+                match script.compile(&ctx, &reset) {
+                    Ok(function) => functions.push(Persistent::save(&ctx, function)),
+                    Err(what) => faults.push(ScriptFault {
+                        script: position,
+                        what,
+                    }),
+                }
+            }
+            Ok(functions)
+        });
+        let functions = functions.map_err(broken)?;
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        runtime.run_gc();
+        let base = usize::try_from(runtime.memory_usage().malloc_size).unwrap_or(usize::MAX);
+        runtime.set_memory_limit(base.saturating_add(limits.script_memory_bytes));
+        // Before the limit, or cyclic garbage of earlier calls would count against a later one.
+        runtime.set_gc_threshold(base.saturating_add(limits.script_memory_bytes / 2));
+        let engine = Self {
+            functions,
+            context,
+            runtime,
+            portions,
+            allowed: limits.script_steps.div_ceil(PORTION).max(1),
+            stopped,
+        };
+        engine.watch();
+        Ok(engine)
+    }
+
+    fn watch(&self) {
+        let (portions, stopped, allowed) = (self.portions.clone(), self.stopped.clone(), self.allowed);
+        self.runtime.set_interrupt_handler(Some(Box::new(move || {
+            portions.set(portions.get() + 1);
+            // The first portion may have begun in an earlier evaluation.
+            let stop = portions.get() > allowed;
+            stopped.set(stop);
+            stop
+        })));
+    }
+
+    /// Begins an evaluation: its steps count from zero.
+    pub(crate) fn begin(&self) {
+        self.portions.set(0);
+        self.stopped.set(false);
+    }
+
+    /// Calls a script with a value for each parameter. The result may have `depth` levels and about `bytes` bytes.
+    pub(crate) fn call<'a>(
+        &self,
+        script: usize,
+        values: &[Value<'a>],
+        depth: usize,
+        bytes: usize,
+    ) -> Result<Value<'a>, CallFault> {
+        let Some(function) = self.functions.get(script) else {
+            return Err(CallFault::Thrown("no such script".to_owned()));
+        };
+        self.context.with(|ctx| {
+            let result = call(&ctx, function, values, depth, bytes);
+            match result {
+                Err(_) if self.stopped.get() => Err(CallFault::Steps),
+                result => result,
+            }
+        })
+    }
+
+    /// Frees what failed calls have left.
+    pub(crate) fn clean(&self) {
+        self.runtime.run_gc();
+    }
+}
+
+fn call<'a, 'js>(
+    ctx: &Ctx<'js>,
+    function: &Persistent<Function<'static>>,
+    values: &[Value<'a>],
+    depth: usize,
+    bytes: usize,
+) -> Result<Value<'a>, CallFault> {
+    let thrown = |error: CaughtError<'js>| CallFault::Thrown(message(&error));
+    let called = || {
+        let function = function.clone().restore(ctx)?;
+        let mut args = Args::new(ctx.clone(), values.len());
+        for value in values {
+            args.push_arg(convert::to_script(ctx, value)?)?;
+        }
+        function.call_arg::<rquickjs::Value<'js>>(args)
+    };
+    let result = called().catch(ctx).map_err(thrown)?;
+    let mut room = convert::Room { depth, bytes };
+    match convert::from_script(&result, &mut room) {
+        Ok(value) => Ok(value),
+        Err(convert::Refused::Limit(what)) => Err(CallFault::Result(what)),
+        Err(convert::Refused::Engine(error)) => {
+            let failed: Result<(), _> = Err(error);
+            Err(failed.catch(ctx).err().map_or(CallFault::Steps, thrown))
+        }
+    }
+}
+
+impl Script {
+    fn compile<'js>(&self, ctx: &Ctx<'js>, reset: &Function<'js>) -> Result<Function<'js>, String> {
+        let text = match &self.body {
+            Body::Expression(text) | Body::Statements(text) => text,
+        };
+        refuse(text)?;
+        let body = match &self.body {
+            // The line break ends a comment at the end of the expression.
+            Body::Expression(text) => format!("return (\n{text}\n);"),
+            Body::Statements(text) => format!("\n{text}\n"),
+        };
+        let parameters = self.parameters.join(", ");
+        // The text alone must be a body: one that closes the function and goes on would escape it.
+        let compile = |source: String| -> Result<Function<'js>, String> {
+            ctx.eval(source)
+                .catch(ctx)
+                .map_err(|error| self.explain(&message(&error)))
+        };
+        let alone = format!("(function ({parameters}) {{ \"use strict\"; {body} }})");
+        balanced(text)?;
+        drop(compile(alone.clone())?);
+        let factory = compile(format!(
+            "(function (reset) {{ \"use strict\"; const body = {alone}; return function ({parameters}) {{ reset(); return body({parameters}); }}; }})"
+        ))?;
+        factory
+            .call((reset.clone(),))
+            .catch(ctx)
+            .map_err(|error| message(&error))
+    }
+
+    fn explain(&self, message: &str) -> String {
+        format!("{message} (parameters: {})", self.parameters.join(", "))
+    }
+}
+
+/// Refuses what QuickJS could not bound or has no use for.
+fn refuse(text: &str) -> Result<(), String> {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
+    for found in text.split(|c| !word(c)).filter(|found| !found.is_empty()) {
+        if REFUSED.contains(&found) {
+            return Err(format!("`{found}` is not available in scripts"));
+        }
+        let digits = found.starts_with(|c: char| c.is_ascii_digit());
+        if digits && found.ends_with('n') {
+            return Err(format!(
+                "`{found}`: BigInt is not available in scripts; use a number"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a text whose brackets close before they open, outside of texts and comments.
+fn balanced(text: &str) -> Result<(), String> {
+    let mut open: Vec<char> = Vec::new();
+    let mut rest = text.chars().peekable();
+    let unbalanced = |c: char| Err(format!("`{c}` without its opening bracket"));
+    while let Some(c) = rest.next() {
+        match c {
+            '"' | '\'' => skip_text(&mut rest, c),
+            '`' => open.push('`'),
+            '/' if rest.peek() == Some(&'/') => while rest.next().is_some_and(|c| c != '\n') {},
+            '/' if rest.peek() == Some(&'*') => {
+                let mut last = ' ';
+                rest.next();
+                for c in rest.by_ref() {
+                    if last == '*' && c == '/' {
+                        break;
+                    }
+                    last = c;
+                }
+            }
+            '(' | '[' | '{' => open.push(c),
+            ')' | ']' | '}' => {
+                let pair = match c {
+                    ')' => '(',
+                    ']' => '[',
+                    _ => '{',
+                };
+                match open.pop() {
+                    Some('$') if c == '}' => {}
+                    Some(opened) if opened == pair => {}
+                    _ => return unbalanced(c),
+                }
+            }
+            _ => {}
+        }
+        // Within a template only `${` and its end count.
+        while open.last() == Some(&'`') {
+            match rest.next() {
+                None => return Err("a template has no end; add a backtick".to_owned()),
+                Some('\\') => drop(rest.next()),
+                Some('`') => drop(open.pop()),
+                Some('$') if rest.peek() == Some(&'{') => {
+                    rest.next();
+                    open.push('$');
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn skip_text(rest: &mut impl Iterator<Item = char>, quote: char) {
+    while let Some(c) = rest.next() {
+        if c == '\\' {
+            rest.next();
+        } else if c == quote || c == '\n' {
+            return;
+        }
+    }
+}
+
+fn message(error: &CaughtError<'_>) -> String {
+    let text = match error {
+        CaughtError::Exception(exception) => exception.message().unwrap_or_default(),
+        CaughtError::Value(value) => match value.as_string().map(rquickjs::String::to_string) {
+            Some(Ok(text)) => text,
+            _ => "a value that is not an error".to_owned(),
+        },
+        CaughtError::Error(error) => error.to_string(),
+    };
+    text.chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests;
