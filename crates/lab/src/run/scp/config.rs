@@ -259,6 +259,8 @@ pub(super) fn nrf(
         "store": {"embedded": {"directory": store}},
         "heartBeat": {"max": "24h"},
         "discovery": {"validity": seconds(&model.validity), "validityByType": by_type},
+        // The guide's SCP is notified of each change of the load, however small.
+        "subscriptions": {"loadThreshold": 0},
         // Consumers are simulated: they have no profiles.
         "tokens": {"requireRegistration": false}
     }});
