@@ -199,14 +199,16 @@ impl Population {
         population
     }
 
-    /// Numbers of so many producers, spread over all; each the first of its set, so that others can stand in.
+    /// Numbers of so many producers, spread over all; each the first of a full set, so that others can stand in: the last
+    /// set of a type may have one member, or one beside a member that fails.
     #[must_use]
     pub fn some(model: &ScpModel, count: u32) -> Vec<u32> {
         let mut number = 0;
         let mut well = Vec::new();
         for one in model.population() {
             for of_type in 0..one.count {
-                if of_type.is_multiple_of(model.set_size) && !one.services.is_empty() {
+                let is_full = of_type + model.set_size <= one.count;
+                if of_type.is_multiple_of(model.set_size) && is_full && !one.services.is_empty() {
                     well.push(number);
                 }
                 number += 1;
@@ -243,6 +245,28 @@ mod tests {
             assert_eq!(population.members.len(), model.profiles as usize);
             for member in &population.members {
                 assert_ne!(member.profile["nfServices"], json!([]), "{}", member.nf_type);
+            }
+        }
+    }
+
+    /// Of a set that reports overload at its first member and fails at its last another one is left.
+    #[test]
+    fn those_that_report_overload_are_members_of_full_sets() {
+        for name in ["scp/model-c-1", "scp/model-c-2", "scp/model-d-3"] {
+            let model = callmodel::find(name).unwrap().model.scp.unwrap();
+            let wanted = model.oci.unwrap().instances;
+            let some = Population::some(&model, wanted);
+            assert_eq!(some.len(), wanted as usize, "{name}");
+            let mut first = 0;
+            for one in model.population() {
+                let full = one.count / model.set_size * model.set_size;
+                let of_type = some.iter().filter(|at| (first..first + one.count).contains(at));
+                assert!(
+                    of_type.into_iter().all(|at| at - first < full),
+                    "{name}: {}",
+                    one.nf_type
+                );
+                first += one.count;
             }
         }
     }
