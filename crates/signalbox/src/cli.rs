@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::functions::{self, Function};
-use crate::{check, import, inspect, laboratory, print, run, store_files};
+use crate::{check, import, inspect, laboratory, policies, print, run, store_files};
 
 /// The release, the commit it was built from, and which of the optional parts are in it.
 const VERSION: &str = concat!(
@@ -34,6 +34,7 @@ Examples:
   signalbox check signalbox.yaml                   every mistake, with line and column
   signalbox run nrf --config signalbox.yaml        for production; SIGHUP reloads the file
   signalbox nrf instances                          look inside a running NRF
+  signalbox policy test examples/policy/low        a policy project's own test cases, with a diff
   signalbox lab run nrf/5k --duration 60s          measure with an operator's call model
 
 Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.";
@@ -60,6 +61,9 @@ enum Command {
     /// Find and repair damage in the store of a stopped function
     #[command(subcommand)]
     Store(store_files::StoreCommand),
+    /// Check, explain and test policy projects
+    #[command(subcommand)]
+    Policy(policies::PolicyCommand),
     /// Print the reference page of every metric, as Markdown
     Metrics,
     /// Measure a function with an operator's call model
@@ -137,6 +141,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         }
         Command::Import(args) => import::run(&args)?,
         Command::Store(command) => return store_files::run(&command),
+        Command::Policy(command) => return policies::run(&command),
         Command::Metrics => print(&functions::metrics_page())?,
         Command::Lab(args) => return Ok(args.run()),
         Command::LabSim { args } => return Ok(laboratory::simulate(&args)),

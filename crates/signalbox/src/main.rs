@@ -7,6 +7,7 @@
 //! - [`wiring`]: what `up` makes of a configuration; [`secure`]: certificates and tokens everywhere;
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store;
+//! - [`policies`]: policy projects, checked and tested without a PCF;
 //! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already.
 //!
 //! Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.
@@ -19,6 +20,7 @@ mod functions;
 mod import;
 mod inspect;
 mod laboratory;
+mod policies;
 mod reload;
 mod run;
 mod running;

@@ -4,6 +4,7 @@ mod commands;
 mod crash;
 mod h2spec;
 mod life;
+mod policies;
 mod process;
 mod references;
 mod router;
