@@ -77,6 +77,7 @@ telemetry::declare! {
     gauge CHECKPOINT = "signalbox_store_checkpoint_bytes" []: "Bytes of the last checkpoint (embedded engine).";
     gauge UNREAD = "signalbox_store_unread_files" []: "Files of the log that were not read at the start, because a checkpoint knew them (embedded engine).";
     gauge DAMAGED = "signalbox_store_damaged_files" []: "Files of the log in which damage was found after the start (embedded engine).";
+    counter READS = "signalbox_store_reads_total" []: "Reads that were answered: keys, keys of indexes, pages and counts (database).";
     counter RETRIES = "signalbox_store_retries_total" []: "Transactions tried again after a deadlock, a failed certification or the loss of a node (database).";
     counter FAILOVERS = "signalbox_store_failovers_total" []: "Changes to another node of the database.";
     gauge DELAY = "signalbox_store_replication_delay_seconds" ["site"]: "Replication delay of each other site (database).";
@@ -85,7 +86,7 @@ telemetry::declare! {
 /// Shows the figures of a store; none when the function is gone.
 pub fn observe(registry: &Registry, stats: impl Fn() -> Option<Stats> + Clone + Send + Sync + 'static) {
     type Read = fn(&Stats) -> f64;
-    let figures: [(&'static Declaration, Read); 22] = [
+    let figures: [(&'static Declaration, Read); 23] = [
         (&BATCHES, |stats| stats.batches as f64),
         (&CONFLICTS, |stats| stats.conflicts as f64),
         (&OVERFLOWS, |stats| stats.overflows as f64),
@@ -106,6 +107,7 @@ pub fn observe(registry: &Registry, stats: impl Fn() -> Option<Stats> + Clone + 
         (&CHECKPOINT, |stats| stats.checkpoint_bytes as f64),
         (&UNREAD, |stats| stats.unread as f64),
         (&DAMAGED, |stats| stats.damaged as f64),
+        (&READS, |stats| stats.reads as f64),
         (&RETRIES, |stats| stats.retries as f64),
         (&FAILOVERS, |stats| stats.failovers as f64),
     ];

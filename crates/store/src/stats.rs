@@ -46,6 +46,8 @@ pub struct Stats {
     pub unread: u64,
     /// Files of the log in which damage was found since the store is open (embedded engine).
     pub damaged: u64,
+    /// Reads of callers that were answered: keys, keys of indexes, pages and counts (database).
+    pub reads: u64,
     /// Transactions tried again after a deadlock, certification failure or node loss (database).
     pub retries: u64,
     /// Changes of the node in use (database).

@@ -66,6 +66,7 @@ struct Counters {
     operations: AtomicU64,
     groups: AtomicU64,
     commit_micros: AtomicU64,
+    reads: AtomicU64,
     retries: AtomicU64,
     waiting_bytes: AtomicUsize,
     trouble: Trouble,
@@ -310,6 +311,7 @@ impl Engine for Mariadb {
                 .upgrade()
                 .map_or(0, |jobs| self.queue_length - jobs.capacity()),
             waiting_bytes: counters.waiting_bytes.load(Relaxed),
+            reads: counters.reads.load(Relaxed),
             retries: counters.retries.load(Relaxed),
             failovers: self.nodes.failovers.load(Relaxed),
             replication_delay: self.delays.at(self.clock.micros(), self.heartbeat),

@@ -118,7 +118,10 @@ impl Reader {
                 Err(failure) => Err(failure),
             };
             let failure = match outcome {
-                Ok(found) => return Ok(found),
+                Ok(found) => {
+                    self.counters.reads.fetch_add(asked.reads(), Relaxed);
+                    return Ok(found);
+                }
                 Err(failure) => failure,
             };
             // A long answer is no reason to leave the node; the heart-beat notices one that hangs.
@@ -334,6 +337,17 @@ enum Asked<'a> {
     IndexKeys(TableId, Index, &'a [(&'a [u8], usize)]),
     Page(TableId, &'a PageRequest),
     Count(TableId),
+}
+
+impl Asked<'_> {
+    /// How many reads of callers one statement answers.
+    fn reads(&self) -> u64 {
+        match self {
+            Self::Keys(_, keys) => keys.len() as u64,
+            Self::IndexKeys(_, _, keys) => keys.len() as u64,
+            Self::Page(..) | Self::Count(_) => 1,
+        }
+    }
 }
 
 /// What it has answered.

@@ -31,6 +31,10 @@ async fn keeps_the_contract_on_one_server() {
         stats.groups < stats.batches + stats.conflicts,
         "batches share transactions: {stats:?}"
     );
+    sessions.get(b"absent").await.unwrap();
+    sessions.count().await.unwrap();
+    sessions.scan(&Scan::all(10)).await.unwrap();
+    assert_eq!(store.stats().reads, stats.reads + 3);
     two_processes_share(&store, &config).await;
     a_deadlock_is_tried_again(&servers, &sessions).await;
     new_indexes_are_built(&sessions, &config).await;
