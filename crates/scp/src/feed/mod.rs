@@ -224,6 +224,13 @@ pub(crate) fn start(
     Ok(Some(running))
 }
 
+#[cfg_attr(
+    not(feature = "kafka"),
+    expect(
+        unused,
+        reason = "without Kafka there are no brokers, and what follows is never reached"
+    )
+)]
 fn start_thread(
     number: usize,
     pump: pump::Pump,
