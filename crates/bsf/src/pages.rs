@@ -139,15 +139,13 @@ pub(crate) fn routes(bsf: &Weak<Bsf>) -> Router {
         let Some(bsf) = changed.upgrade() else {
             return axum::Json(Value::Null).into_response();
         };
-        let kept = bsf.set_state(state).await;
-        shown_after(kept, &changed)
+        shown_after(async move { bsf.set_state(state).await }, &changed).await
     };
     let put_congestion = move |axum::Json(on): axum::Json<bool>| async move {
         let Some(bsf) = congestion.upgrade() else {
             return axum::Json(Value::Null).into_response();
         };
-        let kept = bsf.set_congestion_control(on).await;
-        shown_after(kept, &congestion)
+        shown_after(async move { bsf.set_congestion_control(on).await }, &congestion).await
     };
     let (audited, released) = (bsf.clone(), bsf.clone());
     let (removed, searched) = (bsf.clone(), bsf.clone());
@@ -193,15 +191,19 @@ enum Word {
     Released,
 }
 
-/// The state after an operator has changed it.
-fn shown_after(kept: Result<(), store::Error>, bsf: &Weak<Bsf>) -> Response {
-    match kept {
-        Ok(()) => axum::Json(state_of(bsf)).into_response(),
-        Err(error) => {
-            let text = format!("nothing has changed: {error}\n");
-            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
-        }
-    }
+/// Makes a change of an operator; the state after it. The change is carried out also where the operator's connection ends before:
+/// half of it would be stored and not apply.
+async fn shown_after(
+    change: impl Future<Output = Result<(), store::Error>> + Send + 'static,
+    bsf: &Weak<Bsf>,
+) -> Response {
+    let why = match tokio::spawn(change).await {
+        Ok(Ok(())) => return axum::Json(state_of(bsf)).into_response(),
+        Ok(Err(error)) => error.to_string(),
+        Err(panicked) => panicked.to_string(),
+    };
+    let text = format!("nothing has changed: {why}\n");
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 fn state_of(bsf: &Weak<Bsf>) -> Value {
@@ -298,5 +300,33 @@ async fn binding(bsf: &Weak<Bsf>, id: &str) -> Response {
         )
             .into_response(),
         None => missing(id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn a_change_is_carried_out_also_when_its_operator_is_gone() {
+        let (commit, committed) = oneshot::channel::<()>();
+        let (apply, applied) = oneshot::channel();
+        let change = async move {
+            committed.await.expect("the test holds the other end");
+            apply.send(()).expect("the test waits");
+            Ok(())
+        };
+        let none = Weak::new();
+        let mut answer = Box::pin(super::shown_after(change, &none));
+        tokio::select! {
+            biased;
+            _ = &mut answer => panic!("the store has not answered"),
+            () = std::future::ready(()) => {}
+        }
+        drop(answer);
+        commit.send(()).expect("the change still waits for the store");
+        applied.await.expect("the change is carried out");
     }
 }

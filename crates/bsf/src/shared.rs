@@ -66,18 +66,25 @@ impl Bsf {
     /// # Errors
     /// When the store cannot be written; then nothing changes.
     pub async fn set_state(&self, state: State) -> Result<(), store::Error> {
-        self.set(|settings| settings.state = state).await?;
+        let change = |settings: &mut OperatorSettings| settings.state = state;
+        self.set(change, |switches| switches.set_state(state)).await?;
         tracing::info!(?state, "an operator has set the operational state");
-        self.switches.set_state(state);
         Ok(())
     }
 
-    async fn set(&self, change: impl FnOnce(&mut OperatorSettings)) -> Result<(), store::Error> {
+    /// Stores a change of what an operator has set, then applies it. Changes follow one another, so that what is stored last
+    /// is what applies.
+    async fn set(
+        &self,
+        change: impl FnOnce(&mut OperatorSettings),
+        apply: impl FnOnce(&Switches),
+    ) -> Result<(), store::Error> {
         let mut settings = self.operator.lock().await;
         let mut changed = settings.clone();
         change(&mut changed);
         self.repository().keep_operator_settings(&changed).await?;
         *settings = changed;
+        apply(&self.switches);
         Ok(())
     }
 
@@ -94,10 +101,9 @@ impl Bsf {
     /// When the store cannot be written; then nothing changes.
     pub async fn set_congestion_control(&self, on: bool) -> Result<(), store::Error> {
         let configured = self.congestion_configured;
-        self.set(|settings| settings.switch_congestion_control(on, configured))
-            .await?;
+        let change = |settings: &mut OperatorSettings| settings.switch_congestion_control(on, configured);
+        self.set(change, |switches| switches.set_congestion(on)).await?;
         tracing::info!(on, "an operator has switched congestion control");
-        self.switches.set_congestion(on);
         Ok(())
     }
 
