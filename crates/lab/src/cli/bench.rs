@@ -1,0 +1,180 @@
+//! `signalbox lab bench`: programs for one job under one load, in turns.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{FAILED, Failure, USAGE, failure, json_text, period, say};
+use crate::bench;
+use crate::run::{self, Progress};
+
+#[derive(Debug, Args)]
+pub(super) struct BenchArgs {
+    /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
+    /// NRF, nginx and other NRFs), instructions (of our SCP and NRF and of those beside them, under callgrind)
+    #[arg(value_parser = ["dsr", "scp", "nrf", "instructions"])]
+    what: String,
+    /// How often each is measured
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// How long each time
+    #[arg(long, default_value = "5s", value_parser = period)]
+    duration: Duration,
+    /// One short round of everything: whether it works, not how fast it is
+    #[arg(long)]
+    quick: bool,
+    /// Cores of the relays (0 or 0-3,6); the lab gets the others
+    #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
+    pin: Option<std::vec::Vec<usize>>,
+    /// Simulated clients, a connection each (dsr), or connections of the closed loop (scp, nrf)
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=999))]
+    connections: u32,
+    /// Requests in flight on each connection of the closed loop (scp, nrf)
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    streams: u32,
+    /// Connections of the open loop (scp, nrf)
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    clients: u32,
+    /// Numbers of producers, a section of the result for each (scp)
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,176",
+        value_parser = clap::value_parser!(u32).range(1..=2000))]
+    producers: Vec<u32>,
+    /// How long a burst to three times the most lasts (scp, nrf); 0s for none
+    #[arg(long, default_value = "5s", value_parser = period)]
+    burst: Duration,
+    /// Requests per second that count as the most, instead of what nghttpx (scp) or nginx (nrf) carries
+    #[arg(long)]
+    most: Option<f64>,
+    /// Another NRF: its name, where it serves HTTP/2 in cleartext, and what starts it; may be repeated (nrf)
+    #[arg(long, value_name = "NAME=ADDRESS=COMMAND", value_parser = str::parse::<bench::nrf::OtherNrf>)]
+    nrf_command: Vec<bench::nrf::OtherNrf>,
+    /// Settings of our function, laid over those that the bench makes (scp, nrf)
+    #[arg(long, value_name = "FILE")]
+    function_config: Option<PathBuf>,
+    /// Requests of the shorter of two runs (instructions)
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    requests: u32,
+    /// Average size of requests and of answers (dsr)
+    #[arg(long, default_value_t = 2200, value_parser = clap::value_parser!(u32).range(700..=60_000))]
+    message_bytes: u32,
+    /// Requests per second instead of the most that each carries (dsr)
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Where the result goes, as <what>.json, and its tables as <what>.md
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    out: PathBuf,
+    /// The program that runs our function, instead of this one
+    #[arg(long, value_name = "PROGRAM", hide = true)]
+    program: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl BenchArgs {
+    fn loads(&self) -> bench::Loads {
+        let loads = bench::Loads {
+            rounds: self.rounds,
+            duration: self.duration,
+            connections: self.connections,
+            streams: self.streams,
+            clients: self.clients,
+            burst: self.burst,
+            most: self.most.map(|most| most.max(1.0)),
+        };
+        if self.quick { loads.quick() } else { loads }
+    }
+}
+
+pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
+    let mut progress = Progress::default();
+    let (loads, out) = (args.loads(), args.out.join(&args.what));
+    let pin = args.pin.unwrap_or_default();
+    let made = match args.what.as_str() {
+        "scp" => bench::scp::compare(
+            &bench::scp::Settings {
+                loads,
+                producers: args.producers,
+                pin,
+                function_config: args.function_config,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "nrf" => bench::nrf::compare(
+            &bench::nrf::Settings {
+                loads,
+                others: args.nrf_command,
+                pin,
+                function_config: args.function_config,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "instructions" => bench::instructions::count(
+            &bench::instructions::Settings {
+                requests: if args.quick { 100 } else { args.requests },
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        _ => bench::dsr::compare(
+            &bench::dsr::Settings {
+                rounds: loads.rounds,
+                duration: loads.duration,
+                pin,
+                connections: args.connections,
+                message_bytes: args.message_bytes,
+                rate: args.rate,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+    };
+    progress.clear();
+    let Outcome {
+        json,
+        shown,
+        markdown,
+    } = made.map_err(|error| match &error {
+        run::RunError::Rig(run::RigError::Settings(_)) => failure(USAGE)(&error),
+        _ => failure(FAILED)(&error),
+    })??;
+    let file = args.out.join(format!("{}.json", args.what));
+    for (file, text) in [(&file, &json), (&file.with_extension("md"), &markdown)] {
+        std::fs::write(file, text)
+            .map_err(|error| failure(FAILED)(&format!("cannot write {}: {error}", file.display())))?;
+    }
+    say(&if args.json {
+        json
+    } else {
+        format!("{shown}\nwritten to {}\n", file.display())
+    })?;
+    // A missed bar is reported, not an error: a busy machine misses it too.
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A comparison in its three forms.
+struct Outcome {
+    json: String,
+    shown: String,
+    markdown: String,
+}
+
+fn outcome<T: serde::Serialize + std::fmt::Display>(made: &T, markdown: String) -> Result<Outcome, Failure> {
+    Ok(Outcome {
+        json: json_text(made)?,
+        shown: made.to_string(),
+        markdown,
+    })
+}
