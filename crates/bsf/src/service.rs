@@ -9,6 +9,7 @@ use axum::Router;
 use diameter::proto::known::disconnect_cause;
 use function::{
     Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, Shutdown, StartError, listening,
+    settle_instance,
 };
 use nrf_client::{Nrfs, Presence as _, deregister, stay_registered};
 use sbi::client::Client;
@@ -79,6 +80,7 @@ impl NetworkFunction for Bsf {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Listening, StartError> {
+        settle_instance(&mut config.nf_instance_id, &config.store.embedded.directory)?;
         let listeners = Listening::reserve(config, &Self::common(config), workers)?;
         // The URIs that the BSF hands out name the port it really has.
         if config.api_root.is_empty() {

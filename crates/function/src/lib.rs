@@ -26,11 +26,13 @@
 //! read TLS files itself, or keep a list of what may be reloaded.
 
 pub mod certificates;
+pub mod files;
 pub mod live;
 
 mod contract;
 mod counts;
 mod error;
+mod instance;
 mod running;
 #[cfg(feature = "sbi")]
 pub mod sbi;
@@ -47,6 +49,7 @@ pub use contract::{
 };
 pub use counts::Counts;
 pub use error::StartError;
+pub use instance::settle_instance;
 pub use overload::{Admission, Offered, WaitingTime};
 pub use running::{Handle, Running};
 pub use shedder::{AdmissionMetrics, Meters, Shedder, Shedding, Step};

@@ -9,7 +9,10 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwap;
 use axum::Router;
 use function::sbi::Sbi;
-use function::{Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening};
+use function::{
+    Common, Counts, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
+    settle_instance,
+};
 use registry::{ProfileRecord, Snapshot, SubscriptionRecord};
 use sbi::client::Client;
 use sbi::dns::Dns;
@@ -65,7 +68,7 @@ impl NetworkFunction for Nrf {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
-        crate::instance::settle_instance(config).map_err(StartError::Config)?;
+        settle_instance(&mut config.nf_instance_id, &config.store.embedded.directory)?;
         let sbi = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
         // The URIs that the NRF hands out name the port it really has.
         if config.api_root.is_empty() {

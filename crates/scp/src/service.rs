@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use axum::Router;
 use function::sbi::{Answer, Sbi};
-use function::{Common, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening};
+use function::{
+    Common, Front, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening, settle_instance,
+};
 use parking_lot::Mutex;
 use routing::network::{Network, NfStatus};
 use routing::target::{Bounds, OwnNames};
@@ -91,6 +93,7 @@ impl NetworkFunction for Scp {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
+        settle_instance(&mut config.nf_instance_id, &config.directory)?;
         let sbi = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
         config.workers = workers;
         // The URIs that the SCP hands out name the port it really has.

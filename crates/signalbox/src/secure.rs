@@ -40,12 +40,18 @@ impl Secure {
         let folder = store
             .parent()
             .map_or_else(|| PathBuf::from(FOLDER), |run| run.join(FOLDER));
-        let mut section = config.nrf.clone();
-        nrf::settle_instance(&mut section).map_err(anyhow::Error::msg)?;
+        let settled = |id: &str, directory: &Path| {
+            let mut id = id.to_owned();
+            function::settle_instance(&mut id, directory).map(|()| id)
+        };
+        let (scp, bsf) = (&config.scp, &config.bsf);
         let instances = vec![
-            ("nrf", section.nf_instance_id),
-            ("scp", config.scp.nf_instance_id.clone()),
-            ("bsf", config.bsf.nf_instance_id.clone()),
+            ("nrf", settled(&config.nrf.nf_instance_id, store)?),
+            ("scp", settled(&scp.nf_instance_id, &scp.directory)?),
+            (
+                "bsf",
+                settled(&bsf.nf_instance_id, &bsf.store.embedded.directory)?,
+            ),
         ];
         let certificates = Certificates::open(folder, &wanted(config, &instances))?;
         Ok(Self {

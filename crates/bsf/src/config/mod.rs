@@ -27,7 +27,8 @@ use settings::{ByteSize, Faults, Listen, Validate};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
-    /// NF instance id of this BSF, a UUID.
+    /// NF instance id of this BSF, a UUID: under it the BSF registers, and an operator's switches are stored. Empty: made at
+    /// the first start and kept in the file `nf-instance-id` of `store.embedded.directory`, also with a database.
     pub nf_instance_id: String,
     /// Addresses of the service-based interface.
     pub listen: Listen,
@@ -92,7 +93,7 @@ impl Default for Config {
         let mut store = store::Config::default();
         store.embedded.directory = "run/bsf".into();
         Self {
-            nf_instance_id: "0c6a2e4f-7d7e-4a53-9f36-6f1f0a8d8030".to_owned(),
+            nf_instance_id: String::new(),
             listen: Listen::local(8030),
             admin: SocketAddr::from(([127, 0, 0, 1], 9030)),
             workers: 0,
@@ -123,7 +124,7 @@ impl Default for Config {
 
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
-        if model::NfInstanceId::parse(&self.nf_instance_id).is_err() {
+        if !self.nf_instance_id.is_empty() && model::NfInstanceId::parse(&self.nf_instance_id).is_err() {
             faults.at("nfInstanceId").say(
                 "is not a UUID",
                 "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",

@@ -24,6 +24,31 @@ fn nrf() -> Server {
     })
 }
 
+/// With one id for all, one would replace the other's profile at the NRF, and undo what an operator has set on it.
+#[test]
+fn two_installations_with_default_settings_register_as_two() {
+    local(async {
+        let nrf = nrf();
+        let started = || {
+            let root = nrf.root();
+            start(|config| config.nrf.api_roots = vec![root])
+        };
+        let _both = (started(), started());
+        let registered = || -> std::collections::BTreeSet<String> {
+            let seen = nrf.seen().into_iter().filter(|seen| seen.method == Method::PUT);
+            seen.map(|seen| {
+                let id = seen.json()["nfInstanceId"].as_str().unwrap().to_owned();
+                assert!(seen.path.ends_with(&id), "{}", seen.path);
+                id
+            })
+            .collect()
+        };
+        while registered().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+}
+
 #[test]
 fn as_long_as_it_runs() {
     local(async {

@@ -57,7 +57,16 @@ fn a_valid_token_opens_the_service_and_nothing_else_does() {
             ask(&bsf, &token(&nrf, json!({}))).await.status,
             StatusCode::NO_CONTENT
         );
-        let own = bsf::Config::default().nf_instance_id;
+        let own = bsf
+            .running
+            .as_ref()
+            .unwrap()
+            .handle()
+            .live()
+            .load()
+            .config
+            .nf_instance_id
+            .clone();
         assert_eq!(
             ask(&bsf, &token(&nrf, json!({"aud": [own]}))).await.status,
             StatusCode::NO_CONTENT

@@ -7,10 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use function::files::{fault, read, read_or_create};
 use sbi::oauth::SigningKey;
 use serde_json::Value;
-
-use crate::files::{fault, read, read_or_create};
 
 /// The key that signs, and the public keys that verify.
 pub(super) struct Ring {

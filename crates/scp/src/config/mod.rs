@@ -21,6 +21,7 @@ pub use security::{AccessRule, Security, ServiceLevel, TokenLevel, TokenUse, Tok
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use ipnet::IpNet;
 use routing::network::Producer;
@@ -36,8 +37,11 @@ use crate::mediation::{Engine, RuleSet};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
-    /// NF instance id of this SCP, a UUID.
+    /// NF instance id of this SCP, a UUID: under it the SCP registers and asks NRFs. Empty: made at the first start and kept in
+    /// the file `nf-instance-id` of `directory`.
     pub nf_instance_id: String,
+    /// Directory of what this SCP keeps: its NF instance id.
+    pub directory: PathBuf,
     /// FQDN of this SCP: its name in `Via` and `Server`, and in its own load and overload information. NRFs learn it only
     /// where it is set: others resolve what a profile names.
     pub fqdn: String,
@@ -158,7 +162,8 @@ const DEFAULT_FQDN: &str = "scp.signalbox.local";
 impl Default for Config {
     fn default() -> Self {
         Self {
-            nf_instance_id: "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b20".to_owned(),
+            nf_instance_id: String::new(),
+            directory: "run/scp".into(),
             fqdn: DEFAULT_FQDN.to_owned(),
             listen: Listen::local(8020),
             admin: SocketAddr::from(([127, 0, 0, 1], 9020)),
@@ -246,7 +251,7 @@ fn check_plmn(faults: &mut Faults, at: String, plmn: &str) {
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
         let id = &self.nf_instance_id;
-        if id.len() != 36 || !id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
+        if !id.is_empty() && model::NfInstanceId::parse(id).is_err() {
             faults.at("nfInstanceId").say(
                 "is not a UUID",
                 "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",

@@ -371,7 +371,7 @@ fn tokens_come_from_the_nrf_that_the_request_names() {
             assert_eq!(scp.ask(Method::GET, PATH, &headers).await.status, StatusCode::OK);
         }
         // One for this SCP to discover with, one for the consumer to use the producer with.
-        let own = scp::Config::default().nf_instance_id;
+        let own = crate::support::OWN;
         assert_eq!(
             forms(&named),
             [
@@ -440,7 +440,7 @@ fn an_nrf_that_wants_a_token_to_be_asked_gets_one_of_the_scp() {
             }
         });
         let scp = asking(&nrf, |config| config.security.tokens.enabled = false);
-        let own = crate::support::config().nf_instance_id;
+        let own = crate::support::OWN;
         for _ in 0..2 {
             assert_eq!(wish(&scp).await.status, StatusCode::OK);
         }

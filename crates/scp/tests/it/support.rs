@@ -67,11 +67,15 @@ pub struct Scp {
     pub registry: Registry,
 }
 
+/// NF instance id of the SCPs of tests.
+pub const OWN: &str = "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b20";
+
 /// A configuration on a free port with one worker and short times.
 ///
 /// It refuses nothing for its load: an unoptimised worker on a busy machine would.
 pub fn config() -> Config {
     let mut config = Config {
+        nf_instance_id: OWN.into(),
         listen: settings::Listen(vec!["127.0.0.1:0".parse().unwrap()]),
         workers: 1,
         fqdn: "scp1.test".into(),

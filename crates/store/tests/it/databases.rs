@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use settings::{HostPort, Secret};
-use store::{Config, EngineKind, MariadbConfig};
+use store::{Config, EmbeddedConfig, EngineKind, MariadbConfig};
 
 /// Servers of one of the scripts; they and their data are gone when this is dropped.
 pub(crate) struct Servers {
@@ -105,7 +105,7 @@ impl Servers {
         }
     }
 
-    /// A store on these servers, in this order.
+    /// A store on these servers, in this order, for one process: its directory is of its own.
     pub(crate) fn config(&self, site: &str, servers: &[u16]) -> Config {
         let password = self.directory.path().join("password");
         std::fs::write(&password, "signalbox\n").unwrap();
@@ -116,6 +116,13 @@ impl Servers {
                 nodes: servers.iter().map(|server| self.address(*server)).collect(),
                 password: Some(Secret::File(password)),
                 ..MariadbConfig::default()
+            },
+            embedded: EmbeddedConfig {
+                directory: self
+                    .directory
+                    .path()
+                    .join(format!("own-{:x}", rand::random::<u64>())),
+                ..EmbeddedConfig::default()
             },
             ..Config::default()
         }

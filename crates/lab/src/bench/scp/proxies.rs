@@ -178,7 +178,7 @@ pub(in crate::bench) fn scp(
 ) -> Result<(Command, SocketAddr), RigError> {
     processes::function(place, "scp", over, |address, admin| {
         json!({"scp": {
-            "listen": [address], "admin": admin, "workers": 1, "cores": place.function_cpus,
+            "directory": place.folder.join("scp"), "listen": [address], "admin": admin, "workers": 1, "cores": place.function_cpus,
             "nrf": {"roots": [format!("http://{nrf}")], "nfTypes": ["UDM"], "retryInterval": "100ms"},
             // Every protection is on: admission by waiting time as by default, rates with bounds that the load does not
             // reach.

@@ -40,6 +40,7 @@ pub(super) fn scp(model: &ScpModel, place: &Place, addresses: &Addresses, scale:
     types.sort_unstable();
     types.dedup();
     let mut made = json!({"scp": {
+        "directory": place.folder.join("scp"),
         "listen": [addresses.scp.to_string()],
         "admin": addresses.admin.to_string(),
         "workers": place.function_cpus.len(),

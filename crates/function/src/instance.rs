@@ -1,30 +1,33 @@
-//! The NF instance id of this NRF where the settings give it none: made at the first start, kept beside the store, so that
-//! no two installations have the same (their tokens and their `Via` could not be distinguished).
+//! The NF instance id of a function whose settings give it none: made at the first start and kept in a directory of the
+//! function's own, so that no two installations have the same. With the same id, one would replace the other's
+//! profile at the NRF, and their tokens and their `Via` could not be distinguished.
 
 use std::path::Path;
 
 use model::NfInstanceId;
 
-use crate::config::Config;
+use crate::error::StartError;
 use crate::files::read_or_create;
 
-/// The file in the directory of the store.
+/// The file in the directory.
 const FILE: &str = "nf-instance-id";
 
-/// Gives the NRF its own NF instance id, if the settings have none.
+/// Gives a function an NF instance id of its own, if its settings have none: that of the file `nf-instance-id` in
+/// `directory`, which the first start writes.
 ///
 /// # Errors
-/// When the file cannot be read or written, or has no UUID.
-pub fn settle_instance(config: &mut Config) -> Result<(), String> {
-    if config.nf_instance_id.is_empty() {
-        config.nf_instance_id = own(&config.store.embedded.directory)?;
+/// When the file can be neither read nor written, or has no UUID.
+pub fn settle_instance(nf_instance_id: &mut String, directory: &Path) -> Result<(), StartError> {
+    if nf_instance_id.is_empty() {
+        *nf_instance_id = own(directory).map_err(StartError::Config)?;
     }
     Ok(())
 }
 
 fn own(directory: &Path) -> Result<String, String> {
     let path = directory.join(FILE);
-    let text = read_or_create(&path, || Ok(uuid::Uuid::new_v4().to_string().into_bytes()))?;
+    let text = read_or_create(&path, || Ok(uuid::Uuid::new_v4().to_string().into_bytes()))
+        .map_err(|error| format!("{error}; make the directory writable, or set nfInstanceId"))?;
     let id = String::from_utf8_lossy(&text).trim().to_owned();
     match NfInstanceId::parse(&id) {
         Ok(_) => Ok(id),
@@ -43,22 +46,33 @@ mod tests {
     fn each_installation_has_an_id_of_its_own() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let settled = |directory: &Path| {
-            let mut config = Config::default();
-            config.store.embedded.directory = directory.join("store");
-            settle_instance(&mut config).unwrap();
-            config.nf_instance_id
+            let mut id = String::new();
+            settle_instance(&mut id, &directory.join("store")).unwrap();
+            id
         };
         let first = settled(one.path());
         assert_eq!(settled(one.path()), first, "kept for the next start");
         assert_ne!(settled(other.path()), first);
         std::fs::write(one.path().join("store").join(FILE), "x").unwrap();
         assert!(own(&one.path().join("store")).is_err());
-        let mut named = Config {
-            nf_instance_id: "4947a69a-f61b-4bc1-b9da-47c9c5d14b64".into(),
-            ..Config::default()
-        };
-        settle_instance(&mut named).unwrap();
-        assert_eq!(named.nf_instance_id, "4947a69a-f61b-4bc1-b9da-47c9c5d14b64");
+        let mut named = "4947a69a-f61b-4bc1-b9da-47c9c5d14b64".to_owned();
+        settle_instance(&mut named, one.path()).unwrap();
+        assert_eq!(named, "4947a69a-f61b-4bc1-b9da-47c9c5d14b64");
+        assert!(!one.path().join(FILE).exists());
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_named_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = settle_instance(&mut String::new(), &file.join("scp"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("/file/scp") && error.contains("set nfInstanceId"),
+            "{error}"
+        );
     }
 
     /// Threads stand for processes that start at the same moment in one directory, in which a crash has left a file that is

@@ -1,11 +1,14 @@
-//! Small files beside the store that only this NRF may read.
+//! Small files of a function's own that only its owner may read: identities, keys.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What a file has; `None` where there is none.
-pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
+/// Returns what a file has; `None` where there is none.
+///
+/// # Errors
+/// When the file cannot be read; the text names it.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     match fs::read(path) {
         Ok(der) => Ok(Some(der)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -13,16 +16,19 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// An error that names the file.
-pub(crate) fn fault(path: &Path) -> impl FnOnce(io::Error) -> String + '_ {
+/// Makes a text of an error, which names the file.
+pub fn fault(path: &Path) -> impl FnOnce(io::Error) -> String + '_ {
     move |error| format!("{}: {error}", path.display())
 }
 
-/// Content of a file that only its owner may read; where there is none, `make` makes it.
+/// Returns the content of a file that only its owner may read; where there is none, `make` makes it.
 ///
 /// The file has its whole content from its first moment: of several processes that make it at once all return what the
 /// fastest has written, and a crash leaves no part of it.
-pub(crate) fn read_or_create(
+///
+/// # Errors
+/// When the file, or its directory, can be neither read nor made; the text names it.
+pub fn read_or_create(
     path: &Path,
     make: impl FnOnce() -> Result<Vec<u8>, String>,
 ) -> Result<Vec<u8>, String> {
