@@ -270,6 +270,9 @@ fn no_more_than_a_share_without_the_word_of_an_operator() {
         for number in 0..BINDINGS {
             bound(&bsf, number, MOVED, json!({})).await;
         }
+        // A walk that began before the last of them has a share of fewer.
+        let audited = bsf.running.as_ref().unwrap().count(Event::Audited);
+        until(&bsf, Event::Audited, audited + 2 * u64::from(BINDINGS)).await;
         let now = time::OffsetDateTime::now_utc() + time::Duration::seconds(2);
         let now = now
             .format(&time::format_description::well_known::Rfc3339)
