@@ -5,7 +5,7 @@
 //! `callmodels/`, are part of the binary, and any file of the same form can be given by its path.
 //! `callmodels/README.md` explains the format for writers of models.
 //!
-//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`] or [`dsr`];
+//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`] or [`policy`];
 //! * [`find`], [`names`]: the models of this binary, and models from files;
 //! * [`Guide`]: the figures of a benchmark guide; [`subscribers`]: the subscribers of the simulated network.
 
@@ -15,6 +15,7 @@ pub mod equipment;
 mod guide;
 mod library;
 pub mod nrf;
+pub mod policy;
 pub mod scp;
 pub mod subscribers;
 
@@ -57,6 +58,9 @@ pub struct CallModel {
     /// The traffic of a service communication proxy.
     #[serde(default)]
     pub scp: Option<scp::ScpModel>,
+    /// The traffic of a PCF.
+    #[serde(default)]
+    pub policy: Option<policy::PolicyModel>,
 }
 
 /// Where the facts of a model are from.
@@ -161,6 +165,8 @@ pub enum Function<'a> {
     Bsf(&'a bsf::BsfModel),
     /// Service communication proxy.
     Scp(&'a scp::ScpModel),
+    /// Policy control function.
+    Policy(&'a policy::PolicyModel),
 }
 
 impl CallModel {
@@ -171,6 +177,7 @@ impl CallModel {
         nrf.or_else(|| self.dsr.as_ref().map(Function::Dsr))
             .or_else(|| self.bsf.as_ref().map(Function::Bsf))
             .or_else(|| self.scp.as_ref().map(Function::Scp))
+            .or_else(|| self.policy.as_ref().map(Function::Policy))
     }
 
     /// Messages that the function's guide counts for each transaction, where it counts messages.
@@ -179,7 +186,7 @@ impl CallModel {
         match self.function()? {
             Function::Dsr(_) => Some(dsr::MESSAGES_PER_REQUEST),
             Function::Scp(_) => Some(scp::MESSAGES_PER_REQUEST),
-            Function::Nrf(_) | Function::Bsf(_) => None,
+            Function::Nrf(_) | Function::Bsf(_) | Function::Policy(_) => None,
         }
     }
 
@@ -223,6 +230,7 @@ impl CallModel {
             Some(Function::Dsr(dsr)) => dsr.requests(),
             Some(Function::Bsf(bsf)) => bsf.transactions(),
             Some(Function::Scp(scp)) => scp.requests(),
+            Some(Function::Policy(policy)) => policy.transactions(),
             None => 0.0,
         }
     }
@@ -240,12 +248,13 @@ impl Validate for CallModel {
             self.dsr.is_some(),
             self.bsf.is_some(),
             self.scp.is_some(),
+            self.policy.is_some(),
         ];
         match sections.iter().filter(|given| **given).count() {
             1 => {}
             0 => faults.at("").say(
                 "describes no traffic",
-                "the section of one function: `nrf`, `dsr`, `bsf` or `scp`",
+                "the section of one function: `nrf`, `dsr`, `bsf`, `scp` or `policy`",
             ),
             _ => faults
                 .at("")
@@ -262,6 +271,9 @@ impl Validate for CallModel {
         }
         if let Some(scp) = &self.scp {
             faults.within("scp", scp);
+        }
+        if let Some(policy) = &self.policy {
+            faults.within("policy", policy);
         }
         if let Some(guide) = &self.guide {
             faults.within("guide", guide);

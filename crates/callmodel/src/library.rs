@@ -123,6 +123,42 @@ const MODELS: &[(&str, &str)] = &[
         include_str!("../../../callmodels/nrf/profiles-50k.yaml"),
     ),
     (
+        "policy/am-ue-15k",
+        include_str!("../../../callmodels/policy/am-ue-15k.yaml"),
+    ),
+    (
+        "policy/am-ue-25k",
+        include_str!("../../../callmodels/policy/am-ue-25k.yaml"),
+    ),
+    (
+        "policy/am-ue-30k",
+        include_str!("../../../callmodels/policy/am-ue-30k.yaml"),
+    ),
+    (
+        "policy/am-ue-60k",
+        include_str!("../../../callmodels/policy/am-ue-60k.yaml"),
+    ),
+    (
+        "policy/am-ue-75k",
+        include_str!("../../../callmodels/policy/am-ue-75k.yaml"),
+    ),
+    (
+        "policy/sm-30k",
+        include_str!("../../../callmodels/policy/sm-30k.yaml"),
+    ),
+    (
+        "policy/sm-41k",
+        include_str!("../../../callmodels/policy/sm-41k.yaml"),
+    ),
+    (
+        "policy/sm-43k",
+        include_str!("../../../callmodels/policy/sm-43k.yaml"),
+    ),
+    (
+        "policy/pcf-30k-binding",
+        include_str!("../../../callmodels/policy/pcf-30k-binding.yaml"),
+    ),
+    (
         "scp/kill-producer",
         include_str!("../../../callmodels/scp/kill-producer.yaml"),
     ),
@@ -246,6 +282,7 @@ pub fn find(name: &str) -> Result<Found, LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy;
 
     #[test]
     fn every_file_is_listed_and_every_listed_model_is_right() {
@@ -344,6 +381,27 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 14);
+    }
+
+    #[test]
+    fn policies_have_the_ingress_and_the_egress_of_the_guide() {
+        let mut count = 0;
+        for name in names().filter(|name| name.starts_with("policy/")) {
+            let model = find(name).unwrap().model;
+            let policy = model.policy.as_ref().unwrap();
+            let guide = model.guide.as_ref().unwrap();
+            assert!(
+                (policy.transactions() / guide.ingress_tps - 1.0).abs() < 0.001,
+                "{name}"
+            );
+            let all = policy.transactions() + policy.egress;
+            // The rest is Diameter, or what a section rounds.
+            assert!(all <= guide.target_tps * 1.025, "{name}: {all}");
+            assert!(all >= guide.target_tps * 0.72, "{name}: {all}");
+            assert_eq!(policy.associations_for_run(None), policy::USUAL_ASSOCIATIONS);
+            count += 1;
+        }
+        assert_eq!(count, 9);
     }
 
     #[test]
