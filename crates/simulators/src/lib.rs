@@ -8,14 +8,17 @@
 //! * [`Server`] with a [`Role`]: peers over HTTP/2; [`diameter`]: HSSs and PCFs; [`Wire`]: a delay before any server;
 //!   [`NameServer`]: names of producers.
 //! * [`Misbehaviour`]: errors, delays, silence and resets, drawn by chance, changed while a simulator runs.
+//! * [`policy`]: UDR, CHF and AMF of a PCF.
 //! * [`network`]: names, addresses and profiles of the simulated network, which the traffic towards it shares.
 
 mod control;
 pub mod diameter;
+mod exchange;
 mod link;
 mod misbehave;
 mod names;
 pub mod network;
+pub mod policy;
 mod reporting;
 mod roles;
 mod server;
@@ -28,14 +31,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub use control::Ready;
+pub use exchange::{Reply, Request};
 pub use misbehave::Misbehaviour;
 pub use names::NameServer;
 pub use reporting::ReportingSettings;
-pub use roles::{Reply, Request, Role};
+pub use roles::Role;
 pub use server::{Handle, Server};
 pub use settings::{
-    AlternatesOf, FarSettings, GroupRange, NameServerSettings, ProducerSettings, RemoteNrfSettings, RoleName,
-    Settings, SlfSettings,
+    AlternatesOf, FarSettings, GroupRange, NameServerSettings, PolicyCounters, PolicySubscribers,
+    ProducerSettings, RemoteNrfSettings, RoleName, Settings, SlfSettings,
 };
 pub use stats::{Counters, Stats};
 pub use wire::Wire;

@@ -2,7 +2,7 @@
 
 use ahash::AHashMap;
 
-use super::roles::{Reply, Request};
+use super::exchange::{Reply, Request};
 use crate::network::number_of;
 use loadgen::engine::{Poller, Received, Socket};
 use loadgen::http2::{CANCEL, Connection, Event, Limits, Role as Side};

@@ -1,66 +1,9 @@
 //! What simulators play: a request in, an answer out; no sockets.
 
-use bytes::Bytes;
-
 use super::{RoleName, Settings};
+use crate::exchange::{Reply, Request};
 use crate::network::profiles;
-
-/// A request as a role sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// `GET`, `POST` …
-    pub method: &'a [u8],
-    /// Path and query.
-    pub path: &'a [u8],
-    /// The body.
-    pub body: &'a [u8],
-}
-
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// Status code.
-    pub status: u16,
-    /// Content type, if there is a body.
-    pub content_type: &'static str,
-    /// The body.
-    pub body: Bytes,
-    /// Further headers.
-    pub headers: Vec<(&'static str, String)>,
-}
-
-impl Reply {
-    /// An answer without a body.
-    #[must_use]
-    pub fn empty(status: u16) -> Self {
-        Self {
-            status,
-            content_type: "",
-            body: Bytes::new(),
-            headers: Vec::new(),
-        }
-    }
-
-    fn json(status: u16, body: impl Into<Bytes>) -> Self {
-        Self {
-            status,
-            content_type: "application/json",
-            body: body.into(),
-            headers: Vec::new(),
-        }
-    }
-
-    /// A problem (RFC 9457) with this status and cause.
-    #[must_use]
-    pub fn problem(status: u16, cause: &str) -> Self {
-        Self {
-            status,
-            content_type: "application/problem+json",
-            body: format!(r#"{{"status":{status},"cause":"{cause}"}}"#).into(),
-            headers: Vec::new(),
-        }
-    }
-}
+use crate::policy::{Amf, Chf, Udr};
 
 /// A role, ready to play.
 #[derive(Debug)]
@@ -80,6 +23,12 @@ pub enum Role {
         /// Bytes of each profile.
         bytes: u32,
     },
+    /// Has policy data.
+    Udr(Udr),
+    /// Has policy counters.
+    Chf(Chf),
+    /// Delivers UE policies.
+    Amf(Amf),
 }
 
 /// A range of subscribers with its answer.
@@ -125,6 +74,9 @@ impl Role {
                 profiles: settings.nrf.profiles,
                 bytes: settings.nrf.profile_bytes,
             },
+            RoleName::Udr => Self::Udr(Udr::new(&settings.udr)),
+            RoleName::Chf => Self::Chf(Chf::new(&settings.chf)),
+            RoleName::Amf => Self::Amf(Amf::default()),
         }
     }
 
@@ -134,6 +86,9 @@ impl Role {
             Self::Consumer if request.method == b"POST" => Reply::empty(204),
             Self::Consumer => Reply::problem(405, "METHOD_NOT_ALLOWED"),
             Self::Producer(reply) => reply.clone(),
+            Self::Udr(udr) => udr.answer(request),
+            Self::Chf(chf) => chf.answer(request),
+            Self::Amf(amf) => amf.answer(request),
             Self::Slf(ranges) => locate(ranges, request.path),
             Self::Nrf {
                 answers,

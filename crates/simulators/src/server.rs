@@ -12,10 +12,11 @@ use ahash::AHashSet;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
+use super::exchange::Reply;
 use super::link::Link;
 use super::misbehave::Fate;
 use super::reporting::Reporting;
-use super::roles::{Reply, Role};
+use super::roles::Role;
 use super::stats::add;
 use super::{Counters, Misbehaviour, Settings, Stats};
 use loadgen::engine::{Poller, Readiness, ServerTls, Socket, server_tls};

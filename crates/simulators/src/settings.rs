@@ -1,6 +1,7 @@
 //! Settings of a simulator.
 
 mod diameter;
+mod policy;
 
 use std::net::SocketAddr;
 
@@ -12,6 +13,7 @@ use super::Misbehaviour;
 use super::ReportingSettings;
 pub use diameter::DiameterSettings;
 use loadgen::engine::TlsFiles;
+pub use policy::{PolicyCounters, PolicySubscribers};
 
 /// Settings of a simulator.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +45,10 @@ pub struct Settings {
     pub producer: ProducerSettings,
     /// Settings of the role `nameServer`.
     pub names: NameServerSettings,
+    /// Settings of the role `udr`.
+    pub udr: PolicySubscribers,
+    /// Settings of the role `chf`.
+    pub chf: PolicyCounters,
     /// Settings of the roles that speak Diameter.
     pub diameter: DiameterSettings,
     /// TLS of the roles that speak HTTP; absent: cleartext.
@@ -65,6 +71,8 @@ impl Default for Settings {
             nrf: RemoteNrfSettings::default(),
             producer: ProducerSettings::default(),
             names: NameServerSettings::default(),
+            udr: PolicySubscribers::default(),
+            chf: PolicyCounters::default(),
             diameter: DiameterSettings::default(),
             tls: None,
         }
@@ -91,6 +99,12 @@ pub enum RoleName {
     Wire,
     /// A name server that knows producers (UDP).
     NameServer,
+    /// A UDR with policy data: Nudr_DataRepository (TS 29.519).
+    Udr,
+    /// A CHF with policy counters: Nchf_SpendingLimitControl (TS 29.594).
+    Chf,
+    /// An AMF that delivers UE policies: Namf_Communication (TS 29.518); takes any notification.
+    Amf,
 }
 
 impl RoleName {
