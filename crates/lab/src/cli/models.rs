@@ -116,6 +116,9 @@ fn describe(Found { name, model }: &Found) -> String {
             bsf.sites
         );
     }
+    if let Some(policy) = &model.policy {
+        describe_policy(&mut out, policy);
+    }
     if let Some(dsr) = &model.dsr {
         let _ = writeln!(
             out,
@@ -186,4 +189,36 @@ fn describe(Found { name, model }: &Found) -> String {
         }
     }
     out
+}
+
+fn describe_policy(out: &mut String, policy: &callmodel::policy::PolicyModel) {
+    use std::fmt::Write;
+    let networks = policy
+        .sm
+        .iter()
+        .map(|one| (format!("SM, {}", one.dnn), one.rates()));
+    let others = [("AM".to_owned(), policy.am), ("UE".to_owned(), policy.ue)];
+    let kinds = networks.chain(others).filter(|(_, rates)| rates.total() > 0.0);
+    for (kind, rates) in kinds {
+        let [create, update, delete] = [rates.create, rates.update, rates.delete].map(figure);
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "  {kind:<26} {create:>9} creations, {update:>9} updates, {delete:>9} deletions/s"
+        );
+    }
+    let _ = writeln!(
+        out,
+        "  and out: {} requests per second to other functions, as the guide counts them",
+        figure(policy.egress)
+    );
+    let _ = writeln!(
+        out,
+        "\n{} associations of {} subscribers stand, at {} of {} sites; the project is of {} complexity",
+        figure(policy.associations as f64),
+        figure(policy.subscribers as f64),
+        policy.sites_with_traffic,
+        policy.sites,
+        policy.project.name()
+    );
 }

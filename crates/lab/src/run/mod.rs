@@ -9,6 +9,7 @@ mod judge;
 mod knee;
 mod nrf;
 mod options;
+mod policy;
 mod progress;
 mod ramp;
 mod rig;
@@ -93,6 +94,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
         Function::Dsr(dsr) => dsr::start(dsr, &model.load, options, &place)?,
         Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place, progress)?,
         Function::Scp(scp) => scp::start(scp, options, &place)?,
+        Function::Policy(policy) => policy::start(policy, options, &place, progress)?,
     };
     if options.contend {
         contend(&place, &mut rig)?;

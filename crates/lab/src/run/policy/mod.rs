@@ -1,0 +1,227 @@
+//! A PCF under test, at one site or several: its policy projects, the UDR and the CHF from which it has its data, an
+//! NRF at which it finds them, a BSF, and the associations that stand before the load.
+
+mod network;
+mod projects;
+
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use self::network::Network;
+use super::children::Guarded;
+use super::rig::{Outgoing, Place, Rig, RigError, free_address, write_config};
+use super::{Options, Progress, figure};
+use callmodel::policy::PolicyModel;
+use loadgen::Traffic;
+use loadgen::client::Client;
+use workload::policy::{Documents, Kind, Part, PolicyWorkload, kinds, setup};
+
+/// The most that a PCF may take to serve its first connection.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Starts everything.
+///
+/// # Errors
+/// When something does not start, or a PCF refuses an association.
+pub fn start(
+    model: &PolicyModel,
+    options: &Options,
+    place: &Place,
+    progress: &mut Progress,
+) -> Result<Rig, RigError> {
+    let network = Network::start(model, place)?;
+    let kinds = kinds(model);
+    let documents = Arc::new(Documents::new(model, &format!("http://{}", network.consumer)));
+    let mut sites = Vec::new();
+    match options.target {
+        Some(target) => sites.push(Site {
+            process: None,
+            address: target,
+            ready: Duration::ZERO,
+        }),
+        None => {
+            let folders = projects::write(model.project, place)?;
+            for number in 0..model.sites_with_traffic {
+                sites.push(Site::start(model, options, place, &network, &folders, number)?);
+            }
+        }
+    }
+    let plan = Plan {
+        count: u32::try_from(model.associations_for_run(options.sessions)).unwrap_or(u32::MAX / 2),
+        each: options.generators.max(1),
+    };
+    progress.status("creating the associations that stand …");
+    let begun = Instant::now();
+    let workloads = traffic(&documents, &kinds, &sites, plan)?;
+    let mut notes = notes(model, options, plan, &sites);
+    notes.push(format!(
+        "the associations were created in {} s",
+        figure(begun.elapsed().as_secs_f64())
+    ));
+    let mut addresses = sites
+        .iter()
+        .map(|site| site.address)
+        .collect::<Vec<_>>()
+        .into_iter();
+    let address = addresses
+        .next()
+        .ok_or_else(|| RigError::Settings("the model has no site with traffic".to_owned()))?;
+    let mut processes = sites.into_iter().filter_map(|site| site.process);
+    Ok(Rig {
+        function: processes.next(),
+        sites: processes.collect(),
+        site_addresses: addresses.collect(),
+        outgoing: Vec::<Outgoing>::new(),
+        simulators: network.simulators,
+        beside: network.beside,
+        notes,
+        ..Rig::new("pcf", address, workloads)
+    })
+}
+
+/// A site that runs.
+struct Site {
+    /// None where it ran already.
+    process: Option<Guarded>,
+    address: SocketAddr,
+    /// From its start to the first connection that is served.
+    ready: Duration,
+}
+
+impl Site {
+    /// Starts the PCF of a site, counted from 0.
+    fn start(
+        model: &PolicyModel,
+        options: &Options,
+        place: &Place,
+        network: &Network,
+        folders: &projects::Folders,
+        number: u32,
+    ) -> Result<Self, RigError> {
+        let name = match model.sites_with_traffic {
+            1 => "pcf".to_owned(),
+            _ => format!("pcf-{}", number + 1),
+        };
+        let directory = place.folder.join(format!("{name}-store"));
+        // A run begins without associations, also in a folder that was used before.
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory)
+                .map_err(RigError::io(format!("removing {}", directory.display())))?;
+        }
+        let (address, admin) = (free_address()?, free_address()?);
+        let mut made = json!({ "pcf": {
+            "listen": [address.to_string()],
+            "admin": admin.to_string(),
+            "workers": place.function_cpus.len(),
+            "cores": place.function_cpus,
+            "store": { "embedded": { "directory": directory } },
+            "policy": { "sm": folders.sm, "am": folders.am, "ue": folders.ue },
+        }});
+        merge(&mut made["pcf"], network.settings(model));
+        let file = place.folder.join(format!("{name}.yaml"));
+        write_config(&file, made, options.function_config.as_deref())?;
+        let mut command = Command::new(&place.program);
+        command.arg("run").arg("pcf").arg("--config").arg(&file);
+        command.stdout(Stdio::null()).stdin(Stdio::null());
+        let log = place.folder.join(format!("{name}.log"));
+        let begun = Instant::now();
+        let mut process = Guarded::start(&name, command, &place.function_cpus, &log)?;
+        process.wait_for(address)?;
+        Client::connect(address, PATIENCE)
+            .map_err(|error| process.gone(format!("does not serve {address}: {error}")))?;
+        Ok(Self {
+            process: Some(process),
+            address,
+            ready: begun.elapsed(),
+        })
+    }
+}
+
+/// Adds the members of one object to another.
+fn merge(into: &mut Value, from: Value) {
+    if let (Some(into), Value::Object(from)) = (into.as_object_mut(), from) {
+        into.extend(from);
+    }
+}
+
+/// Which associations stand, and who creates further ones.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// Associations that stand, over all sites and kinds.
+    count: u32,
+    /// Generator threads of each site.
+    each: usize,
+}
+
+/// Makes the traffic. A thread belongs to a site, whose associations it updates and deletes: connections go to sites in
+/// turn, so there must be as many threads for each.
+fn traffic(
+    documents: &Arc<Documents>,
+    kinds: &[Kind],
+    sites: &[Site],
+    plan: Plan,
+) -> Result<Vec<Traffic>, RigError> {
+    let threads = plan.each * sites.len();
+    let shares = threads * kinds.len().max(1);
+    let each = (plan.count / shares as u32).max(1);
+    let mut first = 0;
+    let mut made = Vec::new();
+    for thread in 0..threads {
+        let site = &sites[thread % sites.len()];
+        let mut stocks = Vec::new();
+        for kind in kinds {
+            let numbers = first..first + each;
+            first += each;
+            stocks.push((
+                kind.clone(),
+                setup::create(site.address, documents, kind, numbers)?,
+            ));
+        }
+        made.push(stocks);
+    }
+    let workloads = made.into_iter().enumerate().map(|(thread, stocks)| {
+        let part = Part {
+            first: first + thread as u32,
+            step: threads as u32,
+        };
+        Traffic::from(Box::new(PolicyWorkload::new(documents.clone(), stocks, part)))
+    });
+    Ok(workloads.collect())
+}
+
+fn notes(model: &PolicyModel, options: &Options, plan: Plan, sites: &[Site]) -> Vec<String> {
+    let mut notes = vec![format!(
+        "{} associations stood before the load; the model has {} (--sessions)",
+        figure(f64::from(plan.count)),
+        figure(model.associations as f64)
+    )];
+    if let Some(ready) = sites
+        .iter()
+        .map(|site| site.ready)
+        .max()
+        .filter(|ready| !ready.is_zero())
+    {
+        notes.push(format!("ready {} s after its start", figure(ready.as_secs_f64())));
+    }
+    if options.target.is_some() {
+        notes.push("a PCF that runs already: with its own projects and sources".to_owned());
+    }
+    let sources = [("UDR", model.udr), ("CHF", model.chf)];
+    for (name, source) in sources
+        .iter()
+        .filter_map(|(name, source)| Some((name, (*source)?)))
+    {
+        notes.push(format!("a {name} that takes {} to answer", source.latency));
+    }
+    if sites.len() > 1 {
+        notes.push(format!(
+            "{} sites, a PCF with a store of its own at each; processor time, memory and connections are those of all PCFs",
+            sites.len()
+        ));
+    }
+    notes
+}

@@ -1,0 +1,174 @@
+//! What is around the PCF of a run: simulated UDR, CHF and AMF, a real NRF that knows them, and a real BSF.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::run::children::{Guarded, Simulator};
+use crate::run::rig::{Place, RigError, free_address, write_config};
+use callmodel::policy::{PolicyModel, Source};
+use loadgen::client::{Client, Request};
+use simulators::network::population::instance_id;
+use simulators::{PolicySubscribers, RoleName, Settings};
+use workload::policy::FIRST_IMSI;
+
+/// How long the NRF may take to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between heart-beats of simulators, which send none.
+const HEART_BEAT_SECONDS: u32 = 86_400;
+
+/// Processes around the PCF.
+pub(super) struct Network {
+    pub(super) simulators: Vec<Simulator>,
+    pub(super) beside: Vec<Guarded>,
+    /// Where SMFs and AMFs take notifications.
+    pub(super) consumer: SocketAddr,
+    nrf: SocketAddr,
+}
+
+impl Network {
+    pub(super) fn start(model: &PolicyModel, place: &Place) -> Result<Self, RigError> {
+        let (nrf, process) = start_function(place, "nrf", |address, store| {
+            Ok(json!({"nrf": {
+                "listen": [address.to_string()], "admin": free_address()?.to_string(), "workers": 1,
+                "store": {"embedded": {"directory": store}},
+                "heartBeat": {"max": "24h"},
+                "tokens": {"requireRegistration": false},
+            }}))
+        })?;
+        let mut network = Self {
+            simulators: Vec::new(),
+            beside: vec![process],
+            consumer: nrf,
+            nrf,
+        };
+        let subscribers = PolicySubscribers {
+            first: FIRST_IMSI,
+            count: model.subscribers,
+        };
+        network.consumer = network.simulator(place, "amf", RoleName::Amf, Source::default(), &subscribers)?;
+        let amf = network.consumer;
+        network.register(1, "AMF", "namf-comm", amf, json!({"amfInfo": amf_info()}))?;
+        if let Some(udr) = model.udr {
+            let address = network.simulator(place, "udr", RoleName::Udr, udr, &subscribers)?;
+            let info = json!({"udrInfo": {"supportedDataSets": ["POLICY"]}});
+            network.register(2, "UDR", "nudr-dr", address, info)?;
+        }
+        if let Some(chf) = model.chf {
+            let address = network.simulator(place, "chf", RoleName::Chf, chf, &subscribers)?;
+            network.register(3, "CHF", "nchf-spendinglimitcontrol", address, json!({}))?;
+        }
+        if model.bsf {
+            let (_, process) = start_function(place, "bsf", |address, store| {
+                Ok(json!({"bsf": {
+                    "listen": [address.to_string()], "admin": free_address()?.to_string(), "workers": 1,
+                    "store": {"embedded": {"directory": store}},
+                    "nrf": {"apiRoots": [format!("http://{nrf}")]},
+                }}))
+            })?;
+            network.beside.push(process);
+        }
+        Ok(network)
+    }
+
+    /// Settings of the PCF that name them.
+    pub(super) fn settings(&self, model: &PolicyModel) -> Value {
+        let mut pds = json!({});
+        if model.udr.is_some() {
+            pds["udr"] = json!({"enabled": true});
+        }
+        if model.chf.is_some() {
+            pds["chf"] = json!({"enabled": true});
+        }
+        json!({"nrf": {"apiRoots": [format!("http://{}", self.nrf)]}, "pds": pds})
+    }
+
+    fn simulator(
+        &mut self,
+        place: &Place,
+        name: &str,
+        role: RoleName,
+        source: Source,
+        subscribers: &PolicySubscribers,
+    ) -> Result<SocketAddr, RigError> {
+        let settings = Settings {
+            role,
+            latency: source.latency,
+            udr: subscribers.clone(),
+            ..Settings::default()
+        };
+        let started = Simulator::start(&place.program, name, &settings, &place.lab_cpus, &place.folder)?;
+        let address = started.addresses.first().copied();
+        self.simulators.push(started);
+        address.ok_or_else(|| RigError::Settings(format!("the simulator {name} listens nowhere")))
+    }
+
+    /// Registers a simulator at the NRF.
+    fn register(
+        &self,
+        row: u32,
+        nf_type: &str,
+        service: &str,
+        address: SocketAddr,
+        info: Value,
+    ) -> Result<(), RigError> {
+        let id = instance_id(0xa0, row);
+        let mut profile = json!({
+            "nfInstanceId": id, "nfType": nf_type, "nfStatus": "REGISTERED",
+            "heartBeatTimer": HEART_BEAT_SECONDS,
+            "ipv4Addresses": [address.ip().to_string()],
+            "nfServices": [{
+                "serviceInstanceId": service, "serviceName": service,
+                "versions": [{"apiVersionInUri": if nf_type == "UDR" { "v2" } else { "v1" }, "apiFullVersion": "1.0.0"}],
+                "scheme": "http", "nfServiceStatus": "REGISTERED",
+                "ipEndPoints": [{"ipv4Address": address.ip().to_string(), "port": address.port()}],
+            }],
+        });
+        if let (Some(profile), Value::Object(info)) = (profile.as_object_mut(), info) {
+            profile.extend(info);
+        }
+        let io = || RigError::io(format!("registering the {nf_type}"));
+        let mut client = Client::connect(self.nrf, PATIENCE).map_err(io())?;
+        let request = Request::new("PUT", format!("/nnrf-nfm/v1/nf-instances/{id}"))
+            .with("application/json", profile.to_string());
+        let answers = client.exchange(&[request]).map_err(io())?;
+        match answers.iter().find(|answer| !(200..300).contains(&answer.status)) {
+            None => Ok(()),
+            Some(refused) => Err(RigError::Settings(format!(
+                "the NRF answered {} to the registration of the {nf_type}: {}",
+                refused.status,
+                refused.text()
+            ))),
+        }
+    }
+}
+
+fn amf_info() -> Value {
+    json!({"amfSetId": "001", "amfRegionId": "01",
+        "guamiList": [{"plmnId": {"mcc": "001", "mnc": "01"}, "amfId": "010041"}]})
+}
+
+/// Starts a function beside the PCF, with an empty store; `made` gives its settings.
+fn start_function(
+    place: &Place,
+    name: &'static str,
+    made: impl FnOnce(SocketAddr, &Path) -> Result<Value, RigError>,
+) -> Result<(SocketAddr, Guarded), RigError> {
+    let address = free_address()?;
+    let store = place.folder.join(format!("{name}-store"));
+    if store.exists() {
+        std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
+    }
+    let file = place.folder.join(format!("{name}.yaml"));
+    write_config(&file, made(address, &store)?, None)?;
+    let mut command = Command::new(&place.program);
+    command.arg("run").arg(name).arg("--config").arg(&file);
+    command.stdout(Stdio::null()).stdin(Stdio::null());
+    let log = place.folder.join(format!("{name}.log"));
+    let mut process = Guarded::start(name, command, &place.lab_cpus, &log)?;
+    process.wait_for(address)?;
+    Ok((address, process))
+}

@@ -1,0 +1,58 @@
+//! The policy projects of a run: those of `examples/policy`, and a small one for UE policies.
+
+use std::path::{Path, PathBuf};
+
+use crate::run::rig::{Place, RigError};
+use callmodel::policy::Complexity;
+
+const LOW: &[(&str, &str)] = &[(
+    "project.yaml",
+    include_str!("../../../../../examples/policy/low/project.yaml"),
+)];
+/// The example of medium complexity is one for access and mobility.
+const MEDIUM_AM: &[(&str, &str)] = &[(
+    "project.yaml",
+    include_str!("../../../../../examples/policy/medium/project.yaml"),
+)];
+const HIGH: &[(&str, &str)] = &[
+    (
+        "project.yaml",
+        include_str!("../../../../../examples/policy/high/project.yaml"),
+    ),
+    (
+        "parts.yaml",
+        include_str!("../../../../../examples/policy/high/parts.yaml"),
+    ),
+];
+const UE: &[(&str, &str)] = &[("project.yaml", include_str!("ue.yaml"))];
+
+/// Folders of projects.
+pub(super) struct Folders {
+    pub(super) sm: PathBuf,
+    pub(super) am: PathBuf,
+    pub(super) ue: PathBuf,
+}
+
+/// Writes the projects of a run.
+pub(super) fn write(complexity: Complexity, place: &Place) -> Result<Folders, RigError> {
+    let folder = place.folder.join("projects");
+    let sm = match complexity {
+        Complexity::Low | Complexity::Medium => LOW,
+        Complexity::High => HIGH,
+    };
+    Ok(Folders {
+        sm: project(&folder, "sm", sm)?,
+        am: project(&folder, "am", MEDIUM_AM)?,
+        ue: project(&folder, "ue", UE)?,
+    })
+}
+
+fn project(folder: &Path, service: &str, files: &[(&str, &str)]) -> Result<PathBuf, RigError> {
+    let folder = folder.join(service);
+    std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(RigError::io(format!("writing {}", path.display())))?;
+    }
+    Ok(folder)
+}
