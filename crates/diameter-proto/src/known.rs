@@ -3,8 +3,8 @@
 
 use crate::avp::AvpKey;
 use crate::kind::{
-    Address, AvpType, DiameterIdentity, DiameterUri, Enumerated, Grouped, Kind, OctetString, Tag, Time,
-    Unsigned32, Unsigned64, Utf8String,
+    Address, AvpType, DiameterIdentity, DiameterUri, Enumerated, Grouped, IpFilterRule, Kind, OctetString,
+    Tag, Time, Unsigned32, Unsigned64, Utf8String,
 };
 
 /// Vendor-Id of 3GPP.
@@ -109,6 +109,15 @@ macro_rules! tags {
             pub const $const: Tag<$kind> = Tag::new($vendor, $code, tags!(@ $mandatory));
         )*
 
+        /// Code and vendor of each constant, to match on.
+        pub mod key {
+            use crate::avp::AvpKey;
+            $(
+                #[doc = concat!("Of `", $name, "`")]
+                pub const $const: AvpKey = super::$const.key;
+            )*
+        }
+
         /// Name, key, type and M flag of each constant.
         pub const ALL: &[(&str, AvpKey, AvpType, bool)] = &[
             $(($name, $const.key, <$kind as Kind>::TYPE, $const.mandatory),)*
@@ -199,5 +208,146 @@ tags! {
     EQUIPMENT_STATUS = "Equipment-Status" Enumerated 10415:1445 M;
     RX_REQUEST_TYPE = "Rx-Request-Type" Enumerated 10415:533 o;
     CHARGING_RULE_INSTALL = "Charging-Rule-Install" Grouped 10415:1001 M;
+    // RFC 8506: units of service
+    CC_INPUT_OCTETS = "CC-Input-Octets" Unsigned64 0:412 M;
+    CC_OUTPUT_OCTETS = "CC-Output-Octets" Unsigned64 0:414 M;
+    CC_TIME = "CC-Time" Unsigned32 0:420 M;
+    CC_TOTAL_OCTETS = "CC-Total-Octets" Unsigned64 0:421 M;
+    FINAL_UNIT_INDICATION = "Final-Unit-Indication" Grouped 0:430 M;
+    GRANTED_SERVICE_UNIT = "Granted-Service-Unit" Grouped 0:431 M;
+    RATING_GROUP = "Rating-Group" Unsigned32 0:432 M;
+    SERVICE_IDENTIFIER = "Service-Identifier" Unsigned32 0:439 M;
+    USED_SERVICE_UNIT = "Used-Service-Unit" Grouped 0:446 M;
+    FINAL_UNIT_ACTION = "Final-Unit-Action" Enumerated 0:449 M;
+    USER_EQUIPMENT_INFO = "User-Equipment-Info" Grouped 0:458 o;
+    USER_EQUIPMENT_INFO_TYPE = "User-Equipment-Info-Type" Enumerated 0:459 o;
+    USER_EQUIPMENT_INFO_VALUE = "User-Equipment-Info-Value" OctetString 0:460 o;
+    REDIRECT_ADDRESS_TYPE = "Redirect-Address-Type" Enumerated 0:433 M;
+    REDIRECT_SERVER_ADDRESS = "Redirect-Server-Address" Utf8String 0:435 M;
+    // TS 29.061
+    TGPP_SGSN_MCC_MNC = "3GPP-SGSN-MCC-MNC" Utf8String 10415:18 M;
+    TGPP_USER_LOCATION_INFO = "3GPP-User-Location-Info" OctetString 10415:22 M;
+    TGPP_MS_TIMEZONE = "3GPP-MS-TimeZone" OctetString 10415:23 M;
+    // TS 29.214
+    ABORT_CAUSE = "Abort-Cause" Enumerated 10415:500 M;
+    ACCESS_NETWORK_CHARGING_ADDRESS = "Access-Network-Charging-Address" Address 10415:501 M;
+    ACCESS_NETWORK_CHARGING_IDENTIFIER = "Access-Network-Charging-Identifier" Grouped 10415:502 M;
+    ACCESS_NETWORK_CHARGING_IDENTIFIER_VALUE = "Access-Network-Charging-Identifier-Value" OctetString 10415:503 M;
+    AF_APPLICATION_IDENTIFIER = "AF-Application-Identifier" OctetString 10415:504 M;
+    AF_CHARGING_IDENTIFIER = "AF-Charging-Identifier" OctetString 10415:505 M;
+    FLOW_DESCRIPTION = "Flow-Description" IpFilterRule 10415:507 M;
+    FLOW_NUMBER = "Flow-Number" Unsigned32 10415:509 M;
+    FLOWS = "Flows" Grouped 10415:510 M;
+    FLOW_STATUS = "Flow-Status" Enumerated 10415:511 M;
+    FLOW_USAGE = "Flow-Usage" Enumerated 10415:512 M;
+    SPECIFIC_ACTION = "Specific-Action" Enumerated 10415:513 M;
+    MAX_REQUESTED_BANDWIDTH_DL = "Max-Requested-Bandwidth-DL" Unsigned32 10415:515 M;
+    MAX_REQUESTED_BANDWIDTH_UL = "Max-Requested-Bandwidth-UL" Unsigned32 10415:516 M;
+    MEDIA_COMPONENT_DESCRIPTION = "Media-Component-Description" Grouped 10415:517 M;
+    MEDIA_COMPONENT_NUMBER = "Media-Component-Number" Unsigned32 10415:518 M;
+    MEDIA_SUB_COMPONENT = "Media-Sub-Component" Grouped 10415:519 M;
+    MEDIA_TYPE = "Media-Type" Enumerated 10415:520 M;
+    RR_BANDWIDTH = "RR-Bandwidth" Unsigned32 10415:521 M;
+    RS_BANDWIDTH = "RS-Bandwidth" Unsigned32 10415:522 M;
+    CODEC_DATA = "Codec-Data" OctetString 10415:524 M;
+    SERVICE_URN = "Service-URN" OctetString 10415:525 M;
+    ACCEPTABLE_SERVICE_INFO = "Acceptable-Service-Info" Grouped 10415:526 M;
+    SERVICE_INFO_STATUS = "Service-Info-Status" Enumerated 10415:527 M;
+    MPS_IDENTIFIER = "MPS-Identifier" OctetString 10415:528 o;
+    AF_SIGNALLING_PROTOCOL = "AF-Signalling-Protocol" Enumerated 10415:529 o;
+    SPONSORED_CONNECTIVITY_DATA = "Sponsored-Connectivity-Data" Grouped 10415:530 o;
+    SPONSOR_IDENTITY = "Sponsor-Identity" Utf8String 10415:531 o;
+    APPLICATION_SERVICE_PROVIDER_IDENTITY = "Application-Service-Provider-Identity" Utf8String 10415:532 o;
+    MIN_REQUESTED_BANDWIDTH_DL = "Min-Requested-Bandwidth-DL" Unsigned32 10415:534 o;
+    MIN_REQUESTED_BANDWIDTH_UL = "Min-Requested-Bandwidth-UL" Unsigned32 10415:535 o;
+    REQUIRED_ACCESS_INFO = "Required-Access-Info" Enumerated 10415:536 o;
+    IP_DOMAIN_ID = "IP-Domain-Id" OctetString 10415:537 o;
+    SHARING_KEY_DL = "Sharing-Key-DL" Unsigned32 10415:539 o;
+    SHARING_KEY_UL = "Sharing-Key-UL" Unsigned32 10415:540 o;
+    SPONSORING_ACTION = "Sponsoring-Action" Enumerated 10415:542 o;
+    AF_REQUESTED_DATA = "AF-Requested-Data" Unsigned32 10415:551 o;
+    MEDIA_COMPONENT_STATUS = "Media-Component-Status" Unsigned32 10415:549 o;
+    CONTENT_VERSION = "Content-Version" Unsigned64 10415:552 o;
+    EXTENDED_MAX_REQUESTED_BW_DL = "Extended-Max-Requested-BW-DL" Unsigned32 10415:554 o;
+    EXTENDED_MAX_REQUESTED_BW_UL = "Extended-Max-Requested-BW-UL" Unsigned32 10415:555 o;
+    EXTENDED_MIN_REQUESTED_BW_DL = "Extended-Min-Requested-BW-DL" Unsigned32 10415:560 o;
+    EXTENDED_MIN_REQUESTED_BW_UL = "Extended-Min-Requested-BW-UL" Unsigned32 10415:561 o;
+    // ETSI TS 183 017
+    RESERVATION_PRIORITY = "Reservation-Priority" Enumerated 13019:458 o;
+    // TS 29.212
+    CHARGING_RULE_REMOVE = "Charging-Rule-Remove" Grouped 10415:1002 M;
+    CHARGING_RULE_DEFINITION = "Charging-Rule-Definition" Grouped 10415:1003 M;
+    CHARGING_RULE_BASE_NAME = "Charging-Rule-Base-Name" Utf8String 10415:1004 M;
+    CHARGING_RULE_NAME = "Charging-Rule-Name" OctetString 10415:1005 M;
+    EVENT_TRIGGER = "Event-Trigger" Enumerated 10415:1006 M;
+    METERING_METHOD = "Metering-Method" Enumerated 10415:1007 M;
+    OFFLINE = "Offline" Enumerated 10415:1008 M;
+    ONLINE = "Online" Enumerated 10415:1009 M;
+    PRECEDENCE = "Precedence" Unsigned32 10415:1010 M;
+    REPORTING_LEVEL = "Reporting-Level" Enumerated 10415:1011 M;
+    TOS_TRAFFIC_CLASS = "ToS-Traffic-Class" OctetString 10415:1014 M;
+    QOS_INFORMATION = "QoS-Information" Grouped 10415:1016 M;
+    CHARGING_RULE_REPORT = "Charging-Rule-Report" Grouped 10415:1018 M;
+    PCC_RULE_STATUS = "PCC-Rule-Status" Enumerated 10415:1019 M;
+    ACCESS_NETWORK_CHARGING_IDENTIFIER_GX = "Access-Network-Charging-Identifier-Gx" Grouped 10415:1022 M;
+    BEARER_CONTROL_MODE = "Bearer-Control-Mode" Enumerated 10415:1023 M;
+    NETWORK_REQUEST_SUPPORT = "Network-Request-Support" Enumerated 10415:1024 M;
+    GUARANTEED_BITRATE_DL = "Guaranteed-Bitrate-DL" Unsigned32 10415:1025 M;
+    GUARANTEED_BITRATE_UL = "Guaranteed-Bitrate-UL" Unsigned32 10415:1026 M;
+    IP_CAN_TYPE = "IP-CAN-Type" Enumerated 10415:1027 M;
+    QOS_CLASS_IDENTIFIER = "QoS-Class-Identifier" Enumerated 10415:1028 M;
+    RULE_FAILURE_CODE = "Rule-Failure-Code" Enumerated 10415:1031 M;
+    EVENT_REPORT_INDICATION = "Event-Report-Indication" Grouped 10415:1033 o;
+    ALLOCATION_RETENTION_PRIORITY = "Allocation-Retention-Priority" Grouped 10415:1034 M;
+    APN_AGGREGATE_MAX_BITRATE_DL = "APN-Aggregate-Max-Bitrate-DL" Unsigned32 10415:1040 M;
+    APN_AGGREGATE_MAX_BITRATE_UL = "APN-Aggregate-Max-Bitrate-UL" Unsigned32 10415:1041 M;
+    REVALIDATION_TIME = "Revalidation-Time" Time 10415:1042 M;
+    RULE_ACTIVATION_TIME = "Rule-Activation-Time" Time 10415:1043 M;
+    RULE_DEACTIVATION_TIME = "Rule-Deactivation-Time" Time 10415:1044 M;
+    SESSION_RELEASE_CAUSE = "Session-Release-Cause" Enumerated 10415:1045 M;
+    PRIORITY_LEVEL = "Priority-Level" Unsigned32 10415:1046 M;
+    PRE_EMPTION_CAPABILITY = "Pre-emption-Capability" Enumerated 10415:1047 M;
+    PRE_EMPTION_VULNERABILITY = "Pre-emption-Vulnerability" Enumerated 10415:1048 M;
+    DEFAULT_EPS_BEARER_QOS = "Default-EPS-Bearer-QoS" Grouped 10415:1049 M;
+    AN_GW_ADDRESS = "AN-GW-Address" Address 10415:1050 M;
+    FLOW_INFORMATION = "Flow-Information" Grouped 10415:1058 o;
+    PACKET_FILTER_CONTENT = "Packet-Filter-Content" IpFilterRule 10415:1059 o;
+    PACKET_FILTER_IDENTIFIER = "Packet-Filter-Identifier" OctetString 10415:1060 o;
+    PACKET_FILTER_INFORMATION = "Packet-Filter-Information" Grouped 10415:1061 o;
+    PACKET_FILTER_OPERATION = "Packet-Filter-Operation" Enumerated 10415:1062 o;
+    RESOURCE_ALLOCATION_NOTIFICATION = "Resource-Allocation-Notification" Enumerated 10415:1063 o;
+    MONITORING_KEY = "Monitoring-Key" OctetString 10415:1066 o;
+    USAGE_MONITORING_INFORMATION = "Usage-Monitoring-Information" Grouped 10415:1067 o;
+    USAGE_MONITORING_LEVEL = "Usage-Monitoring-Level" Enumerated 10415:1068 o;
+    USAGE_MONITORING_REPORT = "Usage-Monitoring-Report" Enumerated 10415:1069 o;
+    USAGE_MONITORING_SUPPORT = "Usage-Monitoring-Support" Enumerated 10415:1070 o;
+    PACKET_FILTER_USAGE = "Packet-Filter-Usage" Enumerated 10415:1072 o;
+    CHARGING_CORRELATION_INDICATOR = "Charging-Correlation-Indicator" Enumerated 10415:1073 o;
+    FLOW_DIRECTION = "Flow-Direction" Enumerated 10415:1080 o;
+    REDIRECT_INFORMATION = "Redirect-Information" Grouped 10415:1085 o;
+    REDIRECT_SUPPORT = "Redirect-Support" Enumerated 10415:1086 o;
+    TDF_APPLICATION_IDENTIFIER = "TDF-Application-Identifier" OctetString 10415:1088 o;
+    APPLICATION_DETECTION_INFORMATION = "Application-Detection-Information" Grouped 10415:1098 o;
+    TDF_APPLICATION_INSTANCE_IDENTIFIER = "TDF-Application-Instance-Identifier" OctetString 10415:2802 o;
+    MUTE_NOTIFICATION = "Mute-Notification" Enumerated 10415:2809 o;
+    MONITORING_TIME = "Monitoring-Time" Time 10415:2810 o;
+    QUOTA_CONSUMPTION_TIME = "Quota-Consumption-Time" Unsigned32 10415:881 M;
+    RAN_NAS_RELEASE_CAUSE = "RAN-NAS-Release-Cause" OctetString 10415:2819 o;
+    TRAFFIC_STEERING_POLICY_IDENTIFIER_DL = "Traffic-Steering-Policy-Identifier-DL" OctetString 10415:2836 o;
+    TRAFFIC_STEERING_POLICY_IDENTIFIER_UL = "Traffic-Steering-Policy-Identifier-UL" OctetString 10415:2837 o;
+    RESOURCE_RELEASE_NOTIFICATION = "Resource-Release-Notification" Enumerated 10415:2841 o;
+    TGPP_PS_DATA_OFF_STATUS = "3GPP-PS-Data-Off-Status" Enumerated 10415:2847 o;
+    EXTENDED_APN_AMBR_DL = "Extended-APN-AMBR-DL" Unsigned32 10415:2848 o;
+    EXTENDED_APN_AMBR_UL = "Extended-APN-AMBR-UL" Unsigned32 10415:2849 o;
+    EXTENDED_GBR_DL = "Extended-GBR-DL" Unsigned32 10415:2850 o;
+    EXTENDED_GBR_UL = "Extended-GBR-UL" Unsigned32 10415:2851 o;
+    // TS 29.219
+    POLICY_COUNTER_IDENTIFIER = "Policy-Counter-Identifier" Utf8String 10415:2901 M;
+    POLICY_COUNTER_STATUS = "Policy-Counter-Status" Utf8String 10415:2902 M;
+    POLICY_COUNTER_STATUS_REPORT = "Policy-Counter-Status-Report" Grouped 10415:2903 M;
+    SL_REQUEST_TYPE = "SL-Request-Type" Enumerated 10415:2904 M;
+    PENDING_POLICY_COUNTER_INFORMATION = "Pending-Policy-Counter-Information" Grouped 10415:2905 M;
+    PENDING_POLICY_COUNTER_CHANGE_TIME = "Pending-Policy-Counter-Change-Time" Time 10415:2906 M;
+    SN_REQUEST_TYPE = "SN-Request-Type" Unsigned32 10415:2907 M;
     EXTERNAL_IDENTIFIER = "External-Identifier" Utf8String 10415:3111 M;
 }
