@@ -17,6 +17,7 @@ const PURE: &[&str] = &[
     "mediation",
     "model",
     "overload",
+    "pcc",
     "policy",
     "records",
     "registry",

@@ -1,0 +1,274 @@
+//! One quota: its limit, its period, what is left.
+
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use super::period::Period;
+use super::{date, date_text};
+use crate::json::{self, Object};
+
+/// An amount of usage; what is `None` is not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Bytes of both directions.
+    pub total: Option<u64>,
+    /// Bytes from the UE.
+    pub uplink: Option<u64>,
+    /// Bytes to the UE.
+    pub downlink: Option<u64>,
+    /// Seconds.
+    pub seconds: Option<u64>,
+}
+
+/// Names of the four measures in one data type.
+type Names = [&'static str; 4];
+
+const LIMIT: Names = ["totalVolume", "uplinkVolume", "downlinkVolume", "duration"];
+const USAGE: Names = ["volUsage", "volUsageUplink", "volUsageDownlink", "timeUsage"];
+const NEXT_USAGE: Names = [
+    "nextVolUsage",
+    "nextVolUsageUplink",
+    "nextVolUsageDownlink",
+    "nextTimeUsage",
+];
+const THRESHOLD: Names = [
+    "volumeThreshold",
+    "volumeThresholdUplink",
+    "volumeThresholdDownlink",
+    "timeThreshold",
+];
+const NEXT_THRESHOLD: Names = [
+    "nextVolThreshold",
+    "nextVolThresholdUplink",
+    "nextVolThresholdDownlink",
+    "nextTimeThreshold",
+];
+
+impl Amount {
+    fn read(value: &Value, names: Names) -> Self {
+        let [total, uplink, downlink, seconds] = names.map(|name| json::uint(value, name));
+        Self {
+            total,
+            uplink,
+            downlink,
+            seconds,
+        }
+    }
+
+    fn write(self, out: &mut Object, names: Names) {
+        for (name, amount) in names.into_iter().zip(self.measures()) {
+            json::put(out, name, amount);
+        }
+    }
+
+    fn measures(self) -> [Option<u64>; 4] {
+        [self.total, self.uplink, self.downlink, self.seconds]
+    }
+
+    fn combine(self, other: Self, with: impl Fn(u64, Option<u64>) -> u64) -> Self {
+        let one = |own: Option<u64>, other| own.map(|own| with(own, other));
+        Self {
+            total: one(self.total, other.total),
+            uplink: one(self.uplink, other.uplink),
+            downlink: one(self.downlink, other.downlink),
+            seconds: one(self.seconds, other.seconds),
+        }
+    }
+
+    /// What is left after some was used. A total that is not reported is the sum of its directions.
+    fn minus(self, mut used: Self) -> Self {
+        if used.total.is_none() && (used.uplink.is_some() || used.downlink.is_some()) {
+            let sum = used
+                .uplink
+                .unwrap_or(0)
+                .saturating_add(used.downlink.unwrap_or(0));
+            used.total = Some(sum);
+        }
+        self.combine(used, |own, used| own.saturating_sub(used.unwrap_or(0)))
+    }
+
+    fn at_most(self, portion: Self) -> Self {
+        self.combine(portion, |own, portion| {
+            portion.map_or(own, |portion| own.min(portion))
+        })
+    }
+
+    fn is_empty(self) -> bool {
+        self.measures().iter().all(Option::is_none)
+    }
+}
+
+/// The quota of one limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    id: String,
+    /// Monitoring keys (`umId`) that are measured against it.
+    keys: Vec<String>,
+    session_level: bool,
+    limit: Amount,
+    left: Amount,
+    period: Option<Period>,
+    /// When the current period ends.
+    reset: Option<OffsetDateTime>,
+    /// When the limit ends for good.
+    end: Option<OffsetDateTime>,
+}
+
+impl Account {
+    /// The account of a `UsageMonDataLimit`, with what a `UsageMonData` says is left of it. `None`: it does not apply now,
+    /// or nothing is limited.
+    pub(super) fn open(
+        id: &str,
+        keys: Vec<String>,
+        limit: &Value,
+        left: Option<&Value>,
+        now: OffsetDateTime,
+    ) -> Option<Self> {
+        let start = date(limit, "startDate");
+        let end = date(limit, "endDate");
+        if start.is_some_and(|start| now < start) || end.is_some_and(|end| now >= end) {
+            return None;
+        }
+        let whole = Amount::read(limit.get("usageLimit")?, LIMIT);
+        if whole.is_empty() {
+            return None;
+        }
+        let period = limit
+            .get("resetPeriod")
+            .and_then(|period| Period::read(json::text(period, "period")?));
+        let reset = left.and_then(|left| date(left, "resetTime"));
+        let reset = reset.or_else(|| period?.next_reset(start.unwrap_or(now), now));
+        let left = left.and_then(|left| left.get("allowedUsage"));
+        let mut account = Self {
+            id: id.to_owned(),
+            keys: if keys.is_empty() {
+                vec![id.to_owned()]
+            } else {
+                keys
+            },
+            session_level: json::text(limit, "umLevel") != Some("SERVICE_LEVEL"),
+            limit: whole,
+            left: left.map_or(whole, |left| Amount::read(left, LIMIT)),
+            period,
+            reset,
+            end,
+        };
+        account.advance(now);
+        Some(account)
+    }
+
+    /// The limit's identifier.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What is left in this period.
+    #[must_use]
+    pub fn left(&self) -> Amount {
+        self.left
+    }
+
+    /// Whether one of its measures is used up.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.left.measures().contains(&Some(0))
+    }
+
+    pub(super) fn is_session_level(&self) -> bool {
+        self.session_level
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(String::as_str)
+    }
+
+    pub(super) fn has_key(&self, key: &str) -> bool {
+        self.keys().any(|known| known == key)
+    }
+
+    pub(super) fn advance(&mut self, now: OffsetDateTime) {
+        let Some(reset) = self.reset.filter(|reset| *reset <= now) else {
+            return;
+        };
+        self.left = self.limit;
+        self.reset = self.period.and_then(|period| period.next_reset(reset, now));
+    }
+
+    /// Usage before the monitoring time belongs to the period that ends there, that after it to the next
+    /// (TS 29.512 §4.2.6.5.3.1).
+    pub(super) fn report(&mut self, usage: &Value, now: OffsetDateTime) {
+        let (used, next) = (Amount::read(usage, USAGE), Amount::read(usage, NEXT_USAGE));
+        if next.is_empty() && self.reset.is_some_and(|reset| reset <= now) {
+            // Measured across the end of the period without a split: it counts for the one that is over.
+            self.advance(now);
+            return;
+        }
+        self.left = self.left.minus(used);
+        if !next.is_empty() {
+            self.advance(now);
+            self.left = self.left.minus(next);
+        }
+    }
+
+    /// `UsageMonitoringData` of a key. Where the period ends, the next one's threshold goes with it.
+    pub(super) fn monitoring(&self, key: &str, portion: Option<Amount>) -> Value {
+        let portion = portion.unwrap_or_default();
+        let mut out = Object::new();
+        out.insert("umId".to_owned(), key.into());
+        self.left.at_most(portion).write(&mut out, THRESHOLD);
+        let ends = self
+            .end
+            .is_some_and(|end| self.reset.is_some_and(|reset| reset >= end));
+        if let Some(reset) = self.reset.filter(|_| !ends).and_then(date_text) {
+            out.insert("monitoringTime".to_owned(), reset.into());
+            self.limit.at_most(portion).write(&mut out, NEXT_THRESHOLD);
+        }
+        Value::Object(out)
+    }
+
+    pub(super) fn to_um_data(&self) -> Value {
+        let mut left = Object::new();
+        self.left.write(&mut left, LIMIT);
+        let level = if self.session_level {
+            "SESSION_LEVEL"
+        } else {
+            "SERVICE_LEVEL"
+        };
+        let mut out = json!({"limitId": self.id, "umLevel": level, "allowedUsage": left});
+        json::put(
+            json::object(&mut out),
+            "resetTime",
+            self.reset.and_then(date_text),
+        );
+        out
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let mut limit = Object::new();
+        self.limit.write(&mut limit, LIMIT);
+        let mut out = self.to_um_data();
+        let object = json::object(&mut out);
+        object.insert("usageLimit".to_owned(), Value::Object(limit));
+        object.insert("keys".to_owned(), json::list(self.keys.iter().cloned()));
+        let period = self.period.map(|period| json!({"period": period.name()}));
+        json::put(object, "resetPeriod", period);
+        json::put(object, "endDate", self.end.and_then(date_text));
+        json::put(object, "exhausted", self.is_exhausted().then_some(true));
+        out
+    }
+
+    pub(super) fn from_json(id: &str, value: &Value) -> Option<Self> {
+        let period = value.get("resetPeriod");
+        Some(Self {
+            id: id.to_owned(),
+            keys: json::texts(value, "keys").map(str::to_owned).collect(),
+            session_level: json::text(value, "umLevel") != Some("SERVICE_LEVEL"),
+            limit: Amount::read(value.get("usageLimit")?, LIMIT),
+            left: Amount::read(value.get("allowedUsage")?, LIMIT),
+            period: period.and_then(|period| Period::read(json::text(period, "period")?)),
+            reset: date(value, "resetTime"),
+            end: date(value, "endDate"),
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! Usage monitoring: quotas of a subscriber (TS 29.519 `UsageMonDataLimit`, `UsageMonData`), what SMF or PCEF report of
+//! them, and the thresholds that they get (TS 29.512 §4.2.6.5.3.1, TS 29.212 §4.5.16).
+//!
+//! An [`Account`] has what is left in the current period. [`Accounts::report`] subtracts usage, [`Accounts::attach`]
+//! adds thresholds to a decision, [`forget_reported`] makes sure that an account that has been reported on gets its
+//! next threshold even where it is the same number.
+
+mod account;
+mod period;
+
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+pub use account::{Account, Amount};
+
+use crate::json::{self, Object};
+
+/// The accounts of one session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Accounts {
+    accounts: Vec<Account>,
+}
+
+impl Accounts {
+    /// The accounts that apply to a session: those that `refUmDataLimitIds` of its DNN names and those whose scope has
+    /// its slice and DNN. `data` is `SmPolicyData`, `slice` the key of `smPolicySnssaiData` (`1-abcdef`).
+    ///
+    /// What `umData` says is left counts; without it a limit begins whole.
+    #[must_use]
+    pub fn of_subscriber(data: &Value, slice: &str, dnn: &str, now: OffsetDateTime) -> Self {
+        let slice_data = data
+            .get("smPolicySnssaiData")
+            .and_then(|slices| slices.get(slice));
+        let dnn_data = slice_data.and_then(|data| data.get("smPolicyDnnData")?.get(dnn));
+        let named = dnn_data.and_then(|data| data.get("refUmDataLimitIds"));
+        let mut accounts = Self::default();
+        for (id, limit) in json::entries(data, "umDataLimits") {
+            let reference = named.and_then(|named| named.get(id));
+            if reference.is_none() && !in_scope(limit, slice, dnn) {
+                continue;
+            }
+            let left = data.get("umData").and_then(|all| all.get(id));
+            let keys = reference.map_or(&[][..], |reference| json::items(reference, "monkey"));
+            let keys = keys.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            if let Some(account) = Account::open(id, keys, limit, left, now) {
+                accounts.accounts.push(account);
+            }
+        }
+        accounts
+    }
+
+    /// Reads accounts as [`Accounts::to_json`] writes them; anything else is left out.
+    #[must_use]
+    pub fn from_json(value: &Value) -> Self {
+        let entries = value.as_object().into_iter().flatten();
+        Self {
+            accounts: entries
+                .filter_map(|(id, value)| Account::from_json(id, value))
+                .collect(),
+        }
+    }
+
+    /// The accounts as stored with a session: by limit identifier, each with the members of `UsageMonDataLimit` and
+    /// `UsageMonData` that count.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let entries = self.accounts.iter();
+        Value::Object(
+            entries
+                .map(|account| (account.id().to_owned(), account.to_json()))
+                .collect(),
+        )
+    }
+
+    /// `umData` for the UDR: what is left of each limit.
+    #[must_use]
+    pub fn to_um_data(&self) -> Value {
+        let entries = self.accounts.iter();
+        Value::Object(
+            entries
+                .map(|account| (account.id().to_owned(), account.to_um_data()))
+                .collect(),
+        )
+    }
+
+    /// Every account.
+    #[must_use]
+    pub fn all(&self) -> &[Account] {
+        &self.accounts
+    }
+
+    /// Begins the next period of each account whose period is over.
+    pub fn advance(&mut self, now: OffsetDateTime) {
+        for account in &mut self.accounts {
+            account.advance(now);
+        }
+    }
+
+    /// Subtracts what a report (`SmPolicyUpdateContextData`, `SmPolicyDeleteData`) says was used, and gives the
+    /// identifiers of the accounts that it is about.
+    pub fn report(&mut self, report: &Value, now: OffsetDateTime) -> Vec<String> {
+        let mut reported = Vec::new();
+        for usage in json::items(report, "accuUsageReports") {
+            let Some(key) = json::text(usage, "refUmIds") else {
+                continue;
+            };
+            for account in self.accounts.iter_mut().filter(|account| account.has_key(key)) {
+                account.report(usage, now);
+                if !reported.iter().any(|id| id == account.id()) {
+                    reported.push(account.id().to_owned());
+                }
+            }
+        }
+        self.advance(now);
+        reported
+    }
+
+    /// Adds thresholds to a complete decision: `umDecs` of the accounts that are referred to and not exhausted, with
+    /// those of session level referred to by every session rule, and trigger `US_RE`. References to accounts without a
+    /// threshold are removed: SMF and PCEF stop measuring.
+    ///
+    /// `portion` bounds one threshold, so that usage is reported in portions of a quota; `None`: the whole rest.
+    pub fn attach(&self, decision: &mut Value, portion: Option<Amount>) {
+        let mut thresholds = Object::new();
+        for account in self.accounts.iter().filter(|account| !account.is_exhausted()) {
+            for key in account.keys() {
+                if account.is_session_level() || is_referred(decision, key) {
+                    thresholds.insert(key.to_owned(), account.monitoring(key, portion));
+                }
+            }
+        }
+        let session = self.accounts.iter().filter(|account| account.is_session_level());
+        let live = session.filter(|account| !account.is_exhausted());
+        if let Some(key) = live.flat_map(Account::keys).next() {
+            refer_session(decision, key);
+        }
+        let object = json::object(decision);
+        if !thresholds.is_empty() {
+            let all = object.entry("umDecs").or_insert_with(|| json!({}));
+            json::object(all).append(&mut thresholds);
+            let triggers = object.entry("policyCtrlReqTriggers").or_insert_with(|| json!([]));
+            if let Value::Array(triggers) = triggers
+                && !triggers.iter().any(|trigger| trigger == "US_RE")
+            {
+                triggers.push("US_RE".into());
+            }
+        }
+        remove_dangling(decision);
+    }
+}
+
+/// Removes the thresholds of accounts that a report is about from what an SMF or PCEF has: they are used up there
+/// (TS 29.512 §4.2.6.5.3.1), so that the next decision provides them again or removes them.
+pub fn forget_reported(has: &mut Value, report: &Value) {
+    for usage in json::items(report, "accuUsageReports") {
+        let entry = json::text(usage, "refUmIds").and_then(|key| has.get_mut("umDecs")?.get_mut(key));
+        if let Some(Value::Object(entry)) = entry {
+            entry.retain(|member, _| member == "umId");
+        }
+    }
+}
+
+fn in_scope(limit: &Value, slice: &str, dnn: &str) -> bool {
+    let Some(scope) = limit.get("scopes").and_then(|scopes| scopes.get(slice)) else {
+        return false;
+    };
+    let mut dnns = json::texts(scope, "dnn").peekable();
+    dnns.peek().is_none() || dnns.any(|scoped| scoped == dnn)
+}
+
+/// Whether a rule of the decision refers to an account.
+fn is_referred(decision: &Value, key: &str) -> bool {
+    let session =
+        json::entries(decision, "sessRules").any(|(_, rule)| json::text(rule, "refUmData") == Some(key));
+    session
+        || json::entries(decision, "pccRules")
+            .any(|(_, rule)| json::texts(rule, "refUmData").any(|id| id == key))
+}
+
+fn refer_session(decision: &mut Value, key: &str) {
+    if let Some(Value::Object(rules)) = decision.get_mut("sessRules") {
+        for rule in rules.values_mut().filter_map(Value::as_object_mut) {
+            rule.entry("refUmData").or_insert_with(|| key.into());
+        }
+    }
+}
+
+/// Removes references to usage monitoring data that the decision does not have.
+fn remove_dangling(decision: &mut Value) {
+    let known: Vec<String> = json::entries(decision, "umDecs")
+        .map(|(id, _)| id.to_owned())
+        .collect();
+    let is_known = |id: &Value| {
+        id.as_str()
+            .is_some_and(|id| known.iter().any(|known| known == id))
+    };
+    if let Some(Value::Object(rules)) = decision.get_mut("sessRules") {
+        for rule in rules.values_mut().filter_map(Value::as_object_mut) {
+            if rule.get("refUmData").is_some_and(|id| !is_known(id)) {
+                rule.remove("refUmData");
+            }
+        }
+    }
+    if let Some(Value::Object(rules)) = decision.get_mut("pccRules") {
+        for rule in rules.values_mut().filter_map(Value::as_object_mut) {
+            let Some(Value::Array(references)) = rule.get_mut("refUmData") else {
+                continue;
+            };
+            references.retain(is_known);
+            if references.is_empty() {
+                rule.remove("refUmData");
+            }
+        }
+    }
+}
+
+fn date(value: &Value, member: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(json::text(value, member)?, &Rfc3339).ok()
+}
+
+fn date_text(date: OffsetDateTime) -> Option<String> {
+    date.format(&Rfc3339).ok()
+}
