@@ -28,4 +28,4 @@ pub mod tokens;
 
 #[cfg(feature = "pages")]
 pub use pages::page;
-pub use run::{local, until};
+pub use run::{local, local_within, until};

@@ -19,7 +19,11 @@ pub fn local<F: Future>(test: F) -> F::Output {
     local_within(DEADLINE, test)
 }
 
-fn local_within<F: Future>(deadline: Duration, test: F) -> F::Output {
+/// As [`local`], with a deadline of its own, for a test whose size is a setting.
+///
+/// # Panics
+/// When the test takes longer than the deadline. A test that blocks its thread ends the process.
+pub fn local_within<F: Future>(deadline: Duration, test: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

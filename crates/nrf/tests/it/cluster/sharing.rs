@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use testpeer::local_within;
 use testpeer::sbi::Server;
 
 use super::{
@@ -261,7 +263,9 @@ fn two_nrfs_on_two_nodes_of_galera_lose_no_update() {
     let started = [(1, [1, 2]), (2, [2, 1])].map(|(number, nodes)| {
         nrf::start(member_config(&servers, directory.path(), &nodes, number)).unwrap()
     });
-    local(async {
+    // 4 ms an instance on two idle cores; five times that.
+    let deadline = Duration::from_secs(300) + instances() * Duration::from_millis(20);
+    local_within(deadline, async {
         let [a, b] = [0, 1].map(|index: usize| member_here(&started[index]));
         registrations_are_visible(&a, &b).await;
         no_update_is_lost(&a, &b).await;
