@@ -22,6 +22,8 @@ rsync:rsync
 jq:jq
 go:golang-go
 node:nodejs
+linux.uml:user-mode-linux
+insmod:kmod
 "
 EXTRA_PACKAGES="freediameter-extensions libfreediameter-dev gcc galera-4"
 

@@ -2,7 +2,7 @@
 //! is missing, [`FreeDiameter::start`] says so and gives none: the test then passes.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,6 +11,8 @@ use tempfile::TempDir;
 
 /// The shortest watchdog interval it takes.
 pub const WATCHDOG: Duration = Duration::from_secs(6);
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A running freeDiameter.
 #[derive(Debug)]
@@ -52,7 +54,16 @@ impl FreeDiameter {
     /// # Panics
     /// When it is installed and does not start; with what it said.
     pub async fn start(setup: Setup<'_>) -> Option<Self> {
-        Self::launch(setup, None).await
+        Self::launch(setup, None, None).await
+    }
+
+    /// As [`FreeDiameter::start`], one that prefers SCTP. It listens at this address of the machine; it takes none of the
+    /// loopback network for SCTP.
+    ///
+    /// # Panics
+    /// As [`FreeDiameter::start`].
+    pub async fn start_sctp(setup: Setup<'_>, at: IpAddr) -> Option<Self> {
+        Self::launch(setup, None, Some(at)).await
     }
 
     /// As [`FreeDiameter::start`], one that speaks Rx itself: as `pcf`, or as `af BSF`, which sends an AAR for
@@ -62,10 +73,10 @@ impl FreeDiameter {
     /// # Panics
     /// As [`FreeDiameter::start`].
     pub async fn start_rx(setup: Setup<'_>, role: &str) -> Option<Self> {
-        Self::launch(setup, Some(role)).await
+        Self::launch(setup, Some(role), None).await
     }
 
-    async fn launch(setup: Setup<'_>, rx: Option<&str>) -> Option<Self> {
+    async fn launch(setup: Setup<'_>, rx: Option<&str>, sctp: Option<IpAddr>) -> Option<Self> {
         let version = Command::new("freeDiameterd")
             .arg("--version")
             .stdout(Stdio::null())
@@ -76,7 +87,7 @@ impl FreeDiameter {
         }
         let port = if setup.port == 0 { free_port() } else { setup.port };
         let folder = tempfile::tempdir().expect("a folder can be made");
-        write_files(folder.path(), &setup, port).expect("its files can be written");
+        write_files(folder.path(), &setup, port, sctp).expect("its files can be written");
         if let Some(role) = rx {
             let extension = compiled(folder.path())?;
             let conf = folder.path().join("fd.conf");
@@ -94,7 +105,7 @@ impl FreeDiameter {
             .expect("it can be started");
         let mut running = Self {
             child,
-            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            address: SocketAddr::new(sctp.unwrap_or(LOOPBACK), port),
             folder,
         };
         while tokio::net::TcpStream::connect(running.address).await.is_err() {
@@ -157,7 +168,7 @@ fn compiled(folder: &Path) -> Option<std::path::PathBuf> {
     }
 }
 
-fn write_files(folder: &Path, setup: &Setup<'_>, port: u16) -> std::io::Result<()> {
+fn write_files(folder: &Path, setup: &Setup<'_>, port: u16, sctp: Option<IpAddr>) -> std::io::Result<()> {
     let file = |name: &str| folder.join(name);
     let certificate = rcgen::generate_simple_self_signed(vec![setup.identity.to_owned()])
         .expect("a certificate can be made");
@@ -166,9 +177,11 @@ fn write_files(folder: &Path, setup: &Setup<'_>, port: u16) -> std::io::Result<(
     // TLS material is wanted though nobody uses it, and the parameters in the old form only.
     let dh = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/ffdhe2048.pem");
     std::fs::write(file("acl.conf"), "ALLOW_IPSEC *.example\n")?;
+    let without_sctp = if sctp.is_some() { "" } else { "No_SCTP;" };
+    let at = sctp.unwrap_or(LOOPBACK);
     let mut conf = format!(
-        "Identity = \"{}\";\nRealm = \"{}\";\nPort = {port};\nSecPort = {};\nNo_SCTP;\n\
-         ListenOn = \"127.0.0.1\";\nTwTimer = {};\nTcTimer = 1;\n\
+        "Identity = \"{}\";\nRealm = \"{}\";\nPort = {port};\nSecPort = {};\n{without_sctp}\n\
+         ListenOn = \"{at}\";\nTwTimer = {};\nTcTimer = 1;\n\
          TLS_Cred = \"{}\", \"{}\";\nTLS_CA = \"{}\";\nTLS_DH_File = \"{}\";\n\
          LoadExtension = \"acl_wl.fdx\" : \"{}\";\nLoadExtension = \"dict_nasreq.fdx\";\n\
          LoadExtension = \"dict_dcca.fdx\";\nLoadExtension = \"dict_dcca_3gpp.fdx\";\n",
@@ -185,7 +198,7 @@ fn write_files(folder: &Path, setup: &Setup<'_>, port: u16) -> std::io::Result<(
     for (host, address) in setup.peers {
         let _ = writeln!(
             conf,
-            "ConnectPeer = \"{host}\" {{ ConnectTo = \"{}\"; Port = {}; No_TLS; No_SCTP; }};",
+            "ConnectPeer = \"{host}\" {{ ConnectTo = \"{}\"; Port = {}; No_TLS; {without_sctp} }};",
             address.ip(),
             address.port()
         );

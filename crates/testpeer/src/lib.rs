@@ -22,6 +22,8 @@ pub mod process;
 mod run;
 #[cfg(feature = "sbi")]
 pub mod sbi;
+#[cfg(feature = "diameter")]
+pub mod sctp;
 pub mod skip;
 #[cfg(feature = "tokens")]
 pub mod tokens;
