@@ -202,14 +202,15 @@ impl std::fmt::Debug for Lookup {
 pub struct PeerConfig {
     /// Its DiameterIdentity; what it has to give as Origin-Host.
     pub host: String,
-    /// Where to connect, tried in turn. Without any, we wait for the peer to connect.
+    /// Where to connect, tried in turn; over SCTP, those with the same port are one end point with several homes. Without
+    /// any, we wait for the peer to connect.
     pub addresses: Vec<SocketAddr>,
     /// Where else to connect, found before each attempt.
     pub lookup: Option<Lookup>,
     /// Networks it may connect from, beside its `addresses`. Without either: from anywhere.
     pub networks: Vec<IpNet>,
-    /// Our address when connecting.
-    pub bind: Option<IpAddr>,
+    /// Our address when connecting; over SCTP our addresses. Empty: the system's choice.
+    pub bind: Vec<IpAddr>,
     /// What carries the bytes.
     pub transport: Transport,
     /// TLS when connecting.
@@ -236,7 +237,7 @@ impl PeerConfig {
             addresses: Vec::new(),
             lookup: None,
             networks: Vec::new(),
-            bind: None,
+            bind: Vec::new(),
             transport: Transport::Tcp,
             security: Security::None,
             settings: PeerSettings::default(),

@@ -61,4 +61,4 @@ pub use node::{
     Unanswered, UnansweredReason,
 };
 pub use peer::{PeerId, PeerUp};
-pub use transport::BoundListener;
+pub use transport::{BoundListener, end_points};

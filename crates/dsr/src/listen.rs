@@ -1,6 +1,6 @@
 //! Identities and listeners of the router: read and bound before anything runs, so that mistakes keep it from starting.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use diameter::proto::peer::{ApplicationId, Capabilities};
@@ -9,7 +9,7 @@ use function::StartError;
 use parking_lot::Mutex;
 use tls::{TlsFiles, Watched};
 
-use crate::config::{Config, LocalNode};
+use crate::config::{Config, LocalNode, TransportKind};
 
 /// The local nodes of the router: identities, TLS, and listeners for every worker.
 #[derive(Debug)]
@@ -84,6 +84,13 @@ fn node(config: &Config, local: &LocalNode) -> NodeConfig {
     };
     let mut capabilities = Capabilities::new(&local.host, &local.realm).with_applications(applications);
     capabilities.addresses.clone_from(&local.addresses);
+    if local.addresses.is_empty() && local.transport == TransportKind::Sctp {
+        // All of them where the transport is SCTP (RFC 6733 §5.3.5).
+        let homes = local.listen.iter().map(|address| address.ip());
+        capabilities
+            .addresses
+            .extend(homes.filter(|ip| !ip.is_unspecified()));
+    }
     capabilities.product.clone_from(&local.product);
     NodeConfig {
         limits: config.limits.driver(),
@@ -118,9 +125,14 @@ fn bind(config: &Config, workers: usize) -> Result<(Listeners, Vec<SocketAddr>),
         .collect();
     let mut addresses = Vec::new();
     for (node, local) in config.local_nodes.iter().enumerate() {
-        for wanted in local.listen.iter() {
-            let (bound, address) = worker::bind_each(wanted, workers, |address| {
-                let listener = BoundListener::bind(address, local.transport.driver())
+        let transport = local.transport.driver();
+        for end_point in diameter::end_points(&local.listen.0, transport) {
+            let Some((wanted, others)) = end_point.split_first() else {
+                continue;
+            };
+            let others: Vec<IpAddr> = others.iter().map(SocketAddr::ip).collect();
+            let (bound, address) = worker::bind_each(*wanted, workers, |address| {
+                let listener = BoundListener::bind_all(address, &others, transport)
                     .map_err(|source| StartError::Listen { address, source })?;
                 let at = listener.address();
                 Ok::<_, StartError>((listener, at))

@@ -120,7 +120,7 @@ fn same_connection(old: &Peer, new: &Peer) -> bool {
     old.addresses == new.addresses
         && old.names == new.names
         && old.transport == new.transport
-        && old.bind == new.bind
+        && (old.bind, &old.bind_also) == (new.bind, &new.bind_also)
         && old.tls == new.tls
 }
 
@@ -128,7 +128,7 @@ fn peer_config(peer: &Peer, watched: &Watched, dns: Option<&Dns>) -> Result<Peer
     let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
     made.lookup = lookup(peer, dns);
     made.networks = peer.admitted_from();
-    made.bind = peer.bind;
+    made.bind = peer.bind.iter().chain(&peer.bind_also).copied().collect();
     made.transport = peer.transport.driver();
     made.settings = peer.timers.driver();
     made.security = security(watched, peer.tls.as_ref())?;

@@ -35,7 +35,7 @@ mod request;
 mod sessions;
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -145,18 +145,25 @@ pub(crate) fn seats(
     }
     let mut listeners: Vec<Vec<BoundListener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
-    let tcp = settings.listen.iter().map(|wanted| (wanted, Transport::Tcp));
-    let sctp = settings
-        .sctp_listen
-        .iter()
-        .map(|wanted| (wanted, Transport::Sctp));
-    for (wanted, transport) in tcp.chain(sctp) {
-        let (bound, address) = worker::bind_each(wanted, workers, |address| {
+    let listens = [
+        (&settings.listen, Transport::Tcp),
+        (&settings.sctp_listen, Transport::Sctp),
+    ];
+    let end_points = listens.into_iter().flat_map(|(listen, transport)| {
+        let end_points = diameter::end_points(&listen.0, transport);
+        end_points.into_iter().map(move |one| (one, transport))
+    });
+    for (end_point, transport) in end_points {
+        let Some((wanted, others)) = end_point.split_first() else {
+            continue;
+        };
+        let others: Vec<IpAddr> = others.iter().map(SocketAddr::ip).collect();
+        let (bound, address) = worker::bind_each(*wanted, workers, |address| {
             let over = match transport {
                 Transport::Tcp => "Diameter",
                 Transport::Sctp => "Diameter over SCTP",
             };
-            let listener = BoundListener::bind(address, transport)
+            let listener = BoundListener::bind_all(address, &others, transport)
                 .map_err(StartError::io(format!("listening at {address} ({over})")))?;
             let at = listener.address();
             Ok::<_, StartError>((listener, at))

@@ -177,9 +177,13 @@ impl<A: Application> Node<A> {
             let found = tokio::time::timeout(timeout, lookup.find()).await;
             addresses.extend(found.unwrap_or_default());
         }
-        let share = timeout / addresses.len().max(1) as u32;
-        for address in addresses {
-            let attempt = transport::connect(config.transport, address, config.bind);
+        let end_points = transport::end_points(&addresses, config.transport);
+        let share = timeout / end_points.len().max(1) as u32;
+        for end_point in end_points {
+            let Some(address) = end_point.first().copied() else {
+                continue;
+            };
+            let attempt = transport::connect(config.transport, &end_point, &config.bind);
             match tokio::time::timeout(share, attempt).await {
                 Ok(Ok((stream, local))) => {
                     let stream = match (&config.security, stream) {

@@ -111,21 +111,47 @@ impl Stream {
     }
 }
 
-/// Connects to one address.
+/// Addresses by end point: over SCTP those with the same port and of the same family are one, over TCP each is one.
+#[must_use]
+pub fn end_points(addresses: &[SocketAddr], transport: Transport) -> Vec<Vec<SocketAddr>> {
+    let mut found: Vec<Vec<SocketAddr>> = Vec::new();
+    for address in addresses {
+        let same = |one: &&mut Vec<SocketAddr>| {
+            let first = one.first();
+            transport == Transport::Sctp
+                && first.is_some_and(|first| {
+                    (first.port(), first.is_ipv4()) == (address.port(), address.is_ipv4())
+                })
+        };
+        match found.iter_mut().find(same) {
+            Some(end_point) => end_point.push(*address),
+            None => found.push(vec![*address]),
+        }
+    }
+    found
+}
+
+/// Connects to an end point: to the first of its addresses over TCP, to all of them over SCTP.
 pub(crate) async fn connect(
     transport: Transport,
-    address: SocketAddr,
-    bind: Option<IpAddr>,
+    end_point: &[SocketAddr],
+    bind: &[IpAddr],
 ) -> io::Result<(Stream, SocketAddr)> {
     match transport {
         Transport::Tcp => {
+            let Some(address) = end_point.first().copied() else {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "no address to connect to",
+                ));
+            };
             let socket = if address.is_ipv4() {
                 TcpSocket::new_v4()?
             } else {
                 TcpSocket::new_v6()?
             };
-            if let Some(ip) = bind {
-                socket.bind(SocketAddr::new(ip, 0))?;
+            if let Some(ip) = bind.first() {
+                socket.bind(SocketAddr::new(*ip, 0))?;
             }
             let tcp = socket.connect(address).await?;
             tcp.set_nodelay(true)?;
@@ -133,7 +159,7 @@ pub(crate) async fn connect(
             Ok((Stream::Tcp(tcp), local))
         }
         Transport::Sctp => {
-            let sctp = SctpStream::connect(address, bind).await?;
+            let sctp = SctpStream::connect(end_point, bind).await?;
             let local = sctp.local_addr()?;
             Ok((Stream::Sctp(sctp), local))
         }
@@ -155,6 +181,15 @@ impl BoundListener {
     /// # Errors
     /// When the system refuses the address, or has no such transport.
     pub fn bind(address: SocketAddr, transport: Transport) -> io::Result<Self> {
+        Self::bind_all(address, &[], transport)
+    }
+
+    /// As [`Self::bind`], at further addresses with the same port: one end point with several homes (RFC 9260 §1.3). Over TCP
+    /// the others are not bound.
+    ///
+    /// # Errors
+    /// When the system refuses an address, or has no such transport.
+    pub fn bind_all(address: SocketAddr, others: &[IpAddr], transport: Transport) -> io::Result<Self> {
         let domain = Domain::for_address(address);
         let protocol = match transport {
             Transport::Tcp => Protocol::TCP,
@@ -167,8 +202,13 @@ impl BoundListener {
         socket.set_reuse_address(true)?;
         socket.set_reuse_port(true)?;
         socket.bind(&address.into())?;
+        if transport == Transport::Sctp {
+            sctp::bind_also(&socket, others)?;
+        }
         socket.listen(BACKLOG)?;
-        let address = socket.local_addr()?.as_socket().unwrap_or(address);
+        // Of an end point with several homes the kernel names any.
+        let bound = socket.local_addr()?.as_socket().unwrap_or(address);
+        let address = SocketAddr::new(address.ip(), bound.port());
         Ok(Self {
             socket,
             transport,

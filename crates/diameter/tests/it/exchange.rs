@@ -380,32 +380,3 @@ fn ipv4_and_ipv6_come_in_at_one_listener_and_figures_outlive_connections() {
         }
     });
 }
-
-#[test]
-fn sctp_is_used_where_the_kernel_has_it_and_refused_by_name_where_not() {
-    run(async {
-        match BoundListener::bind("127.0.0.1:0".parse().unwrap(), Transport::Sctp) {
-            Err(error) => testpeer::skip::unavailable(&format!("no SCTP here: {error}")),
-            Ok(listener) => {
-                let server = crate::support::endpoint(HOSTS[0]);
-                let address = listener.address();
-                server.node().listen(listener, Security::None).unwrap();
-                let client = client("mme.example");
-                let peer = PeerConfig::connect(HOSTS[0], [address]);
-                client
-                    .node()
-                    .add_peer(PeerConfig {
-                        transport: Transport::Sctp,
-                        ..peer
-                    })
-                    .unwrap();
-                client.available(HOSTS[0]).await;
-                let message = ulr("mme.example", "1");
-                client
-                    .request(To::Routed, message, SendOptions::default())
-                    .await
-                    .unwrap();
-            }
-        }
-    });
-}

@@ -4,6 +4,7 @@ mod dynamic;
 mod exchange;
 mod freediameter;
 mod hostile;
+mod sctp;
 mod security;
 mod support;
 mod tshark;

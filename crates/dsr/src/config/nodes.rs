@@ -19,11 +19,12 @@ pub struct LocalNode {
     pub host: String,
     /// Its realm.
     pub realm: String,
-    /// Where it accepts connections; empty: it only connects.
+    /// Where it accepts connections; empty: it only connects. Over SCTP, addresses with the same port and of the same family
+    /// are one end point with several homes.
     pub listen: Listen,
     /// What carries the connections it accepts.
     pub transport: TransportKind,
-    /// Host-IP-Address in CER and CEA; empty: the address of each connection.
+    /// Host-IP-Address in CER and CEA; empty: the address of each connection, over SCTP all of `listen`.
     pub addresses: Vec<IpAddr>,
     /// Application ids to announce; empty: the relay application (RFC 6733 §2.4), which stands for all.
     pub applications: Vec<u32>,

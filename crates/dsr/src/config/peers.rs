@@ -32,6 +32,8 @@ pub struct Peer {
     /// Our address when connecting; absent: the system's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bind: Option<IpAddr>,
+    /// Further addresses of ours over SCTP, when connecting: paths that the association moves to where one fails.
+    pub bind_also: Vec<IpAddr>,
     /// What carries the connection.
     pub transport: TransportKind,
     /// Names of the local nodes that have a connection with it, one each; empty: the first local node.
@@ -159,6 +161,11 @@ impl Validate for Peer {
         }
         if let Some(files) = &self.tls {
             files.validate_peer("tls", faults);
+        }
+        if !self.bind_also.is_empty() && (self.transport != TransportKind::Sctp || self.bind.is_none()) {
+            faults
+                .at("bindAlso")
+                .say("needs SCTP and a first address", "transport: sctp, and bind");
         }
         faults.within("timers", &self.timers);
         faults.within("ingress", &self.ingress);

@@ -20,6 +20,7 @@ mod overload;
 mod profile;
 mod relay;
 mod routing;
+mod sctp;
 mod security;
 mod support;
 mod traces;
