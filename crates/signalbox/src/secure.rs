@@ -44,13 +44,17 @@ impl Secure {
             let mut id = id.to_owned();
             function::settle_instance(&mut id, directory).map(|()| id)
         };
-        let (scp, bsf) = (&config.scp, &config.bsf);
+        let (scp, bsf, pcf) = (&config.scp, &config.bsf, &config.pcf);
         let instances = vec![
             ("nrf", settled(&config.nrf.nf_instance_id, store)?),
             ("scp", settled(&scp.nf_instance_id, &scp.directory)?),
             (
                 "bsf",
                 settled(&bsf.nf_instance_id, &bsf.store.embedded.directory)?,
+            ),
+            (
+                "pcf",
+                settled(&pcf.nf_instance_id, &pcf.store.embedded.directory)?,
             ),
         ];
         let certificates = Certificates::open(folder, &wanted(config, &instances))?;
@@ -95,6 +99,7 @@ impl Secure {
             let instance = match *name {
                 "nrf" => &mut config.nrf.nf_instance_id,
                 "scp" => &mut config.scp.nf_instance_id,
+                "pcf" => &mut config.pcf.nf_instance_id,
                 _ => &mut config.bsf.nf_instance_id,
             };
             // A certificate is about one instance; another comes with another start.
@@ -133,6 +138,14 @@ impl Secure {
         section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
         section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
         section.rx.tls = Some(self.files("bsf"));
+
+        let section = &mut config.pcf;
+        section.tls = Some(self.files("pcf"));
+        section.client_tls = Some(self.files("pcf"));
+        section.nrf.api_roots = vec![nrf.clone()];
+        section.tokens.required = true;
+        section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
+        section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
 
         for node in &mut config.dsr.local_nodes {
             node.tls = Some(self.files("dsr"));
@@ -184,6 +197,7 @@ fn wanted(config: &Config, instances: &[(&'static str, String)]) -> Vec<(String,
         let listen = match *name {
             "nrf" => &config.nrf.listen,
             "scp" => &config.scp.listen,
+            "pcf" => &config.pcf.listen,
             _ => &config.bsf.listen,
         };
         let mut names = here(listen);

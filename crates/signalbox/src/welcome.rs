@@ -20,6 +20,7 @@ impl State {
         let stores = [
             &config.nrf.store.embedded.directory,
             &config.bsf.store.embedded.directory,
+            &config.pcf.store.embedded.directory,
         ];
         let folders = stores.into_iter().map(|folder| {
             let found = folder.join("store.json").exists();
@@ -35,7 +36,7 @@ impl State {
 
     fn words(&self) -> String {
         let mut text = String::from(
-            "\nRegistrations and bindings are kept on disk and found again by the next start:\n",
+            "\nRegistrations, bindings and policy associations are kept on disk and found again by the next start:\n",
         );
         for (folder, found) in &self.folders {
             let age = if *found { "from an earlier start" } else { "new" };

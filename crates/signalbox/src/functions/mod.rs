@@ -157,6 +157,8 @@ table! {
     scp: ::scp::Scp;
     /// Binding support function (TS 29.521): which PCF has which session.
     bsf: ::bsf::Bsf;
+    /// Policy control function (TS 29.512): which session gets which rules.
+    pcf: ::pcf::Pcf;
     /// Diameter signaling router (RFC 6733): who gets which request.
     dsr: ::dsr::Dsr;
     /// IP front end: spreads TCP connections over message processors, and keeps them out of congested ones.

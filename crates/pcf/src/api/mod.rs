@@ -1,0 +1,66 @@
+//! One file per service of the PCF: parse the request, change the association, write the answer.
+
+pub(crate) mod fault;
+pub(crate) mod sm;
+
+use http::StatusCode;
+use model::SupportedFeatures;
+use model::shape::Shape;
+use sbi::name::LOCATION;
+use sbi::{Request, Response};
+use serde_json::{Map, Value};
+
+use self::fault::Fault;
+use crate::association::{Association, AssociationId};
+use crate::notices;
+use crate::worker::Worker;
+
+/// The body of a request as an object of a shape.
+fn body_of(worker: &Worker, request: &Request, shape: &Shape) -> Result<Map<String, Value>, Fault> {
+    let headers = &request.head.fields;
+    sbi::json::expect_type(headers, "application/json")?;
+    let limit = worker.max_body();
+    let body = sbi::coding::decode(headers, request.body.clone(), limit)?;
+    if body.len() > limit {
+        return Err(Fault::BodyTooLarge(limit));
+    }
+    let value: Value = sbi::json::parse(&body)?;
+    let faults = shape.check(&value);
+    if !faults.is_empty() {
+        return Err(Fault::Shape(faults));
+    }
+    match value {
+        Value::Object(members) => Ok(members),
+        _ => Err(Fault::NotAnObject),
+    }
+}
+
+fn id_of(text: &str) -> Result<AssociationId, Fault> {
+    AssociationId::parse(text).ok_or_else(|| not_found(text))
+}
+
+fn not_found(id: &str) -> Fault {
+    Fault::NotFound(id.to_owned())
+}
+
+/// 201 with a representation and where it is.
+fn created(worker: &Worker, association: &Association, body: &Map<String, Value>) -> Response {
+    let mut response = sbi::json::response(StatusCode::CREATED, body);
+    let location = format!(
+        "{}{}/{}",
+        worker.root(),
+        notices::path_of(association.kind),
+        association.id
+    );
+    // The root was parsed as a URI, an identity is hexadecimal digits.
+    response.headers_mut().set_printed(LOCATION, location);
+    response
+}
+
+/// The features that both sides have (TS 29.500 §6.6.2); none where the consumer does not name its own.
+fn negotiate(members: &Map<String, Value>, own: &[usize]) -> Option<SupportedFeatures> {
+    let given = members.get("suppFeat")?.as_str()?;
+    // The shape has been checked.
+    let given = SupportedFeatures::parse(given).unwrap_or_default();
+    Some(SupportedFeatures::of(own).common(&given))
+}

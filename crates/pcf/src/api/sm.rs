@@ -1,0 +1,98 @@
+//! Npcf_SMPolicyControl: `/sm-policies` (TS 29.512 §5.3).
+
+use http::{Method, StatusCode};
+use sbi::response::{method_not_allowed, no_content};
+use sbi::{Request, Response};
+use serde_json::{Value, json};
+
+use super::fault::Fault;
+use super::{body_of, created, id_of, negotiate, not_found};
+use crate::association::{Association, Kind, context, decision, usage};
+use crate::change;
+use crate::events::Event;
+use crate::pre;
+use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
+use crate::worker::Worker;
+
+/// The features of this PCF (TS 29.512 §5.8): `3GPP-PS-Data-Off`, `ADC`, `UMC`, `NetLoc`, `RAN-NAS-Cause`,
+/// `SponsoredConnectivity`, `MultiIpv6AddrPrefix`, `SessionRuleErrorHandling`, `AF_Charging_Identifier`,
+/// `PDUSessionRelCause`, `DNNSelectionMode`.
+const FEATURES: &[usize] = &[3, 4, 5, 6, 7, 12, 16, 17, 18, 28, 34];
+
+/// `/sm-policies`.
+pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Response, Fault> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    let mut members = body_of(worker, request, &SM_CONTEXT)?;
+    let features = negotiate(&members, FEATURES).map(|features| features.to_string());
+    if let Some(features) = &features {
+        members.insert("suppFeat".to_owned(), json!(features));
+    }
+    let mut association = Association::new(Kind::Sm, Value::Object(members));
+    let decided = pre::decide(worker, "create", &association, &association.context).await?;
+    pre::keep(&mut association, decided);
+    worker.repository().add(&association).await?;
+    worker.count(Event::SmCreated);
+    let mut body = association.decision();
+    if let Some(features) = features {
+        body.insert("suppFeat".to_owned(), Value::String(features));
+    }
+    Ok(created(worker, &association, &body))
+}
+
+/// `/sm-policies/{smPolicyId}`.
+pub(crate) async fn individual(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+    if *request.method() != Method::GET {
+        return Ok(method_not_allowed(request.method(), "GET"));
+    }
+    let stored = worker.repository().get(id_of(id)?).await?;
+    let association = stored
+        .map(|stored| stored.record)
+        .filter(|association| association.kind == Kind::Sm)
+        .ok_or_else(|| not_found(id))?;
+    let policy = association.decision();
+    let body = json!({"context": association.context, "policy": policy});
+    Ok(sbi::json::response(StatusCode::OK, &body))
+}
+
+/// `/sm-policies/{smPolicyId}/update` (§4.2.4): the answer has what the update changes of the decision.
+pub(crate) async fn update(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    let update = body_of(worker, request, &SM_UPDATE)?;
+    let step = async |association: &mut Association| {
+        if association.kind != Kind::Sm {
+            return Err(not_found(id));
+        }
+        context::update(association, &update)?;
+        if let Some(reports) = update.get("accuUsageReports") {
+            usage::add(&mut association.usage, reports);
+        }
+        let asked = context::request(association, &update);
+        let decided = pre::decide(worker, "update", association, &asked).await?;
+        pre::keep(association, decided);
+        Ok::<_, Fault>(())
+    };
+    let rewritten = change::rewrite(worker, id_of(id)?, step)
+        .await?
+        .ok_or_else(|| not_found(id))?;
+    worker.count(Event::SmUpdated);
+    let difference = decision::difference(&rewritten.before.decision(), &rewritten.after.decision());
+    Ok(sbi::json::response(StatusCode::OK, &difference))
+}
+
+/// `/sm-policies/{smPolicyId}/delete` (§4.2.5).
+pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    body_of(worker, request, &SM_DELETE)?;
+    let id_parsed = id_of(id)?;
+    change::remove(worker, id_parsed, Kind::Sm)
+        .await?
+        .ok_or_else(|| not_found(id))?;
+    worker.count(Event::SmDeleted);
+    Ok(no_content())
+}

@@ -1,0 +1,201 @@
+//! What an update changes of the context of a PDU session (TS 29.512 §4.2.4, §5.6.2.19).
+
+use serde_json::{Map, Value};
+
+use super::Association;
+
+/// Members of `SmPolicyUpdateContextData` that report something and are no part of the context.
+const REPORTS: &[&str] = &[
+    "repPolicyCtrlReqTriggers",
+    "accNetChIds",
+    "relAccessInfo",
+    "relIpv4Address",
+    "relIpv6AddressPrefix",
+    "addIpv6AddrPrefixes",
+    "addRelIpv6AddrPrefixes",
+    "relUeMac",
+    "ueMac",
+    "vplmnQosNotApp",
+    "accuUsageReports",
+    "appDetectionInfos",
+    "ruleReports",
+    "sessRuleReports",
+    "qncReports",
+    "qosMonReports",
+    "repPraInfos",
+    "ueInitResReq",
+    "creditManageStatus",
+    "tsnBridgeInfo",
+    "tsnBridgeManCont",
+    "tsnPortManContDstt",
+    "tsnPortManContNwtts",
+    "mulAddrInfos",
+    "policyDecFailureReports",
+    "invalidPolicyDecs",
+    "trafficDescriptors",
+    "pccRuleId",
+    "typesOfNotif",
+    "anGwStatus",
+];
+
+/// Addresses of one kind that an association has at most.
+const MOST_ADDRESSES: usize = 32;
+
+/// An update does not fit what is known of the session (`ERROR_TRIGGER_EVENT`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoherent {
+    /// The member of the update.
+    pub member: &'static str,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Puts an update into the context of a session.
+///
+/// # Errors
+/// When the update contradicts the context.
+pub fn update(association: &mut Association, update: &Map<String, Value>) -> Result<(), Incoherent> {
+    coherent(association, update)?;
+    let text = |name: &str| update.get(name).and_then(Value::as_str);
+    if let Some(context) = association.context.as_object_mut() {
+        for (released, member) in [
+            ("relIpv4Address", "ipv4Address"),
+            ("relIpv6AddressPrefix", "ipv6AddressPrefix"),
+        ] {
+            if text(released).is_some() {
+                context.shift_remove(member);
+            }
+        }
+        for (name, value) in update {
+            match value {
+                _ if REPORTS.contains(&name.as_str()) => {}
+                Value::Null => drop(context.shift_remove(name)),
+                value => drop(context.insert(name.clone(), value.clone())),
+            }
+        }
+    }
+    let addresses = &mut association.addresses;
+    change(
+        &mut addresses.ipv6,
+        text("addIpv6AddrPrefixes"),
+        text("addRelIpv6AddrPrefixes"),
+    );
+    change(&mut addresses.mac, text("ueMac"), text("relUeMac"));
+    Ok(())
+}
+
+fn change(list: &mut Vec<String>, added: Option<&str>, released: Option<&str>) {
+    list.retain(|held| released.is_none_or(|released| !held.eq_ignore_ascii_case(released)));
+    if let Some(added) = added
+        && list.len() < MOST_ADDRESSES
+        && !list.iter().any(|held| held.eq_ignore_ascii_case(added))
+    {
+        list.push(added.to_owned());
+    }
+}
+
+/// What policies read as `$request` of an update: the context with the reports of the update.
+#[must_use]
+pub fn request(association: &Association, update: &Map<String, Value>) -> Value {
+    let mut request = association.context.clone();
+    if let Some(members) = request.as_object_mut() {
+        let reports = update.iter().filter(|(name, _)| REPORTS.contains(&name.as_str()));
+        members.extend(reports.map(|(name, value)| (name.clone(), value.clone())));
+    }
+    request
+}
+
+fn coherent(association: &Association, update: &Map<String, Value>) -> Result<(), Incoherent> {
+    let text = |name: &str| update.get(name).and_then(Value::as_str);
+    for (released, member) in [
+        ("relIpv4Address", "ipv4Address"),
+        ("relIpv6AddressPrefix", "ipv6AddressPrefix"),
+    ] {
+        let Some(gone) = text(released) else { continue };
+        let held = association.text_of(member);
+        if !held.is_some_and(|held| held.eq_ignore_ascii_case(gone)) {
+            return Err(Incoherent {
+                member: released,
+                reason: format!(
+                    "releases {gone}; {member} of the session is {}",
+                    held.unwrap_or("absent")
+                ),
+            });
+        }
+    }
+    let triggers = update.get("repPolicyCtrlReqTriggers").and_then(Value::as_array);
+    let has = |wanted: &str| triggers.into_iter().flatten().any(|trigger| trigger == wanted);
+    const ADDRESSES: &[&str] = &[
+        "ipv4Address",
+        "relIpv4Address",
+        "ipv6AddressPrefix",
+        "relIpv6AddressPrefix",
+        "addIpv6AddrPrefixes",
+        "addRelIpv6AddrPrefixes",
+    ];
+    // TS 29.512 table 5.6.3.6-1: what goes with a trigger.
+    for (trigger, members) in [
+        ("UE_IP_CH", ADDRESSES),
+        ("RES_MO_RE", &["ueInitResReq"][..]),
+        ("UE_MAC_CH", &["ueMac", "relUeMac"]),
+    ] {
+        if has(trigger) && !members.iter().any(|member| update.contains_key(*member)) {
+            return Err(Incoherent {
+                member: "repPolicyCtrlReqTriggers",
+                reason: format!("{trigger} without {}", members.join(" or ")),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+    use serde_json::json;
+
+    fn updated(context: Value, changes: Value) -> Result<Association, Incoherent> {
+        let mut association = Association::new(Kind::Sm, context);
+        update(&mut association, changes.as_object().unwrap()).map(|()| association)
+    }
+
+    #[test]
+    fn values_replace_those_of_the_context_and_reports_do_not_stay() {
+        let context = json!({"supi": "imsi-1", "ratType": "NR", "ipv4Address": "10.0.0.1", "vendorExtra": 1});
+        let changes = json!({"ratType": "EUTRA", "relIpv4Address": "10.0.0.1", "ipv4Address": "10.0.0.2",
+            "repPolicyCtrlReqTriggers": ["UE_IP_CH", "RAT_TY_CH"], "addIpv6AddrPrefixes": "2001:db8::/64",
+            "ueMac": "00-1b-21-3c-9d-f0", "vendorOther": 2});
+        let association = updated(context, changes.clone()).unwrap();
+        let expected = json!({"supi": "imsi-1", "ratType": "EUTRA", "ipv4Address": "10.0.0.2", "vendorExtra": 1,
+            "vendorOther": 2});
+        assert_eq!(association.context, expected);
+        assert_eq!(association.addresses.ipv6, ["2001:db8::/64"]);
+        let request = request(&association, changes.as_object().unwrap());
+        assert_eq!(request["repPolicyCtrlReqTriggers"][0], "UE_IP_CH");
+        assert_eq!(request["supi"], "imsi-1");
+    }
+
+    #[test]
+    fn an_update_that_contradicts_the_session_is_refused() {
+        let context = json!({"ipv4Address": "10.0.0.1"});
+        for (changes, member) in [
+            (json!({"relIpv4Address": "10.0.0.9"}), "relIpv4Address"),
+            (
+                json!({"relIpv6AddressPrefix": "2001:db8::/64"}),
+                "relIpv6AddressPrefix",
+            ),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"]}),
+                "repPolicyCtrlReqTriggers",
+            ),
+            (
+                json!({"repPolicyCtrlReqTriggers": ["RES_MO_RE"]}),
+                "repPolicyCtrlReqTriggers",
+            ),
+        ] {
+            let refused = updated(context.clone(), changes).unwrap_err();
+            assert_eq!(refused.member, member);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Policy associations: what the PCF keeps of a PDU session or a UE. No IO.
+//!
+//! * [`Association`]: the record in the store, with its keys.
+//! * [`address`]: addresses of UEs as keys, and whether an association has an address.
+//! * [`context`]: what an update changes of the context (TS 29.512 §4.2.4).
+//! * [`decision`]: the whole decision of an association, and what a consumer gets of a change.
+//! * [`usage`]: accumulated usage.
+
+pub mod address;
+pub mod context;
+pub mod decision;
+mod record;
+pub mod usage;
+
+pub use record::{Addresses, Association, AssociationId, Kind};

@@ -1,0 +1,157 @@
+//! Every setting of a PCF; a file per topic.
+
+mod notifications;
+mod nrf;
+mod overload;
+mod policy;
+mod tokens;
+
+pub use self::policy::{Fallback, Policies};
+pub use notifications::Notifications;
+pub use nrf::Nrf;
+pub use overload::{ConsumerRate, Overload, OverloadLevel};
+pub use tokens::{TokenKey, Tokens};
+
+use std::net::SocketAddr;
+
+use sbi::identity::{IdentityMode, IdentitySettings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{ByteSize, Faults, Listen, Validate};
+
+/// Settings of a PCF. Defaults run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Config {
+    /// NF instance id of this PCF, a UUID. Empty: made at the first start, and kept beside the store.
+    pub nf_instance_id: String,
+    /// Addresses of the service-based interface.
+    pub listen: Listen,
+    /// Address of the admin endpoint (`/livez /readyz /metrics /config`).
+    #[schemars(extend("format" = "socket-address"))]
+    pub admin: SocketAddr,
+    /// Worker threads, each with listeners and connections of its own. 0: one per core.
+    pub workers: usize,
+    /// Cores the workers are pinned to; empty: not pinned.
+    pub cores: Vec<usize>,
+    /// Root of the URIs that the PCF hands out (`http://pcf.example.org:8040`). Empty: of the first listen
+    /// address.
+    pub api_root: String,
+    /// TLS of the service-based interface; absent: cleartext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
+    pub tls: Option<sbi::tls::TlsFiles>,
+    /// TLS of the connections this PCF makes; absent: only cleartext peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reload" = true))]
+    pub client_tls: Option<sbi::tls::TlsFiles>,
+    /// Limits of the server.
+    pub server: sbi::server::ServerConfig,
+    /// Connections to other functions.
+    pub client: sbi::client::ClientConfig,
+    /// How names of consumers, NRFs and other functions are resolved, where `servers` are set; otherwise by the system.
+    pub dns: sbi::dns::DnsConfig,
+    /// Where associations are kept.
+    pub store: store::Config,
+    /// Largest body of a request.
+    #[schemars(extend("x-reload" = true))]
+    pub max_body_size: ByteSize,
+    /// Associations of one address or subscriber that a query reads.
+    pub max_candidates: usize,
+    /// Policy projects.
+    #[schemars(extend("x-reload" = true))]
+    pub policy: Policies,
+    /// Notifications of consumers.
+    pub notifications: Notifications,
+    /// Limits and discards under overload.
+    #[schemars(extend("x-reload" = true))]
+    pub overload: Overload,
+    /// Registration at the NRF.
+    pub nrf: Nrf,
+    /// Access tokens of consumers.
+    #[schemars(extend("x-reload" = true))]
+    pub tokens: Tokens,
+    /// Which NF instances may send requests.
+    #[schemars(extend("x-reload" = true))]
+    pub identity: IdentitySettings,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut store = store::Config::default();
+        store.embedded.directory = "run/pcf".into();
+        Self {
+            nf_instance_id: String::new(),
+            listen: Listen::local(8040),
+            admin: SocketAddr::from(([127, 0, 0, 1], 9040)),
+            workers: 0,
+            cores: Vec::new(),
+            api_root: String::new(),
+            tls: None,
+            client_tls: None,
+            server: sbi::server::ServerConfig::default(),
+            client: sbi::client::ClientConfig {
+                user_agent: "PCF".to_owned(),
+                ..sbi::client::ClientConfig::default()
+            },
+            dns: sbi::dns::DnsConfig::default(),
+            store,
+            max_body_size: ByteSize::kib(64),
+            max_candidates: 256,
+            policy: Policies::default(),
+            notifications: Notifications::default(),
+            overload: Overload::default(),
+            nrf: Nrf::default(),
+            tokens: Tokens::default(),
+            identity: IdentitySettings::default(),
+        }
+    }
+}
+
+impl Validate for Config {
+    fn validate(&self, faults: &mut Faults) {
+        let named = !self.nf_instance_id.is_empty();
+        if named && model::NfInstanceId::parse(&self.nf_instance_id).is_err() {
+            faults.at("nfInstanceId").say(
+                "is not a UUID",
+                "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64, or nothing",
+            );
+        }
+        if self.listen.first().is_none() {
+            faults
+                .at("listen")
+                .say("is empty", "at least one address such as 127.0.0.1:8040");
+        }
+        if !self.api_root.is_empty() && self.api_root.parse::<sbi::client::Origin>().is_err() {
+            faults
+                .at("apiRoot")
+                .say("is not an API root", "http://host:port or https://host:port");
+        }
+        if self.max_candidates < 2 {
+            faults
+                .at("maxCandidates")
+                .say("is too small to see that a query is ambiguous", "at least 2");
+        }
+        if self.max_body_size > self.store.max_batch_bytes {
+            faults
+                .at("maxBodySize")
+                .say("is larger than store.maxBatchBytes", "a body that fits a batch");
+        }
+        faults.within("dns", &self.dns);
+        faults.within("store", &self.store);
+        faults.within("policy", &self.policy);
+        faults.within("overload", &self.overload);
+        faults.within("nrf", &self.nrf);
+        faults.within("notifications", &self.notifications);
+        faults.within("tokens", &self.tokens);
+        faults.within("identity", &self.identity);
+        let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
+        let provable = self.tokens.required || self.identity.is_provable(authorities);
+        if self.identity.mode == Some(IdentityMode::Required) && !provable {
+            faults.at("identity.mode").say(
+                "requires what no consumer can prove: there are no tokens, no mutual TLS, no assertions to prove it by",
+                "`tokens.required`, `tls.authorities`, `identity.assertions`, or `whenPresent`",
+            );
+        }
+    }
+}

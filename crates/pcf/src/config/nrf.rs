@@ -1,0 +1,48 @@
+//! Registration at the NRF.
+
+use sbi::headers::{SbiHeader as _, TargetApiRoot};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use settings::{Faults, Period, Validate};
+
+/// Registration at the NRF (TS 29.510 §5.2.2.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Nrf {
+    /// API roots of NRFs, tried in turn (`http://127.0.0.1:8010`); none: the PCF does not register.
+    pub api_roots: Vec<String>,
+    /// Time between heart-beats that is asked for; the NRF may give another.
+    pub heart_beat: Period,
+    /// How long the NRF may take to answer.
+    pub timeout: Period,
+    /// Further members of the profile: `pcfInfo`, `locality`, `priority`, `capacity`, `plmnList` …
+    pub profile: serde_json::Map<String, Value>,
+}
+
+impl Default for Nrf {
+    fn default() -> Self {
+        Self {
+            api_roots: Vec::new(),
+            heart_beat: Period::from_secs(10),
+            timeout: Period::from_secs(2),
+            profile: serde_json::Map::new(),
+        }
+    }
+}
+
+impl Validate for Nrf {
+    fn validate(&self, faults: &mut Faults) {
+        for (index, root) in self.api_roots.iter().enumerate() {
+            if TargetApiRoot::parse(root).is_err() {
+                faults.at(format!("apiRoots[{index}]")).say(
+                    "is not an API root",
+                    "http://host:port or https://host:port, with the prefix of its paths if there is one",
+                );
+            }
+        }
+        if self.heart_beat.duration().as_secs() == 0 {
+            faults.at("heartBeat").say("is too short", "at least 1s");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The steps of a request: may it be worked on now, may its sender ask this, which resource is it, which handler answers it.
+
+use std::rc::Rc;
+
+use function::sbi::{Answer, OperationMetrics};
+use sbi::problem::{Cause, Problem};
+use sbi::{Request, Response};
+
+use crate::api::fault::Fault;
+use crate::api::sm;
+use crate::events::Event;
+use crate::worker::Worker;
+
+/// A resource of the PCF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::enum_variant_names, reason = "each names its service")]
+enum Resource<'p> {
+    SmPolicies,
+    SmPolicy(&'p str),
+    SmUpdate(&'p str),
+    SmDelete(&'p str),
+}
+
+/// The services, by the first segment of a path, which is their scope as well.
+const SERVICES: &[&str] = &["npcf-smpolicycontrol"];
+
+/// Why a path names no resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unknown<'p> {
+    Version(&'p str),
+    Resource,
+}
+
+/// The resource of a path, and its service.
+fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
+    let mut segments = path.strip_prefix('/').unwrap_or(path).splitn(6, '/');
+    let mut next = || segments.next();
+    let (service, version) = (next(), next());
+    let service = SERVICES.iter().find(|known| Some(**known) == service);
+    let service = *service.ok_or(Unknown::Resource)?;
+    match version {
+        Some("v1") => {}
+        Some(version) => return Err(Unknown::Version(version)),
+        None => return Err(Unknown::Resource),
+    }
+    let rest = (next(), next(), next(), next());
+    let resource = match (service, rest) {
+        ("npcf-smpolicycontrol", (Some("sm-policies"), id, action, None)) => match (id, action) {
+            (None, None) => Resource::SmPolicies,
+            (Some(id), None) => Resource::SmPolicy(id),
+            (Some(id), Some("update")) => Resource::SmUpdate(id),
+            (Some(id), Some("delete")) => Resource::SmDelete(id),
+            _ => return Err(Unknown::Resource),
+        },
+        _ => return Err(Unknown::Resource),
+    };
+    Ok((service, resource))
+}
+
+impl Resource<'_> {
+    /// Whether a POST creates an association.
+    fn is_collection(self) -> bool {
+        matches!(self, Self::SmPolicies)
+    }
+}
+
+impl Answer for Worker {
+    const OPERATIONS: &'static [&'static str] = &[
+        "sm-policies POST",
+        "sm-policies GET",
+        "sm-policies update",
+        "sm-policies delete",
+        "other",
+    ];
+
+    const METRICS: Option<OperationMetrics> = Some(function::operation_metrics!("pcf"));
+
+    fn operation(request: &Request) -> usize {
+        let name = match (resource(request.path()), request.method().as_str()) {
+            (Ok((_, Resource::SmPolicies)), "POST") => "sm-policies POST",
+            (Ok((_, Resource::SmPolicy(_))), "GET") => "sm-policies GET",
+            (Ok((_, Resource::SmUpdate(_))), "POST") => "sm-policies update",
+            (Ok((_, Resource::SmDelete(_))), "POST") => "sm-policies delete",
+            _ => "other",
+        };
+        let place = Self::OPERATIONS.iter().position(|known| *known == name);
+        place.unwrap_or(Self::OPERATIONS.len() - 1)
+    }
+
+    async fn answer(self: Rc<Self>, request: Request) -> Response {
+        answer(&self, &request).await.unwrap_or_else(|fault| {
+            let problem = Problem::from(fault);
+            self.count(match problem.status().is_server_error() {
+                true => Event::Failed,
+                false => Event::BadRequest,
+            });
+            problem.into_response()
+        })
+    }
+}
+
+async fn answer(worker: &Worker, request: &Request) -> Result<Response, Fault> {
+    let found = resource(request.path());
+    let is_collection = found.is_ok_and(|(_, resource)| resource.is_collection());
+    let creates = is_collection && *request.method() == http::Method::POST;
+    if let Some(problem) = worker.turned_away(request, creates) {
+        return Ok(problem.into_response());
+    }
+    let (service, resource) = found.map_err(|unknown| unknown_problem(unknown, request.path()))?;
+    if let Some(denied) = worker.denied(request, service) {
+        return Ok(denied);
+    }
+    match resource {
+        Resource::SmPolicies => sm::collection(worker, request).await,
+        Resource::SmPolicy(id) => sm::individual(worker, request, id).await,
+        Resource::SmUpdate(id) => sm::update(worker, request, id).await,
+        Resource::SmDelete(id) => sm::delete(worker, request, id).await,
+    }
+}
+
+fn unknown_problem(unknown: Unknown<'_>, path: &str) -> Problem {
+    match unknown {
+        Unknown::Version(version) => {
+            let shown: String = version.chars().take(32).collect();
+            Problem::new(Cause::InvalidApi).detail(format!("version {shown} is not served here; v1 is"))
+        }
+        Unknown::Resource => {
+            let shown: String = path.chars().take(128).collect();
+            Problem::new(Cause::ResourceUriStructureNotFound)
+                .detail(format!("{shown} is not a resource of this PCF"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_resources() {
+        const SM: &str = "npcf-smpolicycontrol";
+        for (path, expected) in [
+            (
+                "/npcf-smpolicycontrol/v1/sm-policies",
+                Ok((SM, Resource::SmPolicies)),
+            ),
+            (
+                "/npcf-smpolicycontrol/v1/sm-policies/7",
+                Ok((SM, Resource::SmPolicy("7"))),
+            ),
+            (
+                "/npcf-smpolicycontrol/v1/sm-policies/7/update",
+                Ok((SM, Resource::SmUpdate("7"))),
+            ),
+            (
+                "/npcf-smpolicycontrol/v1/sm-policies/7/delete",
+                Ok((SM, Resource::SmDelete("7"))),
+            ),
+            (
+                "/npcf-smpolicycontrol/v1/sm-policies/7/update/x",
+                Err(Unknown::Resource),
+            ),
+            (
+                "/npcf-smpolicycontrol/v1/sm-policies/7/other",
+                Err(Unknown::Resource),
+            ),
+            ("/npcf-smpolicycontrol/v1", Err(Unknown::Resource)),
+            ("/npcf-smpolicycontrol", Err(Unknown::Resource)),
+            (
+                "/npcf-smpolicycontrol/v9/sm-policies",
+                Err(Unknown::Version("v9")),
+            ),
+            ("/other/v1/sm-policies", Err(Unknown::Resource)),
+            ("", Err(Unknown::Resource)),
+        ] {
+            assert_eq!(resource(path), expected, "{path}");
+        }
+    }
+}

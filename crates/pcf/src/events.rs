@@ -1,0 +1,59 @@
+//! What can happen in a PCF: counted here, logged where it matters.
+//!
+//! A counter belongs to one worker or to the control thread, so it is never contended; a reader adds
+//! them up.
+
+use function::AdmissionMetrics;
+
+/// The metrics of admission.
+pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("pcf");
+
+telemetry::events! {
+    "pcf";
+    /// A policy association of a PDU session was created.
+    SmCreated = "sm_created";
+    /// A policy association of a PDU session was updated by its SMF.
+    SmUpdated = "sm_updated";
+    /// A policy association of a PDU session was deleted.
+    SmDeleted = "sm_deleted";
+    /// A policy project refused a request.
+    Refused = "policy_refusals";
+    /// An evaluation of a policy project failed, and the fallback decided.
+    PolicyFault = "policy_faults";
+    /// A part of a decision was changed for an application session or by new data of the subscriber.
+    Changed = "decisions_changed";
+    /// Others changed an association at the same moment, and the change was made again on what they left.
+    Retried = "conflicts_retried";
+    /// Others kept changing an association, and the request failed.
+    Overtaken = "conflicts_failed";
+    /// A notification was delivered.
+    Notified = "notifications";
+    /// A notification could not be delivered.
+    NotificationFailed = "notification_failures";
+    /// A notification was dropped because too many were pending.
+    NotificationDropped = "notifications_dropped";
+    /// A consumer wanted a notification at another address.
+    NotificationRedirected = "notifications_redirected";
+    /// A notification was taken by another instance of the consumer.
+    NotificationRerouted = "notifications_rerouted";
+    /// A notification carries the whole policy of an association, after others of it were dropped or failed.
+    NotificationResynced = "notifications_resynced";
+    /// A request was wrong.
+    BadRequest = "bad_requests";
+    /// A request failed for a reason of the PCF.
+    Failed = "failures";
+    /// A request was refused because it had waited longer than its consumer does.
+    TooLate = "late_requests";
+    /// A request was discarded under overload.
+    Discarded = "discards";
+    /// A request was refused by the limit on requests a second.
+    RateLimited = "rate_limited";
+    /// A request was refused because its consumer sends more than it may.
+    ConsumerLimited = "consumer_limited";
+    /// A request was refused because its access token does not open the service.
+    Denied = "denied";
+    /// A request was refused because its sender is not the NF instance that it concerns, or proves different ones.
+    IdentityRefused = "identities_refused";
+    /// A request was refused because the function is being shut down in steps.
+    ShutOut = "shut_out";
+}

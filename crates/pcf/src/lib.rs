@@ -1,0 +1,50 @@
+//! The policy control function (TS 29.512, TS 29.507, TS 29.525, TS 29.514): policy associations of PDU sessions and UEs,
+//! decided by the operator's policy projects.
+//!
+//! A tour, from the wire inwards:
+//! * [`service`]: the PCF as a network function; `live`, `pages`: what is derived from settings, admin pages and gauges.
+//! * `dispatch` has the steps of a request on one screen; `worker` is what the handlers work with, `gate` decides who may
+//!   use a service, `overload` which requests are rejected.
+//! * `api` has one file per service: parse, change the association, answer.
+//! * [`association`]: the record of an association, its addresses, what changes it. No IO.
+//! * [`repository`]: associations in the store. A request is answered when its write is durable.
+//! * `change`: one writer at a time for each association, across workers and instances; application sessions add their
+//!   parts of a decision through it.
+//! * `projects`: the policy projects in effect; `pre`: runs them; `pds`: the data of the subscriber that they read.
+//! * `notices`: notifications of consumers, delivered by the crate `notifier`.
+//! * `peers`: other functions that the PCF sends requests to.
+//! * [`config`]: every setting, documented where it is defined.
+//!
+//! Several PCFs may share one database; each works alone on the embedded store.
+
+pub mod association;
+pub mod config;
+pub mod events;
+pub mod repository;
+pub mod service;
+
+mod api;
+mod change;
+mod dispatch;
+mod gate;
+mod live;
+mod notices;
+mod operator;
+mod overload;
+mod pages;
+mod pds;
+mod peers;
+mod pre;
+mod projects;
+mod shape;
+mod shared;
+mod state;
+mod turns;
+mod worker;
+
+pub use config::Config;
+pub use events::Event;
+pub use function::StartError;
+pub use service::{Running, start};
+pub use shared::Pcf;
+pub use state::State;

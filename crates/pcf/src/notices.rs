@@ -1,0 +1,166 @@
+//! Notifications of the consumers of associations: what they are, and how they are delivered (TS 29.512 §4.2.3, §4.2.4).
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+use notifier::{Bound, Event as Delivery, Notification, Policy, Publisher, Queue};
+use sbi::Value as HeaderValue;
+use sbi::client::Client;
+use serde_json::{Map, Value, json};
+
+use crate::association::{Association, AssociationId, Kind};
+use crate::config::Notifications;
+use crate::events::{Counters, Event};
+use crate::live::Live;
+use crate::repository::Repository;
+
+/// Enqueues notifications. Clones share the queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Notices {
+    pub(crate) queue: Queue,
+    /// Root of the URIs that the PCF hands out.
+    pub(crate) root: Arc<str>,
+}
+
+/// The path of associations of a kind.
+pub(crate) fn path_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sm | Kind::Gx => "/npcf-smpolicycontrol/v1/sm-policies",
+        Kind::Am => "/npcf-am-policy-control/v1/policies",
+        Kind::Ue => "/npcf-ue-policy-control/v1/policies",
+    }
+}
+
+impl Notices {
+    /// The consumer of an association gets a change of its decision (`UpdateNotify`).
+    pub(crate) fn updated(&self, association: &Association, change: Map<String, Value>) {
+        if change.is_empty() || association.kind == Kind::Gx {
+            return;
+        }
+        let body = body(&self.root, association, change);
+        self.push(association, "update", body, false);
+    }
+
+    /// The consumer of an association shall end it (`Terminate`), for a cause of `SmPolicyAssociationReleaseCause`
+    /// (TS 29.512 §5.6.3.7) or its kin.
+    pub(crate) fn terminate(&self, association: &Association, cause: &str) {
+        if association.kind != Kind::Gx {
+            let body = json!({"resourceUri": uri(&self.root, association), "cause": cause});
+            self.push(association, "terminate", body, true);
+        }
+    }
+
+    fn push(&self, association: &Association, what: &str, body: Value, whole: bool) {
+        if let Some(notification) = notification(association, what, &body, whole) {
+            self.queue.push(notification);
+        }
+    }
+}
+
+fn uri(root: &str, association: &Association) -> String {
+    format!("{root}{}/{}", path_of(association.kind), association.id)
+}
+
+/// `SmPolicyNotification` (TS 29.512 §5.6.2.5), or `PolicyUpdate` (TS 29.507 §5.6.2.5, TS 29.525 §5.6.2.5).
+fn body(root: &str, association: &Association, mut change: Map<String, Value>) -> Value {
+    let uri = uri(root, association);
+    match association.kind {
+        Kind::Sm | Kind::Gx => json!({"resourceUri": uri, "smPolicyDecision": change}),
+        Kind::Am | Kind::Ue => {
+            change.insert("resourceUri".to_owned(), uri.into());
+            Value::Object(change)
+        }
+    }
+}
+
+fn notification(association: &Association, what: &str, body: &Value, whole: bool) -> Option<Notification> {
+    let base = association.text_of("notificationUri")?.trim_end_matches('/');
+    let id: Arc<str> = association.id.to_string().into();
+    Some(Notification {
+        subscription: id.clone(),
+        subject: id,
+        whole,
+        target: format!("{base}/{what}").parse::<Uri>().ok()?,
+        body: body.to_string().into(),
+        set: None,
+    })
+}
+
+/// How consumers are reached.
+pub(crate) struct Consumers {
+    pub(crate) client: Client,
+    pub(crate) repository: Repository,
+    pub(crate) live: Arc<Live>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) root: Arc<str>,
+}
+
+impl Publisher for Consumers {
+    const CALLBACK: HeaderValue<'static> = HeaderValue::from_static("Npcf_SMPolicyControl_UpdateNotify");
+
+    fn policy(&self) -> Policy {
+        policy(&self.live.load().config.notifications)
+    }
+
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn count(&self, event: Delivery) {
+        self.counters.count(match event {
+            Delivery::Delivered => Event::Notified,
+            Delivery::Failed => Event::NotificationFailed,
+            Delivery::Dropped => Event::NotificationDropped,
+            Delivery::Redirected => Event::NotificationRedirected,
+            Delivery::Rerouted => Event::NotificationRerouted,
+            Delivery::Resynced => Event::NotificationResynced,
+        });
+    }
+
+    /// The whole decision, after changes of it were lost.
+    async fn resync(&self, subscription: &str, _: &[Arc<str>]) -> Vec<Notification> {
+        let Some(id) = AssociationId::parse(subscription) else {
+            return Vec::new();
+        };
+        let association = match self.repository.get(id).await {
+            Ok(Some(stored)) => stored.record,
+            Ok(None) => return Vec::new(),
+            Err(error) => {
+                tracing::warn!(%error, %id, "failed to load an association, resynchronisation skipped");
+                return Vec::new();
+            }
+        };
+        let body = body(&self.root, &association, association.decision());
+        notification(&association, "update", &body, true)
+            .into_iter()
+            .collect()
+    }
+}
+
+/// Delivers notifications until the function ends.
+pub(crate) async fn deliver(pending: notifier::Receiver, consumers: Consumers) {
+    notifier::run(pending, Rc::new(consumers)).await;
+}
+
+fn policy(settings: &Notifications) -> Policy {
+    Policy {
+        total: Bound {
+            notifications: settings.queue,
+            bytes: settings.queue_bytes.as_usize(),
+        },
+        per_subscription: Bound {
+            notifications: settings.queue_per_association,
+            bytes: settings.queue_bytes_per_association.as_usize(),
+        },
+        parallel: settings.parallel,
+        attempts: settings.attempts,
+        pause: settings.retry_pause.duration().max(Duration::from_millis(1)),
+        max_pause: settings.max_retry_pause.duration(),
+        timeout: settings.timeout.duration(),
+        redirects: settings.redirects,
+        alternates: 0,
+        rate: settings.rate,
+    }
+}

@@ -1,0 +1,246 @@
+//! The PCF's own admin pages and gauges.
+
+use std::sync::{Arc, Weak};
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use function::Page;
+use serde_json::{Value, json};
+use store::{Scan, Stored};
+use telemetry::{Declaration, Registry};
+
+use crate::association::address::UeAddress;
+use crate::association::{Association, AssociationId};
+use crate::events::{ADMISSION, Event};
+use crate::repository::Repository;
+use crate::shared::Pcf;
+use crate::state::State;
+use crate::worker::Worker;
+
+telemetry::declare! {
+    /// Gauges of the state.
+    GAUGES;
+    gauge LOAD = "signalbox_pcf_load_ratio" []: "Load of the busiest worker, from 0 to 1: its CPU time as a share of a core, or how near requests come to waiting for the target.";
+    gauge STATE = "signalbox_pcf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
+    gauge NOTIFICATIONS = "signalbox_pcf_notifications_pending" []: "Notifications that are pending.";
+    gauge NOTIFICATION_BYTES = "signalbox_pcf_notifications_pending_bytes" []: "Bytes of the notifications that are pending.";
+}
+
+/// Associations on one page.
+const SHOWN: usize = 100;
+
+const COLUMNS: &[(&str, &str)] = &[
+    ("association", "/id"),
+    ("kind", "/kind"),
+    ("supi", "/supi"),
+    ("dnn", "/dnn"),
+    ("ipv4", "/ipv4Address"),
+    ("ipv6", "/ipv6AddressPrefix"),
+    ("rules", "/rules"),
+    ("AF sessions", "/afSessions"),
+];
+
+pub(crate) const PAGES: &[Page] = &[
+    Page {
+        name: "sessions",
+        about: "Some policy associations, a hundred at most",
+        path: "/pcf/sessions",
+        argument: None,
+        columns: COLUMNS,
+    },
+    Page {
+        name: "session",
+        about: "One policy association as it is stored: context, decision, parts, usage (DELETE asks its consumer to end it)",
+        path: "/pcf/sessions/{}",
+        argument: Some("ID"),
+        columns: &[],
+    },
+    Page {
+        name: "find",
+        about: "Policy associations by SUPI, GPSI or address of the UE",
+        path: "/pcf/find/{}",
+        argument: Some("SUBSCRIBER"),
+        columns: COLUMNS,
+    },
+    Page {
+        name: "state",
+        about: "Whether it serves or is being shut down (PUT \"SERVING\", \"PARTIAL\" or \"COMPLETE\" to change it), load",
+        path: "/pcf/state",
+        argument: None,
+        columns: &[],
+    },
+];
+
+/// Every metric of the PCF.
+pub(crate) fn metrics() -> Vec<Declaration> {
+    function::sbi::metrics_of::<Worker, Event>(GAUGES, &ADMISSION)
+}
+
+pub(crate) fn hints(_uri: &str) -> Vec<String> {
+    vec!["signalbox pcf sessions".to_owned()]
+}
+
+/// Shows the gauges.
+pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
+    type Read = fn(&Pcf) -> f64;
+    let gauges: [(&'static Declaration, Read); 4] = [
+        (&LOAD, |pcf| f64::from(pcf.load()) / 100.0),
+        (&STATE, |pcf| f64::from(pcf.state() as u8)),
+        (&NOTIFICATIONS, |pcf| pcf.notifications().notifications as f64),
+        (&NOTIFICATION_BYTES, |pcf| pcf.notifications().bytes as f64),
+    ];
+    for (gauge, read) in gauges {
+        let seen = Arc::downgrade(pcf);
+        registry.observe(gauge, move || seen.upgrade().map_or(0.0, |pcf| read(&pcf)));
+    }
+}
+
+/// Serves [`PAGES`].
+pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
+    let (all, one, searched) = (pcf.clone(), pcf.clone(), pcf.clone());
+    let (shown, changed, ended) = (pcf.clone(), pcf.clone(), pcf.clone());
+    let put_state = move |axum::Json(state): axum::Json<State>| async move {
+        let Some(pcf) = changed.upgrade() else {
+            return axum::Json(Value::Null).into_response();
+        };
+        match pcf.set_state(state).await {
+            Ok(()) => axum::Json(state_of(&changed)).into_response(),
+            Err(error) => {
+                let text = format!("nothing has changed: {error}\n");
+                (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+            }
+        }
+    };
+    Router::new()
+        .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
+        .route(
+            "/pcf/sessions/{id}",
+            get(move |Path(id): Path<String>| async move { session(&one, &id).await })
+                .delete(move |Path(id): Path<String>| async move { terminate(&ended, &id).await }),
+        )
+        .route(
+            "/pcf/find/{subscriber}",
+            get(move |Path(subscriber): Path<String>| async move { find(&searched, &subscriber).await }),
+        )
+        .route(
+            "/pcf/state",
+            get(move || async move { axum::Json(state_of(&shown)) }).put(put_state),
+        )
+}
+
+fn state_of(pcf: &Weak<Pcf>) -> Value {
+    pcf.upgrade().map_or(
+        Value::Null,
+        |pcf| json!({"state": pcf.state(), "load": pcf.load()}),
+    )
+}
+
+fn repository(pcf: &Weak<Pcf>) -> Option<Repository> {
+    pcf.upgrade().map(|pcf| pcf.repository().clone())
+}
+
+fn unavailable(error: &store::Error) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response()
+}
+
+async fn sessions(pcf: &Weak<Pcf>) -> Response {
+    let Some(repository) = repository(pcf) else {
+        return axum::Json(json!([])).into_response();
+    };
+    match repository.associations().scan(&Scan::all(SHOWN)).await {
+        Ok(page) => list(&page.records),
+        Err(error) => unavailable(&error),
+    }
+}
+
+fn list(found: &[Stored<Association>]) -> Response {
+    let each = found.iter().take(SHOWN).map(|stored| line(&stored.record));
+    axum::Json(each.collect::<Value>()).into_response()
+}
+
+/// An association as a line of a list.
+fn line(association: &Association) -> Value {
+    let decision = association.decision();
+    let rules = decision.get("pccRules").and_then(Value::as_object);
+    let rules: Vec<&str> = rules.into_iter().flatten().map(|(id, _)| id.as_str()).collect();
+    let parts: Vec<&str> = association.parts.keys().map(String::as_str).collect();
+    let mut line = json!({"id": association.id.to_string(), "kind": association.kind.name(),
+        "rules": rules.join(" "), "afSessions": parts.join(" ")});
+    for name in ["supi", "gpsi", "dnn", "ipv4Address", "ipv6AddressPrefix"] {
+        if let Some(text) = association.text_of(name) {
+            line[name] = json!(text);
+        }
+    }
+    line
+}
+
+async fn session(pcf: &Weak<Pcf>, id: &str) -> Response {
+    match stored(pcf, id).await {
+        Ok(association) => axum::Json(whole(&association)).into_response(),
+        Err(response) => response,
+    }
+}
+
+/// Asks the consumer of an association to end it (TS 29.512 §4.2.3.3).
+async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
+    let association = match stored(pcf, id).await {
+        Ok(association) => association,
+        Err(response) => return response,
+    };
+    if let Some(pcf) = pcf.upgrade() {
+        tracing::warn!(
+            id,
+            "an operator has asked the consumer of a policy association to end it"
+        );
+        pcf.notices.terminate(&association, "UNSPECIFIED");
+    }
+    axum::Json(line(&association)).into_response()
+}
+
+async fn stored(pcf: &Weak<Pcf>, id: &str) -> Result<Association, Response> {
+    let missing = || {
+        let text = format!("there is no policy association {id}\n");
+        (StatusCode::NOT_FOUND, text).into_response()
+    };
+    let (Some(parsed), Some(repository)) = (AssociationId::parse(id), repository(pcf)) else {
+        return Err(missing());
+    };
+    match repository.get(parsed).await {
+        Ok(Some(stored)) => Ok(stored.record),
+        Ok(None) => Err(missing()),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+/// An association with its whole decision.
+fn whole(association: &Association) -> Value {
+    let mut shown = serde_json::to_value(association).unwrap_or_default();
+    shown["id"] = json!(association.id.to_string());
+    shown["decision"] = Value::Object(association.decision());
+    shown
+}
+
+/// Associations by SUPI, GPSI or address, whichever the text is.
+async fn find(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
+    let Some(repository) = repository(pcf) else {
+        return axum::Json(json!([])).into_response();
+    };
+    match search(&repository, subscriber).await {
+        Ok(found) => list(&found),
+        Err(error) => unavailable(&error),
+    }
+}
+
+async fn search(repository: &Repository, subscriber: &str) -> Result<Vec<Stored<Association>>, store::Error> {
+    if let Some(address) = UeAddress::parse(subscriber) {
+        return repository.at(address, None).await;
+    }
+    let found = repository.of_supi(subscriber).await?;
+    match found.is_empty() {
+        true => repository.of_gpsi(subscriber).await,
+        false => Ok(found),
+    }
+}

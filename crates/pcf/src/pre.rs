@@ -1,0 +1,135 @@
+//! The policy runtime engine: runs the project of a service for an event of an association.
+
+use std::rc::Rc;
+
+use ::policy::{Fault, Input, Project, Rejection, Scratch, Trace};
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+
+use crate::association::Association;
+use crate::config::Fallback;
+use crate::events::Event;
+use crate::pds::{self, Data};
+use crate::worker::Worker;
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision {
+    /// The decision in the form of the service: `SmPolicyDecision`, `PolicyAssociation`.
+    pub(crate) policy: Map<String, Value>,
+    /// State variables to keep with the association.
+    pub(crate) state: Map<String, Value>,
+}
+
+/// Why there is no decision.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Refusal {
+    /// The project refuses the request.
+    Policy {
+        status: u16,
+        cause: String,
+        detail: Option<String>,
+    },
+    /// The evaluation failed, and the fallback refuses the request.
+    Fault(Fault),
+}
+
+/// Decides for an event of an association: `create`, `update` or another name that projects know. `request` is what they
+/// read as `$request`. The data of the subscriber come from [`pds`].
+pub(crate) async fn decide(
+    worker: &Worker,
+    event: &str,
+    association: &Association,
+    request: &Value,
+) -> Result<Decision, Refusal> {
+    let data = pds::of(worker, association).await;
+    with_data(worker, event, association, request, &data, None)
+}
+
+/// As [`decide`] with data that are known, and a trace where one is wanted.
+pub(crate) fn with_data(
+    worker: &Worker,
+    event: &str,
+    association: &Association,
+    request: &Value,
+    data: &Rc<Data>,
+    trace: Option<&mut Trace>,
+) -> Result<Decision, Refusal> {
+    let service = association.kind.service();
+    let pair = worker.projects(service);
+    let (scratch, built_in) = worker.scratches(service);
+    let (session, state) = (association.session(), Value::Object(association.state.clone()));
+    let input = Input {
+        event,
+        request,
+        subscriber: &data.subscriber,
+        counters: &data.counters,
+        session: &session,
+        state: &state,
+    };
+    let fault = match run(&pair.project, &mut scratch.borrow_mut(), &input, trace) {
+        Ok(decided) => return decided.inspect_err(|_| worker.count(Event::Refused)),
+        Err(fault) => fault,
+    };
+    worker.count(Event::PolicyFault);
+    let (project, block) = (pair.project.name(), &fault.block);
+    tracing::warn!(
+        project,
+        block,
+        what = fault.what,
+        "the evaluation of a policy project failed"
+    );
+    match worker.config().policy.fallback {
+        Fallback::Refuse => Err(Refusal::Fault(fault)),
+        Fallback::BuiltIn => {
+            run(&pair.built_in, &mut built_in.borrow_mut(), &input, None).map_err(Refusal::Fault)?
+        }
+    }
+}
+
+fn run(
+    project: &Project,
+    scratch: &mut Scratch,
+    input: &Input<'_>,
+    trace: Option<&mut Trace>,
+) -> Result<Result<Decision, Refusal>, Fault> {
+    let decision = project.decide(scratch, input, OffsetDateTime::now_utc(), trace)?;
+    if let Some(rejection) = decision.rejection() {
+        return Ok(Err(refusal(rejection)));
+    }
+    let Value::Object(policy) = decision.to_json() else {
+        return Ok(Ok(Decision {
+            policy: Map::new(),
+            state: Map::new(),
+        }));
+    };
+    let set = decision.state().iter();
+    let set = set.filter_map(|(name, value)| Some(((*name).to_owned(), serde_json::to_value(value).ok()?)));
+    Ok(Ok(Decision {
+        policy,
+        state: set.collect(),
+    }))
+}
+
+fn refusal(rejection: &Rejection<'_>) -> Refusal {
+    let cause = rejection.cause.as_str();
+    // TS 29.512 table 5.7.3-1, TS 29.507 table 5.7.3-1: 403 is what a project means that does not say another status.
+    let status = match (rejection.status, cause) {
+        (
+            403,
+            "USER_UNKNOWN" | "ERROR_INITIAL_PARAMETERS" | "ERROR_TRIGGER_EVENT" | "ERROR_REQUEST_PARAMETERS",
+        ) => 400,
+        (status, _) => status,
+    };
+    Refusal::Policy {
+        status,
+        cause: cause.to_owned(),
+        detail: rejection.detail.as_ref().map(|text| text.as_str().to_owned()),
+    }
+}
+
+/// Keeps what was decided with its association.
+pub(crate) fn keep(association: &mut Association, decision: Decision) {
+    association.policy = decision.policy;
+    association.state.extend(decision.state);
+}

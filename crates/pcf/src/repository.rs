@@ -1,0 +1,173 @@
+//! Associations in the store. A request is answered when its write is durable.
+//!
+//! A change is written on condition that nobody else has changed the association since it was read, so that each
+//! association has one writer at a time across all workers and instances.
+
+use std::cmp::Reverse;
+
+use store::{Batch, Condition, Conflict, Error, Index, Store, Stored, Table, TableDef, Version};
+
+use crate::association::address::{UeAddress, text_key};
+use crate::association::{Association, AssociationId};
+use crate::operator::OperatorSettings;
+
+/// The store of a PCF. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    store: Store,
+    associations: Table<Association>,
+    operator: Table<OperatorSettings>,
+    most: usize,
+}
+
+impl Repository {
+    /// Opens the store. `most`: associations of one address or subscriber that a query reads.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or read.
+    pub async fn open(config: &store::Config, most: usize) -> Result<Self, Error> {
+        let tables = [TableDef::of::<Association>(), TableDef::of::<OperatorSettings>()];
+        let store = Store::open(config, &tables).await?;
+        Ok(Self {
+            associations: store.table()?,
+            operator: store.table()?,
+            most: most.max(2),
+            store,
+        })
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The table of associations, for scans.
+    #[must_use]
+    pub fn associations(&self) -> &Table<Association> {
+        &self.associations
+    }
+
+    /// What an operator has set on this instance.
+    pub(crate) async fn operator_settings(&self, nf_instance_id: &str) -> Result<OperatorSettings, Error> {
+        let stored = self.operator.get(nf_instance_id.as_bytes()).await?;
+        Ok(stored.map_or_else(|| OperatorSettings::new(nf_instance_id), |stored| stored.record))
+    }
+
+    /// Writes what an operator has set, durably.
+    pub(crate) async fn keep_operator_settings(&self, settings: &OperatorSettings) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.put(&self.operator, settings, Condition::Always);
+        self.store.commit(batch).await.map(drop)
+    }
+
+    /// The association of an identity.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn get(&self, id: AssociationId) -> Result<Option<Stored<Association>>, Error> {
+        self.associations.get(&id.0).await
+    }
+
+    /// Writes a new association, durably.
+    ///
+    /// # Errors
+    /// When it was not written.
+    pub async fn add(&self, association: &Association) -> Result<Version, Error> {
+        let mut batch = Batch::default();
+        batch.insert(&self.associations, association);
+        self.store.commit(batch).await
+    }
+
+    /// Writes an association over the version that it was made of, durably; false when another writer was faster.
+    ///
+    /// # Errors
+    /// When it was not written for another reason.
+    pub async fn update(&self, association: &Association, version: Version) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.update(&self.associations, association, version);
+        written(self.store.commit(batch).await)
+    }
+
+    /// Deletes an association of this version, durably; false when another writer was faster.
+    ///
+    /// # Errors
+    /// When it was not deleted for another reason.
+    pub async fn remove(&self, id: AssociationId, version: Version) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.delete(&self.associations, &id.0, Condition::Version(version));
+        written(self.store.commit(batch).await)
+    }
+
+    /// The associations of a subscriber by its SUPI, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn of_supi(&self, supi: &str) -> Result<Vec<Stored<Association>>, Error> {
+        let found = self.under(Association::SUPI, &text_key(supi)).await?;
+        Ok(retained(found, |one| one.text_of("supi") == Some(supi)))
+    }
+
+    /// The associations of a subscriber by its GPSI, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn of_gpsi(&self, gpsi: &str) -> Result<Vec<Stored<Association>>, Error> {
+        let found = self.under(Association::GPSI, &text_key(gpsi)).await?;
+        Ok(retained(found, |one| one.text_of("gpsi") == Some(gpsi)))
+    }
+
+    /// The associations by the name that another protocol gave (`Session-Id` of Gx), the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn of_name(&self, name: &str) -> Result<Vec<Stored<Association>>, Error> {
+        let found = self.under(Association::NAME, &text_key(name)).await?;
+        Ok(retained(found, |one| one.name() == Some(name)))
+    }
+
+    /// The sessions that have an address, the newest first: those of the most specific prefix. `domain` is the IP domain of
+    /// an IPv4 address; without one, sessions of every domain are found.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn at(
+        &self,
+        address: UeAddress,
+        domain: Option<&str>,
+    ) -> Result<Vec<Stored<Association>>, Error> {
+        for key in address.searches(domain) {
+            let found = self.under(Association::ADDRESS, &key).await?;
+            let found = retained(found, |one| address.is_of(one, domain));
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    async fn under(&self, index: Index, key: &[u8]) -> Result<Vec<Stored<Association>>, Error> {
+        self.associations.find(index, key, self.most).await
+    }
+}
+
+fn retained(
+    mut found: Vec<Stored<Association>>,
+    test: impl Fn(&Association) -> bool,
+) -> Vec<Stored<Association>> {
+    found.retain(|stored| test(&stored.record));
+    found.sort_by_key(|stored| Reverse(stored.created));
+    found
+}
+
+/// Whether a conditional write was carried out.
+fn written(outcome: Result<Version, Error>) -> Result<bool, Error> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(Error::Conflict {
+            conflict: Conflict::Changed(_) | Conflict::Absent,
+            ..
+        }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

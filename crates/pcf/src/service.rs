@@ -1,0 +1,178 @@
+//! The PCF as a network function: how it opens, and what its control thread does.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use axum::Router;
+use function::sbi::Sbi;
+use function::{
+    Common, Counts, Listeners as _, NetworkFunction, Opened, Opening, Page, Seat, Shutdown, StartError,
+    listening,
+};
+use nrf_client::{Nrfs, Presence as _, deregister, stay_registered};
+use sbi::client::Client;
+use sbi::dns::Dns;
+use telemetry::Declaration;
+
+use crate::config::Config;
+use crate::live::{Derived, Effective};
+use crate::notices::{Consumers, Notices, deliver};
+use crate::pages;
+use crate::peers::key_sets;
+use crate::peers::nrf::{self, Registration};
+use crate::repository::Repository;
+use crate::shared::Pcf;
+use crate::state::{State, Switches};
+use crate::worker::{Front, Worker};
+
+/// A running PCF.
+pub type Running = function::Running<Pcf>;
+
+/// Starts a PCF. Blocks until it is ready.
+///
+/// # Errors
+/// When a setting, an address, a file, a policy project or the store cannot be used; nothing is left running then.
+pub fn start(config: Config) -> Result<Running, StartError> {
+    function::start(config)
+}
+
+impl NetworkFunction for Pcf {
+    const NAME: &'static str = "pcf";
+    const TITLE: &'static str = "PCF";
+    const PAGES: &'static [Page] = pages::PAGES;
+
+    type Config = Config;
+    type Derived = Derived;
+    type Listeners = Sbi;
+    type Worker = Worker;
+
+    fn common(config: &Config) -> Common<'_> {
+        Common {
+            admin: config.admin,
+            listen: listening("listen", &config.listen),
+            workers: config.workers,
+            cores: &config.cores,
+            tls: config.tls.as_ref(),
+            client_tls: config.client_tls.as_ref(),
+            other_tls: None,
+        }
+    }
+
+    fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
+        let directory = &config.store.embedded.directory;
+        function::settle_instance(&mut config.nf_instance_id, directory)?;
+        let listeners = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
+        // The URIs that the PCF hands out name the port it really has.
+        if config.api_root.is_empty() {
+            config.api_root = listeners.root();
+        }
+        Ok(listeners)
+    }
+
+    fn derive(config: &Arc<Config>, before: Option<&Effective>) -> Result<Derived, String> {
+        Derived::new(config, before)
+    }
+
+    async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
+        let config = opening.live.load_full().config.clone();
+        let names = (!config.dns.servers.is_empty()).then(|| Dns::start(&config.dns));
+        let names = names
+            .transpose()
+            .map_err(StartError::io("starting to resolve names"))?;
+        let repository = Repository::open(&config.store, config.max_candidates).await?;
+        opening.watch_store(repository.store());
+        let operator = repository.operator_settings(&config.nf_instance_id).await?;
+        let switches = Arc::new(Switches::new(opening.workers));
+        switches.set_state(operator.state);
+        if operator.state != State::Serving {
+            let state = operator.state;
+            tracing::warn!(
+                ?state,
+                "the operational state was set by an operator before the restart"
+            );
+        }
+        let (queue, pending) = notifier::queue(config.notifications.queue);
+        let root: Arc<str> = config.api_root.trim_end_matches('/').into();
+        let pcf = Arc::new(Self {
+            repository: repository.clone(),
+            notices: Notices {
+                queue,
+                root: root.clone(),
+            },
+            switches: switches.clone(),
+            operator: tokio::sync::Mutex::new(operator),
+            counts: Counts::new(opening.workers, &opening.registry),
+            workers: opening.workers,
+            names: names.clone(),
+        });
+        pages::observe(&opening.registry, &pcf);
+
+        let limits = Arc::new(config.client.clone());
+        let client = Client::with_names(limits, opening.listeners.client_tls(), names);
+        let nrfs = nrf::nrfs(&config, client.clone());
+        // These tasks end with the control thread.
+        tokio::task::spawn_local(key_sets::follow(opening.live.clone(), client.clone()));
+        let consumers = Consumers {
+            client,
+            repository: repository.clone(),
+            live: opening.live.clone(),
+            counters: pcf.counts.control(),
+            root,
+        };
+        tokio::task::spawn_local(deliver(pending, consumers));
+        let address = opening.listeners.addresses().first().copied();
+        let registration = address
+            .filter(|_| !nrfs.is_empty())
+            .map(|address| Registration::new(config, address, switches, opening.alarms.clone()));
+        let store = repository.store().clone();
+        let control = async move {
+            if let Some(registration) = registration {
+                stay_until(opening.shutdown, &nrfs, &registration).await;
+            }
+            opening.drained.fired().await;
+            store.close().await;
+        };
+        Ok(Opened::new(pcf, control))
+    }
+
+    fn worker(
+        self: &Arc<Self>,
+        seat: &Seat<Self>,
+        now: &Arc<Effective>,
+        before: Option<&Rc<Worker>>,
+    ) -> Rc<Worker> {
+        let before = before.map(|worker| &**worker);
+        Rc::new(Worker::new(self, seat, now.clone(), before))
+    }
+
+    async fn serve(front: Rc<Front>) -> io::Result<()> {
+        let (pcf, index) = (front.function().clone(), front.seat().context.index);
+        let sampled = move |worker: &Worker| pcf.switches.set_load(index, worker.shedder().load());
+        tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
+        let limits = Arc::new(front.worker().config().server.clone());
+        let listeners = front.seat().listeners.clone();
+        listeners.serve(front, limits).await
+    }
+
+    fn routes(self: &Arc<Self>) -> Router {
+        pages::routes(&Arc::downgrade(self))
+    }
+
+    fn metrics() -> Vec<Declaration> {
+        pages::metrics()
+    }
+
+    fn hints(uri: &str) -> Vec<String> {
+        pages::hints(uri)
+    }
+}
+
+/// Stays registered at the NRF until the shutdown, then deregisters.
+async fn stay_until(shutdown: Shutdown, nrfs: &Nrfs, registration: &Registration) {
+    tokio::select! {
+        () = stay_registered(nrfs, registration) => {}
+        () = shutdown.fired() => {}
+    }
+    deregister(nrfs, registration.id()).await;
+}

@@ -1,0 +1,73 @@
+//! What the threads of a PCF share.
+
+use std::sync::Arc;
+
+use function::Counts;
+use sbi::dns::Dns;
+
+use crate::events::Event;
+use crate::notices::Notices;
+use crate::operator::OperatorSettings;
+use crate::repository::Repository;
+use crate::state::{State, Switches};
+
+/// What the threads of a PCF share.
+#[derive(Debug)]
+pub struct Pcf {
+    pub(crate) repository: Repository,
+    pub(crate) notices: Notices,
+    pub(crate) switches: Arc<Switches>,
+    /// What an operator has set, as it is stored.
+    pub(crate) operator: tokio::sync::Mutex<OperatorSettings>,
+    pub(crate) counts: Counts<Event>,
+    pub(crate) workers: usize,
+    /// Resolves names for the clients of all workers; none: the system.
+    pub(crate) names: Option<Dns>,
+}
+
+impl Pcf {
+    /// Its associations.
+    #[must_use]
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// Its operational state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.switches.state()
+    }
+
+    /// Opens it or shuts it down in steps, and keeps that in the store: it holds after a restart.
+    ///
+    /// # Errors
+    /// When the store cannot be written; then nothing changes.
+    pub async fn set_state(&self, state: State) -> Result<(), store::Error> {
+        let mut settings = self.operator.lock().await;
+        let mut changed = settings.clone();
+        changed.state = state;
+        self.repository.keep_operator_settings(&changed).await?;
+        *settings = changed;
+        tracing::info!(?state, "an operator has set the operational state");
+        self.switches.set_state(state);
+        Ok(())
+    }
+
+    /// Load of the busiest worker, in percent of a core.
+    #[must_use]
+    pub fn load(&self) -> u32 {
+        self.switches.load()
+    }
+
+    /// How often something has happened, over all threads.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.counts.sum(event)
+    }
+
+    /// Notifications that are pending.
+    #[must_use]
+    pub fn notifications(&self) -> notifier::Pending {
+        self.notices.queue.pending()
+    }
+}

@@ -1,0 +1,224 @@
+//! One worker's share of the PCF: what the handlers of requests work with.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::policy::{Scratch, Service};
+use function::{Admission, Meters, Seat, Shedder};
+use sbi::client::Client;
+use sbi::problem::{Cause, Problem};
+use sbi::{Request, Response};
+use worker::Random;
+
+use crate::association::AssociationId;
+use crate::config::Config;
+use crate::events::{ADMISSION, Counters, Event};
+use crate::gate::Gate;
+use crate::live::Effective;
+use crate::notices::Notices;
+use crate::overload::{Exceeded, Rates, SBI};
+use crate::projects::Pair;
+use crate::repository::Repository;
+use crate::shared::Pcf;
+use crate::state::State;
+use crate::turns::{Turn, Turns};
+
+/// A worker as its listeners see it.
+pub(crate) type Front = function::Front<Pcf>;
+
+/// What a worker keeps between evaluations, for each service its project and the built-in one.
+#[derive(Debug, Default)]
+struct Scratches {
+    project: [RefCell<Scratch>; 3],
+    built_in: [RefCell<Scratch>; 3],
+}
+
+/// One worker's PCF.
+pub struct Worker {
+    now: Arc<Effective>,
+    shared: Arc<Pcf>,
+    client: Client,
+    shedder: Rc<Shedder>,
+    rates: Rc<Rates>,
+    gate: Gate,
+    scratches: Rc<Scratches>,
+    turns: Rc<Turns>,
+    random: Rc<Random>,
+    counters: Arc<Counters>,
+}
+
+impl Worker {
+    /// A worker by what is in effect now. What the one before has measured stays, as far as its settings do.
+    pub(crate) fn new(
+        shared: &Arc<Pcf>,
+        seat: &Seat<Pcf>,
+        now: Arc<Effective>,
+        before: Option<&Self>,
+    ) -> Self {
+        let index = seat.context.index;
+        let overload = &now.config.overload;
+        let rates = before
+            .filter(|before| before.config().overload == *overload)
+            .map_or_else(
+                || Rc::new(Rates::new(overload, shared.workers)),
+                |before| before.rates.clone(),
+            );
+        let shedder = match before {
+            Some(before) => {
+                before.shedder.reconfigure(overload.shedding());
+                before.shedder.clone()
+            }
+            None => {
+                let meters = Meters::new(&ADMISSION, &seat.registry, index);
+                Rc::new(Shedder::new(overload.shedding(), meters))
+            }
+        };
+        shedder.enforce(overload.enabled);
+        let client = match before {
+            Some(before) => before.client.clone(),
+            None => {
+                let settings = Arc::new(now.config.client.clone());
+                Client::with_names(settings, seat.listeners.client_tls(), shared.names.clone())
+            }
+        };
+        let (scratches, turns, random) = before.map_or_else(Default::default, |before| {
+            (
+                before.scratches.clone(),
+                before.turns.clone(),
+                before.random.clone(),
+            )
+        });
+        let worker = Self {
+            shared: shared.clone(),
+            client,
+            shedder,
+            rates,
+            gate: Gate::new(&now),
+            scratches,
+            turns,
+            random,
+            counters: shared.counts.of(index),
+            now,
+        };
+        worker.prepare();
+        worker
+    }
+
+    /// Makes script engines ready ahead of the first request.
+    fn prepare(&self) {
+        for (place, pair) in self.now.projects.all().into_iter().enumerate() {
+            for (project, scratches) in [
+                (&pair.project, &self.scratches.project),
+                (&pair.built_in, &self.scratches.built_in),
+            ] {
+                if let Some(scratch) = scratches.get(place) {
+                    project.prepare(&mut scratch.borrow_mut());
+                }
+            }
+        }
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.now.config
+    }
+
+    /// Root of the URIs that the PCF hands out.
+    pub(crate) fn root(&self) -> &str {
+        // It is set when the function is bound.
+        self.config().api_root.trim_end_matches('/')
+    }
+
+    pub(crate) fn repository(&self) -> &Repository {
+        &self.shared.repository
+    }
+
+    pub(crate) fn notices(&self) -> &Notices {
+        &self.shared.notices
+    }
+
+    /// Sends requests to other functions, over connections of this worker.
+    #[expect(dead_code, reason = "sources of data use it")]
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn shedder(&self) -> &Shedder {
+        &self.shedder
+    }
+
+    pub(crate) fn random(&self) -> &Random {
+        &self.random
+    }
+
+    pub(crate) fn max_body(&self) -> usize {
+        self.config().max_body_size.as_usize()
+    }
+
+    /// The projects of a service.
+    pub(crate) fn projects(&self, service: Service) -> &Pair {
+        self.now.projects.of(service)
+    }
+
+    /// What evaluations of a service's project keep, and those of the built-in one.
+    pub(crate) fn scratches(&self, service: Service) -> (&RefCell<Scratch>, &RefCell<Scratch>) {
+        let ([sm, am, ue], [sm_built_in, am_built_in, ue_built_in]) =
+            (&self.scratches.project, &self.scratches.built_in);
+        match service {
+            Service::Sm => (sm, sm_built_in),
+            Service::Am => (am, am_built_in),
+            Service::Ue => (ue, ue_built_in),
+        }
+    }
+
+    /// Waits until no other request of this worker changes an association.
+    pub(crate) async fn turn(&self, id: AssociationId) -> Turn {
+        self.turns.of(id).await
+    }
+
+    pub(crate) fn count(&self, event: Event) {
+        self.counters.count(event);
+    }
+
+    /// Why this request is not admitted now.
+    pub(crate) fn turned_away(&self, request: &Request, creates: bool) -> Option<Problem> {
+        match self.shared.switches.state() {
+            State::Serving => {}
+            State::Partial if !creates => {}
+            state => {
+                self.count(Event::ShutOut);
+                let detail = format!("this PCF is being shut down (state {state:?})");
+                return Some(Problem::of_status(http::StatusCode::SERVICE_UNAVAILABLE).detail(detail));
+            }
+        }
+        if let Err(exceeded) = self.rates.judge(request) {
+            let (event, detail) = match exceeded {
+                Exceeded::Ingress => (Event::RateLimited, "more requests a second than ingressRate"),
+                Exceeded::Consumer => (
+                    Event::ConsumerLimited,
+                    "more requests a second than a consumer may send (consumerRate)",
+                ),
+            };
+            self.count(event);
+            return Some(Problem::new(Cause::TooManyRequests).detail(detail));
+        }
+        let admission = function::sbi::admit(&self.shedder, request, Some(SBI));
+        let problem = function::sbi::refusal(admission)?;
+        self.count(match admission {
+            Admission::Late => Event::TooLate,
+            _ => Event::Discarded,
+        });
+        Some(problem)
+    }
+
+    /// The answer to a request whose sender may not use the service.
+    pub(crate) fn denied(&self, request: &Request, service: &str) -> Option<Response> {
+        use function::sbi::Refused;
+        let refused = self.gate.admit(request, service).err()?;
+        self.count(match refused {
+            Refused::Token(_) => Event::Denied,
+            Refused::Identity(_) => Event::IdentityRefused,
+        });
+        Some(refused.into_response(self.root()))
+    }
+}

@@ -1,0 +1,47 @@
+//! Validates every answer that a test gets by the OpenAPI files of 3GPP, where they are present.
+
+use http::StatusCode;
+use serde_json::Value;
+use testpeer::openapi::Judge;
+
+static JUDGE: Judge = Judge::new(env!("CARGO_MANIFEST_DIR"));
+
+/// Validates a body by a data type of a file.
+///
+/// # Panics
+/// When the body is not of that data type.
+pub fn is(file: &'static str, name: &'static str, body: &Value) {
+    JUDGE.assert(file, name, body);
+}
+
+pub const SM: &str = "TS29512_Npcf_SMPolicyControl.yaml";
+
+/// Validates an answer of the PCF.
+///
+/// # Panics
+/// When the body is not of the data type that the standard requires, or a required header is absent.
+pub fn answer(path: &str, status: StatusCode, headers: &http::HeaderMap, body: &Value) {
+    if status == StatusCode::NO_CONTENT {
+        assert_eq!(*body, Value::Null, "{path}: a 204 has no body");
+        return;
+    }
+    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
+    if status.is_client_error() || status.is_server_error() {
+        assert_eq!(content_type, Some("application/problem+json"), "{path}: {status}");
+        is("TS29571_CommonData.yaml", "ProblemDetails", body);
+        assert_eq!(body["status"], status.as_u16(), "{path}");
+        return;
+    }
+    assert_eq!(content_type, Some("application/json"), "{path}: {status}");
+    if status == StatusCode::CREATED {
+        let location = headers.get("location").and_then(|value| value.to_str().ok());
+        let location = location.unwrap_or_default();
+        assert!(location.starts_with("http://"), "{path}: Location {location}");
+    }
+    let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    match segments.as_slice() {
+        ["npcf-smpolicycontrol", "v1", "sm-policies", _] => is(SM, "SmPolicyControl", body),
+        ["npcf-smpolicycontrol", ..] => is(SM, "SmPolicyDecision", body),
+        _ => {}
+    }
+}

@@ -1,0 +1,102 @@
+//! Policy projects of the operator: compiled at the start and at a reload, and what happens when an evaluation fails.
+
+use std::path::Path;
+
+use http::StatusCode;
+use serde_json::json;
+
+use crate::support::{Pcf, SM_POLICIES, config, context, local, start};
+
+fn write(folder: &Path, blocks: &str) {
+    let text = format!("name: test\nservice: sm\nblocks:\n{blocks}\n");
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join("project.yaml"), text).unwrap();
+}
+
+fn with_project(folder: &Path) -> Pcf {
+    start(|config| config.policy.sm = Some(folder.to_owned()))
+}
+
+#[test]
+fn a_mistake_keeps_the_pcf_from_starting_and_a_reload_from_changing_anything() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "  - block: odd\n    sessionRule: {nonsense: 1}");
+        let mut wanted = config(folder.path());
+        wanted.policy.sm = Some(folder.path().to_owned());
+        let reason = pcf::start(wanted.clone()).err().unwrap().to_string();
+        assert!(
+            reason.contains("policy.sm") && reason.contains("project.yaml") && reason.contains("blocks[0]"),
+            "{reason}"
+        );
+
+        write(
+            folder.path(),
+            "  - block: one\n    sessionRule: {sessRuleId: one}\n",
+        );
+        let pcf = with_project(folder.path());
+        let rules = async || pcf.post(SM_POLICIES, &context(&json!({}))).await.json["sessRules"].clone();
+        assert_eq!(rules().await, json!({"one": {"sessRuleId": "one"}}));
+        write(folder.path(), "  - block: odd\n    nonsense: 1");
+        let mut wanted = config(pcf.directory.path());
+        wanted.policy.sm = Some(folder.path().to_owned());
+        let reason = pcf.running().reload(&wanted).unwrap_err();
+        assert!(reason.contains("project.yaml"), "{reason}");
+        assert_eq!(rules().await, json!({"one": {"sessRuleId": "one"}}));
+        write(
+            folder.path(),
+            "  - block: two\n    sessionRule: {sessRuleId: two}\n",
+        );
+        pcf.running().reload(&wanted).unwrap();
+        assert_eq!(rules().await, json!({"two": {"sessRuleId": "two"}}));
+    });
+}
+
+#[test]
+fn a_project_refuses_with_the_status_of_its_cause() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        write(
+            folder.path(),
+            "  - reject: {cause: $request.dnn, detail: by policy}",
+        );
+        let pcf = with_project(folder.path());
+        for (cause, status) in [
+            ("USER_UNKNOWN", StatusCode::BAD_REQUEST),
+            ("ERROR_INITIAL_PARAMETERS", StatusCode::BAD_REQUEST),
+            ("POLICY_CONTEXT_DENIED", StatusCode::FORBIDDEN),
+            ("ERROR_TRAFFIC_MAPPING_INFO_REJECTED", StatusCode::FORBIDDEN),
+        ] {
+            let refused = pcf.post(SM_POLICIES, &context(&json!({"dnn": cause}))).await;
+            assert_eq!((refused.status, refused.cause()), (status, cause));
+            assert_eq!(refused.json["detail"], "by policy");
+        }
+    });
+}
+
+#[test]
+fn an_endless_loop_ends_within_its_budget_and_the_fallback_decides() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let endless = "  - block: endless\n    while: {$eq: [$request.dnn, loop]}\n    do:\n      - set: {x: 1}\n  - sessionRule: {sessRuleId: own}";
+        write(folder.path(), endless);
+        let mut wanted = None;
+        let pcf = start(|config| {
+            config.policy.sm = Some(folder.path().to_owned());
+            wanted = Some(config.clone());
+        });
+        let create = async |dnn: &str| pcf.post(SM_POLICIES, &context(&json!({"dnn": dnn}))).await;
+        assert!(create("internet").await.json["sessRules"]["own"].is_object());
+        assert!(create("loop").await.json["sessRules"]["default"].is_object());
+        assert_eq!(pcf.running().count(pcf::Event::PolicyFault), 1);
+        let mut wanted = wanted.unwrap();
+        wanted.policy.fallback = pcf::config::Fallback::Refuse;
+        pcf.running().reload(&wanted).unwrap();
+        let refused = create("loop").await;
+        assert_eq!(
+            (refused.status, refused.cause()),
+            (StatusCode::INTERNAL_SERVER_ERROR, "UNSPECIFIED_NF_FAILURE")
+        );
+        assert!(create("internet").await.json["sessRules"]["own"].is_object());
+    });
+}
