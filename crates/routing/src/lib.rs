@@ -1,5 +1,5 @@
-//! Where an SCP sends a request (TS 29.500 §6.10): what the request says, what is known of producers, what an operator
-//! allows. No runtime, socket or clock: the SCP brings them.
+//! Where an SCP sends a request (TS 29.500 §6.10): what the request says, which producers are known, what the
+//! operator allows. The crate has no runtime, socket or clock: the SCP brings them.
 //!
 //! | room | what is there |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | [`query`] | the discovery that a consumer delegates (Model D) |
 //! | [`network`] | producers as immutable snapshots |
 //! | [`policy`] | what a service's policy allows, distances, and whether another attempt may follow |
-//! | [`target`] | what a request says of where it is to go |
+//! | [`target`] | the destination that a request names |
 
 pub mod network;
 pub mod path;

@@ -1,23 +1,23 @@
-//! The path of a request as its producer will read it. There is one reading: by it a request is judged, routed,
-//! given a token and sent, so that none of these takes it for another than the producer does.
+//! The path of a request in its normal form. Access control, routing, tokens and forwarding all use this form, so that
+//! none of them interprets the path differently from the producer.
 //!
-//! Percent-encoded characters that need it not are decoded (RFC 3986 §6.2.2.2); what producers are known to read in
-//! different ways is refused: dot segments, also where encoded, backslashes, an empty first segment, and separators
-//! or control characters encoded in the API name.
+//! Normalisation decodes percent-encoded unreserved characters (RFC 3986 §6.2.2.2). It refuses what producers are known
+//! to interpret differently: dot segments (plain or encoded), backslashes, an empty first segment, and encoded
+//! separators or control characters in the API name.
 
 use sbi_proto::problem::{Cause, Problem};
 
-/// Path and query with the path in its normal form; `None` when it is that already, as nearly all are.
+/// Returns path and query with the path in its normal form; `None` when it is already normal, as nearly all are.
 ///
 /// # Errors
-/// When producers may read it in different ways.
+/// When producers may interpret the path differently.
 pub fn normal(target: &str) -> Result<Option<String>, Problem> {
-    // A space may end the path for who reads a log or a request line of HTTP/1.1, and `#` ends it for who reads a URI.
+    // A space ends the path in a log or in a request line of HTTP/1.1, `#` ends it in a URI.
     if target
         .bytes()
         .any(|byte| byte <= b' ' || byte == 0x7f || byte == b'#')
     {
-        return Err(refused("a character of it can stand in no path"));
+        return Err(refused("it has a character that is not allowed in a path"));
     }
     let (text, query) = match target.split_once('?') {
         Some((text, query)) => (text, Some(query)),
@@ -26,7 +26,7 @@ pub fn normal(target: &str) -> Result<Option<String>, Problem> {
     if is_plain(text) {
         return Ok(None);
     }
-    let decoded = decoded(text).ok_or_else(|| refused("a percent-encoding is not complete"))?;
+    let decoded = decoded(text).ok_or_else(|| refused("a percent-encoding is incomplete"))?;
     check(&decoded)?;
     if decoded == text {
         return Ok(None);
@@ -58,7 +58,7 @@ fn refused(why: &str) -> Problem {
         .invalid_param("path", why)
 }
 
-/// Whether nothing in a path needs a second look.
+/// Whether a path is in its normal form by its characters alone.
 fn is_plain(path: &str) -> bool {
     let bytes = path.as_bytes();
     bytes.first() == Some(&b'/')
@@ -111,7 +111,7 @@ fn check(path: &str) -> Result<(), Problem> {
             "a separator or control character is encoded in its first segment",
         ));
     }
-    // A producer that decodes separators as well, or takes parameters of segments away, sees these.
+    // Producers that decode separators, or remove segment parameters, see these segments.
     let segments = path
         .split('/')
         .flat_map(|one| one.split("%2F"))
@@ -135,18 +135,18 @@ pub fn path_of(target: &str) -> &str {
 #[must_use]
 pub fn service_of(path: &str) -> &str {
     let path = path.trim_start_matches('/');
-    // Asked for several times a message: names are short, and a loop over bytes is all it takes.
+    // Called several times per message: names are short, so a loop over bytes is the cheapest search.
     match path.bytes().position(|byte| byte == b'/') {
         Some(end) => &path[..end],
         None => path,
     }
 }
 
-/// Refuses an API name that only a lenient producer takes for one that is known: in another case (TS 29.501 §4.4.1:
-/// names are in lower case), or with parameters behind it.
+/// Refuses an API name that only a lenient producer takes for a known one: in upper case (TS 29.501 §4.4.1 requires
+/// lower case), or followed by segment parameters.
 ///
 /// # Errors
-/// When it is such a name.
+/// When the name is such a variant of a known name.
 pub fn check_name(path: &str, is_known: impl Fn(&str) -> bool) -> Result<(), Problem> {
     let name = service_of(path);
     if !name.bytes().any(|b| b.is_ascii_uppercase() || b == b';') {
@@ -154,7 +154,9 @@ pub fn check_name(path: &str, is_known: impl Fn(&str) -> bool) -> Result<(), Pro
     }
     let meant = name.split(';').next().unwrap_or_default().to_ascii_lowercase();
     match is_known(&meant) {
-        true => Err(refused("the API name is not as its producers write it")),
+        true => Err(refused(
+            "the API name is a variant of a known one; write it in lower case, without parameters",
+        )),
         false => Ok(()),
     }
 }
@@ -241,7 +243,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is in its normal form stays so.
+        /// Normalisation does not change a path in its normal form.
         #[test]
         fn normal_is_normal(path in "/([a-z%./;2eEfF5c]|%[0-9a-fA-F]{2}){0,30}") {
             if let Ok(once) = of(&path) {

@@ -11,8 +11,8 @@ use sbi_proto::headers::{NrfUri, SbiHeader};
 /// How the name of every discovery header begins, in the lower case of HTTP/2 (TS 29.500 §5.2.3.2.7).
 const PREFIX: &str = "3gpp-sbi-discovery-";
 
-/// What is escaped in the value of a query parameter: everything but unreserved characters and those that
-/// RFC 3986 §3.4 allows in a query and no server takes for a separator.
+/// What is escaped in the value of a query parameter: everything but unreserved characters and those
+/// that RFC 3986 §3.4 allows in a query and servers do not treat as separators.
 const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -43,7 +43,7 @@ const LISTS: [&str; 6] = [
     "exclude-nfserviceset-list",
 ];
 
-/// Parameters of one value. Other SCPs and NRFs read one of two as they like, so two are none.
+/// Parameters of one value. SCPs and NRFs differ in which of two values they use, so two different values are an error.
 const SINGLE: [&str; 4] = [
     "target-nf-type",
     "requester-nf-type",
@@ -52,15 +52,15 @@ const SINGLE: [&str; 4] = [
 ];
 
 /// A discovery query in canonical form: parameters sorted by name, values escaped one way, so that equal
-/// questions are equal texts. It is the key of the cache and the query string of the request to the NRF. The same
-/// question to another NRF is another.
+/// queries are equal texts. It is the key of the cache and the query string of the request to the NRF. The same
+/// parameters for another NRF are another query.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct DiscoveryQuery {
     text: String,
     nrf: Option<Arc<NrfUri>>,
 }
 
-/// A discovery header that cannot be used.
+/// An invalid discovery header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{header}: {expected}")]
 pub struct QueryFault {
@@ -135,7 +135,7 @@ impl DiscoveryQuery {
         Self { text, nrf: None }
     }
 
-    /// This query for the NRF that a request names, if it says where that can be discovered at.
+    /// This query for the NRF that a request names, if the request names its discovery API.
     ///
     /// # Errors
     /// When the header cannot be read.
@@ -148,7 +148,7 @@ impl DiscoveryQuery {
         Ok(Self { nrf, ..self })
     }
 
-    /// The NRF that is to be asked, where the request names one.
+    /// The NRF that the request names.
     #[must_use]
     pub fn nrf(&self) -> Option<&NrfUri> {
         self.nrf.as_deref()
@@ -275,7 +275,7 @@ mod tests {
         let two = at("nnrf-disc: \"http://two:80/nnrf-disc/v1\"").unwrap();
         assert!(one != plain && one != two);
         assert_eq!(one.with("limit", Some("1")).nrf(), one.nrf());
-        // Nothing of discovery is named.
+        // The header names no discovery API.
         assert_eq!(at("nnrf-oauth2: \"http://two:80/oauth2\""), Ok(plain.clone()));
         assert_eq!(at("garbage").unwrap_err().header, "3gpp-sbi-nrf-uri");
     }

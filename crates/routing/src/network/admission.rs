@@ -5,10 +5,10 @@ use model::{NfProfile, NfService};
 
 use super::profile::{Producer, ProducerService};
 
-/// Who wants to use a service, as far as it is known.
+/// The consumer of a service, as far as its request identifies it.
 #[derive(Clone, Debug, Default)]
 pub struct Applicant {
-    /// What it says of itself.
+    /// Type, instance, networks and slices that the request names.
     pub requester: Requester,
     /// Scopes of resources and operations that its request needs (`3gpp-Sbi-Access-Scope`).
     pub scopes: Vec<String>,
@@ -33,9 +33,9 @@ pub fn restricts(view: &NfProfile, service: &ProducerService) -> bool {
 }
 
 impl Producer {
-    /// Whether the applicant may use `service`: by the lists of the profile and by those of the service, which
-    /// both must let it in. What it leaves unsaid cannot keep it out. `who` is asked only when somebody is kept
-    /// out at all.
+    /// Whether the applicant may use `service`: the lists of the profile and those of the service must both admit
+    /// it. An attribute that the request does not name cannot exclude it. The call evaluates `who` only when one of
+    /// the lists restricts consumers.
     pub fn admits<'a>(&self, service: &ProducerService, who: impl FnOnce() -> &'a Applicant) -> bool {
         if !service.restricted {
             return true;
@@ -57,7 +57,7 @@ impl Producer {
 
 /// Whether the operations that the service allows the applicant's instance or type have one that it needs
 /// (`allowedOperationsPerNfType`, `allowedOperationsPerNfInstance`). A request that names only the service is
-/// let in as long as anything is allowed.
+/// admitted if at least one operation is allowed.
 fn operations_allow(service: &NfService, who: &Applicant) -> bool {
     let requester = &who.requester;
     let of_type = requester.nf_type.as_ref();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_counts_and_what_is_not_does_not() {
+    fn only_named_attributes_restrict_a_consumer() {
         let nothing = json!({});
         let typed = udm(
             &json!({"allowedNfTypes": ["AMF", "SMF"]}),
@@ -165,6 +165,6 @@ mod tests {
         assert!(asks("AMF", &["nudm-sdm", "nudm-sdm:am-data:read"]));
         assert!(!asks("AMF", &["nudm-sdm", "nudm-sdm:sm-data:read"]));
         assert!(!asks("NEF", &[]), "may do nothing");
-        assert!(asks("SMF", &["nudm-sdm:sm-data:read"]), "nothing is said of it");
+        assert!(asks("SMF", &["nudm-sdm:sm-data:read"]), "no list names the type");
     }
 }

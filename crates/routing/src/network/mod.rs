@@ -1,8 +1,7 @@
-//! What the SCP knows of the network: producers, their services, endpoints and sets.
+//! The producers that the SCP knows: their services, endpoints and sets.
 //!
-//! A [`Network`] is immutable. Whoever learns something (a notification, an audit, a static entry) makes a
-//! new one and swaps it in, so the data path reads without a lock and a request finishes with the network
-//! it began with.
+//! A [`Network`] is immutable. A notification, an audit or a static entry makes the SCP build a new one and swap
+//! it in, so the data path reads without a lock and a request finishes with the network it began with.
 
 mod admission;
 mod profile;

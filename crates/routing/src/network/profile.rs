@@ -1,6 +1,6 @@
-//! From an `NFProfile` (TS 29.510 §6.1.6.2.2) to what routing needs of it.
+//! Parses the members of an `NFProfile` (TS 29.510 §6.1.6.2.2) that routing needs.
 //!
-//! Only what is interpreted is read; everything else of the profile is skipped without an allocation.
+//! The parser skips all other members without an allocation.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -24,20 +24,20 @@ pub struct Producer {
     pub locality: Option<Arc<str>>,
     /// `fqdn`, lower case.
     pub fqdn: Option<Arc<str>>,
-    /// `fqdn`, `ipv4Addresses` and `ipv6Addresses`, in lower case: where it may be called back.
+    /// `fqdn`, `ipv4Addresses` and `ipv6Addresses`, in lower case: the hosts that may receive callbacks.
     pub hosts: Vec<Arc<str>>,
     /// `nfSetIdList`.
     pub sets: Vec<Arc<str>>,
     /// `load`, 0 to 100; 0 where the profile has none.
     pub load: u8,
-    /// `allowedNfTypes`; empty: everybody.
+    /// `allowedNfTypes`; empty: every type.
     pub allowed_nf_types: Vec<Arc<str>>,
     /// `defaultNotificationSubscriptions`.
     pub notifications: Vec<Notification>,
     /// `nfServices` or `nfServiceList`.
     pub services: Vec<ProducerService>,
-    /// The whole of what is understood of the profile, for discovery and access; absent where it was not asked
-    /// for, and where a member that routing does not need has another form than the standard's.
+    /// The full typed view of the profile, for discovery and access control; absent when [`Producer::parse`] read the
+    /// profile, or when a member that routing does not need violates the standard's schema.
     pub view: Option<Arc<NfProfile>>,
 }
 
@@ -80,13 +80,13 @@ pub struct ProducerService {
     pub sets: Vec<Arc<str>>,
     /// `allowedNfTypes` of the service; empty: as the producer says.
     pub allowed_nf_types: Vec<Arc<str>>,
-    /// Whether service or producer say who may use it; otherwise everybody may, and nobody need look.
+    /// Whether service or producer restrict their consumers; if not, requests skip the access check.
     pub restricted: bool,
-    /// Where it listens, in the order of the profile; never empty.
+    /// Endpoints in the order of the profile; never empty.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// One place where a service listens.
+/// An address at which a service listens.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// `http` or `https`.
@@ -111,14 +111,14 @@ pub enum Scheme {
 /// `NFStatus` (TS 29.510 §6.1.6.3.7), worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum NfStatus {
-    /// Discoverable and serving.
+    /// The NF is discoverable and serves requests.
     #[default]
     Registered,
-    /// Serving what it has, to be discovered only in a canary release.
+    /// The NF serves its resources; only consumers of a canary release discover it.
     CanaryRelease,
-    /// Registered, not to be discovered by others, may serve what is bound to it.
+    /// The NF is registered and not discoverable; it may serve the resources that are bound to it.
     Undiscoverable,
-    /// Heart-beats missed, or a status this release does not know: not to be used while others are there.
+    /// The NF has missed heart-beats, or its status is unknown to this release: used only when no other is available.
     Suspended,
 }
 
@@ -128,7 +128,7 @@ pub enum NfStatus {
 pub struct ProfileError(#[from] serde_json::Error);
 
 impl Scheme {
-    /// As in a URI.
+    /// Returns the scheme as a URI writes it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -175,7 +175,7 @@ impl<'de> Deserialize<'de> for NfStatus {
             "REGISTERED" => Self::Registered,
             "CANARY_RELEASE" => Self::CanaryRelease,
             "UNDISCOVERABLE" => Self::Undiscoverable,
-            // SUSPENDED, and values of later releases: an unknown state is no reason to send traffic.
+            // SUSPENDED, and values of later releases: an NF in an unknown state gets no new traffic.
             _ => Self::Suspended,
         })
     }
@@ -190,7 +190,7 @@ impl Producer {
         Ok(serde_json::from_slice::<RawProfile>(profile)?.into_producer(None))
     }
 
-    /// Reads a profile that is learned: also what discovery and access ask.
+    /// Reads a profile that an NRF delivered, with the view for discovery and access control.
     ///
     /// # Errors
     /// As [`Producer::parse`].
@@ -278,7 +278,7 @@ struct RawEndPoint {
 impl RawProfile {
     fn into_producer(mut self, view: Option<NfProfile>) -> Producer {
         let mut raw_services = std::mem::take(&mut self.nf_services);
-        // A profile may have the instances of the array in the map again (TS 29.510 §6.1.6.2.2).
+        // A profile may repeat the instances of the array in the map (TS 29.510 §6.1.6.2.2).
         for service in std::mem::take(&mut self.nf_service_list).into_values() {
             let id = &service.service_instance_id;
             if !raw_services.iter().any(|known| known.service_instance_id == *id) {
@@ -294,7 +294,7 @@ impl RawProfile {
                 service.restricted |= super::admission::restricts(view, service);
             }
         }
-        // One of another form says nothing of the others.
+        // An entry of an invalid form does not invalidate the others.
         let notifications = std::mem::take(&mut self.default_notification_subscriptions);
         let notifications = notifications
             .into_iter()
@@ -343,8 +343,8 @@ impl RawProfile {
 
     /// TS 29.510 §6.1.6.2.3: the service's FQDN or endpoints, where absent those of the profile; an
     /// endpoint may give only a port for the profile's addresses. With TLS the FQDN goes first, because
-    /// certificates name it. What is no address, port or path is none, so that a service with an impossible
-    /// prefix has no endpoints and is not used.
+    /// certificates name it. The parser drops invalid addresses, ports and paths; a service with an invalid prefix has
+    /// no endpoints and gets no requests.
     fn endpoints(&self, service: &RawService) -> Vec<Endpoint> {
         let scheme = service.scheme;
         let prefix: Arc<str> = match service.api_prefix.as_deref().map(|p| p.trim_matches('/')) {
@@ -371,7 +371,7 @@ impl RawProfile {
             .as_deref()
             .or(self.fqdn.as_deref())
             .map(|name| format!("{name}:{first_port}"));
-        // One that names an impossible address names none of the profile's.
+        // An endpoint with an invalid address does not fall back to the addresses of the profile.
         let named = |one: &RawEndPoint| one.ipv4_address.is_some() || one.ipv6_address.is_some();
         let has_addresses = service.ip_end_points.iter().any(named);
         if !has_addresses && service.fqdn.is_none() {
@@ -404,7 +404,7 @@ impl RawProfile {
     }
 }
 
-/// Whether a URI with this authority and prefix can be made, and has one meaning.
+/// Whether this authority and prefix form a valid, unambiguous URI.
 fn is_usable(scheme: Scheme, authority: &str, prefix: &str) -> bool {
     let root = TargetApiRoot::parse(&format!("{}://{authority}{prefix}", scheme.as_str()));
     let as_path = || matches!(crate::path::normal(prefix), Ok(None));

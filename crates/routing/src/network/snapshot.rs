@@ -1,4 +1,4 @@
-//! The network at one moment, with the indexes that routing asks.
+//! The network at one moment, with the indexes that routing queries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl ServiceRef {
         })
     }
 
-    /// The same, at this place among those who fit what is preferred; 0 fits best.
+    /// The same instance with this rank among the candidates of a preference; 0 is the best.
     #[must_use]
     pub fn preferred(&self, place: usize) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl ServiceRef {
         }
     }
 
-    /// How far it is from what a discovery prefers; 0 fits best, or nothing is preferred.
+    /// The rank by the preferences of a discovery; 0 is the best, or the discovery has no preference.
     #[must_use]
     pub fn preference(&self) -> u8 {
         self.preference
@@ -60,11 +60,11 @@ impl ServiceRef {
     /// The endpoint that is tried first.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
-        // A service without endpoints is not kept when a profile is read.
+        // The parser of profiles drops services without endpoints.
         &self.service().endpoints[0]
     }
 
-    /// Its endpoint at an origin: an address in another scheme is another one.
+    /// Its endpoint at an origin; the same address with another scheme is another endpoint.
     fn endpoint_at(&self, origin: &Origin) -> Option<&Endpoint> {
         let scheme = match origin.scheme() {
             sbi_proto::Scheme::Http => Scheme::Http,
@@ -104,15 +104,15 @@ pub struct Network {
     has_prefixes: bool,
     /// Names and addresses of producers and their services.
     hosts: AHashSet<Arc<str>>,
-    /// When producers have left, of those that left last.
+    /// When producers deregistered, for the last [`MOST_LEFT`] of them.
     left: BTreeMap<Arc<str>, Instant>,
 }
 
-/// Producers of which it is remembered that they have left.
+/// Deregistered producers whose time of deregistration is cached.
 const MOST_LEFT: usize = 4_096;
 
 impl Network {
-    /// The network of these producers; of two with the same id the later one counts.
+    /// Builds the network of these producers; of two with the same id the later one counts.
     pub fn new(producers: impl IntoIterator<Item = Arc<Producer>>) -> Self {
         let producers = producers
             .into_iter()
@@ -159,7 +159,7 @@ impl Network {
 
     /// This network after `changes`: producers added or replaced (`Some`) and removed (`None`), by id.
     ///
-    /// Costs a pass over the whole network, so whoever hears of many changes at once applies them at once.
+    /// Costs a pass over the whole network, so a caller with several changes applies them in one call.
     #[must_use]
     pub fn after(&self, changes: impl IntoIterator<Item = (Arc<str>, Option<Arc<Producer>>)>) -> Self {
         let (mut producers, mut left) = (self.producers.clone(), self.left.clone());
@@ -188,7 +188,7 @@ impl Network {
         }
     }
 
-    /// When a producer has left that was known before.
+    /// When a formerly known producer deregistered.
     #[must_use]
     pub fn left_at(&self, id: &str) -> Option<Instant> {
         self.left.get(id).copied()
@@ -218,7 +218,7 @@ impl Network {
     }
 
     /// The service instance named `service` that listens at an origin. Several services of a producer may share an
-    /// address; without a match by name, the first there.
+    /// address; without a match by name, the first of them.
     #[must_use]
     pub fn at(&self, origin: &Origin, service: &str) -> Option<&ServiceRef> {
         let here = || {
@@ -251,7 +251,7 @@ impl Network {
         here.into_iter().flatten()
     }
 
-    /// Whether a known function is at this name or address.
+    /// Whether a known function has this name or address.
     #[must_use]
     pub fn has_host(&self, host: &str) -> bool {
         self.hosts.contains(host)
@@ -396,7 +396,7 @@ mod tests {
         let knows = |network: &Network, authority| network.at(&origin(authority), "nudm-sdm").is_some();
         assert!(knows(&before, "http://127.0.0.1:1") && !knows(&before, "http://127.0.0.1:9"));
         assert!(knows(&moved, "http://127.0.0.1:9") && !knows(&moved, "http://127.0.0.1:1"));
-        assert!(!knows(&moved, "https://127.0.0.1:9"), "that is another address");
+        assert!(!knows(&moved, "https://127.0.0.1:9"), "the address changed");
         assert!(moved.after([("a".into(), None)]).is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! Collections whose resources producers create by `POST` and name themselves (201 with `Location`), as the OpenAPI files
-//! of Release 18 have them. A request for one of these resources goes on with what a producer holds.
+//! of Release 18 define them. A request for one of these resources is a subsequent request of its conversation.
 
 use crate::path::path_of;
 
-/// The collections of each API, behind its version; `*` stands for any one segment.
+/// Collections of each API as paths after its version; `*` stands for one segment.
 const COLLECTIONS: &[(&str, &[&str])] = &[
     (
         "nadrf-datamanagement",
@@ -83,21 +83,21 @@ const COLLECTIONS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a path is of, as far as its API is known.
+/// Kind of resource that a path names, as far as its API is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// A resource that a producer has created, or something below it.
+    /// A resource that a producer has created, or a sub-resource of it.
     Created,
-    /// Any other of a 3GPP API: a collection, or a resource that consumers name.
+    /// Another resource of a 3GPP API: a collection, or a resource that consumers name.
     Other,
-    /// Of an API that is none of 3GPP's: this many segments.
+    /// A resource of an API outside 3GPP, with this number of segments.
     Unknown(usize),
 }
 
 impl Resource {
     /// The resource of a path `/{apiName}/{version}/…`.
     pub fn of(path: &str) -> Self {
-        // Bytes: this is asked for every request, and a search for a `char` costs more than these short segments.
+        // Called for every request: a split by bytes is cheaper than one by `char`.
         let split = |text: &'static str| text.as_bytes().split(|byte| *byte == b'/');
         let segments = || {
             let segments = path_of(path).as_bytes().split(|byte| *byte == b'/');

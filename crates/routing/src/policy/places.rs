@@ -1,4 +1,4 @@
-//! Where this SCP is, and how far away others are: same locality (site), same region, elsewhere.
+//! Distance of producers from this SCP: same locality (site), same region, elsewhere.
 
 use ahash::AHashMap;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ pub struct Places {
     pub regions: std::collections::BTreeMap<String, Vec<String>>,
 }
 
-/// [`Places`] made ready for look-ups.
+/// Look-up table made of [`Places`].
 #[derive(Clone, Debug, Default)]
 pub struct Distances {
     own: String,
@@ -27,7 +27,7 @@ impl Places {
     pub const SITE: u8 = 0;
     /// In this region.
     pub const REGION: u8 = 1;
-    /// In another region, or at no known place.
+    /// In another region, or in an unknown locality.
     pub const ELSEWHERE: u8 = 2;
 
     /// Makes the look-up table.
@@ -50,7 +50,7 @@ impl Places {
 }
 
 impl Distances {
-    /// How far a producer of this locality is: [`Places::SITE`], [`Places::REGION`] or [`Places::ELSEWHERE`].
+    /// Distance of a producer of this locality: [`Places::SITE`], [`Places::REGION`] or [`Places::ELSEWHERE`].
     #[must_use]
     pub fn of(&self, locality: Option<&str>) -> u8 {
         match locality {

@@ -1,7 +1,7 @@
 //! Whether a failed attempt may be followed by another (TS 29.500 §6.10.8).
 //!
-//! The rule that users of other proxies miss: a request that may have had effect is not sent again unless it
-//! is idempotent (RFC 9110 §9.2.2) or the configuration takes the risk.
+//! A request that may have had an effect is not sent to a second producer unless it is idempotent
+//! (RFC 9110 §9.2.2) or the policy allows it (`rerouteUnsafe`).
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use super::table::ServicePolicy;
 /// How an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The producer was not reached, or refused the request before it looked at it.
+    /// The producer was unreachable, or refused the request before processing it.
     NotProcessed,
-    /// The request was sent and no answer came: it may have had effect.
+    /// The request was sent and not answered: it may have had an effect.
     Unknown,
     /// The producer answered with this status, and the policy says whether another may be tried.
     Status(StatusCode, bool),
@@ -29,7 +29,7 @@ pub struct Attempt<'a> {
     pub failure: Failure,
 }
 
-/// What attempts are left to a request.
+/// Attempts and time that a request has left.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     attempts_left: u8,
@@ -41,7 +41,7 @@ pub struct Budget {
 pub enum Verdict {
     /// Try another producer.
     TryAnother,
-    /// The failure is not one that another producer would mend, or it would not be safe.
+    /// Another producer would fail alike, or a second attempt is unsafe.
     NotAllowed,
     /// The attempts are used up.
     NoAttemptLeft,
@@ -61,7 +61,7 @@ impl Budget {
         }
     }
 
-    /// Takes an attempt and says how long it may last; `None` when attempts or time are used up.
+    /// Takes an attempt and returns its timeout; `None` when attempts or time are used up.
     pub fn take(&mut self, policy: &ServicePolicy, now: Instant) -> Option<Duration> {
         let left = self.left(now);
         if left.is_zero() {
@@ -71,20 +71,20 @@ impl Budget {
         Some(left.min(policy.response_timeout()))
     }
 
-    /// The time that is left at `now`.
+    /// Returns the time left at `now`.
     #[must_use]
     pub fn left(&self, now: Instant) -> Duration {
         self.until.saturating_duration_since(now)
     }
 
-    /// What to do after `attempt` failed at `now`.
+    /// Decides what follows when `attempt` failed at `now`.
     #[must_use]
     pub fn after(&self, attempt: Attempt<'_>, policy: &ServicePolicy, now: Instant) -> Verdict {
         let allowed = match attempt.failure {
             Failure::NotProcessed => true,
             Failure::Unknown => attempt.method.is_idempotent() || policy.reroute_unsafe,
-            // A status is an answer: the producer says that it did not do it, and the configuration says
-            // that another one may.
+            // The producer answered, so the request had no effect; the configuration decides about another
+            // attempt.
             Failure::Status(_, reroutes) => reroutes,
         };
         if !allowed {

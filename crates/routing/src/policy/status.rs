@@ -1,4 +1,4 @@
-//! What the status of a producer means for the choice (TS 29.510 §6.1.6.3.7).
+//! How the status of a producer affects its selection (TS 29.510 §6.1.6.3.7).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,44 +6,44 @@ use serde::{Deserialize, Serialize};
 use super::table::Phase;
 use crate::network::NfStatus;
 
-/// What becomes of producers that have missed their heart-beats.
+/// Selection of producers that have missed their heart-beats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Suspended {
-    /// They are tried when nobody else is left: a silent NF may only have lost its NRF.
+    /// The SCP selects them only when no other producer is available: the NF may only have lost its NRF.
     #[default]
     Last,
-    /// They are not chosen, as if they had deregistered.
+    /// The SCP does not select them, as if they had deregistered.
     Never,
-    /// They are chosen as the others: only failures count.
+    /// The SCP selects them like the others: only failed requests count.
     Same,
 }
 
-/// What `nfStatus` and `nfServiceStatus` mean for the choice among producers. Whom a request names is tried
-/// whatever its status.
+/// How `nfStatus` and `nfServiceStatus` affect the selection of producers. The SCP tries a producer that the request
+/// names whatever its status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct StatusProcessing {
     /// `SUSPENDED`, and statuses of later releases.
     pub suspended: Suspended,
-    /// Whether requests that begin a conversation may go to an `UNDISCOVERABLE` producer when nobody else is left.
-    /// Those that go on with one always may: it is shutting down and serves what it has.
+    /// Whether initial requests of a conversation may go to an `UNDISCOVERABLE` producer when no other producer is
+    /// available. Subsequent requests always may: such a producer is shutting down and serves its resources.
     pub begin_at_undiscoverable: bool,
 }
 
-/// What a producer may get.
+/// Requests that a producer may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Anything.
+    /// All requests.
     All,
-    /// What nobody else can take.
+    /// Requests for which no other producer is available.
     WhatIsLeft,
-    /// Nothing.
+    /// No requests.
     Nothing,
 }
 
 impl StatusProcessing {
-    /// What a producer of this status may get of the requests of this phase.
+    /// Returns which requests of this phase a producer of this status may get.
     #[must_use]
     pub fn takes(&self, status: NfStatus, phase: Phase) -> Takes {
         match (status, phase, self.suspended) {

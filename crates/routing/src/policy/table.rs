@@ -1,5 +1,5 @@
-//! What may be done for the requests of a service: how the producer is chosen, where another one may be
-//! looked for, how long and how often.
+//! Policies of services: how the SCP selects the producer, where it may look for another one, timeouts and the number
+//! of attempts.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub enum Route {
     LoadBalance,
 }
 
-/// Where another producer is looked for when an attempt failed.
+/// Where the SCP looks for another producer when an attempt failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Reroute {
@@ -49,26 +49,26 @@ pub enum Scope {
     Global,
 }
 
-/// Choice and re-choice for one phase of a conversation.
+/// Selection and reselection for one phase of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct StagePolicy {
     /// How the producer is chosen.
     pub route: Route,
-    /// Where another one is looked for.
+    /// Where the SCP looks for another producer.
     pub reroute: Reroute,
 }
 
-/// Where in a conversation a request stands.
+/// Phase of a conversation that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It begins one: it is for no resource that a producer has created.
+    /// The request begins a conversation: a producer has not created its resource before.
     Initial,
-    /// It goes on with a resource that some producer holds.
+    /// The request is for a resource that a producer holds.
     Subsequent,
 }
 
-/// Says for some error answers whether another producer is tried. What is empty fits every answer.
+/// Decides for matching error answers whether the SCP tries another producer. An empty member matches every answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct RerouteRule {
@@ -85,7 +85,7 @@ pub struct RerouteRule {
 }
 
 impl RerouteRule {
-    /// Whether it is for an answer: `cause` reads the problem details, `retry_after` are seconds.
+    /// Whether the rule matches an answer: `cause` reads the problem details, `retry_after` is in seconds.
     fn fits(
         &self,
         method: &Method,
@@ -104,7 +104,7 @@ impl RerouteRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ServicePolicy {
-    /// Service names this policy is for (`npcf-smpolicycontrol`); empty: all that no other policy names.
+    /// Service names this policy is for (`npcf-smpolicycontrol`); empty: all services that no other policy names.
     pub services: Vec<String>,
     /// Requests that begin a conversation.
     pub initial: StagePolicy,
@@ -120,22 +120,22 @@ pub struct ServicePolicy {
     pub attempts: u8,
     /// Status codes of a producer that make the SCP try another.
     pub reroute_on_status: Vec<u16>,
-    /// Rules that say for some error answers whether another producer is tried; the first that fits counts, and
-    /// `rerouteOnStatus` where none does.
+    /// Rules that decide for matching error answers whether the SCP tries another producer; the first match counts, and
+    /// `rerouteOnStatus` if no rule matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reroute_rules: Vec<RerouteRule>,
-    /// Try another producer also when a request that is not idempotent may have had effect already (it was
-    /// sent, and no answer came). Off: only failures known to precede any processing are followed by
-    /// another attempt for such requests.
+    /// Whether the SCP tries another producer also for a request that is not idempotent and was sent but not answered,
+    /// so that it may have had an effect. Off: for such requests another attempt follows only a failure that is known
+    /// to precede any processing.
     pub reroute_unsafe: bool,
-    /// Whether alternates of a producer that failed are looked for in DNS, too: at the targets of the SRV
-    /// records `_http._tcp` or `_https._tcp` of its FQDN, when no other producer that is known may be tried
-    /// (RFC 2782). What `reroute` and `attempts` allow is allowed there as well.
+    /// Whether the SCP also looks in DNS for alternates of a producer that failed: the targets of the SRV records
+    /// `_http._tcp` or `_https._tcp` of its FQDN (RFC 2782), when no other known producer may be tried. The limits of
+    /// `reroute` and `attempts` hold for them as well.
     pub dns_srv_alternates: bool,
-    /// Whether this SCP stands in the place of the producers: the URI in `Location` gets an API root at this SCP
-    /// (`apiRoot`) that says where the resource is, and answers do not name the producer in
-    /// `3gpp-Sbi-Target-apiRoot`. For consumers that go where `Location` says and know of no SCP; those that do
-    /// need it not. URIs in bodies stay.
+    /// Whether this SCP acts as a reverse proxy of the producers: it replaces the API root of the URI in `Location` by
+    /// one of its own (`apiRoot`) that encodes the producer, and answers do not carry `3gpp-Sbi-Target-apiRoot`. Meant
+    /// for consumers that follow `Location` without knowing an SCP; others do not need it. URIs in bodies stay
+    /// unchanged.
     pub reverse_proxy_support: bool,
 }
 
@@ -174,7 +174,7 @@ impl ServicePolicy {
         Duration::from_millis(self.response_timeout_ms.into())
     }
 
-    /// Whether an error answer lets another producer be tried. `cause` reads its problem details, where a rule asks.
+    /// Whether the SCP may try another producer after an error answer. Calls `cause` only if a rule names causes.
     pub fn reroutes_answer(
         &self,
         method: &Method,
@@ -193,7 +193,7 @@ impl ServicePolicy {
         Duration::from_millis(self.total_timeout_ms.into())
     }
 
-    /// What is wrong with it: the member, and what would be right.
+    /// Returns each invalid member, and what would be right.
     #[must_use]
     pub fn faults(&self) -> Vec<(&'static str, String)> {
         let mut faults = Vec::new();
@@ -218,7 +218,7 @@ impl ServicePolicy {
         {
             faults.push((
                 "rerouteOnStatus",
-                format!("{status} is no failure: expected 300 to 599"),
+                format!("{status} is not a redirection or an error: expected 300 to 599"),
             ));
         }
         faults
@@ -226,27 +226,27 @@ impl ServicePolicy {
 }
 
 impl Route {
-    /// Where a request goes, in words.
+    /// Describes where a request goes.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::Forward => "the producer that it names, or to the best of those found for it",
+            Self::Forward => "the producer that the request names, or to the best candidate",
             Self::LoadBalance => "any member of the named producer's set",
         }
     }
 }
 
 impl Reroute {
-    /// Where another attempt may go, in words.
+    /// Describes where another attempt may go.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::None => "no other producer is tried when that fails",
-            Self::WithinSite => "another of this site is tried when that fails",
-            Self::WithinRegion => "another of this region is tried when that fails",
-            Self::Anywhere => "another anywhere is tried when that fails",
+            Self::None => "if it fails, the SCP tries no other producer",
+            Self::WithinSite => "if it fails, the SCP tries another producer of this site",
+            Self::WithinRegion => "if it fails, the SCP tries another producer of this region",
+            Self::Anywhere => "if it fails, the SCP tries another producer of any region",
         }
     }
 
-    /// The greatest distance at which another producer may be; `None`: there is to be no other.
+    /// The greatest distance at which another producer may be; `None`: no other producer may be tried.
     #[must_use]
     pub fn reach(self) -> Option<u8> {
         match self {
@@ -271,17 +271,17 @@ impl Scope {
 }
 
 impl Phase {
-    /// What a request does in its conversation, in words.
+    /// Describes the phase of a request.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Initial => "begins a conversation",
-            Self::Subsequent => "goes on with a conversation",
+            Self::Subsequent => "continues a conversation",
         }
     }
 
-    /// The phase of a request: by its method, by what its path (`/{apiName}/{version}/{resource…}`, without a prefix) is
-    /// of, and by whether it carries a routing binding. A `POST`, `PUT` or `GET` begins a conversation unless it is for a
-    /// resource that a producer has created.
+    /// Returns the phase of a request by its method, the kind of resource of its path
+    /// (`/{apiName}/{version}/{resource…}`, without a prefix), and whether it carries a routing binding. A `POST`, `PUT`
+    /// or `GET` begins a conversation unless it is for a resource that a producer has created.
     #[must_use]
     pub fn of(method: &Method, path: &str, bound: bool) -> Self {
         if bound {
@@ -307,7 +307,7 @@ pub struct PolicyTable {
 }
 
 impl PolicyTable {
-    /// Of policies as configured; the first one that names a service (or names none) counts.
+    /// Builds the table; the first policy that names a service (or names none) counts.
     #[must_use]
     pub fn new(policies: &[ServicePolicy]) -> Self {
         let mut table = Self::default();
@@ -329,7 +329,7 @@ impl PolicyTable {
         table
     }
 
-    /// Whether this SCP stands in the place of the producers of any service.
+    /// Whether this SCP is a reverse proxy for any service.
     #[must_use]
     pub fn any_reverse_proxy(&self) -> bool {
         let all = self.by_service.values().chain([&self.others]);

@@ -1,14 +1,14 @@
-//! Whom a routing binding names, and in which order they are tried (TS 29.500 §6.12.1, §6.12.2).
+//! Producers that a routing binding names, and their order (TS 29.500 §6.12.1, §6.12.2).
 
 use sbi_proto::headers::{BindingLevel, RoutingBinding};
 
 use crate::network::{Network, ServiceRef};
 use crate::query::DiscoveryQuery;
 
-/// The order in which a request prefers its candidates, before anything else that is known of them.
+/// The order in which a request prefers its candidates; it precedes priority, capacity and load.
 #[derive(Clone, Debug, Default)]
 pub struct Preference {
-    /// The first that a candidate meets gives its place.
+    /// The position of the first item that a candidate matches is its rank.
     order: Vec<Preferred>,
 }
 
@@ -37,8 +37,8 @@ impl Preferred {
 }
 
 impl Preference {
-    /// That of a binding: what its level names, then what is wider (TS 29.500 §6.12.1), then the instances that stand
-    /// in (`backupnf`, `backupamfinst`).
+    /// Returns the preference of a binding: the entity that its level names, then the wider entities
+    /// (TS 29.500 §6.12.1), then the backup instances (`backupnf`, `backupamfinst`).
     pub fn of_binding(binding: &RoutingBinding) -> Self {
         let nf = || binding.nf_instance().map(str::to_ascii_lowercase);
         let instance = || nf().map(Preferred::Instance);
@@ -63,7 +63,7 @@ impl Preference {
         }
     }
 
-    /// That of a discovery (TS 29.510 table 6.2.3.2.3.1-1).
+    /// Returns the preference of a discovery (TS 29.510 table 6.2.3.2.3.1-1).
     pub fn of_query(query: &DiscoveryQuery) -> Option<Self> {
         const NAMES: [&str; 2] = ["preferred-nf-instances", "preferred-target-nf-instance-id"];
         let order: Vec<Preferred> = NAMES
@@ -77,19 +77,19 @@ impl Preference {
         (!order.is_empty()).then_some(Self { order })
     }
 
-    /// The place of a candidate, 0 first.
+    /// The rank of a candidate, 0 first.
     pub fn place(&self, one: &ServiceRef) -> u8 {
         let place = self.order.iter().position(|preferred| preferred.is(one));
         u8::try_from(place.unwrap_or(self.order.len())).unwrap_or(u8::MAX)
     }
 
-    /// Whether the request names this candidate: then it is tried wherever it is.
+    /// Whether the request names this candidate: then the SCP tries it whatever its locality.
     pub fn names(&self, one: &ServiceRef) -> bool {
         let first = self.order.first();
         first.is_some_and(|first| !matches!(first, Preferred::ServiceSet(_)) && first.is(one))
     }
 
-    /// The first of them in words; `None` when any candidate will do.
+    /// Describes the first item; `None` without a preference.
     pub fn describe(&self) -> Option<String> {
         self.order.first().map(|first| match first {
             Preferred::Service { service, .. } => format!("service instance {service}"),
@@ -99,7 +99,7 @@ impl Preference {
     }
 }
 
-/// The NF instances that stand in for the one that is bound.
+/// The backup NF instances of a binding.
 fn backups(binding: &RoutingBinding) -> impl Iterator<Item = String> + '_ {
     let names = ["backupnf", "backupamfinst"];
     names
@@ -108,8 +108,8 @@ fn backups(binding: &RoutingBinding) -> impl Iterator<Item = String> + '_ {
         .map(str::to_ascii_lowercase)
 }
 
-/// Those whom a binding names for a request to `service`. A callback is for no service: it goes to that which the binding
-/// names (`servname`), or to any of the function, where the function takes its notifications.
+/// Returns the candidates that a binding names for a request to `service`. A callback is not for `service`: it goes to the
+/// service that the binding names (`servname`), else to any service of the function.
 #[must_use]
 pub fn bound(binding: &RoutingBinding, service: &str, callback: bool, network: &Network) -> Vec<ServiceRef> {
     let service = match callback || binding.get("scope") == Some("callback") {
@@ -118,7 +118,7 @@ pub fn bound(binding: &RoutingBinding, service: &str, callback: bool, network: &
     };
     let mut found: Vec<ServiceRef> = Vec::new();
     let mut add = |one: &ServiceRef| {
-        // Where any service will do, one of each function is enough.
+        // Without a service name, one service of each function is enough.
         let same = |known: &ServiceRef| match service {
             Some(_) => known.is(one),
             None => known.producer.id == one.producer.id,
@@ -143,7 +143,7 @@ pub fn bound(binding: &RoutingBinding, service: &str, callback: bool, network: &
     for backup in backups(binding) {
         network.services_of(&backup).for_each(|one| add(&one));
     }
-    // An instance that is not named with its set stands for the sets it is in.
+    // An instance without a set in the binding brings in the sets of its profile.
     for one in &named {
         network.alternates(one).iter().for_each(&mut add);
     }
@@ -172,7 +172,7 @@ mod tests {
         Arc::new(Producer::from_value(&profile).unwrap())
     }
 
-    /// Those whom a binding names, in the order in which they are tried.
+    /// Candidates of a binding, in the order in which the SCP tries them.
     fn order(text: &str, callback: bool) -> Vec<String> {
         let network = Network::new([smf("b", "s1", 2), smf("a", "s1", 1), smf("c", "s2", 3)]);
         let binding = RoutingBinding::parse(text).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_prefers_what_it_names_and_falls_back_to_what_is_wider() {
+    fn a_level_prefers_its_entity_and_falls_back_to_wider_ones() {
         let instance_first = ["bs", "bt", "as", "at"];
         assert_eq!(order("bl=nf-instance; nfinst=B; nfset=s1", false), instance_first);
         assert_eq!(order("bl=nf-instance; nfinst=b", false), instance_first);

@@ -1,5 +1,5 @@
-//! Where this SCP connects because a request says so. A request can name any place, so a place must be known: as
-//! that of a producer, as one of the settings, or as the host of a function that awaits a callback.
+//! Destinations to which this SCP connects because a request names them. A request can name any address, so the SCP
+//! accepts an address only if it belongs to a known producer, a setting, or a known function that expects a callback.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,41 +10,41 @@ use sbi_proto::headers::{SbiHeader as _, TargetApiRoot};
 
 use crate::network::Network;
 
-/// What settings say of places.
+/// Settings about destinations.
 #[derive(Clone, Debug, Default)]
 pub struct Reach<'a> {
-    /// Whether a place that is not known may be named.
+    /// Whether requests may name unknown destinations.
     pub everywhere: bool,
-    /// Networks in which a place may be named.
+    /// Networks in which requests may name unknown destinations.
     pub networks: &'a [IpNet],
     /// API roots that settings name: NRFs, next hops, targets of mediation.
     pub roots: Vec<&'a str>,
-    /// Admin endpoints of this process; nothing is ever sent there.
+    /// Admin endpoints of this process; the SCP never sends requests to them.
     pub admin: Vec<SocketAddr>,
 }
 
-/// Places that requests may name beside those of producers.
+/// Destinations that requests may name beside those of producers.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     everywhere: bool,
     networks: Vec<IpNet>,
-    /// Named by settings.
+    /// Origins that settings name.
     named: AHashSet<Origin>,
-    /// Where this process is looked after.
+    /// Admin endpoints of this process.
     admin: Vec<SocketAddr>,
 }
 
-/// How far a place that a request names is known.
+/// Whether a destination that a request names is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Of settings, or of a function that is known.
+    /// The destination belongs to a setting or a known function.
     Known,
-    /// Of nobody that is known, and let through by settings.
+    /// The destination is unknown, and the settings allow it.
     Unknown,
 }
 
 impl Bounds {
-    /// Of settings.
+    /// Builds the bounds of these settings.
     pub fn new(settings: Reach<'_>) -> Self {
         Self {
             everywhere: settings.everywhere,
@@ -58,7 +58,7 @@ impl Bounds {
         }
     }
 
-    /// What is known of a place where no producer is known to be; `None` where nothing is sent.
+    /// Classifies a destination that is not a known producer; `None` if the SCP refuses to send there.
     /// `callback`: whether the request says that it is one (TS 29.500 §6.10.7).
     pub fn place(&self, origin: &Origin, callback: bool, network: &Network) -> Option<Place> {
         let host = origin.host();
@@ -73,12 +73,12 @@ impl Bounds {
         (self.everywhere || listed).then_some(Place::Unknown)
     }
 
-    /// Whether a connection may be made to this address of a place that is known.
+    /// Whether the SCP may connect to this address of a known destination.
     pub fn lets_pass(&self, address: SocketAddr) -> bool {
         !self.is_never(address)
     }
 
-    /// Whether a connection may be made to this address of a place that nobody knows.
+    /// Whether the SCP may connect to this address of an unknown destination.
     pub fn lets_pass_unknown(&self, address: SocketAddr) -> bool {
         !self.is_never(address) && (self.everywhere || self.lists(address.ip()))
     }
@@ -88,8 +88,8 @@ impl Bounds {
         self.networks.iter().any(|network| network.contains(&ip))
     }
 
-    /// Where nothing is ever sent: addresses that mean another one on every link or many at once, and the places
-    /// where this process is looked after.
+    /// Whether the SCP never connects to this address: unspecified, link-local, multicast and broadcast addresses, and
+    /// the admin endpoints of this process.
     fn is_never(&self, address: SocketAddr) -> bool {
         let ip = address.ip().to_canonical();
         let unfit = match ip {
@@ -104,7 +104,7 @@ impl Bounds {
         };
         let is_admin = |admin: &SocketAddr| {
             let at = admin.ip().to_canonical();
-            // One that listens everywhere is at every address of this machine; that of others is not told apart.
+            // A wildcard listener is at every address of this machine; any address with its port is refused.
             admin.port() == address.port() && admin.port() > 0 && (at == ip || at.is_unspecified())
         };
         unfit || self.admin.iter().any(is_admin)
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_refused_unless_it_is_listed() {
+    fn unknown_destinations_are_refused_unless_listed() {
         let mut reach = Reach {
             roots: vec!["http://10.0.0.1:8010/prefix"],
             admin: vec!["0.0.0.0:9020".parse().unwrap()],
@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(place(&bounds, unknown, true), None, "{unknown}");
         }
         assert_eq!(place(&bounds, "http://10.0.0.1:8010", false), Some(Place::Known));
-        // Callbacks go to the hosts of functions that are known, whatever the port.
+        // Callbacks may go to the hosts of known functions, whatever the port.
         for host in [
             "http://10.0.0.7:1234",
             "http://amf.example.org:99",

@@ -1,4 +1,4 @@
-//! Whom a request does not want, and whether another may be selected for it (`3gpp-Sbi-Selection-Info`, TS 29.500
+//! Producers that a request excludes, and whether the SCP may reselect (`3gpp-Sbi-Selection-Info`, TS 29.500
 //! §5.2.3.3.10).
 
 use sbi_proto::Fields;
@@ -6,11 +6,11 @@ use sbi_proto::headers::{SbiHeader as _, SelectionInfo};
 
 use crate::network::ServiceRef;
 
-/// What a request says of the selection of its producer.
+/// Restrictions of a request on the selection of its producer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exclusions {
     no_reselection: bool,
-    /// Each by the criterion and its value.
+    /// Criterion and value of each excluded entity.
     excluded: Vec<(Criterion, String)>,
 }
 
@@ -23,7 +23,7 @@ enum Criterion {
 }
 
 impl Exclusions {
-    /// Those of a request; what cannot be read says nothing.
+    /// Returns the exclusions of a request; an invalid header excludes no producer.
     pub fn of(headers: &Fields) -> Option<Self> {
         let info = SelectionInfo::of(headers).ok().flatten()?;
         let mut found = Self::default();
@@ -44,7 +44,7 @@ impl Exclusions {
         Some(found)
     }
 
-    /// Whether no other producer may be selected when the first one fails.
+    /// Whether the SCP must not select another producer when the first one fails.
     pub fn forbids_reselection(&self) -> bool {
         self.no_reselection
     }

@@ -1,7 +1,6 @@
-//! Which of the headers that an SCP heeds a request has.
+//! Set of the headers of a request that an SCP interprets.
 //!
-//! Most requests have one or two of them. Looking for each by its name costs more than going once through those that
-//! are there.
+//! Most requests have one or two of them. One pass over the headers is cheaper than a search for each name.
 
 use sbi_proto::headers::names::{self, DISCOVERY_PREFIX};
 use sbi_proto::{Fields, Name, name};
@@ -42,10 +41,10 @@ impl Has {
     pub const SENDER_TIMESTAMP: Self = Self(1 << 13);
     /// `Authorization`.
     pub const AUTHORIZATION: Self = Self(1 << 14);
-    /// One of those of which a request has one value stands there more than once.
+    /// The request has a header of one value more than once.
     pub const REPEATED: Self = Self(1 << 15);
 
-    /// Those of which a request has one value.
+    /// Headers of one value.
     pub const SINGLE: [(Name<'static>, Self); 12] = [
         (names::TARGET_API_ROOT, Self::TARGET_API_ROOT),
         (names::ROUTING_BINDING, Self::ROUTING_BINDING),
@@ -61,7 +60,7 @@ impl Has {
         (name::AUTHORIZATION, Self::AUTHORIZATION),
     ];
 
-    /// Those among these headers.
+    /// Returns the set of these headers.
     #[must_use]
     pub fn among(headers: &Fields) -> Self {
         headers.iter().fold(Self::default(), |found, field| {
@@ -93,7 +92,7 @@ impl Has {
         })
     }
 
-    /// Whether this one is there.
+    /// Whether the set contains this header.
     #[must_use]
     pub fn has(self, one: Self) -> bool {
         self.0 & one.0 != 0

@@ -1,9 +1,9 @@
-//! What a request says of where it is to go (TS 29.500 §6.10).
+//! The destination that a request names (TS 29.500 §6.10).
 //!
-//! A request names its producer (Model C: `3gpp-Sbi-Target-apiRoot`, or the authority of its URI), or it says
-//! what the producer must be able to do (Model D: `3gpp-Sbi-Discovery-*`), or whom the resource is bound to
-//! (`3gpp-Sbi-Routing-Binding`); a binding may come with either of the others and then says where to look
-//! when the first choice fails.
+//! A request names its producer (Model C: `3gpp-Sbi-Target-apiRoot`, or the authority of its URI), or it delegates
+//! the discovery (Model D: `3gpp-Sbi-Discovery-*`), or it carries the binding of its resource
+//! (`3gpp-Sbi-Routing-Binding`). A binding may accompany either of the others; it then names the alternates for a
+//! producer that fails.
 
 mod binding;
 mod bounds;
@@ -30,16 +30,16 @@ use sbi_proto::{Fields, Request, name};
 
 use crate::query::{DiscoveryQuery, QueryFault};
 
-/// Where a request is to go, as it says itself.
+/// The destination that a request names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// To this API root.
+    /// This API root.
     Root(TargetApiRoot),
-    /// To whoever this discovery finds.
+    /// A producer that this discovery finds.
     Discover(Rc<DiscoveryQuery>),
-    /// To whoever the binding names.
+    /// A producer that the binding names.
     Bound,
-    /// To an NRF that this SCP knows: the service is one of NRFs.
+    /// An NRF that this SCP knows: the service is an API of NRFs.
     Nrf,
 }
 
@@ -63,7 +63,7 @@ fn is_of_nrf(service: &str) -> bool {
     service.starts_with("nnrf-")
 }
 
-/// Whether a discovery asks for NRFs, which no NRF need know and settings name.
+/// Whether a discovery is for NRFs: the settings name them, an NRF may not have their profiles.
 pub fn asks_for_nrfs(query: &DiscoveryQuery, service: &str) -> bool {
     match query.get("target-nf-type") {
         Some(nf_type) => nf_type == "NRF",
@@ -71,31 +71,31 @@ pub fn asks_for_nrfs(query: &DiscoveryQuery, service: &str) -> bool {
     }
 }
 
-/// The problem of a discovery parameter that cannot be read.
+/// The problem details of an invalid discovery parameter.
 pub fn unreadable(fault: QueryFault) -> Problem {
     Problem::new(Cause::InvalidDiscoveryParam)
-        .detail("a discovery parameter cannot be read")
+        .detail("invalid discovery parameter")
         .invalid_param(format!("header {}", fault.header), fault.expected)
 }
 
-/// Discovery queries by the headers that ask them: consumers ask the same again and again, and putting a query
-/// into its canonical form costs more than finding it.
+/// Cache of discovery queries by the headers that carry them: consumers repeat the same query, and a look-up is cheaper
+/// than building its canonical form.
 pub struct Queries {
     known: RefCell<Cache<Box<[u8]>, Rc<DiscoveryQuery>>>,
-    /// Kept from one use to the next.
+    /// Buffer for the key of a look-up.
     key: RefCell<Vec<u8>>,
-    /// Whether the NRF counts that a request names.
+    /// Whether the query goes to the NRF that a request names.
     named_nrfs: bool,
     /// Whether the NF type in `User-Agent` stands in for an absent `requester-nf-type`.
     by_agent: bool,
 }
 
-/// Queries that a worker knows by their headers.
+/// Queries that a worker caches at most.
 const MOST_QUERIES: usize = 16_384;
-/// Memory of an entry beside its texts.
+/// Memory of an entry beside its texts, in bytes.
 const ENTRY: usize = 256;
 
-/// As headers come from anyone, and are long as they like, their number alone is no bound.
+/// Bounds the entries and their bytes: any consumer chooses the length of its headers.
 fn limits(memory: usize) -> Limits {
     Limits {
         entries: MOST_QUERIES,
@@ -120,10 +120,10 @@ pub fn nf_type_of(agent: &str) -> Option<&str> {
 }
 
 impl Queries {
-    /// None known yet. `named_nrfs`: the NRF counts that a request names (TS 29.500 §5.2.3.2.12). `by_agent`: a query
-    /// without `requester-nf-type` gets the NF type that `User-Agent` names, which is mandatory in requests that
-    /// delegate the discovery (TS 29.500 table 5.2.2.2-1) and without which no NRF answers. `memory`: what may be
-    /// remembered, in bytes.
+    /// Creates an empty cache. `named_nrfs`: queries go to the NRF that the request names (TS 29.500 §5.2.3.2.12).
+    /// `by_agent`: a query without `requester-nf-type` gets the NF type of `User-Agent`; that header is mandatory in
+    /// requests that delegate the discovery (TS 29.500 table 5.2.2.2-1), and NRFs refuse a query without the type.
+    /// `memory`: bound of the cache, in bytes.
     #[must_use]
     pub fn new(named_nrfs: bool, by_agent: bool, memory: usize) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl Queries {
         }
     }
 
-    /// The query of these headers, if they ask one. `consumer` is the consumer's NF type, where it is known already.
+    /// Returns the query of these headers, if they carry one. `consumer` is the NF type of the consumer, if it is known.
     ///
     /// # Errors
     /// As [`DiscoveryQuery::from_headers`].
@@ -148,7 +148,7 @@ impl Queries {
         let agent = || headers.get(name::USER_AGENT)?.to_str().ok().and_then(nf_type_of);
         let consumer = self.by_agent.then(|| consumer.or_else(agent)).flatten();
         if let Some(nf_type) = consumer {
-            // No name of a parameter begins so.
+            // Names of parameters do not begin with this byte.
             key.push(2);
             key.extend_from_slice(nf_type.as_bytes());
             key.push(0);
@@ -160,7 +160,7 @@ impl Queries {
                 key.extend_from_slice(field.value.as_bytes());
                 key.push(0);
             } else if self.named_nrfs && field.name == names::NRF_URI {
-                // No name of a parameter begins so.
+                // Names of parameters do not begin with this byte.
                 key.push(1);
                 key.extend_from_slice(field.value.as_bytes());
                 key.push(0);
@@ -186,23 +186,23 @@ impl Queries {
         Ok(Some(query))
     }
 
-    /// Remembers no more than this from now on, in bytes.
+    /// Changes the bound of the cache, in bytes.
     pub fn set_memory(&self, memory: usize) {
         self.known.borrow_mut().set_limits(limits(memory));
     }
 
-    /// Memory of the queries that are remembered.
+    /// Memory of the cached queries, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.known.borrow().bytes()
     }
 }
 
-/// Reads where a request is to go. `has` are its headers, `own` are the authorities under which this SCP is reached,
+/// Reads the destination of a request. `has` are its headers, `own` are the authorities under which this SCP is reached,
 /// `consumer` is the NF type of the consumer.
 ///
 /// # Errors
-/// The problem that tells the consumer what is wrong.
+/// The problem details for the consumer.
 pub fn wish(
     request: &Request,
     has: Has,
@@ -233,7 +233,7 @@ pub fn wish(
         return Ok(Wish::Nrf);
     }
     Err(Problem::new(Cause::MandatoryIeMissing)
-        .detail("the request does not say where it is to go")
+        .detail("the request names no destination")
         .invalid_param(
             "header 3gpp-Sbi-Target-apiRoot",
             "expected this header, 3gpp-Sbi-Discovery-* headers, 3gpp-Sbi-Routing-Binding, or the producer's authority",
@@ -257,7 +257,7 @@ pub fn authority(request: &Request) -> Option<&str> {
 /// A header of a request, if it has it.
 ///
 /// # Errors
-/// When it cannot be read: what would be right.
+/// When the header is invalid: what would be right.
 pub fn header<H: SbiHeader>(headers: &Fields) -> Result<Option<H>, Problem> {
     let Some(value) = headers.get(H::NAME) else {
         return Ok(None);
@@ -265,30 +265,30 @@ pub fn header<H: SbiHeader>(headers: &Fields) -> Result<Option<H>, Problem> {
     let text = value.to_str().unwrap_or_default();
     H::parse(text).map(Some).map_err(|error| {
         Problem::new(Cause::InvalidMsgFormat)
-            .detail("a header cannot be read")
+            .detail("invalid header")
             .invalid_param(format!("header {}", H::NAME), error.to_string())
     })
 }
 
-/// Checks headers of which a request has one value and that stand there more than once: they must agree, as one who looks
-/// at the first and one who looks at the last would take the request for different ones.
+/// Checks headers of one value that a request has more than once: their values must be equal, because components differ
+/// in whether they use the first or the last.
 ///
 /// # Errors
-/// When they contradict each other.
+/// When the values differ.
 pub fn check_repeated(headers: &Fields) -> Result<(), Problem> {
     for (name, _) in Has::SINGLE {
         let mut values = headers.get_all(name);
         let first = values.next();
         if values.any(|value| Some(value.as_bytes()) != first.map(|first| first.as_bytes())) {
             return Err(Problem::new(Cause::InvalidMsgFormat)
-                .detail("a header stands there more than once, with different values")
+                .detail("a header of one value occurs more than once, with different values")
                 .invalid_param(format!("header {name}"), "expected one value"));
         }
     }
     Ok(())
 }
 
-/// Whether a request must not be sent again (`3gpp-Sbi-Retry-Info: no-retries`).
+/// Whether the consumer forbids retries of a request (`3gpp-Sbi-Retry-Info: no-retries`).
 pub fn forbids_retries(headers: &Fields) -> bool {
     let value = headers.get(names::RETRY_INFO);
     value.is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"no-retries"))
@@ -297,7 +297,7 @@ pub fn forbids_retries(headers: &Fields) -> bool {
 /// The hops a request may still make after this SCP (TS 29.500 §6.10.10.2).
 ///
 /// # Errors
-/// When it may make none, or the header cannot be read.
+/// When no hop is left, or the header is invalid.
 pub fn hops(headers: &Fields, usual: u8) -> Result<MaxForwardHops, Problem> {
     match header::<MaxForwardHops>(headers)? {
         None => Ok(MaxForwardHops(usual)),

@@ -1,17 +1,17 @@
-//! The names under which this SCP itself is reached.
+//! The names and addresses of this SCP.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Authorities of this SCP. A request for one of them is not for a producer.
+/// Authorities of this SCP. A request for one of them names no producer.
 #[derive(Debug, Default)]
 pub struct OwnNames {
     names: Vec<String>,
-    /// Whether it listens on all addresses of the machine: then the address of each connection is its own.
+    /// Whether the SCP listens on all addresses: then the local address of each connection is its own.
     everywhere: bool,
 }
 
 impl OwnNames {
-    /// Of the addresses on which it listens, and of its names without a port.
+    /// Collects the addresses of the listeners, and the names of the SCP without a port.
     pub fn new(addresses: &[SocketAddr], root: Option<&str>, fqdn: &str) -> Self {
         let with_ports = addresses.iter().flat_map(|address| {
             let port = address.port();
@@ -41,7 +41,7 @@ fn is_address(authority: &str, local: SocketAddr) -> bool {
     let same = |ip: IpAddr| ip.to_canonical() == local.ip().to_canonical();
     match authority.parse::<SocketAddr>() {
         Ok(named) => named.port() == local.port() && same(named.ip()),
-        // Without a port it is that of the scheme.
+        // Without a port, the scheme's default port counts.
         Err(_) => matches!(local.port(), 80 | 443) && authority.parse().is_ok_and(same),
     }
 }

@@ -1,4 +1,4 @@
-//! Where the API name stands in the path that a producer will see.
+//! The position of the API name in the path that a producer receives.
 
 use sbi_proto::headers::TargetApiRoot;
 use sbi_proto::problem::Problem;
@@ -6,22 +6,22 @@ use sbi_proto::problem::Problem;
 use crate::network::Network;
 use crate::path::{normal, path_of};
 
-/// A path, and the API root it is behind.
+/// A path and its API root.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// The API root, with the prefix that the profile of the producer has.
+    /// The API root, with the `apiPrefix` of the producer's profile.
     pub root: TargetApiRoot,
-    /// What comes behind the prefix: the API name first.
+    /// The path after the prefix; it begins with the API name.
     pub path: String,
-    /// Whether no profile says where the API name begins although there may be a prefix: any segment may be it.
+    /// Whether the path may have a prefix that no profile names: any segment may then be the API name.
     pub unsure: bool,
 }
 
-/// Finds where the API name is in what the producer will see: behind the prefix that its profile has, whatever of it
-/// the request calls the prefix. `None` when it is where the request has it, and that is sure.
+/// Finds the API name in the path that the producer receives: it follows the `apiPrefix` of the profile, whatever prefix
+/// the request names. `None` when the request has it at that position already.
 ///
 /// # Errors
-/// When the prefix can be read in different ways.
+/// When producers may interpret the prefix differently.
 pub fn placed(root: &TargetApiRoot, path: &str, network: &Network) -> Result<Option<Placed>, Problem> {
     if root.prefix.is_empty() && !network.has_prefixes() {
         return Ok(None);
@@ -52,7 +52,7 @@ pub fn placed(root: &TargetApiRoot, path: &str, network: &Network) -> Result<Opt
         unsure: true,
     };
     let Some(prefix) = prefix else {
-        // Nobody knows what is there.
+        // No profile names this origin and prefix.
         return Ok((!root.prefix.is_empty() || known.clone().next().is_some()).then_some(unsure));
     };
     Ok(Some(match whole.get(prefix.len()..) {
@@ -62,7 +62,7 @@ pub fn placed(root: &TargetApiRoot, path: &str, network: &Network) -> Result<Opt
                 prefix: prefix.to_owned(),
             },
             path: rest.to_owned(),
-            // Its profile has no prefix, and the request another one.
+            // The profile has no prefix, and the request names one.
             unsure: prefix.is_empty(),
         },
         None => unsure,
@@ -95,11 +95,11 @@ mod tests {
             Some(placed.map(|one| (one.root.to_string(), one.path, one.unsure)))
         };
         let found = |root: &str, path: &str, unsure| Some(Some((root.to_owned(), path.to_owned(), unsure)));
-        // As the profiles have it.
+        // The requests name the prefixes of the profiles.
         assert_eq!(of("http://127.0.0.1:1", "/nudm-sdm/v2"), Some(None));
         assert_eq!(of("http://127.0.0.1:2/x/y", "/nudm-sdm/v2?a=b"), Some(None));
         assert_eq!(of("http://127.0.0.1:9", "/nudm-sdm/v2"), Some(None));
-        // Cut in other places.
+        // The requests split prefix and path at other positions.
         let (one, two) = ("http://127.0.0.1:1", "http://127.0.0.1:2/x/y");
         assert_eq!(
             of("http://127.0.0.1:1/nudm-sdm", "/v2/echo"),
@@ -121,7 +121,7 @@ mod tests {
             of("http://127.0.0.1:2/%78/y/%6eudm-sdm", "/v2"),
             found(two, "/nudm-sdm/v2", false)
         );
-        // Where nobody knows.
+        // The origin is unknown.
         let unknown = "http://127.0.0.1:9/nudm-sdm";
         assert_eq!(of(unknown, "/v2"), found(unknown, "/v2", true));
         assert_eq!(
