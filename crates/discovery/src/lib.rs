@@ -1,11 +1,11 @@
-//! Which NF profiles a discovery is about (TS 29.510 §5.3.2.2, §6.2.3.2.3.1): queries, and the tests on profiles
-//! that their parameters stand for. No IO, no clock, and nothing of how profiles are kept, so that a registry and a
-//! proxy that has learned a part of the network judge alike.
+//! Queries of a discovery and the tests on NF profiles that their parameters stand for (TS 29.510 §5.3.2.2,
+//! §6.2.3.2.3.1). The crate has no IO, no clock and no storage, so that the NRF and an SCP with a part of the profiles
+//! decide alike.
 //!
 //! * [`Query`]: a query string, parsed once: tests, a filter of services, preferences.
-//! * [`Requester`]: who asks, and whether `allowed…` of profile and service let it in.
+//! * [`Requester`]: the consumer, and whether `allowed…` of profile and service admit it.
 //! * [`params`]: the parameters by subject.
-//! * [`Localities`]: what an operator makes of `preferred-locality`.
+//! * [`Localities`]: the operator's mapping of `preferred-locality`.
 
 mod complex;
 mod fault;

@@ -27,7 +27,7 @@ const DEFAULT_PAYLOAD_KILOBYTES: usize = 124;
 pub struct Query {
     /// `target-nf-type`.
     pub target: Option<NfType>,
-    /// Who asks.
+    /// The requester.
     pub requester: Requester,
     /// `service-names`: only these services are shown, and a profile must have one.
     pub services: Vec<ServiceName>,
@@ -57,8 +57,8 @@ pub struct Query {
     pub preferences: Preferences,
     /// `requester-features`.
     pub requester_features: SupportedFeatures,
-    /// Parameters that test nothing here, in the order of the query: `supi` and `gpsi`, and what is not known.
-    /// A registry ignores the latter (TS 29.501 §5.2.2.2); who only knows a part of the network does not.
+    /// Parameters that test nothing here, in the order of the query: `supi` and `gpsi`, and unknown ones.
+    /// A registry ignores unknown ones (TS 29.501 §5.2.2.2); an SCP that has a part of the network does not.
     pub unknown: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct ServiceFilter {
 /// Vendor-specific features wanted, by private enterprise number.
 pub type VendorFeatures = BTreeMap<String, Vec<VendorSpecificFeature>>;
 
-/// What is preferred, not demanded.
+/// Preferences of the query.
 #[derive(Debug, Default)]
 pub struct Preferences {
     /// `preferred-locality`, and what the extended feature makes of it.
@@ -115,7 +115,7 @@ impl Query {
     pub fn parse(pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> Result<Self, ParamFault> {
         let mut query = Self::empty();
         for (at, (name, value)) in pairs.iter().enumerate() {
-            // Saying the same twice is harmless, and done; saying two things is not.
+            // Consumers repeat parameters; equal values are accepted, different ones are not.
             match pairs[..at].iter().find(|(earlier, _)| earlier == name) {
                 Some((_, earlier)) if earlier == value => continue,
                 Some(_) => {

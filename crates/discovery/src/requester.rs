@@ -1,9 +1,9 @@
-//! Who asks, and whom it may find (TS 29.510 §5.3.2.2.2, `allowed…` of profile and service).
+//! The requester of a discovery, and the profiles that it may find (TS 29.510 §5.3.2.2.2, `allowed…` of profile and service).
 
 use model::nf_profile::Allowed;
 use model::{ExtSnssai, NfInstanceId, NfProfile, NfService, NfType, PlmnId, PlmnIdNid, PlmnSnssai};
 
-/// What a requester says of itself.
+/// Attributes of the requester in a query.
 #[derive(Clone, Debug, Default)]
 pub struct Requester {
     /// `requester-nf-type`.
@@ -23,8 +23,8 @@ pub struct Requester {
 }
 
 impl Requester {
-    /// Whether these lists let the requester in. What it does not say of itself cannot keep it out, but for
-    /// the type, which is mandatory.
+    /// Whether these lists admit the requester. An attribute that the query does not name cannot exclude it, except the
+    /// type, which is mandatory.
     #[must_use]
     pub fn may_use(&self, allowed: &Allowed) -> bool {
         if allowed.is_open() {
@@ -89,9 +89,9 @@ impl Requester {
         self.may_use(&allowed)
     }
 
-    /// Whether what the requester says of itself keeps it out. What it does not say, its type included, does not:
-    /// for who only passes on requests that need not say it. A network of its own lets an NF in that is not
-    /// among those it names (TS 29.510 §6.1.6.2.2, `allowedPlmns`).
+    /// Whether an attribute that the requester names excludes it. Absent attributes, the type included, do not: an SCP
+    /// uses this for requests that need not carry them. The networks of the producer itself (`own`) are always allowed
+    /// (TS 29.510 §6.1.6.2.2, `allowedPlmns`).
     #[must_use]
     pub fn is_kept_out(&self, allowed: &Allowed, own: &[PlmnId]) -> bool {
         if allowed.is_open() {

@@ -1,4 +1,4 @@
-//! Analytics, exposure, multicast, proxies, storage: functions that few ask for.
+//! Parameters of analytics, exposure, multicast, proxies and storage.
 
 use std::net::Ipv4Addr;
 
@@ -201,7 +201,7 @@ pub(super) fn test_of(param: Param<'_>) -> Result<Option<Test>, ParamFault> {
                 })
             })
         }
-        // Answered from DNS by the consumer's own network; this NRF resolves nothing.
+        // The consumer's own network resolves this by DNS; the NRF does not.
         "target-nw-resolution" => capability(param, |_| true),
         _ => Ok(None),
     }

@@ -96,8 +96,8 @@ pub fn fits_gpsi(profile: &NfProfile, gpsi: &str, group: Option<Option<&str>>) -
     fits(profile, gpsi, group, |block| block.gpsi)
 }
 
-/// Whether the profile serves groups of subscribers that only a location function can tell apart: it names a
-/// group and no ranges.
+/// Whether the profile names a group and no ranges, so that only a subscriber location function can decide which
+/// subscribers it serves.
 #[must_use]
 pub fn serves_a_group_only(profile: &NfProfile) -> bool {
     let blocks = served(profile);
