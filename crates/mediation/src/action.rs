@@ -1,4 +1,4 @@
-//! Actions, compiled: what is done to a message.
+//! Compiled actions.
 
 use std::borrow::Cow;
 
@@ -94,7 +94,7 @@ impl Step {
                 let Some(value) = from.take(root) else {
                     return false;
                 };
-                // A move that finds no place for the value must not lose it.
+                // If the target cannot take the value, it stays at its source.
                 if !to.set(root, value.clone()) {
                     from.set(root, value);
                 }

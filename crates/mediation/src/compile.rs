@@ -1,4 +1,4 @@
-//! From rules as data to rules that run; every mistake is told, with its place.
+//! Compiles rules; reports every mistake with its path.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
@@ -13,9 +13,9 @@ use super::pointer::Pointer;
 use super::rules::{Action, Condition, Group, Property, Rule, RuleSet, Steering, TriggerPoint};
 use super::{CompiledGroup, CompiledRule, Engine};
 
-/// Compiled size a single regular expression may take; beyond that it is refused.
+/// Largest compiled size of a regular expression, in bytes; a larger one is refused.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
-/// How deep conditions may nest.
+/// Deepest nesting of conditions.
 const DEPTH_MAX: usize = 16;
 
 /// A mistake in a rule set.
@@ -38,7 +38,7 @@ impl Faults {
         });
     }
 
-    /// Keeps the value of `result`, or tells its fault.
+    /// Returns the value of `result`, or reports its fault.
     fn take<T>(&mut self, path: &str, result: Result<T, String>) -> Option<T> {
         result.map_err(|message| self.say(path, message)).ok()
     }
@@ -53,7 +53,7 @@ pub(super) fn compile(rules: &RuleSet) -> Result<Engine, Vec<RuleFault>> {
         if group.name.is_empty() {
             faults.say(
                 format!("{path}.name"),
-                "a group needs a name: metrics and logs speak of it",
+                "a group needs a name, which metrics and logs show",
             );
         } else if !names.insert(group.name.as_str()) {
             faults.say(
@@ -77,7 +77,7 @@ pub(super) fn compile(rules: &RuleSet) -> Result<Engine, Vec<RuleFault>> {
     Ok(engine)
 }
 
-/// Fills the tables: per trigger point and service the groups that are met, in the order written.
+/// Fills the tables: the groups that apply per trigger point and service, in the order of the rule set.
 fn file(engine: &mut Engine, rules: &RuleSet) {
     for (index, table) in engine.tables.iter_mut().enumerate() {
         let here: Vec<(usize, &Group)> = rules
@@ -117,7 +117,7 @@ fn compile_group(group: &Group, path: &str, faults: &mut Faults) -> CompiledGrou
         if rule.name.is_empty() {
             faults.say(
                 format!("{path}.name"),
-                "a rule needs a name: metrics and logs speak of it",
+                "a rule needs a name, which metrics and logs show",
             );
         } else if !names.insert(rule.name.as_str()) {
             faults.say(
@@ -351,7 +351,7 @@ fn compile_action(group: &Group, action: &Action, path: &str, faults: &mut Fault
             if group.trigger_points.iter().any(|point| point.is_response()) {
                 faults.say(
                     path,
-                    "a response cannot be rejected: the producer has done its work already",
+                    "a response cannot be rejected: the producer has processed the request already",
                 );
             }
             Some(Step::Reject(rejection.clone()))
@@ -364,7 +364,7 @@ fn compile_action(group: &Group, action: &Action, path: &str, faults: &mut Fault
             {
                 faults.say(
                     path,
-                    "`route` works only at requestIngress: later the producer is chosen",
+                    "`route` works only at requestIngress: later the producer is already selected",
                 );
             }
             check_steering(steering, path, faults);
@@ -408,7 +408,7 @@ fn header_and_source(
     name.zip(source)
 }
 
-/// A header that rules may change: not those that frame the message.
+/// Parses the name of a header that rules may change; headers that frame the message are refused.
 fn changeable(name: &str, path: &str, faults: &mut Faults) -> Option<HeaderName> {
     let name = faults.take(path, header_name(name))?;
     if name == http::header::CONTENT_LENGTH || name == http::header::TRANSFER_ENCODING {
@@ -434,7 +434,7 @@ fn source(text: &str) -> Result<Subject, String> {
         _ => match serde_json::from_value::<Property>(Value::String(text.to_owned())) {
             Ok(property) => Ok(Subject::Property(property)),
             Err(_) => Err(format!(
-                "`{text}` is no source: expected `header:NAME`, `json:/POINTER`, `method`, `path`, `query` or `status`"
+                "`{text}` is not a source: expected `header:NAME`, `json:/POINTER`, `method`, `path`, `query` or `status`"
             )),
         },
     }

@@ -1,4 +1,4 @@
-//! Conditions, compiled: what is looked at, and what must be true of it.
+//! Compiled conditions: subject and operator.
 
 use http::HeaderName;
 use regex::Regex;
@@ -17,7 +17,7 @@ pub(super) enum Test {
     One(Subject, Operator),
 }
 
-/// What a test looks at, or what a value is copied from.
+/// Subject of a test, or source of a copied value.
 #[derive(Clone, Debug)]
 pub(super) enum Subject {
     Header(HeaderName),
@@ -25,7 +25,7 @@ pub(super) enum Subject {
     Property(Property),
 }
 
-/// What must be true of it. A subject that is not there fails every operator but `Exists(false)`.
+/// Operator of a test. An absent subject fails every operator but `Exists(false)`.
 #[derive(Debug)]
 pub(super) enum Operator {
     Exists(bool),

@@ -1,13 +1,12 @@
-//! Mediation: an operator's rules that look at a message on its way and change it, refuse it or steer it.
+//! Mediation: an operator's rules that inspect a message and change it, reject it or steer its routing.
 //!
-//! Rules are data ([`RuleSet`]); [`Engine::compile`] checks them all at once and turns them into a form that
-//! costs little where they do not apply: groups are filed by trigger point and by the service they are for,
-//! so a message meets only the groups written for its service, and the JSON body is parsed only when a
-//! condition or action that is reached needs it. A compiled engine is immutable; a reload swaps the whole
-//! engine while messages that began with the old one finish with it.
+//! Rules are data ([`RuleSet`]); [`Engine::compile`] checks them all and builds tables by trigger point and
+//! service, so that a message only meets the groups of its service. The engine parses the JSON body only when a
+//! condition or action needs it. A compiled engine is immutable; a reload swaps the whole engine, and messages that
+//! began with the old one finish with it.
 //!
-//! What it does not do: look into multipart bodies, or loop. The cost of a message is bounded by the number
-//! of rules.
+//! The engine does not read multipart bodies and has no loops. The cost of a message is bounded by the number of
+//! rules.
 
 mod action;
 mod compile;
@@ -34,14 +33,14 @@ use rules::TRIGGER_POINTS;
 #[derive(Debug, Default)]
 pub struct Engine {
     groups: Vec<CompiledGroup>,
-    /// Per trigger point: which groups a message of a service meets, in order.
+    /// Per trigger point, the groups that apply to a message of a service, in order.
     tables: [Table; TRIGGER_POINTS],
 }
 
 /// The groups of one trigger point, as positions in [`Engine::groups`].
 #[derive(Debug, Default)]
 struct Table {
-    /// For services that some group names: those groups and the ones for all services, in order.
+    /// For each service that a group names: its groups and those for all services, in order.
     by_service: AHashMap<String, Vec<usize>>,
     /// For every other service.
     others: Vec<usize>,
@@ -60,20 +59,20 @@ struct CompiledRule {
     when: Vec<condition::Test>,
     then: Vec<action::Step>,
     stop: bool,
-    /// How often this rule has applied. Only rules that apply write it, and those are few.
+    /// Number of messages to which this rule has applied. Only a rule that applies writes it.
     applied: AtomicU64,
 }
 
-/// What mediation decided, beside the changes it made to the message.
+/// Decisions of mediation, beside the changes to the message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// How many rules applied.
+    /// Number of rules that applied.
     pub applied: usize,
     /// Whether the body was changed and has to be serialised again.
     pub body_changed: bool,
-    /// What routing takes over.
+    /// Attributes for routing.
     pub steering: Steering,
-    /// Answer with this instead of going on.
+    /// Answer for the consumer instead of forwarding the request.
     pub reject: Option<Rejection>,
 }
 
@@ -81,12 +80,12 @@ impl Engine {
     /// Checks and compiles `rules`.
     ///
     /// # Errors
-    /// Every mistake of the rule set, each with the place where it is.
+    /// Every mistake of the rule set with its path.
     pub fn compile(rules: &RuleSet) -> Result<Self, Vec<RuleFault>> {
         compile::compile(rules)
     }
 
-    /// Whether any group waits at this point; where not, nothing need be prepared for [`Engine::run`].
+    /// Whether any group applies at this point; if not, [`Engine::run`] need not be called.
     #[must_use]
     pub fn watches(&self, point: TriggerPoint, service: &str) -> bool {
         !self.tables[point.index()].of(service).is_empty()
@@ -121,7 +120,7 @@ impl Engine {
         outcome
     }
 
-    /// How often each rule has applied since it was compiled: group, rule, count.
+    /// Group, rule and the number of messages to which the rule has applied since it was compiled.
     pub fn applied(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         self.groups.iter().flat_map(|group| {
             group.rules.iter().map(|rule| {

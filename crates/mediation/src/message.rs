@@ -1,4 +1,4 @@
-//! The message as rules see it.
+//! The message as rules access it.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -23,7 +23,7 @@ pub struct Mediated<'a> {
     pub document: &'a mut Document,
 }
 
-/// A JSON body that is parsed when a rule first looks at it, and serialised again only if it was changed.
+/// A JSON body that is parsed when a rule first reads it, and serialised again only if a rule changed it.
 #[derive(Debug, Default)]
 pub struct Document {
     raw: Bytes,
@@ -32,10 +32,10 @@ pub struct Document {
 
 #[derive(Debug, Default)]
 enum Parsed {
-    /// Not looked at yet.
+    /// Not parsed yet.
     #[default]
     NotYet,
-    /// Not JSON by its content type, empty, or malformed: rules find nothing in it.
+    /// Not JSON by its content type, empty, or malformed: rules find no members.
     Opaque,
     /// As received.
     Json(Value),
@@ -62,7 +62,7 @@ impl Document {
         }
     }
 
-    /// Lets `change` work on the JSON value; it says whether it changed anything.
+    /// Applies `change` to the JSON value; `change` returns whether it changed anything.
     pub(super) fn change(&mut self, headers: &Fields, change: impl FnOnce(&mut Value) -> bool) {
         self.parse(headers);
         let changed = match &mut self.parsed {
@@ -84,7 +84,7 @@ impl Document {
         matches!(self.parsed, Parsed::Changed(_))
     }
 
-    /// The body as it goes on: the received bytes where nothing was changed.
+    /// The body to forward: the received bytes if no rule changed it.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         match self.parsed {

@@ -41,7 +41,7 @@ impl Pointer {
         self.0.is_empty()
     }
 
-    /// Whether `other` lies strictly below this place.
+    /// Whether `other` points strictly below this pointer.
     pub(super) fn is_above(&self, other: &Self) -> bool {
         other.0.len() > self.0.len() && other.0.starts_with(&self.0)
     }
@@ -50,8 +50,8 @@ impl Pointer {
         self.0.iter().try_fold(document, |at, token| step(at, token))
     }
 
-    /// Puts `value` at this place and makes missing parents that are objects. An array index must exist or
-    /// be `-` (append). Answers whether it could.
+    /// Sets `value` and creates missing parent objects. An array index must exist or be `-` (append). Returns whether it
+    /// succeeded.
     pub(super) fn set(&self, document: &mut Value, value: Value) -> bool {
         let mut at = document;
         for token in &self.0 {
@@ -79,7 +79,7 @@ impl Pointer {
         true
     }
 
-    /// Takes the value at this place out of the document; the others keep their order.
+    /// Removes the value from the document; the other members keep their order.
     pub(super) fn take(&self, document: &mut Value) -> Option<Value> {
         let (last, parents) = self.0.split_last()?;
         let parent = parents.iter().try_fold(document, |at, token| match at {

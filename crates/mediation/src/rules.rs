@@ -1,12 +1,12 @@
 //! Rules as data: what an operator writes under `scp.mediation` or in a rule file.
 //!
-//! These types say what may be written; [`super::compile`] says what it means and refuses what is wrong.
+//! These types define the syntax; [`super::compile`] checks and compiles it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// All mediation rules. Empty by default: messages pass as they are.
+/// All mediation rules. Empty by default: messages pass unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct RuleSet {
@@ -14,7 +14,7 @@ pub struct RuleSet {
     pub groups: Vec<Group>,
 }
 
-/// Rules that share a purpose, the places where they apply, and a first filter.
+/// Rules with a common purpose, trigger points and filter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Group {
@@ -22,15 +22,15 @@ pub struct Group {
     pub name: String,
     /// Where the rules of this group run; at least one.
     pub trigger_points: Vec<TriggerPoint>,
-    /// Service names (`npcf-smpolicycontrol`, the first segment of the API path) the group is for; empty: all.
+    /// Service names (`npcf-smpolicycontrol`, the first segment of the API path) to which the group applies; empty: all.
     pub services: Vec<String>,
-    /// HTTP methods of the request the group is for; empty: all.
+    /// HTTP methods of the requests to which the group applies; empty: all.
     pub methods: Vec<String>,
     /// Rules in the order in which they are tried.
     pub rules: Vec<Rule>,
 }
 
-/// A place on the way of a message where rules may run.
+/// A point in the processing of a message at which rules may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TriggerPoint {
@@ -79,7 +79,7 @@ pub struct Rule {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Condition {
-    /// Subject: the header of this name (the first, if it is there several times).
+    /// Subject: the header of this name (the first, if it occurs several times).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
     /// Subject: the member of the JSON body at this JSON Pointer (RFC 6901).
@@ -89,7 +89,7 @@ pub struct Condition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<Property>,
 
-    /// Test: whether the subject is there.
+    /// Test: whether the subject exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exists: Option<bool>,
     /// Test: equal to this text, number or boolean.
@@ -148,9 +148,9 @@ pub enum Property {
 pub enum Action {
     /// Adds a header beside any of the same name.
     AddHeader(HeaderValueAction),
-    /// Sets a header, whether it was there or not.
+    /// Sets a header; replaces all its values.
     SetHeader(HeaderValueAction),
-    /// Replaces the value of a header, only if it is there.
+    /// Replaces the value of a header, only if it exists.
     ReplaceHeader(HeaderValueAction),
     /// Removes a header.
     RemoveHeader(Named),
@@ -158,11 +158,11 @@ pub enum Action {
     RenameHeader(Renamed),
     /// Sets a member of the JSON body; makes missing parents that are objects.
     SetJson(JsonValueAction),
-    /// Removes a member of the JSON body, if it is there.
+    /// Removes a member of the JSON body, if it exists.
     RemoveJson(AtPointer),
-    /// Moves a member of the JSON body, if it is there.
+    /// Moves a member of the JSON body, if it exists.
     MoveJson(Moved),
-    /// Answers the consumer instead of going on. Not at response points.
+    /// Answers the consumer instead of forwarding the request. Not at response points.
     Reject(Rejection),
     /// Steers the choice of the producer. Only at `requestIngress`.
     Route(Steering),
@@ -178,7 +178,7 @@ pub struct HeaderValueAction {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Or: copied from `header:NAME`, `json:/POINTER`, `method`, `path`, `query`, `status`; the action is
-    /// skipped when that is not there.
+    /// skipped when the source does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }
@@ -215,7 +215,7 @@ pub struct Renamed {
     pub to: String,
 }
 
-/// A place in the JSON body.
+/// A position in the JSON body.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct AtPointer {
@@ -223,7 +223,7 @@ pub struct AtPointer {
     pub pointer: String,
 }
 
-/// Two places in the JSON body.
+/// Two positions in the JSON body.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Moved {
@@ -269,7 +269,7 @@ pub struct Steering {
 }
 
 impl Steering {
-    /// Takes over what `other` sets; what it does not set stays.
+    /// Takes over the members that `other` sets; the others stay.
     pub fn merge(&mut self, other: &Self) {
         fn over<T: Clone>(mine: &mut Option<T>, other: &Option<T>) {
             if other.is_some() {
