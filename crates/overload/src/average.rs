@@ -11,7 +11,7 @@ pub struct RunningAverage {
 }
 
 impl RunningAverage {
-    /// Without samples yet. No time constant at all: the average is the last sample.
+    /// Creates an average without samples. With a time constant of 0 the average is the last sample.
     #[must_use]
     pub const fn new(time_constant: Duration) -> Self {
         Self {
@@ -20,7 +20,7 @@ impl RunningAverage {
         }
     }
 
-    /// Takes a sample and gives the average. What is no finite number is ignored.
+    /// Adds a sample and returns the average. Ignores infinite numbers and NaN.
     pub fn feed(&mut self, sample: f64, now: Instant) -> f64 {
         if !sample.is_finite() {
             return self.value();

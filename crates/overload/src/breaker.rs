@@ -1,4 +1,4 @@
-//! How many at a time, and none while it is pointless.
+//! Limit of requests in flight, and a circuit breaker.
 
 use std::time::{Duration, Instant};
 
@@ -14,25 +14,25 @@ pub struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    /// None in flight.
+    /// Creates a limit with no request in flight.
     #[must_use]
     pub const fn new(most: u32) -> Self {
         Self { most, now: 0 }
     }
 
-    /// Whether another may begin; if so, it has, and [`ConcurrencyLimit::leave`] must follow.
+    /// Whether another request may begin; if so, it counts, and [`ConcurrencyLimit::leave`] must follow.
     pub fn enter(&mut self) -> bool {
         let free = self.now < self.most;
         self.now += u32::from(free);
         free
     }
 
-    /// One that was let in has ended.
+    /// A request that was admitted has ended.
     pub fn leave(&mut self) {
         self.now = self.now.saturating_sub(1);
     }
 
-    /// How many are in flight.
+    /// Requests in flight.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         self.now
@@ -55,7 +55,7 @@ pub struct BreakerSettings {
     pub open: Period,
     /// The longest time nothing is sent.
     pub max_open: Period,
-    /// Tries that must succeed before all is as before.
+    /// Tries that must succeed before the circuit closes.
     #[schemars(range(min = 1))]
     pub successes: u32,
 }
@@ -82,14 +82,14 @@ impl Validate for BreakerSettings {
     }
 }
 
-/// What a circuit breaker does now.
+/// State of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
     /// Lets everything through.
     Closed,
     /// Lets nothing through.
     Open,
-    /// Lets one at a time through, to see.
+    /// Lets one request at a time through as a probe.
     HalfOpen,
 }
 
@@ -110,7 +110,7 @@ enum Phase {
 }
 
 impl CircuitBreaker {
-    /// A closed one.
+    /// Creates a closed circuit breaker.
     #[must_use]
     pub fn new(settings: BreakerSettings) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// How a request that was let through has ended. Returns whether the state has changed.
+    /// Reports how a request that was let through has ended. Returns whether the state has changed.
     pub fn report(&mut self, success: bool, now: Instant) -> bool {
         match (&mut self.phase, success) {
             (Phase::Closed { failures }, true) => {
@@ -152,7 +152,7 @@ impl CircuitBreaker {
                 }
                 broken
             }
-            // What was sent before it opened says nothing new.
+            // The outcome of a request sent before the circuit opened changes nothing.
             (Phase::Open { .. }, _) => false,
             (Phase::HalfOpen { trying, successes }, true) => {
                 *trying = false;
@@ -171,14 +171,14 @@ impl CircuitBreaker {
         }
     }
 
-    /// A request that was let through has ended in a way that says nothing: where it was a try, another may be made.
+    /// Reports that a request that was let through has ended without an outcome: if it was a try, another may follow.
     pub fn release(&mut self) {
         if let Phase::HalfOpen { trying, .. } = &mut self.phase {
             *trying = false;
         }
     }
 
-    /// What it does now.
+    /// State at `now`.
     #[must_use]
     pub fn state(&self, now: Instant) -> BreakerState {
         match self.phase {

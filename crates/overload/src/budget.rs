@@ -1,4 +1,4 @@
-//! How many second tries the whole can bear.
+//! Bound of retries as a share of all requests.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use settings::{Percent, Validate};
 
 use crate::rate::{Rate, RateLimiter};
 
-/// How many retries there may be.
+/// Settings of the retry budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct RetryBudgetSettings {
@@ -31,7 +31,7 @@ impl Default for RetryBudgetSettings {
 impl Validate for RetryBudgetSettings {}
 
 /// A budget of retries: each first try earns a share of one. When many requests fail, retries multiply the
-/// load of what is overloaded already; the budget ends that.
+/// load of overloaded peers; the budget limits that.
 #[derive(Clone, Debug)]
 pub struct RetryBudget {
     earned_per_try: f64,
@@ -39,11 +39,11 @@ pub struct RetryBudget {
     always: RateLimiter,
 }
 
-/// Retries that may be saved up: a quiet hour does not pay for a storm.
+/// Retries that may be saved up, so that a quiet hour does not allow a burst.
 const SAVED: f64 = 100.0;
 
 impl RetryBudget {
-    /// Nothing earned yet.
+    /// Creates an empty budget.
     #[must_use]
     pub fn new(settings: &RetryBudgetSettings) -> Self {
         Self {

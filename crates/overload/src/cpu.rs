@@ -1,4 +1,4 @@
-//! How loaded we are: CPU time that a thread or process has used, as a share of the time that went by.
+//! CPU load: CPU time that a thread or process has used, as a share of the time that passed.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ pub struct CpuLoad {
 }
 
 impl CpuLoad {
-    /// Without a reading yet.
+    /// Creates a meter without a reading.
     #[must_use]
     pub const fn new() -> Self {
         Self { last: None }
     }
 
-    /// Takes a reading: CPU time used since the thread or process began. Gives the load since the last
+    /// Takes a reading: CPU time used since the thread or process began. Returns the load since the last
     /// reading in percent of one core (of a process with several threads it may exceed 100); `None` for the
-    /// first reading, and when no time went by.
+    /// first reading, and when no time has passed.
     pub fn feed(&mut self, used: Duration, now: Instant) -> Option<f64> {
         let (then, before) = self.last.replace((now, used))?;
         let wall = now.saturating_duration_since(then).as_secs_f64();
@@ -26,11 +26,11 @@ impl CpuLoad {
     }
 }
 
-/// Reading CPU time from `/proc`; apart from the rest, which does no IO.
+/// Readers of CPU time from `/proc`, the only IO of this crate.
 pub mod read {
     use std::time::Duration;
 
-    /// CPU time of the calling thread; `None` where the system does not tell.
+    /// CPU time of the calling thread; `None` where the system does not report it.
     #[must_use]
     pub fn thread() -> Option<Duration> {
         schedstat("/proc/thread-self/schedstat")
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(load.feed(Duration::from_secs(5), start), None);
         let later = start + Duration::from_secs(2);
         assert_eq!(load.feed(Duration::from_secs(6), later), Some(50.0));
-        // A reading that went backwards is no load.
+        // A reading that went backwards counts as a load of 0.
         assert_eq!(
             load.feed(Duration::from_secs(1), later + Duration::from_secs(1)),
             Some(0.0)

@@ -1,4 +1,4 @@
-//! Which messages a share to be discarded means.
+//! Selection of the messages that make up a share to be discarded.
 
 /// Message priorities of TS 29.500 §6.8.4 and the DRMP of RFC 7944, as far as both go: 0 is the most
 /// important, 31 the least.
@@ -12,13 +12,13 @@ pub struct Discard {
 }
 
 impl Discard {
-    /// Nothing owed.
+    /// Creates a discard without a remainder.
     #[must_use]
     pub const fn new() -> Self {
         Self { owed: 0.0 }
     }
 
-    /// Whether the next message is discarded when this share (0 … 1) is.
+    /// Whether the next message is discarded at this share (0 … 1).
     pub fn next(&mut self, share: f64) -> bool {
         if share <= 0.0 || share.is_nan() {
             return false;
@@ -49,8 +49,8 @@ pub struct PriorityDiscard {
     spare: u8,
 }
 
-/// After so many messages all counts are halved: a change of the mix is learnt within a few thousand
-/// messages, which is a fraction of a second for whoever is overloaded.
+/// Number of messages after which all counts are halved: the counts follow a change of the mix within a few thousand
+/// messages, which under overload is a fraction of a second.
 const FADING: u32 = 1024;
 
 impl PriorityDiscard {
@@ -73,7 +73,7 @@ impl PriorityDiscard {
         if share <= 0.0 || share.is_nan() || priority < usize::from(self.spare) {
             return false;
         }
-        // What less important messages give already.
+        // The part of the share that less important messages cover.
         let worse: f64 = self.counts.iter().skip(priority + 1).sum();
         let mine = self.counts.get(priority).copied().unwrap_or_default();
         let left = share.min(1.0) * self.total - worse;

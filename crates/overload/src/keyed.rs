@@ -8,25 +8,25 @@ use ahash::AHashMap;
 
 use crate::rate::{Rate, RateLimiter};
 
-/// How many entries are looked at for an idle one when a new key needs room.
+/// Entries checked for an idle one when a new key needs room.
 const SEARCH: usize = 16;
 
-/// A token bucket per key. It remembers a bounded number of keys: one whose bucket is full again is as good
-/// as unknown and gives its place away. When all places are taken by busy keys, further keys share one
-/// bucket; a crowd of invented names then limits itself, not the ones known before.
+/// A token bucket per key. It tracks a bounded number of keys: a key whose bucket is full again may be
+/// evicted. When all tracked keys are busy, further keys share one bucket; a flood of invented names then limits
+/// itself, not the keys tracked before.
 #[derive(Clone, Debug)]
 pub struct KeyedRateLimiter<K> {
     rate: Rate,
     most: usize,
     places: AHashMap<K, usize>,
     entries: Vec<(K, RateLimiter)>,
-    /// Where the search for an idle entry goes on.
+    /// Position at which the search for an idle entry continues.
     hand: usize,
     others: RateLimiter,
 }
 
 impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
-    /// `rate` for each key, of at most `most` keys.
+    /// Creates a limiter with `rate` for each key and at most `most` keys.
     #[must_use]
     pub fn new(rate: Rate, most: usize) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
         }
     }
 
-    /// Whether a message of `key` may pass now; if so, it has.
+    /// Whether a message of `key` may pass now; if so, it counts.
     pub fn allow<Q>(&mut self, key: &Q, now: Instant) -> bool
     where
         K: Borrow<Q>,
@@ -72,13 +72,13 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
         self.others.allow(now)
     }
 
-    /// How many keys are remembered.
+    /// Number of tracked keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is.
+    /// Whether no key is tracked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -114,7 +114,7 @@ mod tests {
         let passed = (0..10_000)
             .filter(|name| limiter.allow(format!("invented-{name}").as_str(), now))
             .count();
-        // 49 find a place, the burst of the shared bucket passes, the rest does not.
+        // 49 keys get an entry, the burst of the shared bucket passes, the rest does not.
         assert_eq!((passed, limiter.len()), (51, 50));
         assert!(limiter.allow("known", now));
     }

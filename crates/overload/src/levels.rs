@@ -87,7 +87,7 @@ pub struct Change {
     pub to: usize,
 }
 
-/// Which level a load means.
+/// Congestion level of a load.
 #[derive(Clone, Debug)]
 pub struct CongestionLevels {
     levels: Vec<Level>,
@@ -97,7 +97,7 @@ pub struct CongestionLevels {
 }
 
 impl CongestionLevels {
-    /// No congestion yet. Levels are sorted by where they are set.
+    /// Creates a state without congestion. Sorts the levels by `set`.
     #[must_use]
     pub fn new(mut levels: Vec<Level>) -> Self {
         levels.sort_by(|a, b| a.set.percent().total_cmp(&b.set.percent()));
@@ -114,7 +114,7 @@ impl CongestionLevels {
         validate_order(levels, faults);
     }
 
-    /// Takes the load in percent; tells when the level changes.
+    /// Takes the load in percent; returns the change of level, if any.
     pub fn update(&mut self, load: f64, now: Instant) -> Option<Change> {
         let from = self.current;
         // The highest level that is set, or that has not been below its `clear` for long enough.
@@ -153,7 +153,7 @@ impl CongestionLevels {
         }
     }
 
-    /// How many levels there are above 0.
+    /// Number of levels above 0.
     #[must_use]
     pub fn count(&self) -> usize {
         self.levels.len()
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(levels.update(58.0, at(30)), None);
         assert_eq!(levels.update(58.0, at(279)), None);
         assert_eq!(levels.update(58.0, at(280)), Some(Change { from: 3, to: 2 }));
-        // A moment above the clear value starts the wait anew.
+        // A moment above the clear value restarts the abatement time.
         assert_eq!(levels.update(10.0, at(300)), None);
         assert_eq!(levels.update(59.0, at(400)), None);
         assert_eq!(levels.update(10.0, at(410)), None);

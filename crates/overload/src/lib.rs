@@ -1,21 +1,21 @@
-//! Overload control as pure code: what to let in, what to discard, whom to avoid.
+//! Overload control as pure code: admission, discarding, ejection of failing peers.
 //!
-//! Nothing here reads a clock, rolls a die or opens a socket (but for [`cpu::read`], the reader of `/proc`,
-//! which the pure part does not call): time is an argument, discards are spread evenly instead of by chance,
-//! so that a test decides what happens and a trace explains it.
+//! The crate uses no clock, randomness or socket (except [`cpu::read`], the reader of `/proc`, which the pure part
+//! does not call): time is an argument, and discards are spread evenly, so that tests are deterministic and a trace
+//! explains each decision.
 //!
-//! The way in:
+//! For received messages:
 //!
-//! - [`RateLimiter`], [`KeyedRateLimiter`]: how many per second, in all or from each sender;
-//! - [`AdmissionController`]: which requests a worker takes up, by how long they have waited and their priority;
-//! - [`cpu::CpuLoad`] → [`RunningAverage`] → [`CongestionLevels`] → [`Discard`] or [`PriorityDiscard`]: how
-//!   loaded we are, which level that is, what share of which messages is discarded.
+//! - [`RateLimiter`], [`KeyedRateLimiter`]: messages per second, in total or from each sender;
+//! - [`AdmissionController`]: which requests a worker serves, by waiting time and priority;
+//! - [`cpu::CpuLoad`] → [`RunningAverage`] → [`CongestionLevels`] → [`Discard`] or [`PriorityDiscard`]: CPU
+//!   load, its congestion level, and the share of messages to discard.
 //!
-//! The way out:
+//! For sent messages:
 //!
-//! - [`ConcurrencyLimit`], [`CircuitBreaker`]: how many at a time, and none while it is pointless;
-//! - [`OutlierDetector`]: which of several peers to leave alone for a while;
-//! - [`RetryBudget`]: how many second tries the whole can bear.
+//! - [`ConcurrencyLimit`], [`CircuitBreaker`]: requests in flight, and none while the peer fails;
+//! - [`OutlierDetector`]: which of several peers to eject for a while;
+//! - [`RetryBudget`]: retries as a share of all requests.
 //!
 //! The names are those of Envoy's documentation where it has one, the levels those of Diameter routers.
 

@@ -1,4 +1,4 @@
-//! Which of several peers to leave alone for a while.
+//! Ejection of failing peers for a while.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -9,16 +9,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
-/// When a peer is left alone, and for how long.
+/// When a peer is ejected, and for how long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct OutlierSettings {
-    /// Failures in a row after which a peer is ejected; 0: none are ejected for that.
+    /// Consecutive failures after which a peer is ejected; 0: this criterion is off.
     pub consecutive_failures: u32,
-    /// Share of failed requests in an interval from which a peer is ejected; absent: none are ejected for
-    /// that.
+    /// Share of failed requests in an interval from which a peer is ejected; absent: this criterion is off.
     pub failure_share: Option<Percent>,
-    /// Requests in an interval below which its failure share says nothing.
+    /// Requests in an interval below which the failure share is ignored.
     pub minimum_requests: u32,
     /// Length of the intervals in which failures are counted.
     pub interval: Period,
@@ -26,8 +25,8 @@ pub struct OutlierSettings {
     pub base_ejection: Period,
     /// The longest ejection.
     pub max_ejection: Period,
-    /// Share of the peers that may be ejected at the same time; one always may, unless this is 0%. Where it is known
-    /// which peers can stand in for one another, it is the share of these, and the last of them never is.
+    /// Share of the peers that may be ejected at the same time; one always may, unless this is 0%. For peers that can
+    /// replace one another it is the share of this group, and the last of the group is never ejected.
     pub max_ejected: Percent,
 }
 
@@ -54,19 +53,19 @@ impl Validate for OutlierSettings {
             );
         }
         if self.interval.is_zero() {
-            faults.at("interval").say("is no time at all", "more than 0s");
+            faults.at("interval").say("must not be 0s", "more than 0s");
         }
     }
 }
 
-/// What a report has led to.
+/// Outcome of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing new.
+    /// No change.
     Unchanged,
-    /// The peer is to be left alone for this long.
+    /// The peer is ejected for this time.
     Ejected(Duration),
-    /// It should be ejected, but too many are already.
+    /// The peer fails, but too many peers are ejected already.
     Spared,
 }
 
@@ -108,7 +107,7 @@ pub struct OutlierDetector<K> {
 }
 
 impl<K: Hash + Eq + Clone> OutlierDetector<K> {
-    /// No peers.
+    /// Creates a detector without peers.
     #[must_use]
     pub fn new(settings: OutlierSettings) -> Self {
         Self {
@@ -117,8 +116,8 @@ impl<K: Hash + Eq + Clone> OutlierDetector<K> {
         }
     }
 
-    /// The peers there are from now on. What is known of those that remain is kept; peers that are not named
-    /// here are not judged, which bounds the memory.
+    /// Replaces the set of peers. Peers that remain keep their state; the detector ignores reports about other peers,
+    /// which bounds its memory.
     pub fn set_peers(&mut self, peers: impl IntoIterator<Item = K>, now: Instant) {
         let mut before = std::mem::take(&mut self.peers);
         self.peers = peers
@@ -130,7 +129,7 @@ impl<K: Hash + Eq + Clone> OutlierDetector<K> {
             .collect();
     }
 
-    /// Whether the peer is to be left alone now. One that is not known is not.
+    /// Whether the peer is ejected now. An unknown peer is not.
     #[must_use]
     pub fn is_ejected<Q>(&self, key: &Q, now: Instant) -> bool
     where
@@ -149,8 +148,8 @@ impl<K: Hash + Eq + Clone> OutlierDetector<K> {
         self.report_among(key, success, now, || None)
     }
 
-    /// As [`OutlierDetector::report`]. `others` are those that can stand in for the peer, where that is known: then
-    /// of them and it no more than the share is ejected, and never all. They are asked for before an ejection.
+    /// As [`OutlierDetector::report`]. `others` returns the peers that can replace this one, if they are known: then
+    /// at most the share of this group is ejected, and never all. Called only before an ejection.
     pub fn report_among<Q>(
         &mut self,
         key: &Q,
@@ -233,13 +232,13 @@ impl<K: Hash + Eq + Clone> OutlierDetector<K> {
         Verdict::Ejected(long)
     }
 
-    /// How many are ejected now.
+    /// Number of peers ejected at `now`.
     #[must_use]
     pub fn ejected(&self, now: Instant) -> usize {
         self.peers.values().filter(|peer| peer.is_ejected(now)).count()
     }
 
-    /// Takes an ejection back, when a better source says that the peer is well (a new registration, an
+    /// Ends an ejection when another source reports the peer as available (a new registration, an
     /// answer to a probe).
     pub fn restore<Q>(&mut self, key: &Q)
     where
@@ -252,7 +251,7 @@ impl<K: Hash + Eq + Clone> OutlierDetector<K> {
         }
     }
 
-    /// How many may be ejected at the same time.
+    /// Number of peers that may be ejected at the same time.
     fn most(&self) -> usize {
         let share = self.settings.max_ejected.fraction();
         if share <= 0.0 {
@@ -262,7 +261,7 @@ impl<K: Hash + Eq + Clone> OutlierDetector<K> {
     }
 }
 
-/// Forgets one ejection for each interval that has passed since the last one ended.
+/// Reduces the count of ejections by one for each interval that has passed since the last one ended.
 fn fade(peer: &mut Peer, interval: Duration, now: Instant) {
     if interval.is_zero() || peer.times == 0 {
         return;
@@ -308,7 +307,7 @@ mod tests {
             fail(&mut detector, "a", back),
             Verdict::Ejected(Duration::from_secs(60))
         );
-        // After a long good time it begins anew.
+        // After a long time without failures the first ejection is short again.
         let later = back + Duration::from_secs(600);
         assert_eq!(
             fail(&mut detector, "a", later),
@@ -340,7 +339,11 @@ mod tests {
         assert!(matches!(fail("a", &set), Verdict::Ejected(_)));
         assert!(matches!(fail("b", &set), Verdict::Ejected(_)));
         assert_eq!(fail("c", &set), Verdict::Spared);
-        assert_eq!(fail("alone", &[]), Verdict::Spared, "nobody stands in for it");
+        assert_eq!(
+            fail("alone", &[]),
+            Verdict::Spared,
+            "no other peer can replace it"
+        );
         assert!(matches!(fail("e", &["f"]), Verdict::Ejected(_)));
         assert_eq!(fail("f", &["e"]), Verdict::Spared);
     }

@@ -1,4 +1,4 @@
-//! How many per second.
+//! Rate of messages per second.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
 
-/// A rate and the burst above it that is borne.
+/// A rate and the allowed burst above it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Rate {
@@ -20,7 +20,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// So many per second, with the usual burst.
+    /// A rate of `per_second` messages with the default burst.
     #[must_use]
     pub const fn per_second(per_second: f64) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Validate for Rate {
     fn validate(&self, faults: &mut Faults) {
         if !self.per_second.is_finite() || self.per_second < 0.0 {
             faults.at("perSecond").say(
-                format!("{} is no rate", self.per_second),
+                format!("{} is an invalid rate", self.per_second),
                 "a number of at least 0",
             );
         }
@@ -50,8 +50,8 @@ impl Validate for Rate {
 
 /// A token bucket: `burst` tokens at most, refilled at the rate; a message takes one.
 ///
-/// Kept as one instant, that at which the bucket would be full again (the generic cell rate algorithm of
-/// ITU-T I.371), so that there is nothing to refill.
+/// The state is one instant, at which the bucket would be full again (the generic cell rate algorithm of ITU-T I.371),
+/// so that no refill is needed.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     /// Time that a message costs; `None`: nothing passes.
@@ -61,11 +61,11 @@ pub struct RateLimiter {
     full: Option<Instant>,
 }
 
-/// Slower rates than one message in this time are none.
+/// Rates slower than one message in this time (one year, in seconds) let nothing pass.
 const SLOWEST: f64 = 86_400.0 * 365.0;
 
 impl RateLimiter {
-    /// A full bucket.
+    /// Creates a full bucket.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
         let seconds = 1.0 / rate.per_second;
@@ -89,7 +89,7 @@ impl RateLimiter {
         self.depth = depth;
     }
 
-    /// Whether a message may pass now; if so, it has.
+    /// Whether a message may pass now; if so, it counts.
     #[inline]
     pub fn allow(&mut self, now: Instant) -> bool {
         let Some(cost) = self.cost else { return false };
@@ -97,7 +97,7 @@ impl RateLimiter {
             Some(full) if full > now => full,
             _ => now,
         };
-        // An instant beyond what the system can tell is as good as never.
+        // An instant beyond the range of `Instant` counts as never.
         let Some(after) = full.checked_add(cost) else {
             return false;
         };
@@ -110,7 +110,7 @@ impl RateLimiter {
         true
     }
 
-    /// How long until the next message may pass; `None`: none ever may.
+    /// How long until the next message may pass; `None`: no message ever may.
     #[must_use]
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         let cost = self.cost?;

@@ -1,10 +1,10 @@
-//! Admission by waiting time: which requests a worker takes up when more come than it can serve.
+//! Admission by waiting time: which requests a worker serves when it receives more than it can serve.
 //!
-//! The signal is the time that a request has waited when the worker begins with it. It knows of every reason to be slow,
-//! also of another process on the core, which a processor share does not. The parts are known ones:
+//! The signal is the time that a request has waited when the worker begins with it. It reflects every cause of delay,
+//! including another process on the same core, which a CPU share does not show. The parts come from published designs:
 //!
-//! - From CoDel (RFC 8289 §3) the gate: a queue that empties within `interval` is a burst, and no reason to refuse. Only
-//!   a waiting time that stays above `target` for a whole interval is.
+//! - From CoDel (RFC 8289 §3) the gate: a queue that empties within `interval` is a burst, which is served. Requests
+//!   are refused only after the waiting time has stayed above `target` for a whole interval.
 //! - From PIE (RFC 8033 §4.2) the controller: the admitted share follows the waiting time and its trend. A queue that
 //!   drains fast enough is left to drain. Requests are refused when the worker begins with them, so a change has its effect
 //!   at once, and the gains can be high.
@@ -32,18 +32,18 @@ const TREND: f64 = 30.0;
 const OFFSET: f64 = 2.5;
 /// The share rises by this part of itself in a second while requests do not wait at all.
 const RISE: f64 = 4.0;
-/// A waiting time counts as at most so many times the target too long: so a queue of any length is drained, but not at once.
+/// Bound of the excess waiting time in multiples of the target: a queue of any length drains, but not at once.
 const MOST_OFF: f64 = 2.5;
 /// The share rises as if it were at least this.
 const RISE_FROM: f64 = 0.25;
-/// It rises so many times as fast once the queue has emptied in each sample of an interval.
+/// Factor of the rise once the queue has emptied in each sample of an interval.
 const EMPTY: f64 = 3.0;
-/// The share that is admitted in any case, so that the controller sees what a served request costs.
+/// Least share that is admitted, so that the controller can measure the cost of a served request.
 const LEAST: f64 = 0.01;
-/// The waiting time that is reported is averaged over so many intervals.
+/// Number of intervals over which the reported waiting time is averaged.
 const REPORTED: f64 = 5.0;
 
-/// What becomes of a request.
+/// Decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The worker serves it.
@@ -95,7 +95,8 @@ struct Sample {
 }
 
 impl AdmissionController {
-    /// A controller of so many classes of requests; messages of priority 0 to `spare` are never refused, `None`: any may be.
+    /// Creates a controller for `classes` classes of requests. It never refuses messages of priority 0 to `spare`; `None`:
+    /// it may refuse any.
     ///
     /// Each class gives the same share, its least important requests first.
     #[must_use]
@@ -119,7 +120,7 @@ impl AdmissionController {
         }
     }
 
-    /// Takes over other settings; what was learned stays.
+    /// Changes the settings and keeps the measured state.
     pub fn reconfigure(&mut self, settings: WaitingTime, spare: Option<u8>) {
         self.target = settings.target.duration().as_secs_f64();
         self.settings = settings;
@@ -139,7 +140,7 @@ impl AdmissionController {
         }
     }
 
-    /// Decides about a request of this class that has waited for so long.
+    /// Decides about a request of this class that has waited for `waited`.
     pub fn admit(
         &mut self,
         now: Instant,
@@ -166,7 +167,7 @@ impl AdmissionController {
         Admission::Admitted
     }
 
-    /// Takes the waiting time of a request that is served in any case.
+    /// Records the waiting time of a request that is always served.
     pub fn observe(&mut self, now: Instant, waited: Duration) {
         let waited = waited.as_secs_f64();
         let began = *self.sample.began.get_or_insert(now);
@@ -183,7 +184,7 @@ impl AdmissionController {
         sample.count = sample.count.saturating_add(1);
     }
 
-    /// Whether the sender of a request no longer waits; what has waited for the target at most is not checked.
+    /// Whether the consumer of a request has given up; not checked while the waiting time is at most the target.
     fn is_late(&self, waited: Duration, message: &impl Offered) -> bool {
         let limit = self.settings.age_limit;
         self.enforced
@@ -194,11 +195,11 @@ impl AdmissionController {
                 .unwrap_or_else(|| waited >= limit.duration())
     }
 
-    /// Lets the time pass without a request: an idle worker lets all in again.
+    /// Advances the time without a request: an idle worker admits all requests again.
     pub fn tick(&mut self, now: Instant) {
         let Some(began) = self.sample.began else { return };
         let passed = now.saturating_duration_since(began);
-        // A sample may be closed late because the worker is busy; a whole interval is silence.
+        // A busy worker may close a sample late; only a whole interval without requests counts as idle.
         if passed >= self.settings.interval.duration() {
             self.close(began, now, passed.as_secs_f64(), 0.0);
         }
@@ -288,7 +289,7 @@ impl AdmissionController {
             self.waited = mean;
             mixed += length;
         }
-        // Time in which no request came. While the process paused, one waited.
+        // Time without requests. While the process paused, a request was pending.
         let idle = passed - length - next;
         if idle >= length {
             self.above = None;
@@ -308,7 +309,7 @@ impl AdmissionController {
 
     /// Changes the share by the mean waiting time of a sample; it rises `pace` times as fast as usual.
     fn follow(&mut self, mean: f64, length: f64, pace: f64) {
-        // A queue grows no faster than time passes: what is more was a pause, not a trend.
+        // A queue cannot grow faster than time passes: a larger difference is a pause of the process, not a trend.
         let trend = (mean - self.waited).clamp(-2.0 * length, length);
         let off = ((mean - self.target) / self.target).clamp(-1.0, MOST_OFF);
         self.share *= (-TREND * trend).exp();

@@ -8,17 +8,17 @@ use settings::{Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct WaitingTime {
-    /// Waiting time that is aimed at under overload; 0s: no request is refused for its waiting time.
+    /// Waiting time that the controller aims at under overload; 0s: no request is refused for its waiting time.
     pub target: Period,
-    /// Requests must have waited longer than `target` for so long, without a pause, before any is refused.
+    /// Time for which the waiting time of requests must stay above `target`, without a break, before any is refused.
     pub interval: Period,
-    /// A request that has waited for so long is refused whatever its priority, because its consumer waits no longer.
-    /// `3gpp-Sbi-Max-Rsp-Time`, where a request has it, counts instead. 0s: any age.
+    /// Waiting time from which a request is refused whatever its priority, because its consumer has given up. A
+    /// `3gpp-Sbi-Max-Rsp-Time` of the request counts instead. 0s: no limit.
     pub age_limit: Period,
 }
 
-/// On a shared machine a process may not get its core for 10 ms and more, which refusing requests does not mend: so
-/// the target is above that, and far below what consumers wait.
+/// On a shared machine a process may not get its core for 10 ms and more, and refusals do not shorten that: the default
+/// target is above it, and far below the timeouts of consumers.
 impl Default for WaitingTime {
     fn default() -> Self {
         Self {

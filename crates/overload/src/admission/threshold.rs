@@ -4,7 +4,7 @@ use crate::discard::{Discard, PRIORITIES};
 
 /// Time after which a message has lost most of its weight in the mix of priorities, in seconds.
 const MEMORY: f64 = 0.5;
-/// The threshold follows the mix after so many messages, or after a sample.
+/// Number of messages after which the threshold follows the mix; it also follows after each sample.
 const LEARNED: u32 = 64;
 
 /// Refuses a share of a class: less important requests than those of the edge priority all, those of the edge priority in
@@ -91,7 +91,7 @@ impl Threshold {
             return;
         }
         for (priority, count) in self.mix.iter().enumerate().skip(self.spared).rev() {
-            // A priority that has faded from the mix is not the edge, or its return would find no refusal at all.
+            // A priority that has faded from the mix cannot be the edge: when its messages return, none would be refused.
             if *count < 1e-3 {
                 continue;
             }

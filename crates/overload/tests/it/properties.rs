@@ -1,4 +1,4 @@
-//! What holds whatever comes.
+//! Properties of the controller for arbitrary requests.
 
 use std::time::{Duration, Instant};
 

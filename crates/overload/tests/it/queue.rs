@@ -13,7 +13,7 @@ pub struct Phase {
     pub load: f64,
     /// Priorities and their weights.
     pub mix: Vec<(u8, u32)>,
-    /// A request costs so many times as much: another process takes the rest of the core.
+    /// Factor of the cost of a request: another process takes the rest of the core.
     pub slow: f64,
 }
 
@@ -33,8 +33,8 @@ impl Phase {
 pub enum Loop {
     /// One after the other; it knows how long each has waited.
     Exact,
-    /// It reads all sockets in a turn, at most so many requests of them, and knows of a request only that it has waited at
-    /// most since the sockets were read before.
+    /// It reads all sockets in a turn, at most this many requests. The waiting time of a request is at most the time since
+    /// the previous read.
     Turns(usize),
 }
 
