@@ -1,10 +1,10 @@
-//! What functions ask of NRFs (TS 29.510): to be registered ([`Presence`]), to be told of changes
-//! ([`Subscription`]), and whatever else, of one NRF after the other until one answers ([`Nrfs`]).
+//! Client of NRFs for network functions (TS 29.510): registration ([`Presence`]), subscriptions to changes
+//! ([`Subscription`]), and other requests to one NRF after the other until one answers ([`Nrfs`]).
 //!
-//! An NRF that wants an access token to be asked is asked for one ([`OwnTokens`]).
+//! For an NRF that requires an access token for its own services, the client gets one ([`OwnTokens`]).
 //!
-//! NRFs of one set know the same, so whoever answers is asked until it fails. What a profile says, and what is made of
-//! the answers, is the function's own.
+//! NRFs of one set hold the same profiles, so the client stays with one NRF until it fails. The function itself
+//! writes its profile and interprets the answers.
 
 mod nrfs;
 mod presence;
@@ -18,7 +18,7 @@ pub use subscription::Subscription;
 pub use tokens::OwnTokens;
 pub use turns::Turns;
 
-/// Where the profile of an NF instance is (TS 29.510 §6.1.3.3.2).
+/// Path of the profile of an NF instance (TS 29.510 §6.1.3.3.2).
 #[must_use]
 pub fn instance_path(id: &str) -> String {
     format!("/nnrf-nfm/v1/nf-instances/{id}")

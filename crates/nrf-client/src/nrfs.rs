@@ -12,24 +12,24 @@ use sbi::{Body, Fields, Response};
 use crate::tokens::{OwnTokens, scope_of};
 use crate::turns::Turns;
 
-/// What an NRF may answer with; the second is the list of registered instances (TS 29.510 §6.1.3.2.3.1).
+/// Media types that an NRF may answer with; the second is the list of registered instances (TS 29.510 §6.1.3.2.3.1).
 const ACCEPTED: &str = "application/json, application/3gppHal+json, application/problem+json";
-/// Between those of signalling itself, of which there are 32 (TS 29.500 §6.8.4.1).
+/// Message priority of the requests, 0 (highest) to 31 (TS 29.500 §6.8.4.1).
 const PRIORITY: u8 = 8;
 
-/// NRFs of one set, and the way to them.
+/// Client of the NRFs of one set.
 pub struct Nrfs {
     turns: Turns,
     client: Client,
     timeout: Duration,
     failed: Box<dyn Fn()>,
-    /// Tokens for NRFs that want one, where it is said who asks.
+    /// Tokens for NRFs that require one; absent until [`Nrfs::as_instance`] names the consumer.
     tokens: Option<OwnTokens>,
-    /// Whether none of them answered when they were asked last: said once, not for every question.
+    /// Whether no NRF answered the last request: logged once per outage.
     silent: Cell<bool>,
 }
 
-/// An NRF's answer that is no failure of its own (5xx).
+/// An NRF's answer other than a server error (5xx).
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Its status.
@@ -50,7 +50,7 @@ impl fmt::Debug for Nrfs {
 }
 
 impl Nrfs {
-    /// These NRFs, each of which may take so long to answer.
+    /// Creates a client of these NRFs with this timeout for each attempt.
     pub fn new(turns: Turns, client: Client, timeout: Duration) -> Self {
         Self {
             turns,
@@ -69,20 +69,20 @@ impl Nrfs {
         self
     }
 
-    /// Asks as this NF instance: an NRF that wants an access token to be asked is asked for one (TS 29.510 §5.4.2).
+    /// Sends requests as this NF instance, with an access token where an NRF requires one (TS 29.510 §5.4.2).
     #[must_use]
     pub fn as_instance(mut self, id: &str, nf_type: &str) -> Self {
         self.tokens = Some(OwnTokens::new(id, nf_type));
         self
     }
 
-    /// Whether there is nobody to ask.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// Asks the NRFs in turn; `None` when none answers, or only with failures of its own.
+    /// Sends a request to the NRFs in turn; `None` when none answers, or all answer with server errors (5xx).
     pub async fn send(&self, method: Method, path: &str, body: Option<(&str, Bytes)>) -> Option<Answer> {
         let answer = self.ask(&method, path, body).await;
         let silent = answer.is_none() && !self.turns.is_empty();
@@ -94,7 +94,7 @@ impl Nrfs {
         answer
     }
 
-    /// As [`Nrfs::send`], without a word of those that do not answer.
+    /// As [`Nrfs::send`], without a log line when no NRF answers.
     pub(crate) async fn ask(
         &self,
         method: &Method,
@@ -120,7 +120,7 @@ impl Nrfs {
         None
     }
 
-    /// Asks one NRF, with a token where it wants one; `None` where the request cannot be made.
+    /// Sends a request to one NRF, with a token if it requires one; `None` if the request is invalid.
     async fn ask_one(
         &self,
         nrf: &TargetApiRoot,
@@ -171,7 +171,7 @@ impl Nrfs {
         Some(self.client.send(&nrf.origin, request, options).await)
     }
 
-    /// What is at a path; `None` when there is nothing, or no NRF says so.
+    /// Gets the resource at a path; `None` when no NRF answers with 200.
     pub async fn get(&self, path: &str) -> Option<Bytes> {
         let answer = self.send(Method::GET, path, None).await?;
         (answer.status == StatusCode::OK).then_some(answer.body)

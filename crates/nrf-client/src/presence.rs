@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::instance_path;
 use crate::nrfs::{Answer, Nrfs};
 
-/// A function as NRFs are to know it.
+/// A function that registers with NRFs.
 pub trait Presence {
     /// Its `nfInstanceId`.
     fn id(&self) -> &str;
@@ -16,15 +16,15 @@ pub trait Presence {
     fn status(&self) -> &'static str;
     /// Its `load`, in percent, as of now.
     fn load(&self) -> u8;
-    /// Time between heart-beats, unless the NRF says otherwise.
+    /// Interval of heart-beats, unless the NRF assigns one.
     fn heart_beat(&self) -> Duration;
-    /// Time before another try when it could not be registered.
+    /// Pause before the next attempt after a failed registration.
     fn retry(&self) -> Duration;
-    /// Whether it is registered now; called after each attempt and each heart-beat.
+    /// Reports whether the function is registered; called after each attempt and each heart-beat.
     fn report(&self, _registered: bool) {}
 }
 
-/// Registers, and keeps registered (TS 29.510 §5.2.2.2 and §5.2.2.3.2). Never ends.
+/// Registers the function and sends heart-beats (TS 29.510 §5.2.2.2 and §5.2.2.3.2). Never returns.
 pub async fn stay_registered(nrfs: &Nrfs, me: &impl Presence) {
     let mut pause = None;
     loop {
@@ -37,8 +37,8 @@ pub async fn stay_registered(nrfs: &Nrfs, me: &impl Presence) {
     }
 }
 
-/// Takes the profile away (TS 29.510 §5.2.2.4). That no NRF answers is not worth a word: where all functions of a
-/// machine end together, it has ended as well, and everywhere else it finds out when heart-beats are missing.
+/// Deregisters the function (TS 29.510 §5.2.2.4). Logs nothing when no NRF answers: an NRF on the same machine may
+/// stop at the same time, and any other NRF detects the missing heart-beats.
 pub async fn deregister(nrfs: &Nrfs, id: &str) {
     let _ = nrfs.ask(&Method::DELETE, &instance_path(id), None).await;
 }

@@ -18,7 +18,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// When it is to be renewed: with a third of its life left.
+    /// When the function has to renew it: with a third of its validity left.
     #[must_use]
     pub const fn renew_at(&self) -> Instant {
         self.renew
@@ -28,15 +28,15 @@ impl Subscription {
         let life = validity(answer).unwrap_or(wanted);
         Self {
             path,
-            // Whatever the clocks say, nobody renews all the time.
+            // At least 1 s, so that a clock difference does not cause a loop of renewals.
             renew: Instant::now() + (life * 2 / 3).max(Duration::from_secs(1)),
         }
     }
 }
 
 impl Nrfs {
-    /// Lets a subscription hold longer; where there is none, or the NRF does not know it any more, makes it with this
-    /// `SubscriptionData`. `None` when no NRF answers or it refuses.
+    /// Renews a subscription; without one, or when the NRF refuses the renewal, creates one with this `SubscriptionData`.
+    /// `None` when no NRF answers or it refuses.
     pub async fn keep_subscribed(
         &self,
         held: Option<&Subscription>,
@@ -53,8 +53,8 @@ impl Nrfs {
         }
     }
 
-    /// Subscribes with this `SubscriptionData`, to hold as long as wanted, or as the NRF allows; `None` when no NRF
-    /// answers or it refuses.
+    /// Subscribes with this `SubscriptionData`, valid for the wanted time or as long as the NRF allows; `None` when
+    /// no NRF answers or it refuses.
     pub async fn subscribe(&self, mut data: Value, wanted: Duration) -> Option<Subscription> {
         data["validityTime"] = time_after(wanted)?.into();
         let body = Some(("application/json", Bytes::from(data.to_string())));
@@ -73,14 +73,14 @@ impl Nrfs {
         }
         let located = headers.get(LOCATION).and_then(|location| location.to_str().ok());
         let path = located.and_then(path_of).or_else(|| {
-            let told: Value = serde_json::from_slice(&body).ok()?;
-            let id = told["subscriptionId"].as_str()?;
+            let created: Value = serde_json::from_slice(&body).ok()?;
+            let id = created["subscriptionId"].as_str()?;
             Some(format!("/nnrf-nfm/v1/subscriptions/{id}"))
         })?;
         Some(Subscription::new(path, &body, wanted))
     }
 
-    /// Lets a subscription hold longer (TS 29.510 §5.2.2.5.6); `None` when it is not known any more.
+    /// Renews a subscription (TS 29.510 §5.2.2.5.6); `None` when no NRF answers or it refuses.
     pub async fn renew(&self, subscription: &Subscription, wanted: Duration) -> Option<Subscription> {
         let patch = json!([{"op": "replace", "path": "/validityTime", "value": time_after(wanted)?}]);
         let body = Some((sbi::json::JSON_PATCH, Bytes::from(patch.to_string())));
@@ -95,15 +95,15 @@ impl Nrfs {
     }
 }
 
-/// How long a subscription holds, as the NRF says.
+/// Remaining validity of a subscription by the `validityTime` of the answer.
 fn validity(subscription: &[u8]) -> Option<Duration> {
-    let told: Value = serde_json::from_slice(subscription).ok()?;
-    let until = OffsetDateTime::parse(told["validityTime"].as_str()?, &Rfc3339).ok()?;
-    // What has ended already is renewed at once.
+    let data: Value = serde_json::from_slice(subscription).ok()?;
+    let until = OffsetDateTime::parse(data["validityTime"].as_str()?, &Rfc3339).ok()?;
+    // An expired subscription has no validity left, so the function renews it at once.
     Some(Duration::try_from(until - OffsetDateTime::now_utc()).unwrap_or_default())
 }
 
-/// A DateTime (TS 29.571 §5.2.2) so much later.
+/// The DateTime (TS 29.571 §5.2.2) that is `wanted` later than now.
 fn time_after(wanted: Duration) -> Option<String> {
     (OffsetDateTime::now_utc() + wanted).format(&Rfc3339).ok()
 }
@@ -113,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_nrf_allows_counts() {
+    fn the_validity_time_of_the_answer_counts() {
         let hour = Duration::from_secs(3_600);
-        let told = json!({"validityTime": time_after(hour).unwrap()}).to_string();
-        let life = validity(told.as_bytes()).unwrap();
+        let answer = json!({"validityTime": time_after(hour).unwrap()}).to_string();
+        let life = validity(answer.as_bytes()).unwrap();
         assert!(life <= hour && life > hour - Duration::from_secs(60), "{life:?}");
         assert_eq!(
             validity(br#"{"validityTime": "2001-01-01T00:00:00Z"}"#),

@@ -9,24 +9,24 @@ use sbi::client::{Client, SendOptions};
 use sbi::headers::TargetApiRoot;
 use serde::Deserialize;
 
-/// Before its end a token is not used any more: it has to arrive, and clocks differ.
+/// Time before its expiry from which a token is not used: requests take time to arrive, and clocks differ.
 const MARGIN: Duration = Duration::from_secs(5);
-/// How long a token is used whose life the NRF does not say.
-const UNTOLD: u64 = 30;
-/// Tokens held at most; the oldest is dropped for another.
+/// Life of a token without `expires_in`, in seconds.
+const DEFAULT_LIFE_SECONDS: u64 = 30;
+/// Cached tokens at most; a further one evicts the oldest.
 const MOST: usize = 256;
-/// The longest life that is believed: a day, the longest an NRF of ours gives.
-const LONGEST: u64 = 86_400;
+/// Longest life of a cached token, in seconds: one day, the longest that an NRF of Signalbox grants.
+const MAX_LIFE_SECONDS: u64 = 86_400;
 
-/// Who asks NRFs, for those that want a token to be asked (TS 29.510 §5.4.2).
+/// Cached access tokens for the services of NRFs (TS 29.510 §5.4.2).
 ///
-/// A token is asked for when an NRF answers 401, for the one service that refused, and used until shortly before its
-/// end. NRFs accept the tokens they have issued themselves, so each has its own.
+/// When an NRF answers 401, the client requests a token for that service from the same NRF and uses it until shortly
+/// before its expiry. An NRF accepts the tokens that it issued itself, so each NRF has its own.
 pub struct OwnTokens {
     instance: String,
     nf_type: String,
     held: RefCell<Vec<Held>>,
-    /// Whether the last answer was a refusal: said once, not for every question.
+    /// Whether the NRF refused the last token request: logged once until it grants one.
     refused: Cell<bool>,
 }
 
@@ -45,12 +45,12 @@ struct Granted {
 
 impl fmt::Debug for OwnTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Never a token.
+        // Tokens are secrets and do not appear in logs.
         write!(f, "OwnTokens({} of {})", self.held.borrow().len(), self.instance)
     }
 }
 
-/// The service that a path is of, where tokens are wanted for it.
+/// The service of a path, if NRFs may require tokens for it.
 pub(crate) fn scope_of(path: &str) -> Option<&'static str> {
     let service = path.trim_start_matches('/').split('/').next()?;
     ["nnrf-nfm", "nnrf-disc"]
@@ -59,7 +59,7 @@ pub(crate) fn scope_of(path: &str) -> Option<&'static str> {
 }
 
 impl OwnTokens {
-    /// Tokens of this NF instance.
+    /// Creates an empty cache for this NF instance.
     #[must_use]
     pub fn new(instance: &str, nf_type: &str) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl OwnTokens {
         }
     }
 
-    /// The token for a service of an NRF, if there is one.
+    /// Returns the cached token for a service of an NRF.
     pub fn held(&self, nrf: &TargetApiRoot, scope: &str) -> Option<HeaderValue> {
         let mut held = self.held.borrow_mut();
         let now = Instant::now();
@@ -79,7 +79,7 @@ impl OwnTokens {
         found.map(|one| one.value.clone())
     }
 
-    /// Asks an NRF for a token, in place of the one it has refused; `None` when it grants none.
+    /// Requests a token from an NRF and replaces the refused one; `None` when the NRF grants none.
     pub async fn fetch(
         &self,
         client: &Client,
@@ -108,7 +108,7 @@ impl OwnTokens {
         if status != StatusCode::OK {
             let why = String::from_utf8_lossy(&body[..body.len().min(300)]);
             if !self.refused.replace(true) {
-                tracing::warn!(%nrf, scope, %status, %why, "the NRF refused an access token for itself");
+                tracing::warn!(%nrf, scope, %status, %why, "the NRF refused an access token for its own service");
             }
             return None;
         }
@@ -116,7 +116,12 @@ impl OwnTokens {
         let granted: Granted = serde_json::from_slice(&body).ok()?;
         let mut value = HeaderValue::from_str(&format!("Bearer {}", granted.access_token)).ok()?;
         value.set_sensitive(true);
-        let life = Duration::from_secs(granted.expires_in.unwrap_or(UNTOLD).min(LONGEST));
+        let life = Duration::from_secs(
+            granted
+                .expires_in
+                .unwrap_or(DEFAULT_LIFE_SECONDS)
+                .min(MAX_LIFE_SECONDS),
+        );
         let mut held = self.held.borrow_mut();
         if held.len() >= MOST {
             held.remove(0);

@@ -2,7 +2,7 @@ use std::cell::Cell;
 
 use sbi::headers::{SbiHeader as _, TargetApiRoot};
 
-/// NRFs that know the same: whoever answers is asked until it fails.
+/// NRFs that hold the same profiles: requests go to one until it fails, then to the next.
 #[derive(Debug, Default)]
 pub struct Turns {
     nrfs: Vec<TargetApiRoot>,
@@ -10,7 +10,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// The NRFs at these API roots; what is none is left out, as settings are checked when they are read.
+    /// The NRFs at these API roots; invalid roots are ignored here because the settings check reports them.
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a String>) -> Self {
         let roots = roots.into_iter();
         Self {
@@ -28,32 +28,32 @@ impl Turns {
         }
     }
 
-    /// Whether this is one of them.
+    /// Whether the set contains this NRF.
     #[must_use]
     pub fn contains(&self, nrf: &TargetApiRoot) -> bool {
         self.nrfs.contains(nrf)
     }
 
-    /// How many there are.
+    /// Number of NRFs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nrfs.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nrfs.is_empty()
     }
 
-    /// All of them, beginning with the one whose turn it is.
+    /// All NRFs, beginning with the current one.
     pub fn in_turn(&self) -> impl Iterator<Item = &TargetApiRoot> {
         let first = self.turn.get();
         (0..self.nrfs.len()).map(move |step| &self.nrfs[(first + step) % self.nrfs.len()])
     }
 
-    /// The one whose turn it was does not help: the next one is first from now on. A late failure of one whose turn
-    /// it is no more says nothing of the next.
+    /// Makes the NRF after `failed` the current one. A late failure of an NRF that is not the current one changes
+    /// nothing.
     pub fn next(&self, failed: &TargetApiRoot) {
         if self.in_turn().next() == Some(failed) {
             self.turn.set((self.turn.get() + 1) % self.nrfs.len().max(1));
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_fails_is_asked_last() {
+    fn a_failed_nrf_comes_last() {
         let roots = ["http://one:1", "no root", "http://two:1/prefix"].map(str::to_owned);
         let turns = Turns::new(&roots);
         let first = || turns.in_turn().next().unwrap().clone();
@@ -79,7 +79,7 @@ mod tests {
             ("two", "/prefix")
         );
         turns.next(&one);
-        assert_eq!(first().origin.host(), "two", "a late failure moves nobody");
+        assert_eq!(first().origin.host(), "two", "a late failure changes nothing");
         turns.next(&first());
         assert_eq!(first(), one);
         Turns::default().next(&one);

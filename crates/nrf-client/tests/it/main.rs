@@ -66,7 +66,7 @@ fn whoever_fails_is_passed_over_until_another_fails() {
             let answer = nrfs.send(Method::GET, "/x", None).await;
             answer.map(|answer| answer.status)
         };
-        // That the NRF does not want is an answer.
+        // A refusal (403) is an answer.
         assert_eq!(ask().await, Some(StatusCode::FORBIDDEN));
         assert_eq!(ask().await, Some(StatusCode::FORBIDDEN));
         assert_eq!(
@@ -79,7 +79,7 @@ fn whoever_fails_is_passed_over_until_another_fails() {
             (1, 1, 2)
         );
         failing.fails_with(500);
-        assert_eq!(ask().await, None, "both were asked, and none helps");
+        assert_eq!(ask().await, None, "both NRFs were queried and failed");
         assert_eq!(
             (failing.take().len(), refusing.take().len(), failures.get()),
             (1, 1, 4)
@@ -88,7 +88,7 @@ fn whoever_fails_is_passed_over_until_another_fails() {
 }
 
 #[test]
-fn a_subscription_is_renewed_and_made_anew_when_it_is_forgotten() {
+fn a_subscription_is_renewed_and_recreated_after_404() {
     local(async {
         let nrf = nrf(&[
             StatusCode::CREATED,
@@ -121,10 +121,10 @@ fn a_subscription_is_renewed_and_made_anew_when_it_is_forgotten() {
         let renewed = keep(Some(&made)).await.unwrap();
         assert_eq!(asked(&nrf), [(Method::PATCH, at.clone())]);
         let again = keep(Some(&renewed)).await.unwrap();
-        let anew = (Method::POST, "/nnrf-nfm/v1/subscriptions".to_owned());
-        assert_eq!(asked(&nrf), [(Method::PATCH, at.clone()), anew.clone()]);
-        assert!(keep(Some(&again)).await.is_none(), "it is refused");
-        assert_eq!(asked(&nrf), [(Method::PATCH, at.clone()), anew]);
+        let created = (Method::POST, "/nnrf-nfm/v1/subscriptions".to_owned());
+        assert_eq!(asked(&nrf), [(Method::PATCH, at.clone()), created.clone()]);
+        assert!(keep(Some(&again)).await.is_none(), "403");
+        assert_eq!(asked(&nrf), [(Method::PATCH, at.clone()), created]);
         nrfs.unsubscribe(&again).await;
         assert_eq!(asked(&nrf), [(Method::DELETE, at)]);
     });
@@ -169,16 +169,16 @@ fn an_nrf_that_requires_a_token_is_asked_for_one() {
                 format!("{path} Bearer t1"),
                 format!("{path} Bearer t1"),
             ],
-            "a token is asked for when it is wanted, and used again"
+            "the client requests a token after 401 and reuses it"
         );
-        // One that is accepted no more is replaced; one for another service is another.
+        // The client replaces a refused token; another service needs its own.
         granted.set(6);
         assert!(nrfs.get(path).await.is_some());
         assert!(nrfs.get("/nnrf-disc/v1/nf-instances").await.is_some());
         let asked_again = asked();
         assert_eq!(asked_again[2], format!("{path} Bearer t7"));
         assert_eq!(asked_again[4], format!("/oauth2/token {form}nnrf-disc"));
-        // Who does not say who it is gets none.
+        // A client without an identity gets no token.
         let unknown = Nrfs::new(turns(), client, Duration::from_secs(5));
         assert!(unknown.get(path).await.is_none());
         assert_eq!(asked().len(), 1);
