@@ -1,10 +1,10 @@
-//! What a change of a profile was: what subscriptions match on and are told of.
+//! Changes of profiles, which subscriptions match and notifications report.
 
 use std::sync::Arc;
 
 use crate::Entry;
 
-/// Why a profile is not what it was. The wire event follows from it (TS 29.510 §5.2.2.6).
+/// Kind of change. The event of the notification follows from it (TS 29.510 §5.2.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
     /// A new instance: `NF_REGISTERED`.
@@ -31,7 +31,7 @@ pub struct ProfileChange {
     pub kind: ChangeKind,
     /// The profile before; `None` for a new one.
     pub before: Option<Arc<Entry>>,
-    /// The profile after; `None` for one that is gone.
+    /// The profile after; `None` for a deregistered one.
     pub after: Option<Arc<Entry>>,
 }
 

@@ -1,4 +1,4 @@
-//! A registered profile: its text, what is understood of it, and what moves with heart-beats.
+//! A registered profile: its text, its typed view, and the members that heart-beats change.
 
 use std::borrow::Cow;
 
@@ -25,8 +25,8 @@ pub const MAX_SERVICES: usize = 128;
 pub struct Entry {
     /// Its identity.
     pub id: NfInstanceId,
-    /// What is understood of the profile. Status, load and time stamp in here are those of the last full
-    /// write; the current ones are fields of the entry.
+    /// Typed view of the profile. Its status, load and time stamp are those of the last full write; the current ones are
+    /// fields of the entry.
     pub profile: Arc<NfProfile>,
     /// Current status.
     pub status: NfStatus,
@@ -40,7 +40,7 @@ pub struct Entry {
     pub heart_beat_timer: u32,
     /// The other NRF set that it is registered with; `None`: with this one.
     pub set: Option<Arc<str>>,
-    /// Members that come first: identity, type and what moves.
+    /// Identity, type and the members that heart-beats change; they come first.
     moving: Bytes,
     still: Arc<Still>,
     etag: u64,

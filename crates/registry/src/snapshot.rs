@@ -48,7 +48,7 @@ pub struct TypeTable {
     forgotten: u64,
 }
 
-/// Changes of a type that are known one by one.
+/// Changes of a type that are recorded one by one.
 const RECENT: usize = 64;
 
 impl TypeTable {
@@ -80,7 +80,7 @@ impl TypeTable {
     /// A change of an instance has made a generation.
     fn change(&mut self, generation: u64, id: NfInstanceId) {
         if self.generation == 0 {
-            // What a table of this type had before is not known.
+            // The history of an earlier table of this type is not recorded.
             self.forgotten = generation.saturating_sub(1);
         }
         self.generation = generation;
@@ -247,7 +247,7 @@ impl Snapshot {
             let table = Arc::make_mut(table);
             table.change(self.version, entry.id);
             table.remove(&entry.id);
-            // Types are strangers' words: those of which nothing is left must not pile up.
+            // Any NF may invent a type: tables without profiles are removed, so that they do not accumulate.
             if table.is_empty() {
                 self.types.remove(entry.nf_type());
             }
@@ -321,7 +321,7 @@ mod tests {
         let without = moved.without(&second.id);
         assert_eq!(changed(&without, generation(&moved)), Some(vec![second.id]));
         assert_ne!(shape(&without), shape(&moved));
-        // A table that begins anew does not know what was before.
+        // A recreated table has no history of earlier changes.
         let again = without.without(&first.id).with(second);
         assert_eq!(changed(&again, generation(&without)), None);
         let many = (0..RECENT as u32).fold(two.clone(), |snapshot, number| snapshot.with(entry(number + 9)));

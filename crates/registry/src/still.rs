@@ -1,4 +1,4 @@
-//! The text of a profile, taken apart once.
+//! The text of a profile, split once.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub(crate) const OWN: &[&str] = &[
     "heartBeatTimer",
 ];
 
-/// The text of a profile that heart-beats leave alone.
+/// The text of a profile that heart-beats do not change.
 #[derive(Debug)]
 pub(crate) struct Still {
     /// `"nfInstanceId":"…","nfType":"…"`.
