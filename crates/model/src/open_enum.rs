@@ -4,7 +4,8 @@
 /// Declares an open enumeration: known values as variants, every other string as `Other`.
 ///
 /// The generated type parses from and prints as its wire string, compares cheaply (one byte for known
-/// values) and can be used as a key. Parsing never fails; [`is_known`](crate::NfType::is_known) tells the difference.
+/// values) and can be used as a key. Parsing never fails; [`is_known`](crate::NfType::is_known)
+/// returns whether this release knows the value.
 #[macro_export]
 macro_rules! open_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $wire:literal),+ $(,)? }) => {

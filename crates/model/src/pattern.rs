@@ -1,7 +1,7 @@
 //! Regular expressions that peers register (identity ranges, allowed domains …), bounded.
 //!
 //! 3GPP asks for ECMA-262 expressions (TS 29.510 §6.1.6.2.8 note). The engine here runs in linear time whatever
-//! the expression, so a stranger's pattern cannot stall a worker; look-around and back-references, which
+//! the expression, so a peer's pattern cannot stall a worker; look-around and back-references, which
 //! would need backtracking, are refused at registration. Bounds: the text of an expression, the memory of its
 //! program, and within a profile ([`within`]) how many programs there are and how large they are together.
 //!
@@ -32,7 +32,7 @@ pub struct Pattern(Arc<Compiled>);
 
 struct Compiled {
     text: Box<str>,
-    /// `None`: one too many; it matches nothing.
+    /// `None`: above the budget of the profile; it matches nothing.
     regex: Option<Regex>,
 }
 

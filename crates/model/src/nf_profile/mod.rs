@@ -1,8 +1,8 @@
 //! Typed views over an NF profile (TS 29.510 §6.1.6.2.2): the members that a registry, a subscription or a
 //! proxy must understand, parsed once.
 //!
-//! A view is *not* the profile: unknown members, and members without an interpretation, are not here. Who stores
-//! or forwards profiles keeps the text.
+//! A view is *not* the profile: unknown members, and members without an interpretation, are not here. A component
+//! that stores or forwards profiles keeps the text.
 //!
 //! NF-specific information comes twice on the wire, as `xxxInfo` and as a map `xxxInfoList`; the accessors
 //! (`udm_infos()` …) run over both.
@@ -44,10 +44,10 @@ use crate::pattern::{self, Pattern};
 use crate::plmn::{PlmnId, PlmnIdNid};
 use crate::slice::{ExtSnssai, PlmnSnssai};
 
-/// A map whose keys are only there to tell entries apart.
+/// A map whose keys only distinguish its entries.
 pub type InfoList<T> = BTreeMap<String, T>;
 
-/// What is understood of an NF profile.
+/// Typed view of an NF profile.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", remote = "Self")]
 #[allow(missing_docs)] // Member for member TS 29.510 table 6.1.6.2.2-1.
@@ -351,7 +351,7 @@ mod tests {
         assert!(profile.has_service(&ServiceName::NudmUeau));
     }
 
-    /// Who learns profiles cannot refuse one; it has what the budget gives, and the rest matches nothing.
+    /// An SCP cannot refuse a profile; expressions above the budget of the profile match nothing.
     #[test]
     fn expressions_above_the_budget_match_nothing() {
         let ranges: Vec<String> = (0..300)
