@@ -32,7 +32,7 @@ fn own(directory: &Path) -> Result<String, String> {
     match NfInstanceId::parse(&id) {
         Ok(_) => Ok(id),
         Err(_) => Err(format!(
-            "{}: expected a UUID; without the file another NF instance id is made",
+            "{}: expected a UUID; remove the file to get a new NF instance id",
             path.display()
         )),
     }

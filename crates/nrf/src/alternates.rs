@@ -1,4 +1,4 @@
-//! Other places of a name that does not answer (RFC 2782).
+//! Alternate addresses of a name that does not answer (RFC 2782).
 
 use sbi::client::Origin;
 use sbi::dns::Dns;
@@ -6,7 +6,7 @@ use worker::Random;
 
 use crate::notify::ALTERNATES;
 
-/// Finds them by SRV records. One per worker.
+/// Resolver of alternates by SRV records, one per worker.
 pub(crate) struct Alternates {
     names: Dns,
     random: Random,
@@ -20,7 +20,7 @@ impl Alternates {
         }
     }
 
-    /// The places to try, in order; none for an address.
+    /// Returns the alternate addresses in order; none if the host is an address.
     pub(crate) async fn of(&self, origin: &Origin) -> Vec<Origin> {
         let mut found = self.names.alternates(origin, || self.random.next()).await;
         found.retain(|place| place != origin);

@@ -1,4 +1,4 @@
-//! The way of a request: may it be worked on now, may its sender ask this, who answers it.
+//! Steps of a request: overload control, admission of its sender, the handler.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -47,7 +47,7 @@ impl Answer for Worker {
     async fn answer(self: Rc<Self>, request: Request) -> Response {
         let about = Refusable::of(&request);
         let mut response = self.clone().respond(request).await;
-        // What is refused for a moment says when to try again (TS 29.500 §6.4).
+        // A 503 carries `Retry-After` (TS 29.500 §6.4).
         if response.status() == StatusCode::SERVICE_UNAVAILABLE
             && response.headers().get(RETRY_AFTER).is_none()
         {
@@ -129,7 +129,7 @@ impl Worker {
 /// The target of log lines about requests that are refused or fail: `nrf::refusals=debug` in the filter shows them.
 const REFUSALS: &str = "nrf::refusals";
 
-/// What the log says of a request, if it is refused or fails.
+/// Log fields of a request that may be refused or fail.
 struct Refusable {
     method: Method,
     target: String,
@@ -141,7 +141,7 @@ struct Refusable {
 }
 
 impl Refusable {
-    /// `None` unless such lines are logged: a request pays for them only then.
+    /// `None` unless such lines are logged, so that requests bear no cost otherwise.
     fn of(request: &Request) -> Option<Self> {
         if !tracing::enabled!(target: REFUSALS, tracing::Level::DEBUG) {
             return None;

@@ -1,7 +1,7 @@
 //! What can happen in an NRF: counted here, logged where it matters.
 //!
-//! A counter belongs to one worker or to the control thread, so it is never contended; whoever reads adds
-//! them up.
+//! A counter belongs to one worker or to the control thread, so it is never contended; a reader adds the counters of all
+//! threads.
 
 use function::AdmissionMetrics;
 

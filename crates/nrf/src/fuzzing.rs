@@ -1,5 +1,5 @@
-//! Bodies of the fuzz targets of this crate: what may be done with bytes from a stranger, and what must hold then. No
-//! part of its interface. The suite runs them for a moment, the targets in `fuzz/` for hours.
+//! Bodies of the fuzz targets of this crate: arbitrary bytes for each parser, and the properties that must hold. Not part
+//! of its interface. The suite runs them for a moment, the targets in `fuzz/` for hours.
 
 use model::NfProfile;
 use registry::Entry;

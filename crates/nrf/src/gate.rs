@@ -1,4 +1,4 @@
-//! Who is let in: tokens for this NRF's own services, and the NF instance that the sender has proved.
+//! Admission of requests: tokens for the services of this NRF, and the authenticated NF instance of the sender.
 
 use std::sync::Arc;
 
@@ -39,13 +39,13 @@ impl Gate {
         Self(function::sbi::Gate::new(identity, authorities, "NRF", verifier))
     }
 
-    /// Whether this NRF's own services ask for a token.
+    /// Whether the services of this NRF require a token.
     pub(crate) fn wants_tokens(&self) -> bool {
         self.0.asks_for_tokens()
     }
 
-    /// Lets a request in whose sender may send it; answers who it is, where only what it asks for tells which instance
-    /// it concerns.
+    /// Admits a request whose sender may send it. Returns the sender for operations whose body names the NF instance that
+    /// they concern.
     pub(crate) fn admit(&self, at: At<'_>, request: &Request) -> Result<Actor, Refused> {
         // Another set reads what management lists.
         let scope = match at.0 {

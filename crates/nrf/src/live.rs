@@ -1,4 +1,4 @@
-//! What is derived from settings and changes with them. Each request begins with a look whether it has changed.
+//! State derived from settings, rebuilt with them. Each request checks first whether it has changed.
 
 use std::sync::Arc;
 

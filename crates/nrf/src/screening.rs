@@ -38,10 +38,10 @@ impl Screening {
         })
     }
 
-    /// Whether the profile passes; what keeps it out is told by JSON pointer.
+    /// Checks whether the profile passes.
     ///
     /// # Errors
-    /// Place and reason.
+    /// JSON pointer of the refused member, and the reason.
     pub fn check(&self, profile: &NfProfile) -> Result<(), (&'static str, String)> {
         let nf_type = profile.nf_type.as_str();
         let named = |list: &[String]| list.iter().any(|one| one == nf_type);
@@ -78,7 +78,10 @@ impl Screening {
         if plmns_fit {
             Ok(())
         } else {
-            Err(("/plmnList", "a PLMN that may not register here".to_owned()))
+            Err((
+                "/plmnList",
+                "expected only PLMNs of screening.allowedPlmns".to_owned(),
+            ))
         }
     }
 }

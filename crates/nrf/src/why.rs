@@ -1,4 +1,4 @@
-//! Why a discovery finds what it finds: the selection itself, run with notes on the registry as it is now.
+//! Explains a discovery: runs the selection with notes on the present registry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

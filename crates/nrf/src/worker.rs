@@ -286,7 +286,7 @@ impl Worker {
             .and_then(|held| self.shared.writes.try_send(Write { what, reply, held }).ok());
         if sent.is_none() {
             self.counters.count(Event::WriteOverflow);
-            return Err(Problem::new(Cause::NfCongestion).detail("too many changes wait; try later"));
+            return Err(Problem::new(Cause::NfCongestion).detail("too many changes are pending; retry later"));
         }
         let stopped = |_| Problem::new(Cause::NfFailover).detail("the NRF is stopping");
         let outcome = done.await.map_err(stopped)?;

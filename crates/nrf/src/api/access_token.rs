@@ -23,7 +23,7 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
         true => tokens::parse(&request.body.to_bytes()),
         false => Err(TokenFault::request("expected application/x-www-form-urlencoded")),
     };
-    // A token is issued to who asks for it (TS 33.501 §13.4.1.1.1).
+    // The sender gets a token only for itself (TS 33.501 §13.4.1.1.1).
     if let Ok(wanted) = &wanted
         && let Err(problem) = sender.may_act_for(&wanted.nf_instance_id.to_string())
     {
@@ -50,7 +50,7 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
             "access_token": token, "token_type": "Bearer", "expires_in": seconds, "scope": wanted.scopes.join(" ")
         }))
     });
-    // Nobody here offers it, or the consumer is not known here: another NRF may know.
+    // No producer here offers the scope, or the consumer is unknown here: another NRF may know it.
     if let (Some(destination), Err(fault)) = (&destination, &outcome)
         && matches!(fault.error, "invalid_scope" | "invalid_client")
     {
@@ -67,7 +67,7 @@ pub(crate) async fn token(worker: &Worker, request: &Request, sender: &Actor) ->
             sbi::json::response(StatusCode::BAD_REQUEST, &body)
         }
     };
-    // A token is for one consumer (RFC 6749 §5.1).
+    // Tokens must not be cached by intermediaries (RFC 6749 §5.1).
     response
         .with(CACHE_CONTROL, Value::from_static("no-store"))
         .with(PRAGMA, Value::from_static("no-cache"))

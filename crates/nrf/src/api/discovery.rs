@@ -1,4 +1,4 @@
-//! Nnrf_NFDiscovery (TS 29.510 §6.2): the way of a discovery.
+//! Nnrf_NFDiscovery (TS 29.510 §6.2): the steps of a discovery.
 //!
 //! ```text
 //! query string, subscriber cut out ─ known? ─ no: parse ─┐
@@ -65,7 +65,8 @@ async fn run(worker: &Worker, request: &Request) -> Result<Response, ParamFault>
                 Resolution::Unavailable => match worker.slf().when_unavailable() {
                     (WhenUnavailable::Refuse, _) => {
                         let problem = Problem::new(Cause::TargetNfNotReachable);
-                        let problem = problem.detail("no location function says the group of the subscriber");
+                        let problem =
+                            problem.detail("no location function answered for the group of the subscriber");
                         return Ok(problem.into_response());
                     }
                     (chosen, validity) => Group::Unavailable {
@@ -97,7 +98,7 @@ fn forwards_to(worker: &Worker, plan: &Plan, request: &Request) -> Option<Destin
     worker.forwarder().destination(&question, request.headers())
 }
 
-/// What of a discovery decides which NRF answers it.
+/// The attributes of a discovery that decide which NRF answers it.
 pub(crate) fn question(plan: &Plan) -> Question<'_> {
     let query = &plan.query;
     Question {
@@ -150,7 +151,7 @@ fn answer_of(
         group: group.as_about(),
         validity: group.validity(),
     };
-    // A stored search must not name a subscriber to whoever shares the answer.
+    // A cached answer serves several consumers, so the stored search must not name a subscriber.
     let search = is_trivial
         .then(|| super::searches::id_of(&plan.text, about.group))
         .flatten();
@@ -169,7 +170,7 @@ fn answer_of(
     answer
 }
 
-/// The answer of a stored search: the query is asked again, of the registry as it is now.
+/// Answers a stored search: runs the query on the present registry.
 pub(super) fn stored(
     worker: &Worker,
     text: &str,
@@ -209,7 +210,7 @@ pub(super) fn respond(worker: &Worker, request: &Request, answer: &Answer) -> Re
         .with(VARY, Value::from_static("accept-encoding"))
 }
 
-/// A query from wherever, judged on a profile: for the fuzz target.
+/// Parses a query and tests a profile by it, for the fuzz target.
 pub(crate) fn try_query(raw: &str, profile: Option<&model::NfProfile>) {
     let Ok((rest, ..)) = cut_subscriber(raw) else {
         return;

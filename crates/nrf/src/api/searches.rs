@@ -1,9 +1,8 @@
 //! Stored searches of Nnrf_NFDiscovery (TS 29.510 §6.2.3.3, §6.2.3.4).
 //!
-//! A search id *is* the search: the query and what the location function said, encoded. So an id that one
-//! worker gave out is good at every worker, at the other NRFs of the set and after a restart, and nothing is
-//! kept for searches that nobody retrieves. What is retrieved is the registry as it is then; a search whose
-//! profiles have changed since shows the change.
+//! A search id encodes the search: the query and the answer of the location function. So an id is valid at every
+//! worker, at the other NRFs of the set and after a restart, and the NRF stores nothing for searches that no consumer
+//! retrieves. A retrieval runs the query on the present registry and shows profiles that have changed since.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,10 +14,10 @@ use sbi::{Request, Response};
 use crate::discovery::Extent;
 use crate::worker::Worker;
 
-/// Longest query that gets an id; ids are part of URIs, which have bounds of their own.
+/// Longest query that gets an id, in bytes; ids are part of URIs, whose length is bounded.
 const QUERY_MAX: usize = 2_048;
 
-/// The id of a search; none for a query too long to be one.
+/// Returns the id of a search; `None` if the query is too long.
 pub(super) fn id_of(query: &str, group: Option<Option<&str>>) -> Option<String> {
     let group = match group {
         None => String::new(),
@@ -39,7 +38,7 @@ pub(crate) fn search(worker: &Worker, request: &Request, path: &str) -> Response
     };
     let not_found = || {
         Problem::new(Cause::ResourceNotFound)
-            .detail("there is no such search")
+            .detail("unknown search id")
             .into_response()
     };
     let decoded = URL_SAFE_NO_PAD

@@ -34,7 +34,7 @@ pub(crate) async fn collection(worker: Rc<Worker>, request: Request, by: Actor) 
     };
     match forwards_to(&worker, &body, &request) {
         Ok(Some(destination)) => {
-            // Who is not let in here is not let in there in the name of this NRF.
+            // A sender that may not subscribe here may not subscribe elsewhere in the name of this NRF.
             if let Err(problem) = may_subscribe(&by, &body) {
                 worker.counters().count(Event::IdentityRefused);
                 return problem.into_response();
@@ -61,7 +61,7 @@ fn may_subscribe(by: &Actor, body: &[u8]) -> Result<(), Problem> {
     by.may_change(subject.req_nf_instance_id.as_deref().or(by.instance()))
 }
 
-/// What of a subscription decides whose it is.
+/// Members of a subscription that decide which NRF serves it.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Subject {
@@ -80,11 +80,11 @@ struct SubjectCondition {
     service_name_list: Vec<ServiceName>,
 }
 
-/// Another NRF, when the subscription is to be there: the network's that `plmnId` and `hnrfUri` name
-/// (TS 29.510 §5.2.2.5.3), or that of a rule (§5.2.2.5.4). The answer of the latter names its own resource, which the
-/// consumer changes and ends there.
+/// Returns the other NRF that serves the subscription: that of the network that `plmnId` and `hnrfUri` name
+/// (TS 29.510 §5.2.2.5.3), or that of a rule (§5.2.2.5.4). The answer of the latter names a resource at that
+/// NRF, where the consumer changes and ends it.
 fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Result<Option<Destination>, Problem> {
-    // One that cannot be read is refused by whoever it is meant for, with a better word.
+    // An invalid subscription is refused by the general path, which names the fault.
     let Ok(subject) = serde_json::from_slice::<Subject>(body) else {
         return Ok(None);
     };
@@ -92,7 +92,7 @@ fn forwards_to(worker: &Worker, body: &[u8], request: &Request) -> Result<Option
         .check_home_nrf(subject.hnrf_uri.as_deref())
         .map_err(|expected| {
             Problem::new(Cause::OptionalIeIncorrect)
-                .detail("the home NRF is not asked there")
+                .detail("requests to this home NRF are not allowed")
                 .invalid_param("/hnrfUri", expected)
         })?;
     let mut services = subject.subscr_cond.service_name_list;
@@ -203,7 +203,7 @@ pub(crate) async fn subscription(worker: Rc<Worker>, request: Request, by: Actor
         Err(problem) => Err(problem),
     };
     match outcome {
-        // What was granted as it was asked for needs no answer (TS 29.510 §5.2.2.5.6).
+        // A validity granted as requested is answered with 204 (TS 29.510 §5.2.2.5.6).
         Ok(Done::SubscriptionChanged(subscription)) if asked == Some(subscription.valid_until) => {
             no_content()
         }

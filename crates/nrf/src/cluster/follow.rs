@@ -18,7 +18,7 @@ const MEMBER_DEAD: AlarmKind = AlarmKind {
     number: 10_512,
     name: "NRF Cluster Member Dead",
     severity: Severity::Major,
-    text: "Another NRF on the same database shows no sign of life; this one and the others notify in its place.",
+    text: "The record of another NRF on the same database is not updated any more; the other NRFs send its notifications.",
     advice: "Check that NRF and its connection to the database; the alarm clears when it is back, or after `cluster.keepChanges`.",
 };
 
@@ -31,7 +31,7 @@ pub(crate) async fn follow(
 ) {
     let mut ticks = tokio::time::interval(cluster.settings.poll.duration());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The store tries again for longer; whether the others are visible must be known sooner.
+    // The store retries for longer; an unreadable journal must be detected earlier.
     let patience = cluster.settings.dead_after.duration() / 2;
     health.ready();
     let mut alarmed = BTreeSet::new();
@@ -50,7 +50,7 @@ pub(crate) async fn follow(
         match outcome {
             Ok(drift) => {
                 if std::mem::take(&mut failing) {
-                    tracing::info!("the cluster's journal can be read again");
+                    tracing::info!("journal of the cluster is readable again");
                     health.ready();
                 }
                 alarm(&drift.view, &mut alarmed, &alarms);
@@ -60,7 +60,7 @@ pub(crate) async fn follow(
             }
             Err(reason) => {
                 if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(reason, "the cluster's journal cannot be read");
+                    tracing::warn!(reason, "journal of the cluster cannot be read");
                 }
                 cluster.watch.interrupted();
                 health.not_ready(format!("the cluster's journal cannot be read: {reason}"));
@@ -68,7 +68,7 @@ pub(crate) async fn follow(
         }
     }
     if tokio::time::timeout(patience, cluster.leave()).await.is_err() {
-        tracing::warn!("this NRF could not leave its cluster in time; the others will find it dead");
+        tracing::warn!("this NRF could not leave its cluster in time; the others will mark it dead");
     }
 }
 
@@ -80,7 +80,11 @@ fn alarm(view: &View, alarmed: &mut BTreeSet<String>, alarms: &Alarms) {
     };
     let dead: BTreeSet<String> = &with(Standing::Dead) - &with(Standing::Active);
     for instance in &dead {
-        alarms.set(&MEMBER_DEAD, instance, Some("its record stands still".to_owned()));
+        alarms.set(
+            &MEMBER_DEAD,
+            instance,
+            Some("its record is not updated".to_owned()),
+        );
     }
     for instance in std::mem::take(alarmed).difference(&dead) {
         alarms.set(&MEMBER_DEAD, instance, None);

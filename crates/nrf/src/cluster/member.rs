@@ -216,7 +216,7 @@ impl Cluster {
         }
         tracing::warn!(
             member = %self.own.id,
-            "other NRFs of the cluster found this one dead; it joins as a new member"
+            "other NRFs of the cluster marked this one dead; it joins as a new member"
         );
         self.own.beats = 0;
         self.enlist().await
@@ -281,7 +281,7 @@ impl Cluster {
                 Ok(_) => {}
                 Err(error) => {
                     failed = true;
-                    tracing::debug!(%error, "heart-beats of another NRF could not be read");
+                    tracing::debug!(%error, "heart-beats received by another NRF could not be read");
                 }
             }
         }
@@ -324,7 +324,7 @@ impl Cluster {
                     tracing::warn!(
                         instance = dead.instance,
                         root = dead.root,
-                        "another NRF of the cluster is dead: its record stood still for {most:?}"
+                        "another NRF of the cluster is dead: its record was not updated for {most:?}"
                     );
                 }
                 // Another member was faster, or it lives.
@@ -337,7 +337,7 @@ impl Cluster {
     pub(super) async fn leave(mut self) {
         self.own.standing = Standing::Left;
         if let Err(error) = self.write_own().await {
-            tracing::warn!(%error, "this NRF could not leave its cluster; the others will find it dead");
+            tracing::warn!(%error, "this NRF could not leave its cluster; the others will mark it dead");
         }
     }
 }

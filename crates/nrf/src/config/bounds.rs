@@ -1,4 +1,4 @@
-//! What strangers may ask of the NRF with what they send: patches, regular expressions, addresses it sends to.
+//! Limits of received content: patches, regular expressions, addresses that the NRF sends to.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -182,7 +182,7 @@ mod tests {
         assert!(refused(&outgoing, "http://10.1.0.1") && refused(&outgoing, "http://11.0.0.1"));
         assert!(
             refused(&outgoing, "http://amf.example.org"),
-            "a name says nothing of its address"
+            "names are refused when networks are listed"
         );
     }
 }

@@ -14,9 +14,9 @@ pub struct Cluster {
     pub enabled: bool,
     /// How often an NRF writes its own state and reads what the others have changed.
     pub poll: Period,
-    /// After how long without a sign of life another NRF is dead, and the others send its notifications.
+    /// Time without an update of its record after which an NRF counts as dead and the others send its notifications.
     pub dead_after: Period,
-    /// How far the clocks of the NRFs may be apart.
+    /// Largest difference between the clocks of the NRFs.
     pub clock_skew: Period,
     /// How long the journal of changes is kept. An NRF that was cut off for longer reads everything.
     pub keep_changes: Period,
@@ -61,7 +61,7 @@ impl Cluster {
         if self.keep_changes.duration() < least {
             let seconds = least.as_secs_f64().ceil();
             faults.at("cluster.keepChanges").say(
-                "is too short for a commit that is tried again for as long as the store does",
+                "is too short for the longest commit with its retries",
                 format!("at least {seconds}s: twice clockSkew, four times store.mariadb.retryFor and twice statementTimeout"),
             );
         }

@@ -25,14 +25,14 @@ pub struct Discovery {
     pub suspended_for: Vec<String>,
     /// What preferred localities mean.
     pub localities: Localities,
-    /// Distinct queries whose parsed form and answers a worker keeps.
+    /// Distinct queries whose parsed form and answers a worker caches.
     pub cached_queries: usize,
-    /// Longest query whose parsed form and answers are kept; a longer one is worked on each time.
+    /// Longest query whose parsed form and answers are cached; a longer one is parsed each time.
     pub cached_query_size: ByteSize,
-    /// Answers (one per group and class of subscribers) kept for a query.
+    /// Cached answers per query, one per group and class of subscribers.
     pub cached_answers_per_query: usize,
-    /// Bytes of answers that a worker keeps. Answers to consumers that accept gzip are kept packed as well, which takes at
-    /// most as much again.
+    /// Bytes of cached answers per worker. Answers to consumers that accept gzip are also cached in compressed form, which
+    /// takes at most the same number of bytes in addition.
     pub cached_bytes: ByteSize,
 }
 
@@ -59,7 +59,7 @@ impl Validate for Discovery {
         if self.max_profiles == 0 {
             faults
                 .at("maxProfiles")
-                .say("is 0, so that nothing is ever found", "at least 1");
+                .say("is 0, so that every answer is empty", "at least 1");
         }
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
-/// Which questions other NRFs answer.
+/// Requests that other NRFs answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Forwarding {
@@ -15,21 +15,21 @@ pub struct Forwarding {
     pub roaming: bool,
     /// PLMNs of this network (`001-01`).
     pub own_plmns: Vec<String>,
-    /// NRFs of other networks, asked for their PLMNs where a query names no `hnrf-uri`.
+    /// NRFs of other networks, queried for their PLMNs when a query has no `hnrf-uri`.
     pub home_networks: Vec<HomeNetwork>,
-    /// Whether the NRF of a network that `homeNetworks` does not have is asked by the name of TS 23.003
+    /// Whether requests for a network without an entry in `homeNetworks` go to the NRF name of TS 23.003
     /// (`https://nrf.5gc.mnc002.mcc262.3gppnetwork.org`).
     pub derive_home_nrf: bool,
     /// NRFs that `hnrf-uri`, `hnrfUri` and `hnrfAccessTokenUri` may name: API roots, or hosts (`nrf.example.org`,
     /// `*.3gppnetwork.org`). Empty: any that `outgoing` permits.
     pub allowed_home_nrfs: Vec<String>,
-    /// API root of the SEPP through which NRFs of other networks are asked (`3gpp-Sbi-Target-apiRoot`); absent: directly.
+    /// API root of the SEPP for requests to NRFs of other networks (`3gpp-Sbi-Target-apiRoot`); absent: no SEPP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sepp: Option<String>,
     /// Whether a discovery that finds nothing here goes to an NRF that has registered with this one, and whose
     /// `nrfInfo` has an NF that matches.
     pub by_nrf_info: bool,
-    /// How long another NRF may take.
+    /// Timeout of a request to another NRF.
     pub timeout: Period,
     /// NRFs a query may pass at most, this one included.
     pub max_hops: u8,
@@ -53,16 +53,16 @@ pub struct ForwardingRule {
     pub nf_types: Vec<String>,
     /// Service names, one of which the query must name; empty: all.
     pub services: Vec<String>,
-    /// Operations the rule is for.
+    /// Operations to which the rule applies.
     pub operations: Vec<ForwardedOperation>,
     /// API roots of the other NRFs, in order of preference.
     pub targets: Vec<String>,
-    /// Ask only when nothing is found here: no profile to discover, to issue a token for, or of the type that
-    /// a subscription is about.
+    /// Whether the NRF forwards only if it has no match itself: no profile to discover, to issue a token for, or of the
+    /// type of the subscription.
     pub when_empty: bool,
 }
 
-/// What can be forwarded.
+/// Operations that the NRF can forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ForwardedOperation {

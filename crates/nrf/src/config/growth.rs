@@ -8,14 +8,14 @@ use settings::{Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Growth {
-    /// The other sets. What they have registered is discovered, listed, told to subscribers and gets tokens
-    /// here as well; it is changed there only.
+    /// The other sets. This NRF discovers, lists and notifies the NFs registered with them, and grants them tokens; only
+    /// the other set changes their registrations.
     pub sets: Vec<GrowthSet>,
-    /// How often another set is asked whether something has changed.
+    /// Interval at which another set is polled for changes.
     pub interval: Period,
-    /// How long one of its NRFs may take for an answer.
+    /// Timeout of a request to one of its NRFs.
     pub timeout: Period,
-    /// Profiles that are taken of all other sets at most.
+    /// Profiles of all other sets at most.
     pub max_profiles: usize,
 }
 
@@ -50,7 +50,7 @@ impl Validate for Growth {
             if self.sets[..i].iter().any(|other| other.name == set.name) {
                 faults
                     .at(at("name"))
-                    .say("is another set's as well", "a name of its own");
+                    .say("is the name of another set as well", "a unique name");
             }
             if set.nrfs.is_empty() {
                 faults.at(at("nrfs")).say("is empty", "at least one API root");

@@ -8,22 +8,22 @@ use settings::{Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct HeartBeat {
-    /// Timer assigned to NFs that ask for none.
+    /// Timer assigned to NFs that request none.
     #[schemars(extend("x-reload" = true))]
     pub default: Period,
-    /// Shortest timer an NF may ask for.
+    /// Shortest timer that an NF may request.
     #[schemars(extend("x-reload" = true))]
     pub min: Period,
-    /// Longest timer an NF may ask for.
+    /// Longest timer that an NF may request.
     #[schemars(extend("x-reload" = true))]
     pub max: Period,
     /// Heart-beats that may be missed before an NF is suspended.
     #[schemars(extend("x-reload" = true))]
     pub missed: u32,
-    /// How long a suspended NF is kept before it is removed.
+    /// Time after which a suspended NF is removed.
     #[schemars(extend("x-reload" = true))]
     pub remove_after: Period,
-    /// How often the auditor looks.
+    /// Interval of the audit of heart-beats and subscriptions.
     pub audit_interval: Period,
 }
 

@@ -31,12 +31,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Validate};
 
-/// Settings of an NRF. Defaults run.
+/// Settings of an NRF. The defaults are valid.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
-    /// NF instance id of this NRF, a UUID: issuer of its tokens, name in its `Via`. Empty: made at the first start and
-    /// kept in the directory of the store.
+    /// NF instance id of this NRF, a UUID: issuer of its tokens, name in its `Via`. Empty: generated at the first start
+    /// and kept in the directory of the store.
     pub nf_instance_id: String,
     /// Addresses of the service-based interface.
     pub listen: Listen,
@@ -67,7 +67,7 @@ pub struct Config {
     /// Whether the targets of the SRV records (`_http._tcp`, `_https._tcp`) of a name are tried as well when an NRF that
     /// requests are forwarded to, a location function or a subscriber does not answer (RFC 2782).
     pub dns_srv: bool,
-    /// Where profiles and subscriptions are kept.
+    /// Store of profiles and subscriptions.
     pub store: store::Config,
     /// Several NRFs of a set on one database.
     pub cluster: Cluster,
@@ -77,9 +77,9 @@ pub struct Config {
     /// Profiles at most; further registrations are refused.
     #[schemars(extend("x-reload" = true))]
     pub max_profiles: usize,
-    /// Writes that may wait for the control thread; beyond it they are answered 503.
+    /// Pending writes at most; further ones are answered 503.
     pub max_waiting_writes: usize,
-    /// Bytes of all writes that wait; beyond it they are answered 503.
+    /// Bytes of all pending writes at most; further ones are answered 503.
     #[schemars(extend("x-reload" = true))]
     pub max_waiting_bytes: ByteSize,
     /// JSON Patches.
@@ -88,7 +88,7 @@ pub struct Config {
     /// Regular expressions.
     #[schemars(extend("x-reload" = true))]
     pub patterns: Patterns,
-    /// Where requests and registered profiles may make the NRF send to.
+    /// Destinations that requests and registered profiles may name.
     #[schemars(extend("x-reload" = true))]
     pub outgoing: Outgoing,
     /// Heart-beats and what happens without them.
@@ -104,7 +104,7 @@ pub struct Config {
     /// Access tokens.
     #[schemars(extend("x-reload" = true))]
     pub tokens: Tokens,
-    /// Who may send requests for which NF instances.
+    /// Which senders may act for which NF instances.
     #[schemars(extend("x-reload" = true))]
     pub identity: IdentitySettings,
     /// Subscriber location.
@@ -115,7 +115,7 @@ pub struct Config {
     pub forwarding: Forwarding,
     /// Other NRF sets.
     pub growth: Growth,
-    /// Who may register.
+    /// Screening of registrations.
     #[schemars(extend("x-reload" = true))]
     pub screening: Screening,
 }
@@ -220,7 +220,7 @@ impl Validate for Config {
         let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
         if self.identity.mode == Some(IdentityMode::Required) && !self.identity.is_provable(authorities) {
             faults.at("identity.mode").say(
-                "requires what no NF can prove: there is neither mutual TLS nor an assertion to prove it by",
+                "requires a proof that no NF can give: neither mutual TLS nor client credentials assertions are configured",
                 "`tls.authorities`, `identity.assertions`, or `whenPresent`",
             );
         }

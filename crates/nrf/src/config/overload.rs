@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
 
-/// Which requests are refused when workers have too much to do. Registrations and heart-beats never are.
+/// Which requests workers refuse under overload. They never refuse registrations and heart-beats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Overload {
@@ -118,7 +118,7 @@ impl Validate for Overload {
             {
                 faults
                     .at(format!("levels[{i}]"))
-                    .say("discards more than everything", "0 to 100 percent");
+                    .say("is above 100 percent", "0 to 100 percent");
             }
         }
     }

@@ -1,10 +1,10 @@
-//! Who may register.
+//! Screening of registrations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Validate};
 
-/// Lists that a profile must pass to be registered. Empty lists let everybody pass.
+/// Lists that a profile must pass to be registered. An empty list accepts every profile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Screening {

@@ -15,32 +15,32 @@ pub struct Slf {
     pub static_targets: Vec<String>,
     /// API roots of SCPs to go through, in order of preference; empty: directly.
     pub scps: Vec<String>,
-    /// Path at an SCP whose answer tells that it is well (N050); an SCP that does not answer, or with 5xx, is
-    /// passed over until it does. Empty: they are not looked at.
+    /// Path of the health check at an SCP (N050); the NRF skips an SCP that does not answer, or answers with 5xx, until it
+    /// answers again. Empty: no health checks.
     pub scp_health_path: String,
-    /// How often the SCPs are looked at.
+    /// Interval of the health checks of SCPs.
     pub scp_health_interval: Period,
-    /// Whether questions name the subscriber in `3gpp-Sbi-Correlation-Info` (TS 29.500 §5.2.3.3.10).
+    /// Whether queries name the subscriber in `3gpp-Sbi-Correlation-Info` (TS 29.500 §5.2.3.3.10).
     pub correlation_info: bool,
-    /// Location functions asked for one discovery at most.
+    /// Location functions queried for one discovery at most.
     pub max_attempts: usize,
-    /// How long one of them may take.
+    /// Timeout of a query.
     pub attempt_timeout: Period,
-    /// How long others come before a location function that failed.
+    /// Time for which other location functions precede one that failed.
     pub retry_after: Period,
-    /// What is answered when no location function answers.
+    /// Answer of the NRF when no location function answers.
     pub when_unavailable: WhenUnavailable,
     /// How long such an answer is valid at most.
     pub unavailable_validity: Period,
     /// Whether requests carry an access token of this NRF, cached for its life.
     pub use_access_token: bool,
-    /// How long a subscriber's group is remembered; 0: every discovery asks.
+    /// Time for which a subscriber's group is cached; 0: every discovery queries a location function.
     pub cache_for: Period,
-    /// Subscribers whose group a worker remembers at most.
+    /// Subscribers whose group a worker caches at most.
     pub cache_size: usize,
 }
 
-/// What is answered when no location function answers.
+/// Answer of the NRF when no location function answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WhenUnavailable {

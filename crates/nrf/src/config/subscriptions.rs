@@ -100,7 +100,7 @@ impl Validate for Subscriptions {
     fn validate(&self, faults: &mut Faults) {
         if self.load_threshold > 100 {
             faults.at("loadThreshold").say(
-                "is more than a load can differ, so that no load is ever notified",
+                "is above 100, so that no change of load is ever notified",
                 "0 to 100",
             );
         }

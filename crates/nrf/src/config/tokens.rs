@@ -11,14 +11,14 @@ use settings::{Faults, Period, Validate};
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Tokens {
     /// Private keys in PEM (PKCS#8; EC P-256 or RSA); the first signs, the others only verify while they are
-    /// rotated out. Empty: a key is made and kept in the store's directory.
+    /// rotated out. Empty: the NRF generates a key and keeps it in the directory of the store.
     pub signing_keys: Vec<PathBuf>,
-    /// Age at which a key that the NRF made itself is followed by another; the old one verifies until then
-    /// next. At least the life of a token; 0: never.
+    /// Age at which the NRF rotates a key that it generated itself; the old key verifies until the next rotation. At least
+    /// the life of a token; 0: never.
     pub rotate_every: Period,
     /// Life of a token; at most 24 hours.
     pub validity: Period,
-    /// Who may get tokens for whom; the first rule that fits decides. No rule fits: allowed.
+    /// Which consumers may get tokens for which producers; the first matching rule decides. No match: allowed.
     pub auth_rules: Vec<AuthRule>,
     /// Whether consumers must be registered to get a token. A token for `nnrf-nfm`, by which an NF registers, is also
     /// granted to those that are not registered yet.
@@ -66,7 +66,7 @@ impl AuthRule {
 impl Tokens {
     /// The rule by which no consumer gets a token to register with.
     fn locks_out(&self) -> Option<usize> {
-        // A rule for some consumers lets some in, or leaves it to a later rule.
+        // A rule for some consumers admits the others, or leaves them to a later rule.
         let at = self.auth_rules.iter().position(AuthRule::covers_registration)?;
         let lets_some_in = |rule: &AuthRule| {
             let one_of = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);

@@ -16,16 +16,15 @@ use sbi::json::text;
 
 /// Feature `Service-Map` (TS 29.510 §6.2.9): services as a map in `nfServiceList`.
 const SERVICE_MAP: usize = 6;
-/// Features of the discovery service this NRF supports (TS 29.510 §6.2.9): Complex-Query, Query-Params-Ext1,
+/// Features of Nnrf_NFDiscovery that this NRF supports (TS 29.510 §6.2.9): Complex-Query, Query-Params-Ext1,
 /// Query-Param-Analytics, MAPDU, Query-Params-Ext2, Service-Map, Query-Params-Ext3, Query-Params-Ext4,
 /// Query-Param-vSmf-Capability, Query-SBIProtoc17.
-/// The features of Nnrf_NFDiscovery that this NRF supports (TS 29.510 §6.2.9).
 pub fn supported_features() -> model::SupportedFeatures {
     model::SupportedFeatures::of(FEATURES)
 }
 
 const FEATURES: &[usize] = &[1, 2, 3, 4, 5, SERVICE_MAP, 7, 8, 9, 11];
-/// Bytes of an answer that are not profiles, about.
+/// Approximate bytes of an answer beside its profiles.
 const FRAME: usize = 64;
 
 /// A `SearchResult` (TS 29.510 §6.2.6.2.2), ready to be sent any number of times.
@@ -37,9 +36,9 @@ pub struct Answer {
     pub etag: http::HeaderValue,
     /// `max-age` of `Cache-Control`, the same as `validityPeriod`.
     pub freshness: http::HeaderValue,
-    /// How many profiles it has.
+    /// Number of its profiles.
     pub profiles: usize,
-    /// Made when the first consumer takes it.
+    /// Compressed for the first consumer that accepts gzip.
     pub(super) packed: OnceCell<Option<Packed>>,
 }
 
@@ -65,7 +64,7 @@ impl Answer {
     }
 }
 
-/// Why nothing was found, the most telling last (`NoProfileMatchReason`, TS 29.510 §6.2.6.3.3).
+/// Why the answer is empty, the most specific reason last (`NoProfileMatchReason`, TS 29.510 §6.2.6.3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reason {
     NoMatch,
@@ -92,12 +91,12 @@ pub(super) struct Chosen {
     pub(super) services: u128,
 }
 
-/// Leaves out profiles that are larger than a whole answer of so many bytes: they must not hide the others.
+/// Drops profiles that are larger than an answer of `bytes` bytes: they must not hide the others.
 pub(super) fn leave_out_oversized(chosen: &mut Vec<Chosen>, bytes: usize) {
     chosen.retain(|one| FRAME + one.size() < bytes);
 }
 
-/// How many of the first profiles an answer of so many bytes has room for.
+/// Number of the first profiles that fit into an answer of `bytes` bytes.
 pub(super) fn how_many_fit(chosen: &[Chosen], bytes: usize) -> usize {
     let mut size = FRAME;
     let fit = chosen.iter().take_while(|one| {
@@ -107,7 +106,7 @@ pub(super) fn how_many_fit(chosen: &[Chosen], bytes: usize) -> usize {
     fit.count()
 }
 
-/// What was found, before it is text.
+/// Result of a selection, before it is rendered.
 pub(super) struct Result<'a> {
     pub(super) query: &'a Query,
     pub(super) validity: u32,
@@ -115,7 +114,7 @@ pub(super) struct Result<'a> {
     /// Profiles that fit, in the answer or not.
     pub(super) total: usize,
     pub(super) preferred: Vec<(&'static str, bool)>,
-    /// Priorities that the answer has in place of those registered.
+    /// Priorities that replace the registered ones in the answer.
     pub(super) altered: Option<Altered>,
     /// Why nothing was found, if nothing was.
     pub(super) reason: Reason,

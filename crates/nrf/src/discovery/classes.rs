@@ -1,4 +1,4 @@
-//! Subscribers that cannot be told apart: those that lie in the same ranges of every profile of a type.
+//! Classes of equivalent subscribers: those that lie in the same ranges of every profile of a type.
 //!
 //! An answer depends on a SUPI or GPSI only through the ranges that profiles register. So subscribers fall
 //! into few classes, and one answer serves a whole class. A class is found by a binary search among the
@@ -51,7 +51,7 @@ impl Classes {
         }
     }
 
-    /// The class of a subscriber; `None` when there are too many patterns to tell.
+    /// Returns the class of a subscriber; `None` if the type has too many patterns.
     #[must_use]
     pub fn class(&self, supi: Option<&str>, gpsi: Option<&str>) -> Option<Class> {
         Some(Class {
@@ -60,7 +60,7 @@ impl Classes {
         })
     }
 
-    /// Whether no range tells any two subscribers apart.
+    /// Whether all subscribers are in one class.
     #[must_use]
     pub fn is_trivial(&self) -> bool {
         [&self.supi, &self.gpsi]
@@ -137,7 +137,7 @@ mod tests {
         snapshot
     }
 
-    /// Two subscribers of one class fit the same profiles; that is the whole promise.
+    /// Two subscribers of one class match the same profiles.
     #[test]
     fn subscribers_of_a_class_fit_the_same_profiles() {
         let snapshot = table(&[

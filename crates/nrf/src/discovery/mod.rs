@@ -1,8 +1,8 @@
-//! Discovery (TS 29.510 §5.3.2, §6.2): which NFs fit a question, in which order, and the answer as bytes.
+//! Discovery (TS 29.510 §5.3.2, §6.2): selection of NFs for a query, their order, and the answer as bytes.
 //!
-//! A question is parsed into a [`Query`] (crate `discovery`): tests on profiles, a filter of services, preferences. [`select`]
-//! runs it over the profiles of the target type and renders an [`Answer`]. No IO and no clock here; what a
-//! location function says of the subscriber comes in as an argument.
+//! A query string is parsed into a [`Query`] (crate `discovery`): tests on profiles, a filter of services, preferences.
+//! [`select`] runs it over the profiles of the target type and renders an [`Answer`]. The module has no IO and no clock;
+//! the answer of a location function is an argument.
 
 mod answer;
 mod classes;

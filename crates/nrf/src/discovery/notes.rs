@@ -1,4 +1,4 @@
-//! What a selection drops, for those who ask why.
+//! Notes about the profiles that a selection drops.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use registry::Entry;
 
 use super::answer::Chosen;
 
-/// Learns what is dropped.
+/// Receiver of notes about dropped profiles.
 pub(crate) trait Notes {
-    /// Whether anybody reads them.
+    /// Whether notes are read; if not, the selection does not make them.
     const WANTED: bool;
 
-    /// A profile is not answered, because of a parameter or a setting.
+    /// A profile was dropped because of a parameter or a setting.
     fn dropped(&mut self, entry: &Arc<Entry>, by: &str, why: &'static str);
 }
 
-/// No notes: what every discovery takes.
+/// Discards notes; used by every discovery.
 impl Notes for () {
     const WANTED: bool = false;
 

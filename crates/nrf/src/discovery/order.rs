@@ -7,7 +7,7 @@ use model::{NfService, ServiceName};
 
 use registry::Entry;
 
-/// Smaller comes first. Preferences are soft: who does not fit them comes later, not never.
+/// Sort key of a profile, smaller first. A profile that does not match the preferences comes later, but stays.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     preferences: Vec<u32>,
@@ -19,7 +19,7 @@ pub(super) struct Rank {
 impl Rank {
     pub(super) fn of(entry: &Entry, query: &Query, near: Option<Nearness<'_>>) -> Self {
         let profile = &entry.profile;
-        // What a service says of itself holds before what its NF says (TS 29.510 §6.1.6.2.3).
+        // The value of a service precedes that of its NF (TS 29.510 §6.1.6.2.3).
         let asked = |value: fn(&NfService) -> Option<u16>| {
             let named = profile
                 .services()

@@ -1,4 +1,4 @@
-//! Queries that a worker has parsed, with the answers it has given.
+//! Cache of parsed queries with their answers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use registry::{Entry, TypeTable};
 
 use super::{Answer, Class, Classes, ParamFault, Policy, Query};
 
-/// Queries a worker knows, with the answers it has given.
+/// Cache of parsed queries with their answers, one per worker.
 pub(crate) struct Plans {
     known: RefCell<Generations>,
     /// Subscriber classes by NF type, as of a state of its profiles.
     classes: RefCell<Cache<NfType, (u64, Rc<Classes>)>>,
-    /// Bytes of the answers kept.
+    /// Bytes of the cached answers.
     pub(crate) kept: Cell<usize>,
     queries_max: usize,
     answers_max: usize,
@@ -25,11 +25,11 @@ pub(crate) struct Plans {
     pub(crate) policy: Policy,
 }
 
-/// Target types whose classes are kept: far more than TS 29.510 names.
+/// Target types whose classes are cached at most: far more than TS 29.510 names.
 const TYPES_MAX: usize = 256;
 
-/// Plans in two generations: when the young one is full it becomes the old one, and the old one goes. What
-/// is asked for now and then stays, what is never asked for again goes, and nothing is ever walked through.
+/// Plans in two generations: when the young one is full it becomes the old one, and the old one is evicted. A used plan
+/// moves to the young generation, so that plans in use stay. Eviction never scans plans one by one.
 #[derive(Default)]
 struct Generations {
     young: AHashMap<Box<str>, Rc<Plan>>,
@@ -47,8 +47,8 @@ pub(crate) struct Plan {
     matches: RefCell<Matches>,
 }
 
-/// Which profiles match the tests of a query, as of a state of the target type: of a large type, a change means to test the
-/// one that has changed, not all of them.
+/// Profiles that match the tests of a query, as of a state of the target type: after a change in a large type, only the
+/// changed profiles are tested again.
 #[derive(Default)]
 enum Matches {
     #[default]
@@ -58,31 +58,31 @@ enum Matches {
         /// In order.
         ids: Vec<NfInstanceId>,
     },
-    /// Too many to be kept.
+    /// Too many to be cached.
     Many,
 }
 
-/// Profiles that match a query and are kept with its plan at most.
+/// Matching profiles that are cached with a plan at most.
 const MATCHES_MAX: usize = 256;
 
 /// Answers as of one state of the target type's profiles.
 #[derive(Default)]
 pub(crate) struct Answers {
     pub(crate) generation: u64,
-    /// Known when a subscriber has been asked for.
+    /// Built at the first query with a subscriber.
     classes: Option<Rc<Classes>>,
-    /// Made with the first answer.
+    /// Created with the first answer.
     by_key: Option<Cache<Key, Rc<Answer>>>,
 }
 
-/// What an answer depends on beside query and registry: the subscriber's group and class.
+/// Key of an answer beside query and registry: group and class of the subscriber.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) group: Group,
     pub(crate) class: Class,
 }
 
-/// What the location function says.
+/// Answer of the location function.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
     /// No subscriber, or the type needs no group.
@@ -143,15 +143,15 @@ impl Plans {
             None => Rc::new(Plan::parse(text)?),
         };
         if known.young.len() >= self.queries_max / 2 {
-            self.forget_old(&mut known);
+            self.evict_old(&mut known);
         }
         known.young.insert(text.into(), plan.clone());
         Ok(plan)
     }
 
-    fn forget_old(&self, known: &mut Generations) {
+    fn evict_old(&self, known: &mut Generations) {
         known.old = std::mem::take(&mut known.young);
-        // Counted anew: a plan may have been in use, and have got answers, after it was forgotten.
+        // Recount: an evicted plan may have been in use and have got answers afterwards.
         let bytes = known.old.values().map(|plan| plan.answers.borrow().bytes());
         self.kept.set(bytes.sum());
     }
@@ -171,7 +171,7 @@ impl Plans {
     pub(crate) fn keep(&self, plan: &Plan, key: Key, answer: &Rc<Answer>) {
         if self.kept.get() + answer.body.len() > self.bytes_max {
             let mut known = self.known.borrow_mut();
-            self.forget_old(&mut known);
+            self.evict_old(&mut known);
             drop(known);
             if self.kept.get() + answer.body.len() > self.bytes_max {
                 return;

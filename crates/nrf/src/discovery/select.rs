@@ -68,27 +68,27 @@ impl Policy {
     }
 }
 
-/// Whom a question is about.
+/// Subscriber of a query.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct About<'a> {
     /// `supi`.
     pub supi: Option<&'a str>,
     /// `gpsi`.
     pub gpsi: Option<&'a str>,
-    /// What a location function says of the subscriber: nobody was asked, no group, or this group.
+    /// Answer of a location function: not queried, no group, or this group.
     pub group: Option<Option<&'a str>>,
-    /// Seconds that the answer is valid at most, where the group could not be learned.
+    /// Validity of the answer at most, in seconds, if no location function answered.
     pub validity: Option<u32>,
 }
 
-/// How much of what fits is answered.
+/// Extent of an answer.
 #[derive(Clone, Debug)]
 pub enum Extent {
-    /// As much as limits allow; a search id, if given, names the rest.
+    /// As many profiles as limits allow; a search id, if given, identifies the rest.
     Page(Option<String>),
-    /// What the page of a search had, as a stored search.
+    /// The profiles of the page, as a stored search.
     Stored,
-    /// Everything, as a stored search.
+    /// All profiles, as a stored search.
     Complete,
 }
 
@@ -162,7 +162,7 @@ fn ranked(fitting: Vec<Chosen>, query: &Query, near: Option<Nearness<'_>>) -> Ve
     ranked.into_iter().map(|(_, chosen)| chosen).collect()
 }
 
-/// Leaves as many as limits allow.
+/// Truncates the answer to its limits.
 fn cut<N: Notes>(chosen: &mut Vec<Chosen>, query: &Query, policy: &Policy, extent: &Extent, notes: &mut N) {
     if matches!(extent, Extent::Complete) {
         chosen.truncate(answer::how_many_fit(chosen, policy.max_complete_bytes));
@@ -182,12 +182,12 @@ fn cut<N: Notes>(chosen: &mut Vec<Chosen>, query: &Query, policy: &Policy, exten
     });
 }
 
-/// What is left of a table, and why the rest is not.
+/// Profiles of a table that pass the tests, and why others do not.
 #[derive(Default)]
 struct Sieve {
     registered: Vec<Chosen>,
     suspended: Vec<Chosen>,
-    /// Why the last profile that came closest was not taken; the most telling reason stays.
+    /// Why the profile that came closest was dropped; the most specific reason stays.
     reason: Option<Reason>,
 }
 
@@ -217,7 +217,7 @@ impl Sieve {
             return notes.dropped(entry, "target-plmn-list", "the profile is of other networks");
         }
         let services = services_of(query, entry);
-        // What services say of their requesters prevails; the profile decides where there are none.
+        // The lists of the services prevail; those of the profile decide if it has no services.
         let kept_out = match profile.services().next() {
             Some(_) => services == 0,
             None => !query.requester.may_use_profile(profile),
@@ -260,13 +260,13 @@ impl Sieve {
         }
     }
 
-    /// The profiles that fit, when what stands in for others and what is preferred alone are considered.
+    /// The matching profiles after backups of AMFs and exclusive preferences are considered.
     fn fitting<N: Notes>(self, query: &Query, suspended_too: bool, notes: &mut N) -> Vec<Chosen> {
         let (mut fitting, mut suspended) = (self.registered, self.suspended);
         if let Some(guami) = &query.guami {
             let no_guami = (
                 "guami",
-                "the AMF neither has it nor stands in for it, or one that has it is there",
+                "the AMF neither serves the GUAMI nor is its backup, or an AMF that serves it is available",
             );
             noting(&mut suspended, notes, no_guami, |suspended| {
                 suspended.retain(|one| amf_has(one, guami, |block| &block.guami_list));
@@ -284,7 +284,7 @@ impl Sieve {
         }
         let others = (
             "preferred-…",
-            "others match what is preferred, and are answered alone",
+            "other profiles match the preference, and the answer has only these",
         );
         noting(&mut fitting, notes, others, |fitting| {
             query.preferences.narrow(fitting, |one| &one.entry.profile);
@@ -297,7 +297,7 @@ impl Sieve {
     }
 }
 
-/// The parameter by which a subscriber is none of the profile's.
+/// The parameter by which the profile does not serve the subscriber.
 fn other_subscriber(profile: &NfProfile, about: About<'_>) -> Option<&'static str> {
     let fits_supi = |supi| params::fits_supi(profile, supi, about.group);
     let fits_gpsi = |gpsi| params::fits_gpsi(profile, gpsi, about.group);
@@ -308,13 +308,13 @@ fn other_subscriber(profile: &NfProfile, about: About<'_>) -> Option<&'static st
     }
 }
 
-/// Whether a profile none of whose services may be shown is of no use: when a service was asked for, and
-/// when it has services that this requester may not see.
+/// Whether a profile without a visible service is dropped: when the query names services, or when the requester may not
+/// see any service of the profile.
 fn needs_a_service(query: &Query, profile: &NfProfile) -> bool {
     !query.services.is_empty() || query.service.service_set.is_some() || profile.services().next().is_some()
 }
 
-/// Which services are shown, as bits in the order of the profile.
+/// Visible services, as bits in the order of the profile.
 fn services_of(query: &Query, entry: &Entry) -> u128 {
     let shown = entry.profile.services().enumerate().filter(|(_, service)| {
         service.nf_service_status == NfServiceStatus::Registered
@@ -327,7 +327,7 @@ fn services_of(query: &Query, entry: &Entry) -> u128 {
     shown.fold(0, |mask, (at, _)| mask | 1 << at)
 }
 
-/// `allowedOperationsPerNfType` leaves a type out that may do nothing (TS 29.510 §6.1.6.2.3).
+/// Whether `allowedOperationsPerNfType` allows the type an operation (TS 29.510 §6.1.6.2.3).
 fn operations_allow(query: &Query, service: &NfService) -> bool {
     let of_type = query
         .requester
@@ -337,7 +337,7 @@ fn operations_allow(query: &Query, service: &NfService) -> bool {
     of_type.is_none_or(|operations| !operations.is_empty())
 }
 
-/// A service with slices of its own serves only those.
+/// Whether the service serves the slices: one with its own `sNssais` serves only those.
 fn serves_slices(query: &Query, service: &NfService) -> bool {
     query.slices.is_empty()
         || service.snssais.is_empty()
@@ -352,7 +352,7 @@ type Fault = (&'static str, &'static str);
 /// Whether a service passes a step.
 type Passes<'a> = &'a dyn Fn(&&NfService) -> bool;
 
-/// Why none of the services of a profile is shown: what the last of them did not pass.
+/// Why no service of a profile is visible: the step that the last of them failed.
 fn no_service(query: &Query, entry: &Entry) -> Fault {
     let profile = &entry.profile;
     let steps: [(Fault, Passes<'_>); 6] = [
@@ -373,7 +373,7 @@ fn no_service(query: &Query, entry: &Entry) -> Fault {
         (
             (
                 "requester-…",
-                "`allowed…` of the profile or its services keeps the requester out",
+                "`allowed…` of the profile or its services excludes the requester",
             ),
             &|service| query.requester.may_use_service(profile, service),
         ),
@@ -399,12 +399,12 @@ fn no_service(query: &Query, entry: &Entry) -> Fault {
     }
     match query.requester.may_use_profile(profile) {
         true => ("service-names", "it has no services"),
-        false => ("requester-…", "`allowed…` of the profile keeps the requester out"),
+        false => ("requester-…", "`allowed…` of the profile excludes the requester"),
     }
 }
 
-/// The AMFs of a GUAMI; if there is none any more, those that stand in for it: for a failure when the AMF is
-/// still known but silent, for either when it is gone (TS 29.510 table 6.2.3.2.3.1 note 1, §6.1.6.2.11).
+/// Keeps the AMFs of a GUAMI; without one, its backups: those for a failure while the AMF is suspended, all of them after
+/// it has deregistered (TS 29.510 table 6.2.3.2.3.1 note 1, §6.1.6.2.11).
 fn amfs_for(guami: &Guami, candidates: &mut Vec<Chosen>, failed: bool) {
     let own = |one: &Chosen| amf_has(one, guami, |block| &block.guami_list);
     if candidates.iter().any(own) {

@@ -1,4 +1,4 @@
-//! Questions that another NRF answers: hierarchy per NF type and service, the home network
+//! Forwarding of requests to other NRFs: hierarchy per NF type and service, the home network
 //! (TS 29.510 §5.3.2.2.3, §5.3.2.2.4).
 
 mod abroad;
@@ -28,7 +28,7 @@ use crate::alternates::Alternates;
 use crate::config;
 use crate::events::{Counters, Event};
 
-/// The asker: one per worker, as it holds a client.
+/// Client of other NRFs, one per worker.
 pub struct Forwarder {
     routes: Routes,
     timeout: Duration,
@@ -37,12 +37,12 @@ pub struct Forwarder {
     /// Tokens of this NRF for the services of others.
     tokens: Rc<OwnTokens>,
     names: Option<Alternates>,
-    /// How long the others take.
+    /// Duration of forwarded requests.
     time: Histogram,
 }
 
 impl Forwarder {
-    /// An asker; `settings` were validated.
+    /// Creates the client of a worker; `settings` were validated.
     pub(crate) fn new(
         settings: &config::Forwarding,
         client: Client,
@@ -63,19 +63,19 @@ impl Forwarder {
         }
     }
 
-    /// Where questions go.
+    /// Routes to other NRFs.
     #[must_use]
     pub fn routes(&self) -> &Routes {
         &self.routes
     }
 
-    /// Where the question goes; `None`: it is answered here.
+    /// Returns the destination of a request; `None`: this NRF answers it.
     #[must_use]
     pub fn destination(&self, question: &Question<'_>, headers: &Fields) -> Option<Destination> {
         self.routes.destination(question, headers)
     }
 
-    /// Asks the others one after the other what somebody has asked here; the first that answers counts.
+    /// Forwards a request to the NRFs of the destination in turn until one answers.
     pub async fn ask(&self, destination: &Destination, asked: &Request) -> Response {
         self.ask_for(destination, asked, asked.target()).await
     }
@@ -99,9 +99,9 @@ impl Forwarder {
             };
             match self.ask_places(hop, asked).await {
                 Ok(response) if response.status().is_server_error() => {}
-                // The token of this NRF was refused, or it got none: the consumer cannot help that.
+                // The other NRF refused the token of this NRF, which the consumer cannot mend.
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
-                    tracing::debug!(%target, "another NRF grants this one no access");
+                    tracing::debug!(%target, "another NRF refused the access token of this NRF");
                 }
                 Ok(response) => return passed_on(response),
                 Err(error) => tracing::debug!(%target, error, "another NRF did not answer"),
@@ -109,11 +109,11 @@ impl Forwarder {
         }
         self.counters.count(Event::ForwardFailed);
         Problem::new(Cause::NrfNotReachable)
-            .detail("no NRF that could answer was reached")
+            .detail("no other NRF answered")
             .into_response()
     }
 
-    /// Asks one NRF, at the other places of its name as well where it does not answer.
+    /// Sends the request to one NRF, and to its alternate addresses if it does not answer.
     async fn ask_places(&self, hop: Hop<'_>, asked: &Request) -> Result<Response, String> {
         let mut outcome = self.ask_one(&hop, asked).await;
         let Some(names) = self.names.as_ref().filter(|_| outcome.is_err()) else {
@@ -133,7 +133,7 @@ impl Forwarder {
         outcome
     }
 
-    /// Asks one NRF, with a token of this NRF where it wants one: that of the consumer is for this NRF.
+    /// Sends the request to one NRF, with a token of this NRF if it requires one: the token of the consumer is for this NRF.
     async fn ask_one(&self, hop: &Hop<'_>, asked: &Request) -> Result<Response, String> {
         let target = hop.target;
         let scope = match asked.path() {
@@ -211,14 +211,14 @@ impl Forwarder {
     }
 }
 
-/// One NRF that is asked.
+/// Next hop of a forwarded request.
 #[derive(Clone, Copy)]
 struct Hop<'a> {
     target: &'a TargetApiRoot,
-    /// The SEPP on the way, if any.
+    /// The SEPP before it, if any.
     through: Option<&'a TargetApiRoot>,
     path: &'a str,
-    /// Another place of the name.
+    /// Alternate address of its name.
     at: Option<&'a Origin>,
 }
 
@@ -229,12 +229,12 @@ impl<'a> Hop<'a> {
     }
 }
 
-/// What of another NRF's answer goes on: status, body, and the headers that speak of them.
+/// The answer for the consumer: status, body, and the headers that describe them.
 fn passed_on(response: Response) -> Response {
     let (head, body) = response.into_parts();
     let mut onward = Response::new(match head.status.is_success() || head.status.is_client_error() {
         true => head.status,
-        // A redirection was for us, not for the consumer.
+        // A redirection is meant for this NRF, not for the consumer.
         false => StatusCode::GATEWAY_TIMEOUT,
     })
     .with_body(body);

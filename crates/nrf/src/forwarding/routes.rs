@@ -1,4 +1,4 @@
-//! Where questions go: to the NRF of the home network, to that of a rule, or nowhere else. No IO.
+//! Routes of requests to the NRF of the home network, or to that of a rule. No IO.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use sbi::name::VIA;
 
 use crate::config::{self, ForwardedOperation};
 
-/// Where questions go.
+/// Routes of forwarded requests.
 pub struct Routes {
     rules: Vec<Rule>,
     roaming: bool,
     own_plmns: Vec<PlmnId>,
     homes: Vec<(Vec<PlmnId>, Arc<[TargetApiRoot]>)>,
     derives_home: bool,
-    /// The SEPP on the way to other networks.
+    /// The SEPP for other networks.
     sepp: Option<TargetApiRoot>,
     max_hops: usize,
     /// What this NRF calls itself in `Via`.
@@ -31,23 +31,23 @@ struct Rule {
     when_empty: bool,
 }
 
-/// Where a question goes, and when.
+/// Destination of a forwarded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// Roots of the other NRFs' APIs, in order of preference.
     pub targets: Arc<[TargetApiRoot]>,
-    /// The SEPP on the way, if any.
+    /// The SEPP before them, if any.
     pub through: Option<TargetApiRoot>,
-    /// Ask only when nothing is found here.
+    /// Whether the NRF forwards only if it has no match itself.
     pub only_when_empty: bool,
     /// Whether it is the NRF of another network.
     pub is_home: bool,
 }
 
-/// What of a question decides where it goes.
+/// The attributes of a request that decide its route.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// What is asked for.
+    /// The operation.
     pub operation: ForwardedOperation,
     /// The NF type it is about, if it names one.
     pub target: Option<&'a NfType>,
@@ -107,8 +107,8 @@ impl Routes {
         &self.name
     }
 
-    /// Where the question goes; `None`: it is answered here. The path it has come decides as well: an NRF that
-    /// has seen it does not send it round.
+    /// Returns the destination of a request; `None`: this NRF answers it. `Via` counts as well: an NRF does not forward a
+    /// request that it has forwarded before.
     #[must_use]
     pub fn destination(&self, question: &Question<'_>, headers: &Fields) -> Option<Destination> {
         let foreign = self.is_foreign(question);
@@ -143,7 +143,7 @@ impl Routes {
         })
     }
 
-    /// Whether a request that has come this way may go to one more NRF.
+    /// Whether a request with these `Via` headers may go to one more NRF.
     #[must_use]
     pub fn may_go_on(&self, headers: &Fields) -> bool {
         let passed = headers.get_all(VIA).filter_map(|value| value.to_str().ok());
@@ -157,7 +157,7 @@ impl Routes {
         hops < self.max_hops
     }
 
-    /// Whether it is about other networks only: named by their NRF, or by their PLMNs where this NRF knows its own.
+    /// Whether the request concerns only other networks: by `hnrf-uri`, or by PLMNs if this NRF knows its own.
     fn is_foreign(&self, question: &Question<'_>) -> bool {
         let plmns = question.target_plmns;
         let own = || plmns.iter().any(|plmn| self.own_plmns.contains(plmn));
@@ -262,7 +262,7 @@ mod tests {
             Some("http://10.0.0.9:80")
         );
         assert_eq!(home(&configured, &["262-03"], None), None, "answered here");
-        // An NRF that does not know its own network takes every one for it.
+        // An NRF without `ownPlmns` treats every PLMN as its own.
         assert_eq!(
             home(&routes(|settings| settings.own_plmns.clear()), &["262-02"], None),
             None

@@ -1,4 +1,4 @@
-//! Asking another set.
+//! Retrieval of the state of another set.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ struct Page<'a> {
     next: Option<NfInstanceId>,
 }
 
-/// Follows the state of another set until nobody listens any more.
+/// Follows the state of another set until the receiver is dropped.
 pub(crate) async fn follow(
     settings: Growth,
     standing: Arc<Standing>,
@@ -108,14 +108,14 @@ pub(crate) async fn follow(
         });
         if there != was_there {
             was_there = there;
-            tracing::warn!(set = %name, there, "another set is there, or is not any more");
+            tracing::warn!(set = %name, there, "another set became reachable or unreachable");
         }
     }
 }
 
 type State = (Option<HeaderValue>, Vec<Entry>);
 
-/// The state of a set as one of its NRFs tells it; `None`: as known.
+/// Retrieves the state of a set from one of its NRFs; `None`: unchanged.
 async fn retrieve(
     client: &Client,
     nrf: &TargetApiRoot,
@@ -148,12 +148,12 @@ async fn retrieve(
         let body = response.into_body().into_bytes();
         let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         for document in page.nf_instances {
-            // One that this version cannot read must not keep the others away.
+            // A profile that this version cannot parse must not block the others.
             match Entry::parse(document.get().as_bytes(), |profile| {
                 profile.heart_beat_timer.unwrap_or_default()
             }) {
                 Ok(entry) => entries.push(entry),
-                Err(fault) => tracing::warn!(%nrf, %fault, "a profile of another set cannot be read"),
+                Err(fault) => tracing::warn!(%nrf, %fault, "invalid profile of another set; ignored"),
             }
             if entries.len() > settings.max_profiles {
                 return Err("more profiles than growth.maxProfiles".to_owned());
@@ -161,7 +161,7 @@ async fn retrieve(
         }
         match page.next {
             Some(next) if after.is_none_or(|after| next > after) => after = Some(next),
-            Some(_) => return Err("the pages go round in circles".to_owned()),
+            Some(_) => return Err("the pages repeat: `next` did not advance".to_owned()),
             None => return Ok(Some((first_tag, entries))),
         }
     }

@@ -1,14 +1,14 @@
 //! Growth (N006): the NRF sets of a network know each other's state, so that each answers for the NFs of all.
 //!
-//! Each set asks the others again and again for what is registered with them, with the entity tag of the last
-//! state it has seen: an unchanged state costs one small exchange. What comes is part of the registry here as
-//! long as the other set has it; it is not written to the disk, not watched by the auditor, and changed by
-//! the set it is registered with only. While no NRF of a set answers, what is known of the set stays.
+//! Each set polls the others for their registered profiles, with the entity tag of the last state: an unchanged state
+//! costs one small exchange. The profiles are part of the registry here as long as the other set has them; they are not
+//! written to the store, not audited, and only the set where they are registered changes them. While no NRF of a set
+//! answers, its last known profiles stay.
 //!
-//! The interface is this project's own, as sets are of one make: `GET /signalbox-growth/v2/profiles?after=ID`
+//! The interface is proprietary, as all sets run Signalbox: `GET /signalbox-growth/v2/profiles?after=ID`
 //! answers `{"nfInstances": […], "next": ID}`, in pages by rising id, `next` absent on the last one. A profile that is
-//! registered all the time is in one of the pages, whatever changes between them; what changes meanwhile makes another
-//! state, which comes with the next retrieval.
+//! registered all the time is in one of the pages, whatever changes between them; a change meanwhile makes another
+//! state, which the next poll retrieves.
 
 mod client;
 mod standing;
@@ -61,7 +61,7 @@ pub(crate) fn answer(snapshot: &Snapshot, request: &Request) -> Response {
     response
 }
 
-/// The same for the same profiles of this set, whatever other sets have told.
+/// Fingerprint of the profiles of this set, independent of those of other sets.
 fn state_of(snapshot: &Snapshot) -> u64 {
     let ours = snapshot.iter().filter(|entry| entry.is_ours());
     ours.fold(0, |state, entry| {

@@ -1,4 +1,4 @@
-//! What changes and heart-beats at other NRFs of a cluster do here, and which subscriptions this NRF notifies of them.
+//! Effects of changes and heart-beats at other NRFs of a cluster, and the subscriptions that this NRF notifies of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ pub(super) fn check_match(before: Option<&Arc<Entry>>, if_match: Option<&str>) -
     Err(Problem::new(Cause::PreconditionFailed).detail("the profile is not the one that If-Match names"))
 }
 
-/// The problem that a profile's faults are.
+/// Returns the problem details of the faults of a profile.
 pub(super) fn problem_of(fault: ProfileFault) -> Problem {
     match fault {
         ProfileFault::Syntax { .. } => Problem::new(Cause::InvalidMsgFormat)
@@ -38,8 +38,8 @@ pub(super) fn problem_of(fault: ProfileFault) -> Problem {
             } else {
                 Cause::MandatoryIeIncorrect
             };
-            let problem = Problem::new(cause).detail("the NF profile cannot be used");
-            // A page of faults helps; ten pages hide the first.
+            let problem = Problem::new(cause).detail("invalid NF profile");
+            // At most 32 faults, so that the answer stays readable.
             let listed = faults.into_iter().take(32);
             listed.fold(problem, |problem, fault| {
                 problem.invalid_param(fault.pointer, fault.expected.into_owned())
@@ -62,10 +62,12 @@ pub(crate) fn no_subscription(id: &str) -> Problem {
 }
 
 pub(super) fn store_failed(error: store::Error) -> Problem {
-    // The store says once that it cannot write and once that it can again, not for each change.
+    // The store logs the begin and the end of an outage; a line for each change would flood the log.
     tracing::debug!(%error, "a change could not be made durable");
     match error {
-        store::Error::Overflow { .. } => Problem::new(Cause::NfCongestion).detail("too many changes wait"),
+        store::Error::Overflow { .. } => {
+            Problem::new(Cause::NfCongestion).detail("too many changes are pending")
+        }
         _ => Problem::new(Cause::InsufficientResources).detail("the change could not be made durable"),
     }
 }

@@ -1,12 +1,12 @@
 //! The writer: one task that changes the registry and the subscriptions.
 //!
-//! The order of a change, and what a crash leaves at each moment: it is read and checked, away from the writer; made durable (a crash before
-//! leaves nothing, a crash after leaves the change); published to readers; told to subscribers; acknowledged.
-//! So an acknowledged change is kept, and a reader never sees one that a crash could take back. Heart-beats
-//! that bring only load and time are not made durable: the next one comes in seconds.
+//! Steps of a change: other threads parse and check it; the store makes it durable (a crash before leaves nothing, a crash
+//! after leaves the change); the writer publishes it to readers, notifies subscribers, and acknowledges it. So an
+//! acknowledged change is durable, and a reader never sees a change that a crash could undo. Heart-beats with only load
+//! and time stamp are not made durable: the next one follows within seconds.
 //!
-//! Changes of one instance or one subscription follow each other; those of others go on meanwhile, so that the
-//! store can make many durable at once and a slow disk delays everybody by one write, not by as many as wait.
+//! Changes of one instance or one subscription are serialised; changes of others proceed meanwhile, so that the store
+//! commits many at once and a slow disk delays each change by one write, not by all pending ones.
 
 mod elsewhere;
 mod faults;
@@ -58,18 +58,18 @@ use crate::notify::Resync;
 use crate::screening::Screening;
 use crate::subscriptions::{Book, Shares, Subscription};
 
-/// What a stored profile may have of regular expressions.
+/// Limits of regular expressions for stored profiles.
 const AMPLE: model::pattern::Limits = model::pattern::Limits {
     patterns: usize::MAX,
     bytes: usize::MAX,
 };
 
-/// A change that somebody wants.
+/// A requested change.
 #[derive(Debug)]
 pub(crate) struct Write {
     pub(crate) what: What,
     pub(crate) reply: oneshot::Sender<Result<Done, Problem>>,
-    /// Its bytes among those that wait.
+    /// Its bytes among the pending ones.
     pub(crate) held: Held,
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum What {
         body: Bytes,
         if_match: Option<String>,
     },
-    /// Change by JSON Patch; a heart-beat is one, too.
+    /// Change by JSON Patch; heart-beats are patches as well.
     Patch {
         id: NfInstanceId,
         body: Bytes,
@@ -92,7 +92,7 @@ pub(crate) enum What {
     },
     /// Deregister.
     Delete { id: NfInstanceId },
-    /// Subscribe; the identity is new.
+    /// Subscribe under a new id.
     Subscribe {
         id: String,
         body: Bytes,
@@ -107,7 +107,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// Bytes that it holds while it waits, about.
+    /// Approximate bytes that it holds while it is pending.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Put { body, .. }
@@ -125,7 +125,7 @@ pub(crate) enum Done {
     Found(Arc<Entry>),
     Created(Arc<Entry>),
     Replaced(Arc<Entry>),
-    /// A heart-beat that changed nothing its sender does not know.
+    /// A heart-beat whose answer needs no profile (204).
     HeartBeat,
     Removed,
     Subscribed(Arc<Subscription>),
@@ -134,13 +134,13 @@ pub(crate) enum Done {
 
 /// How far a change has come.
 enum Step {
-    /// It is done, or refused.
+    /// The change is done, or refused.
     Done(Result<Done, Problem>),
-    /// Work on another thread, then it goes on.
+    /// Work on another thread, then the next step.
     Prepare { bytes: usize, work: Work },
-    /// A read of the store, then it goes on.
+    /// A read of the store, then the next step.
     Load(Pin<Box<dyn Future<Output = Next>>>),
-    /// It waits for the disk; then it takes effect.
+    /// The commit is in flight; the effect follows it.
     Commit(Receipt, Effect),
 }
 
@@ -161,27 +161,27 @@ impl Effect {
     }
 }
 
-/// Who waits for the outcome; `None` for a change of the registrar's own.
+/// The pending request; `None` for a change that the registrar makes itself.
 type Reply = Option<Asked>;
 
 /// A request whose outcome a worker waits for.
 struct Asked {
     reply: oneshot::Sender<Result<Done, Problem>>,
-    /// The bytes that wait with it.
+    /// Its bytes among the pending ones.
     _held: Held,
     /// The change, as long as it may be made again after a change of the same record by another NRF.
     again: Option<What>,
     attempts: u32,
 }
 
-/// A change on its way to the disk.
+/// A change whose commit is in flight.
 struct Commit {
     key: Key,
     effect: Effect,
     reply: Reply,
 }
 
-/// Ready, with its change, when the disk has answered.
+/// Completes with its change when the commit ends.
 struct InFlight {
     receipt: Receipt,
     commit: Option<Commit>,
@@ -196,7 +196,7 @@ impl Future for InFlight {
     }
 }
 
-/// What the writer works on.
+/// Inputs of the writer.
 pub(crate) struct Inputs {
     pub(crate) writes: mpsc::Receiver<Write>,
     pub(crate) retrieved: mpsc::Receiver<Retrieved>,
@@ -224,24 +224,24 @@ pub(crate) struct Registrar {
     notify: notifier::Queue,
     counters: Arc<Counters>,
     root: String,
-    /// Who is changing, and who waits behind.
+    /// Keys with a change in progress, and the changes queued behind it.
     busy: AHashMap<Key, VecDeque<Write>>,
-    /// How many wait behind others.
+    /// Number of queued changes.
     behind: usize,
     preparing: Preparing,
     commits: FuturesUnordered<InFlight>,
-    /// Instances and subscriptions that the disk is making new.
+    /// New instances and subscriptions whose commits are in flight.
     registering: usize,
     subscribing: usize,
-    /// Who has how many subscriptions, those that the disk makes included.
+    /// Subscriptions per owner, including those whose commits are in flight.
     shares: Shares,
     /// What is shared with other NRFs on the same database.
     sharing: Option<Sharing>,
 }
 
 impl Registrar {
-    /// Reads what the store has. Profiles get a whole heart-beat interval of grace: nobody could beat while
-    /// the NRF was away.
+    /// Loads the store. Profiles get a whole heart-beat interval of grace, because no NF could send heart-beats while
+    /// the NRF was down.
     pub(crate) async fn open(
         config: Arc<Config>,
         screening: Arc<Screening>,
@@ -290,7 +290,7 @@ impl Registrar {
             for record in &page.records {
                 self.read(Key::Nf(NfInstanceId(record.id)), record.version);
                 let timer = timer_of(&self.config);
-                // What was accepted is kept, also if fewer expressions are accepted now.
+                // A stored profile stays valid, even if the settings now allow fewer expressions.
                 match Entry::parse_within(&record.document, AMPLE, timer) {
                     Ok(entry) => {
                         self.last_heard.insert(entry.id, now);
@@ -304,8 +304,10 @@ impl Registrar {
                         };
                         snapshot = snapshot.with(Arc::new(entry));
                     }
-                    // Written by us, so it was valid then; one that is not any more must not keep the rest away.
-                    Err(fault) => tracing::error!(id = %record.id, %fault, "a stored profile cannot be read"),
+                    // It was valid when this NRF wrote it; one invalid record must not prevent the start.
+                    Err(fault) => {
+                        tracing::error!(id = %record.id, %fault, "stored profile is invalid; ignored");
+                    }
                 }
             }
             next = page.next;
@@ -321,7 +323,7 @@ impl Registrar {
                         self.shares.add(&subscription.owner());
                         self.book.put(Arc::new(subscription));
                     }
-                    None => tracing::error!(id = record.id, "a stored subscription cannot be read"),
+                    None => tracing::error!(id = record.id, "stored subscription is invalid; ignored"),
                 }
             }
             next = page.next;
@@ -329,7 +331,7 @@ impl Registrar {
         Ok(())
     }
 
-    /// Works until no worker is left and what they asked for is done.
+    /// Runs until all workers have stopped and their changes are done.
     pub(crate) async fn run(mut self, inputs: Inputs, mut live: Follower, drained: Shutdown) {
         let Inputs {
             mut writes,
@@ -446,7 +448,7 @@ impl Registrar {
         }
     }
 
-    /// A change that nobody asked for and nobody waits for; not made while another is under way.
+    /// Makes a change without a pending request (audit, replication), unless another change of the key is in progress.
     fn order(&mut self, key: Key, change: impl FnOnce(&mut Self) -> Result<Step, Problem>) {
         if self.is_busy(&key) {
             return;
@@ -486,7 +488,7 @@ impl Registrar {
         }
     }
 
-    /// A change is durable, or cannot be.
+    /// A commit has ended, successfully or not.
     fn committed(&mut self, outcome: Result<Version, store::Error>, commit: Commit) {
         let Commit {
             key,
@@ -507,7 +509,7 @@ impl Registrar {
         };
         let conflict = self.sharing.is_some() && matches!(error, store::Error::Conflict { .. });
         match effect {
-            // An NF that is silent, or with another set, is so also while the store can write nothing.
+            // A suspension or a move to another set takes effect even while the store cannot write.
             Effect::Profile(effect) if effect.stands() && !conflict => {
                 self.profile_kept(effect, Version::at(micros()));
                 return self.next_of(key);
@@ -531,7 +533,7 @@ impl Registrar {
         let Prepared { key, reply, next } = prepared;
         let step = match next {
             Some(next) => next(self),
-            None => Err(Problem::new(Cause::SystemFailure).detail("the change could not be prepared")),
+            None => Err(Problem::new(Cause::SystemFailure).detail("the preparation of the change failed")),
         };
         if !self.advance(key.clone(), step, reply) {
             self.next_of(key.clone());
@@ -539,7 +541,7 @@ impl Registrar {
         self.refreshed(&key);
     }
 
-    /// A change has come to its end; who waits behind it goes on.
+    /// A change has ended; starts the next queued change of the key.
     fn next_of(&mut self, key: Key) {
         let mut line = self.busy.remove(&key).unwrap_or_default();
         while let Some(write) = line.pop_front() {
@@ -572,7 +574,7 @@ fn timer_of(config: &Arc<Config>) -> impl FnOnce(&NfProfile) -> u32 + Send + 'st
 
 fn answer(reply: Reply, outcome: Result<Done, Problem>) {
     if let Some(asked) = reply {
-        // The client may have gone; what was done is done.
+        // The client may have disconnected; the change stays.
         let _ = asked.reply.send(outcome);
     }
 }

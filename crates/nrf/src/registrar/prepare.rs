@@ -1,8 +1,8 @@
-//! Work for a change that needs nothing of the writer: parsing, patching, compiling of what strangers send.
+//! Work for a change that does not need the writer: parsing and patching of received bodies, compiling of their expressions.
 //!
-//! It is done on other threads, so that the writer goes on with the changes of others meanwhile, however long a piece
-//! takes: what is small in one line, what is large in another, so that a usual registration does not wait behind
-//! many that take long. Changes of the same NF or subscription wait behind it, as behind a commit.
+//! Other threads do it, so that the writer continues with the changes of other NFs meanwhile. Small and large bodies have
+//! one queue each, so that a usual registration does not wait behind many large ones. Changes of the same NF or
+//! subscription wait for it, as they wait for a commit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) type Next = Box<dyn FnOnce(&mut Registrar) -> Result<Step, Problem> +
 pub(super) type Work = Box<dyn FnOnce() -> Next + Send>;
 
 impl Step {
-    /// `work` on `bytes` of text on another thread, then `then` on the writer with what it has made.
+    /// Runs `work` on `bytes` of text on another thread, then `then` with its result on the writer.
     pub(super) fn prepare<T: Send + 'static>(
         bytes: usize,
         work: impl FnOnce() -> T + Send + 'static,
@@ -57,12 +57,12 @@ pub(super) struct Prepared {
 /// Changes that are being prepared, in the order in which they came.
 pub(super) struct Preparing {
     all: FuturesUnordered<Pin<Box<dyn Future<Output = Prepared>>>>,
-    /// One at a time of what is small, and one of what is large.
+    /// One small and one large piece of work at a time.
     small: Arc<Semaphore>,
     large: Arc<Semaphore>,
 }
 
-/// Longest text that is small: several times the largest profiles that are usual.
+/// Longest small text, in bytes: several times a large profile of practice.
 const SMALL: usize = 64 * 1024;
 
 impl Default for Preparing {
@@ -114,7 +114,7 @@ impl Stream for Preparing {
     }
 }
 
-/// A refusal, and what is counted for it.
+/// A refusal and the event that counts it.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) problem: Problem,
@@ -128,7 +128,7 @@ impl From<Problem> for Refused {
     }
 }
 
-/// Settings that the work goes by.
+/// Settings for the work.
 pub(super) struct Rules {
     pub(super) config: Arc<Config>,
     pub(super) screening: Arc<Screening>,
@@ -155,7 +155,7 @@ impl Rules {
         Ok(entry)
     }
 
-    /// The profile that a patch makes of another.
+    /// Applies a patch to a profile.
     pub(super) fn patched(&self, before: &Entry, body: &[u8]) -> Result<Entry, Refused> {
         let limits = self.config.patches.limits(self.config.max_profile_size);
         let operations = patch::operations(body, limits.operations)?;
@@ -172,8 +172,8 @@ impl Rules {
         Ok(entry)
     }
 
-    /// Reads a subscription; its validity is the longest, if it asks for no shorter one. A subscriber that has proved
-    /// which NF instance it is, `proved`, and names none is named in it.
+    /// Reads a subscription; its validity is the longest allowed, unless it requests a shorter one. Without
+    /// `reqNfInstanceId` the subscription gets the authenticated instance `proved` of its sender.
     pub(super) fn subscription(
         &self,
         id: &str,
@@ -189,7 +189,7 @@ impl Rules {
         self.subscription_of(id, document)
     }
 
-    /// The subscription that a patch makes of another.
+    /// Applies a patch to a subscription.
     pub(super) fn patched_subscription(
         &self,
         before: &Subscription,
@@ -230,7 +230,7 @@ impl Rules {
     fn bounded(&self, wanted: Option<OffsetDateTime>) -> OffsetDateTime {
         let now = OffsetDateTime::now_utc();
         let longest = now + self.config.subscriptions.max_validity.duration();
-        // A time that has passed is no wish: the NRF assigns one of its own (TS 29.510 §5.2.2.5.2).
+        // The NRF ignores a `validityTime` in the past and assigns its own (TS 29.510 §5.2.2.5.2).
         wanted
             .filter(|wanted| *wanted > now)
             .map_or(longest, |wanted| wanted.min(longest))

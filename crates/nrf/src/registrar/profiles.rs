@@ -1,4 +1,4 @@
-//! Changes of profiles: what is checked before, and what becomes of them once they are durable.
+//! Changes of profiles: checks before the commit, and effects after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::events::Event;
 use crate::notify::Resync;
 use crate::subscriptions::Notifying;
 
-/// Longest patch that is looked at as a heart-beat, on the writer itself.
+/// Longest patch that the writer itself checks for being a heart-beat, in bytes.
 const HEART_BEAT_BYTES: usize = 4_096;
 /// Most operations of a heart-beat.
 const HEART_BEAT_OPERATIONS: usize = 16;
@@ -67,16 +67,16 @@ impl Registrar {
         ))
     }
 
-    /// Whether an instance may register; answers what is registered of it.
+    /// Checks whether an instance may register; returns its present registration.
     fn may_put(&self, id: NfInstanceId, if_match: Option<&str>) -> Result<Option<Arc<Entry>>, Problem> {
-        // One that was registered with another set registers anew.
+        // An instance of another set creates a new registration here.
         let known = self.published.load().get(&id).cloned();
         let before = known.filter(|entry| entry.is_ours());
         check_match(before.as_ref(), if_match)?;
-        // Those of other sets take no place here; each of this set has a time when it was last heard.
+        // Instances of other sets do not count; each instance of this set has a time of its last heart-beat.
         if before.is_none() && self.last_heard.len() + self.registering >= self.config.max_profiles {
             return Err(Problem::new(Cause::InsufficientResources)
-                .detail("as many NFs are registered as this NRF takes (maxProfiles)"));
+                .detail("the NRF has as many profiles as maxProfiles allows"));
         }
         Ok(before)
     }
@@ -121,7 +121,7 @@ impl Registrar {
             beats = operations.iter().all(|operation| is_load_report(operation));
         }
         let rules = self.rules();
-        // What changes its profile is there again.
+        // An NF that changes its profile is alive: the change ends a suspension.
         let seen = before.resumed();
         Ok(Step::prepare(
             body.len() + before.size(),
@@ -137,13 +137,13 @@ impl Registrar {
         ))
     }
 
-    /// A heart-beat: only a changed status or timer is worth the disk, a load need not survive a restart.
+    /// Applies a heart-beat: only a changed status or timer is written to the store, a load need not survive a restart.
     fn beat(&mut self, before: Arc<Entry>, after: Entry) -> Step {
         let kind = match (&before.status, &after.status) {
             (NfStatus::Suspended, status) if *status != NfStatus::Suspended => ChangeKind::Resumed,
             _ => ChangeKind::HeartBeat,
         };
-        // A timer that is another by the settings of now is assigned, and notified in the answer, with this heart-beat
+        // When the settings yield another timer, this heart-beat assigns it and the answer returns it
         // (TS 29.510 §5.2.2.3.2).
         let asked = after.profile.heart_beat_timer;
         let after = after.with_timer(self.config.heart_beat.assign(asked));
@@ -212,7 +212,7 @@ impl Registrar {
         )
     }
 
-    /// A change could not be made durable: it has not happened.
+    /// A change was not made durable: it has no effect.
     pub(super) fn profile_unkept(&mut self, effect: &ProfileEffect) {
         self.registering -= usize::from(matches!(effect.kind, ChangeKind::Registered));
     }
@@ -243,7 +243,7 @@ impl Registrar {
                 self.suspended.insert(entry.id, Instant::now());
             }
             (Some(entry), _) if entry.is_ours() => self.heard(entry),
-            // It is registered with another set now.
+            // The instance is now registered with another set.
             (Some(entry), _) => self.forget(entry.id),
             (None, Some(entry)) => {
                 self.forget(entry.id);
@@ -336,7 +336,7 @@ impl Registrar {
         let _ = resync.reply.send(state);
     }
 
-    /// Suspends who has not been heard of, removes who has been suspended for too long, ends subscriptions.
+    /// Suspends NFs that missed heart-beats, removes NFs that have been suspended for too long, ends expired subscriptions.
     pub(super) fn audit(&mut self, now: Instant, wall: OffsetDateTime) {
         let snapshot = self.published.load_full();
         let settings = self.config.heart_beat.clone();
@@ -344,7 +344,7 @@ impl Registrar {
         if let Some(still) = stood_still(self.audited.replace(now), now, interval) {
             tracing::warn!(
                 seconds = still.as_secs(),
-                "this NRF stood still, heart-beats of that time do not count as missed"
+                "the NRF process was paused; heart-beats of that time do not count as missed"
             );
             self.last_heard
                 .values_mut()
@@ -358,7 +358,7 @@ impl Registrar {
         let overdue: Vec<Arc<Entry>> = self
             .last_heard
             .iter()
-            // One that is changing just now has been heard of.
+            // An instance with a change in progress is alive.
             .filter(|(id, _)| !self.suspended.contains_key(id) && !self.is_busy(&Key::Nf(**id)))
             .filter(|(id, _)| self.audits(id.0.as_bytes()))
             .filter_map(|(id, heard)| snapshot.get(id).filter(|entry| silent(entry, *heard)).cloned())
@@ -391,17 +391,17 @@ impl Registrar {
     }
 }
 
-/// How long the NRF has stood still (a stopped process, a suspended machine) when an audit is much later than the one
-/// before: what came meanwhile has not been read yet.
+/// How long the NRF process was paused (stopped, or on a suspended machine), by an audit that is much later than the
+/// one before: requests of that time have not been read yet.
 fn stood_still(before: Option<Instant>, now: Instant, interval: Duration) -> Option<Duration> {
     let passed = now.saturating_duration_since(before?);
     (passed > interval * 3).then(|| passed.saturating_sub(interval))
 }
 
-/// A patch of nothing but status, load and time stamp: a heart-beat (TS 29.510 §5.2.2.3.2). A value that cannot be
-/// used makes it another patch, which is refused with a reason.
+/// A patch of nothing but status, load and time stamp: a heart-beat (TS 29.510 §5.2.2.3.2). With an invalid
+/// value it is not a heart-beat, and the general path refuses it with a reason.
 fn heart_beat(before: &Entry, operations: &[patch::Operation<'_>]) -> Option<Entry> {
-    // A heart-beat brings an NF that has missed some back even when it says no status; one that suspended itself stays so.
+    // A heart-beat without a status ends a suspension for missed heart-beats, but not one that the NF set itself.
     let mut status = before.own_status().clone();
     let (mut load, mut stamp) = (before.load, before.load_time_stamp.clone());
     for operation in operations {

@@ -177,8 +177,9 @@ impl Registrar {
             registrar.apply(key, read, then.is_none())?;
             match then {
                 Some(what) => registrar.first_step(what),
-                None => Err(Problem::new(Cause::NfCongestion)
-                    .detail("other NRFs of the cluster change the same record at the same time; try later")),
+                None => Err(Problem::new(Cause::NfCongestion).detail(
+                    "other NRFs of the cluster change the same record at the same time; retry later",
+                )),
             }
         };
         match &key {
@@ -260,7 +261,7 @@ impl Registrar {
                     self.shares.give_back(&gone.owner());
                 }
             }
-            (key, _) => tracing::error!(?key, "a stored record cannot be read"),
+            (key, _) => tracing::error!(?key, "stored record is invalid; ignored"),
         }
         Ok(())
     }
@@ -334,7 +335,8 @@ async fn parse(
     stored: Stored<ProfileRecord>,
     timer: impl FnOnce(&NfProfile) -> u32 + Send + 'static,
 ) -> Result<Found<Entry>, Error> {
-    // A profile of the largest size takes milliseconds. What was accepted is kept, also if fewer expressions are accepted now.
+    // A profile of the largest size takes milliseconds. A stored one stays valid, even if the settings now allow fewer
+    // expressions.
     let parsed = tokio::task::spawn_blocking(move || {
         let entry = Entry::parse_within(&stored.document, AMPLE, timer).ok();
         let entry = entry.map(|entry| {

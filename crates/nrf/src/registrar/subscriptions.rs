@@ -25,11 +25,11 @@ const SOURCE: &str = "signalbox-source";
 /// A change of a subscription that is on its way to the disk.
 #[derive(Debug)]
 pub(super) enum SubscriptionEffect {
-    /// There is a new one.
+    /// A subscription was created.
     Made(Arc<Subscription>),
-    /// One has changed.
+    /// A subscription was changed.
     Changed(Arc<Subscription>),
-    /// One is gone.
+    /// A subscription was removed.
     Ended(String),
 }
 
@@ -48,7 +48,7 @@ impl Registrar {
             move || (rules.subscription(&id, &body, by.instance()), by),
             move |registrar, (read, by)| {
                 let mut subscription = read.map_err(|refused| registrar.refuse(refused))?;
-                // A subscriber that has proved who it is names no other.
+                // An authenticated subscriber may name only itself.
                 registrar.check_owner(&subscription, &by)?;
                 subscription.source = Some(source);
                 registrar.has_room()?;
@@ -69,12 +69,12 @@ impl Registrar {
     fn has_room(&self) -> Result<(), Problem> {
         if self.book.len() + self.subscribing >= self.config.subscriptions.max {
             return Err(Problem::new(Cause::InsufficientResources)
-                .detail("as many subscriptions exist as this NRF takes (subscriptions.max)"));
+                .detail("the NRF has as many subscriptions as subscriptions.max allows"));
         }
         Ok(())
     }
 
-    /// Who is not registered has to ask again sooner.
+    /// Shortens the validity of a subscription whose subscriber is not registered.
     fn bound_validity(&self, subscription: &mut Subscription) {
         if is_registered(self, subscription.requester.instance) {
             return;
@@ -101,7 +101,7 @@ impl Registrar {
                 if after.document.get(OWNER) != before.document.get(OWNER) {
                     return Err(Problem::new(Cause::ModificationNotAllowed)
                         .detail("reqNfInstanceId of a subscription cannot be changed")
-                        .invalid_param("/reqNfInstanceId", "expected what it was"));
+                        .invalid_param("/reqNfInstanceId", "expected the value of the subscription"));
                 }
                 registrar.bound_validity(&mut after);
                 let after = Arc::new(after);
@@ -110,7 +110,7 @@ impl Registrar {
         ))
     }
 
-    /// Who deregisters, or is removed, is told nothing more: its subscriptions would only take places.
+    /// Ends the subscriptions of an NF that deregistered or was removed: they would count towards `subscriptions.max`.
     pub(super) fn end_subscriptions_of(&mut self, instance: NfInstanceId) {
         let ended: Vec<String> = self
             .book
@@ -125,7 +125,7 @@ impl Registrar {
         }
     }
 
-    /// Ends a subscription for somebody, or because its time is over.
+    /// Ends a subscription at the request of a sender, or because it expired (`by`: `None`).
     pub(super) fn unsubscribe(&mut self, id: String, by: Option<&Actor>) -> Result<Step, Problem> {
         let known = self.book.get(&id).ok_or_else(|| no_subscription(&id))?;
         if let Some(by) = by {
@@ -138,7 +138,7 @@ impl Registrar {
         Ok(Step::Commit(self.store.commit(batch), effect))
     }
 
-    /// Whether somebody may change or end a subscription: its subscriber may.
+    /// Checks that the sender is the subscriber, which alone may change or end a subscription.
     fn check_owner(&self, known: &Subscription, by: &Actor) -> Result<(), Problem> {
         let owner = known.document.get(OWNER).and_then(serde_json::Value::as_str);
         let outcome = by.may_change(owner);

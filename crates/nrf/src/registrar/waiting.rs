@@ -1,13 +1,13 @@
-//! Bytes of the writes that wait, over all workers: what a stranger sends must not pile up in front of the disk.
+//! Bytes of the pending writes of all workers: bounded, so that received bodies do not accumulate before a slow disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many bytes wait.
+/// Bytes of the pending writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting(Arc<AtomicUsize>);
 
-/// Bytes that wait until this is dropped.
+/// Bytes of one pending write; released on drop.
 #[derive(Debug)]
 pub(crate) struct Held {
     bytes: usize,
@@ -15,14 +15,14 @@ pub(crate) struct Held {
 }
 
 impl Waiting {
-    /// Room for so many bytes, if there is any; `most` is how many may wait.
+    /// Reserves this many bytes if all pending writes stay within `most` bytes.
     pub(crate) fn hold(&self, bytes: usize, most: usize) -> Option<Held> {
         let held = Held {
             bytes,
             waiting: self.clone(),
         };
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);
-        // What has no room gives its bytes back as it is dropped.
+        // A refused reservation releases its bytes when it is dropped.
         (before.saturating_add(bytes) <= most).then_some(held)
     }
 }

@@ -1,8 +1,8 @@
-//! Subscriber location: which group a subscriber belongs to, asked of a UDR with Nudr_GroupIDmap
+//! Subscriber location: the group of a subscriber, queried from a UDR with Nudr_GroupIDmap
 //! (TS 29.504; TS 29.510 §6.2.3.2.3.1, `supi` and `gpsi`).
 //!
-//! Every discovery of the configured types that names a subscriber and no group asks, so this is on the hot
-//! path: one request to a function that is known already, a small answer, nothing kept unless configured.
+//! Every discovery of the configured types with a subscriber and no group makes a query, so this is on the hot path: one
+//! request to a known function, a small answer, cached only if configured.
 
 mod offers;
 
@@ -33,35 +33,35 @@ use crate::config;
 use crate::events::{Counters, Event};
 use crate::tokens::Issuer;
 
-/// What the look-up came to.
+/// Outcome of a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
     /// The subscriber belongs to this group.
     Group(Arc<str>),
     /// The location function knows no group for the subscriber: profiles without a group remain.
     Unknown,
-    /// Nobody could be asked: discovery goes on without a group.
+    /// No location function answered: discovery continues without a group.
     Unavailable,
 }
 
-/// The asker: one per worker, as it holds a client.
+/// Client of location functions, one per worker.
 pub struct Slf {
     settings: config::Slf,
     static_targets: Rc<[Located]>,
     scps: Vec<TargetApiRoot>,
-    /// Which of them have answered when last looked at.
+    /// Which SCPs answered the last health check.
     scps_up: Vec<Cell<bool>>,
     client: Client,
     counters: Arc<Counters>,
     issuer: Arc<Issuer>,
     /// Location functions among the registered profiles.
     offers: Offers,
-    /// Those that failed, and until when others come before them.
+    /// Location functions that failed, and until when others precede them.
     failed: RefCell<AHashMap<TargetApiRoot, Instant>>,
     random: Random,
-    /// Other places of their names.
+    /// Alternate addresses of their names.
     names: Option<Alternates>,
-    /// How long queries take.
+    /// Duration of queries.
     time: Histogram,
     /// The SCP that is next, whichever target it leads to.
     scp_turn: Cell<usize>,
@@ -70,16 +70,16 @@ pub struct Slf {
     known: RefCell<Cache<Box<str>, (Resolution, Instant)>>,
 }
 
-/// Why a location function did not help.
+/// Why a query failed.
 #[derive(Clone, Copy, Debug)]
 enum Failure {
-    /// There was no answer: of the SCP, where one is on the way.
+    /// No answer from the location function, or from the SCP before it.
     Unreachable,
-    /// There was one, of no use.
+    /// An answer without a usable result.
     Refused,
 }
 
-/// A question for one location function.
+/// A query for one location function.
 struct Question<'a> {
     target: &'a TargetApiRoot,
     /// The SCP on the way, if any.
@@ -89,20 +89,20 @@ struct Question<'a> {
     subscriber: &'a str,
 }
 
-/// Which location function is asked next, by which SCP.
+/// Next location function, and the SCP to it.
 #[derive(Clone, Copy, Debug)]
 struct Route {
     target: usize,
     scp: usize,
-    /// Useless answers that this SCP has brought.
+    /// Failed answers through this SCP.
     refused: usize,
     /// SCPs that did not answer for this location function.
     unreachable: usize,
 }
 
 impl Route {
-    /// Goes round what has failed: an SCP that does not answer is another's turn, a useless answer another location
-    /// function's. When all of the one kind have failed, the other is to blame.
+    /// Advances after a failure: to the next SCP if this one did not answer, to the next location function if its answer
+    /// was of no use. After all of one kind have failed, it advances the other.
     fn go_round(&mut self, failure: Failure, targets: usize, scps: usize) {
         let by_scp = matches!(failure, Failure::Unreachable) && scps > 0;
         let (next_target, next_scp) = if by_scp {
@@ -127,7 +127,7 @@ impl Route {
 type GroupIdMap = BTreeMap<String, String>;
 
 impl Slf {
-    /// An asker; `config` was validated.
+    /// Creates the client of a worker; `config` was validated.
     pub(crate) fn new(
         config: &config::Config,
         client: Client,
@@ -177,7 +177,7 @@ impl Slf {
             .any(|one| one == target.as_str())
     }
 
-    /// What is answered when no location function answers, and for how many seconds at most it is valid.
+    /// Answer when no location function answers, and its validity at most, in seconds.
     #[must_use]
     pub fn when_unavailable(&self) -> (config::WhenUnavailable, u32) {
         let seconds = self.settings.unavailable_validity.as_secs();
@@ -260,7 +260,7 @@ impl Slf {
     }
 
     /// The location functions in the order in which they are queried: those of the best priority first, of equal ones
-    /// one drawn by capacity; those that failed a moment ago come last.
+    /// one drawn by capacity; those that failed recently come last.
     fn order(&self, targets: &[Located], now: Instant) -> Vec<usize> {
         let failed = self.failed.borrow();
         let until = |one: &Located| failed.get(&one.root).copied().filter(|until| *until > now);
@@ -293,7 +293,7 @@ impl Slf {
         order.into_iter().map(|(.., at)| at).collect()
     }
 
-    /// Lets others come before a location function that failed, for a while.
+    /// Moves a location function that failed behind the others for a while.
     fn eject(&self, root: &TargetApiRoot) {
         let now = Instant::now();
         let mut failed = self.failed.borrow_mut();
@@ -301,7 +301,7 @@ impl Slf {
         failed.insert(root.clone(), now + self.settings.retry_after.duration());
     }
 
-    /// Queries one location function, at the other places of its name as well where there is no answer.
+    /// Queries one location function, and its alternate addresses if it does not answer.
     async fn ask_places(&self, question: &Question<'_>) -> Result<Resolution, Failure> {
         let origin = &question.scp.unwrap_or(question.target).origin;
         let mut outcome = self.ask_one(question, origin).await;
@@ -318,7 +318,7 @@ impl Slf {
         outcome
     }
 
-    /// Queries one location function; when it does not help, another may.
+    /// Queries one address of a location function.
     async fn ask_one(&self, question: &Question<'_>, origin: &Origin) -> Result<Resolution, Failure> {
         let Question {
             target,
@@ -362,7 +362,7 @@ impl Slf {
         }
     }
 
-    /// The SCP to go through, from `turn` on: the next one that is well; if none is, one that may have recovered.
+    /// The SCP to go through, from `turn` on: the next one that is up; if none is, one that may have recovered.
     fn scp(&self, turn: usize) -> Option<usize> {
         let in_turn = || (0..self.scps.len()).map(|step| (turn + step) % self.scps.len());
         in_turn()
@@ -390,7 +390,7 @@ impl Slf {
             let answer = self.client.send(&scp.origin, request, options).await;
             let well = answer.is_ok_and(|response| !response.status().is_server_error());
             if up.replace(well) != well {
-                tracing::warn!(%scp, well, "an SCP for location queries has changed");
+                tracing::warn!(%scp, well, "health of an SCP for location queries changed");
             }
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct Offers {
 type Known = ((u64, usize), Rc<[Located]>);
 
 impl Offers {
-    /// `admin` is the own admin endpoint, which is no target.
+    /// `admin` is the own admin endpoint, to which the NRF sends no queries.
     pub(super) fn new(outgoing: Outgoing, admin: SocketAddr) -> Self {
         Self {
             outgoing,
@@ -31,7 +31,7 @@ impl Offers {
         }
     }
 
-    /// The location functions of this state of the registry; judged when it changes.
+    /// Returns the location functions of this state of the registry; evaluated when it changes.
     pub(super) fn of(&self, snapshot: &Snapshot, counters: &Counters) -> Rc<[Located]> {
         // Each change of one of them makes a generation above all others; only a type that goes leaves fewer.
         let state = tables_of(snapshot).fold((0, 0), |(newest, count), table| {

@@ -1,4 +1,4 @@
-//! All subscriptions, filed so that a change meets only those that can be about it.
+//! All subscriptions, indexed so that a change is tested only by those that may match it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use super::condition::{Condition, FileKey};
 use super::subscription::Subscription;
 
-/// The book of subscriptions. Pure: time is an argument, and what is to be sent comes out.
+/// The book of subscriptions. Pure: time is an argument, and the notifications are the result.
 #[derive(Debug, Default)]
 pub struct Book {
     by_id: BTreeMap<String, Arc<Subscription>>,
@@ -27,7 +27,7 @@ pub struct Book {
 pub struct Notifying {
     /// A new load is notified only when it differs from the last one notified by this much, in points.
     pub load_threshold: u8,
-    /// Tell changes as `profileChanges` instead of the whole profile.
+    /// Whether notifications carry `profileChanges` instead of the whole profile.
     pub as_changes: bool,
 }
 
@@ -41,7 +41,7 @@ impl Book {
         self.by_id.insert(subscription.id.clone(), subscription);
     }
 
-    /// Removes a subscription; answers it, if there was one.
+    /// Removes and returns a subscription.
     pub fn remove(&mut self, id: &str) -> Option<Arc<Subscription>> {
         let before = self.by_id.remove(id)?;
         for key in before.condition.file_keys() {
@@ -88,7 +88,7 @@ impl Book {
             .collect()
     }
 
-    /// What is to be sent because of a change. `root` is the API root that instance URIs begin with.
+    /// Returns the notifications of a change. `root` is the API root that instance URIs begin with.
     pub fn notify(
         &mut self,
         change: &ProfileChange,
@@ -115,13 +115,12 @@ impl Book {
                 out.push(bodies.notification(subscription, body));
             }
         }
-        // The order of a set is not one; people who read logs and tests want one.
+        // A set has no order; sorted notifications make logs and tests reproducible.
         out.sort_by(|a, b| a.subscription.cmp(&b.subscription));
         out
     }
 
-    /// The notification that says the present state of an NF instance, whatever was lost before: registered, as
-    /// `entry` is, or not.
+    /// Returns the notification of the present state of an NF instance: registered, as `entry`, or not registered.
     #[must_use]
     pub fn present(
         &self,
@@ -155,7 +154,7 @@ impl Book {
         Some(bodies.notification(subscription, body))
     }
 
-    /// A heart-beat that only moves the load is news past the threshold (`nfNotifyLoadThreshold`).
+    /// Whether a changed load is to be notified: only past the threshold (`nfNotifyLoadThreshold`).
     fn load_is_news(&mut self, change: &ProfileChange, notifying: Notifying) -> bool {
         let Some(after) = &change.after else {
             if let Some(before) = &change.before {
@@ -221,7 +220,7 @@ impl<'a> Bodies<'a> {
         Notification {
             subscription: subscription.id.as_str().into(),
             subject: self.instance.clone(),
-            // What has changed is of use only after what it was before.
+            // `profileChanges` need the earlier notifications; only a whole profile replaces them.
             whole: !self.notifying.as_changes,
             target: subscription.target.uri.clone(),
             body,

@@ -5,7 +5,7 @@ use model::{Guami, IdentityRange, NfInstanceId, NfProfile, NfType, ServiceName, 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What a subscription is about.
+/// Condition of a subscription (`subscrCond`).
 #[derive(Clone, Debug)]
 pub enum Condition {
     /// Every NF instance (no `subscrCond`).
@@ -67,10 +67,10 @@ pub struct Exposure {
     pub served_fqdn_list: Vec<String>,
 }
 
-/// A condition that is none: where, and what was expected.
+/// An invalid condition: JSON pointer, and what was expected.
 pub type Fault = (String, String);
 
-/// Where a condition is filed, so that a change meets only subscriptions that can be about it.
+/// Index key of a condition, so that a change is tested only by subscriptions that may match it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FileKey {
     /// By instance.
@@ -81,7 +81,7 @@ pub enum FileKey {
     Set(String),
     /// By service name.
     Service(ServiceName),
-    /// Everything else is looked at for every change.
+    /// All other conditions; they are tested for every change.
     Other,
 }
 
@@ -168,7 +168,7 @@ impl Condition {
         }
     }
 
-    /// Where it is filed; several places when it names several.
+    /// Returns the index keys of the condition; several if it names several items.
     #[must_use]
     pub fn file_keys(&self) -> Vec<FileKey> {
         match self {
@@ -187,7 +187,7 @@ impl Condition {
         }
     }
 
-    /// The keys under which subscriptions to changes of this profile are filed.
+    /// Returns the index keys of the subscriptions that may match this profile.
     pub fn keys_of(profile: &NfProfile) -> Vec<FileKey> {
         let mut keys = vec![
             FileKey::Other,
@@ -204,7 +204,7 @@ impl Condition {
         keys
     }
 
-    /// Whether a profile is one that the subscription is about.
+    /// Whether a profile matches the condition.
     #[must_use]
     pub fn holds(&self, p: &NfProfile) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Who wants to be notified of which changes (TS 29.510 §5.2.2.5).
+//! Subscriptions to changes of profiles (TS 29.510 §5.2.2.5).
 
 mod book;
 mod condition;

@@ -1,4 +1,4 @@
-//! How many subscriptions each subscriber has: one that makes too many must not take the places of others.
+//! Subscriptions per subscriber: bounded, so that one subscriber cannot use up `subscriptions.max`.
 
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,8 +8,8 @@ use model::NfInstanceId;
 
 use crate::config::Subscriptions;
 
-/// Whose a subscription is. An instance is what a subscriber says of itself, so it counts together with where it
-/// says so: who claims the identity of another does not use up its share.
+/// Owner of a subscription. The sender may claim any instance, so the instance counts together with the source address: a
+/// sender that claims another's identity does not use up its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// `reqNfInstanceId`.
@@ -18,7 +18,7 @@ pub struct Owner {
     pub source: Option<IpAddr>,
 }
 
-/// The address whose owner is one: of IPv6 its /64, as each host has as many addresses there as it likes.
+/// The address that counts as one source: of IPv6 its /64, because a host may use any address of it.
 #[must_use]
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -38,27 +38,25 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Counts one more, if the share of its owner is not used up.
+    /// Adds a subscription, if the share of its owner is not used up.
     ///
     /// # Errors
-    /// Which setting is in the way.
+    /// The setting whose limit is reached.
     pub fn take(&mut self, owner: &Owner, settings: &Subscriptions) -> Result<(), &'static str> {
         if count(&self.owners, owner) >= settings.max_per_subscriber {
-            return Err(
-                "the subscriber has as many subscriptions as it may (subscriptions.maxPerSubscriber)",
-            );
+            return Err("the subscriber has as many subscriptions as subscriptions.maxPerSubscriber allows");
         }
         if owner
             .source
             .is_some_and(|source| count(&self.sources, &source) >= settings.max_per_source)
         {
-            return Err("as many subscriptions came from this address as may (subscriptions.maxPerSource)");
+            return Err("this address has as many subscriptions as subscriptions.maxPerSource allows");
         }
         self.add(owner);
         Ok(())
     }
 
-    /// Counts one more that exists already.
+    /// Adds an existing subscription.
     pub fn add(&mut self, owner: &Owner) {
         *self.owners.entry(*owner).or_default() += 1;
         if let Some(source) = owner.source {
@@ -66,7 +64,7 @@ impl Shares {
         }
     }
 
-    /// Counts one less.
+    /// Removes a subscription.
     pub fn give_back(&mut self, owner: &Owner) {
         less(&mut self.owners, owner);
         if let Some(source) = &owner.source {

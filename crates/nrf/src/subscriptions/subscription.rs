@@ -22,7 +22,7 @@ const FEATURES: &str = "0";
 pub struct Subscription {
     /// `subscriptionId`.
     pub id: String,
-    /// What it is about.
+    /// `subscrCond`.
     pub condition: Condition,
     /// `reqNotifEvents`; empty: all.
     pub events: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Subscription {
     pub valid_until: OffsetDateTime,
     /// Where notifications go.
     pub target: Target,
-    /// Who subscribed, for what it may see.
+    /// The subscriber, whose attributes decide which profiles it may see.
     pub requester: Requester,
     /// `plmnId`, with `nid` beside it: NFs of this network.
     pub network: Option<PlmnIdNid>,
@@ -83,7 +83,7 @@ impl Subscription {
             pointers("monitoredAttributes")?,
             pointers("unmonitoredAttributes")?,
         );
-        // One that points nowhere would be accepted and never notified.
+        // An invalid pointer would never match a change.
         for (name, list) in [
             ("monitoredAttributes", &monitored),
             ("unmonitoredAttributes", &unmonitored),
@@ -139,7 +139,7 @@ impl Subscription {
         Ok(subscription)
     }
 
-    /// Whose it is, for the share of a subscriber.
+    /// Returns the owner, for the share of the subscriber.
     #[must_use]
     pub fn owner(&self) -> Owner {
         Owner {
@@ -156,7 +156,7 @@ impl Subscription {
         self.document.insert("validityTime".into(), text.into());
     }
 
-    /// Whether the subscriber may see this profile and asked about it.
+    /// Whether the profile matches the subscription and the subscriber may see it.
     #[must_use]
     pub fn concerns(&self, profile: &NfProfile) -> bool {
         let network_fits = self.network.is_none_or(|network| match network.nid {
@@ -219,7 +219,7 @@ fn steps(pointer: &str) -> Vec<&str> {
 }
 
 impl Target {
-    /// Reads a callback URI; one without a path is as good as any.
+    /// Reads a callback URI; it may have no path.
     ///
     /// # Errors
     /// When it is not an absolute http or https URI.
@@ -248,8 +248,8 @@ fn member<T: serde::de::DeserializeOwned>(value: &Value, place: &str) -> Result<
         .map_err(|error| incorrect(place, &error.to_string()))
 }
 
-/// Refuses a subscription none of whose events this NRF knows: nothing would ever be notified. Events of later releases
-/// beside known ones are ignored (TS 29.500 §6.6.3).
+/// Refuses a subscription without an event that this NRF supports, because it would never be notified. Events of later
+/// releases beside known ones are ignored (TS 29.500 §6.6.3).
 fn check_events(events: &[String]) -> Result<(), Problem> {
     const KNOWN: [&str; 3] = ["NF_REGISTERED", "NF_DEREGISTERED", "NF_PROFILE_CHANGED"];
     match events.is_empty() || events.iter().any(|event| KNOWN.contains(&&**event)) {
@@ -263,6 +263,6 @@ fn check_events(events: &[String]) -> Result<(), Problem> {
 
 fn incorrect(place: &str, expected: &str) -> Problem {
     Problem::new(Cause::MandatoryIeIncorrect)
-        .detail(format!("the subscription cannot be used: {place}: {expected}"))
+        .detail(format!("invalid subscription: {place}: {expected}"))
         .invalid_param(place, expected)
 }

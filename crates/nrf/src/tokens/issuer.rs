@@ -1,4 +1,4 @@
-//! Who gets which token.
+//! Issue of access tokens.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -46,7 +46,7 @@ impl TokenFault {
     }
 }
 
-/// By public keys and rules: what differs is worth another issuer.
+/// Equal if public keys and rules are equal.
 impl PartialEq for Issuer {
     fn eq(&self, other: &Self) -> bool {
         (&self.instance, &self.jwks, &self.settings) == (&other.instance, &other.jwks, &other.settings)
@@ -54,7 +54,7 @@ impl PartialEq for Issuer {
 }
 
 impl Issuer {
-    /// Reads the keys, or makes one in `directory` and keeps it there for the next start.
+    /// Reads the configured keys, or the generated key in `directory`.
     ///
     /// # Errors
     /// The file that cannot be used.
@@ -111,8 +111,8 @@ impl Issuer {
                 }
                 entry.nf_type().clone()
             }
-            // Who is about to register needs a token for that, where this NRF asks for one (TS 29.510 §5.4.2.2.1); another
-            // NRF asks for what its consumers seek and registers nowhere.
+            // An NF needs a token to register, if this NRF requires tokens (TS 29.510 §5.4.2.2.1); another NRF forwards
+            // requests of its consumers and does not register here.
             None if self.settings.require_registration && !is_exempt(request) => {
                 return Err(TokenFault::new(
                     "invalid_client",
@@ -176,12 +176,12 @@ impl Issuer {
 
     fn sign(&self, claims: &AccessTokenClaims) -> Result<String, TokenFault> {
         self.signer.sign(claims).map_err(|error| {
-            tracing::error!(%error, "a token could not be signed");
+            tracing::error!(%error, "access token could not be signed");
             TokenFault::request("the token could not be signed")
         })
     }
 
-    /// There must be a producer that offers every scope and lets the consumer in; answers its type.
+    /// Checks that a producer offers every scope and admits the consumer; returns its type.
     fn check_producers(
         &self,
         request: &Request,
@@ -301,7 +301,7 @@ fn is_own(scopes: &[String]) -> bool {
         .all(|scope| scope.starts_with("nnrf-nfm") || scope.starts_with("nnrf-disc"))
 }
 
-/// Whether a consumer need not be registered: to register, or as an NRF that asks this one.
+/// Whether a consumer need not be registered: it requests a token to register, or it is another NRF.
 fn is_exempt(request: &Request) -> bool {
     let is_nrf = request
         .nf_type

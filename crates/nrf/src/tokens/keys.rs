@@ -1,7 +1,7 @@
-//! The keys that sign tokens: configured ones, or one of this NRF's own that is made anew from time to time.
+//! The keys that sign tokens: configured ones, or one that the NRF generates and rotates.
 //!
-//! A key that is followed by another still verifies until the last token it signed has ended, so that a
-//! rotation is noticed by nobody.
+//! After a rotation the previous key still verifies until the last token that it signed has expired, so that a
+//! rotation invalidates no token.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(super) struct Ring {
     pub(super) jwks: Vec<Value>,
 }
 
-/// The key of this NRF's own.
+/// File of the generated key.
 const CURRENT: &str = "token-key.der";
 /// The one before it.
 const PREVIOUS: &str = "token-key.previous.der";
@@ -38,7 +38,7 @@ pub(super) fn configured(files: &[PathBuf]) -> Result<Ring, String> {
     Ok(Ring { signer, jwks })
 }
 
-/// The key kept in `directory`, made when there is none or when it is `rotate_every` old (0: never).
+/// Reads the key in `directory`; generates one if there is none or it is older than `rotate_every` (0: never).
 pub(super) fn own(directory: &Path, rotate_every: Duration, now: SystemTime) -> Result<Ring, String> {
     let (current, previous) = (directory.join(CURRENT), directory.join(PREVIOUS));
     if is_due(directory, rotate_every, now) {
@@ -59,7 +59,7 @@ pub(super) fn own(directory: &Path, rotate_every: Duration, now: SystemTime) -> 
     Ok(Ring { signer, jwks })
 }
 
-/// Whether the key of this NRF's own is so old that another must follow.
+/// Whether the generated key is due for rotation.
 pub(crate) fn is_due(directory: &Path, rotate_every: Duration, now: SystemTime) -> bool {
     let made = fs::metadata(directory.join(CURRENT)).and_then(|file| file.modified());
     let age = made.ok().and_then(|made| now.duration_since(made).ok());

@@ -1,7 +1,7 @@
 //! Access tokens (TS 29.510 §5.4.2, §6.3; TS 33.501 §13.4.1).
 //!
-//! Who asks must be registered and be what it says; what it asks for must be there to be asked for; the rules
-//! of the operator must not refuse it. Only then is a token signed, and its scope is only what was granted.
+//! The consumer must be registered and match its registered type; a registered producer must offer the requested scope
+//! to it; the rules of the operator must not refuse it. Only then the NRF signs a token, for the granted scope.
 
 mod issuer;
 mod keys;

@@ -122,7 +122,7 @@ impl Form {
             };
             let again = fields.iter().any(|(known, _)| *known == name);
             if again && !LISTS.contains(&&*name) {
-                return Err(TokenFault::request(format!("{name} is there twice")));
+                return Err(TokenFault::request(format!("{name} occurs twice")));
             }
             fields.push((name, value));
         }

@@ -165,7 +165,7 @@ fn two_sets_that_follow_each_other_do_not_echo() {
         west.put(&profile(&id(2), "UDM", "nudm-sdm", &json!({}))).await;
         until(&west, UDMS, &[id(1), id(2)]).await;
         until(&east, UDMS, &[id(1), id(2)]).await;
-        // A profile that is gone there goes here, although each has told the other of it.
+        // A profile deregistered there is removed here, although each set has retrieved it from the other.
         west.ask(
             Method::DELETE,
             &format!("/nnrf-nfm/v1/nf-instances/{}", id(2)),

@@ -253,7 +253,7 @@ fn an_nf_registers_at_a_protected_nrf_by_its_certificate_and_goes_on_by_token() 
             config.identity.mode = Some(IdentityMode::Required);
         });
         let (mine, other) = (network.instance(&id(1)), network.instance(&id(2)));
-        // Another's registration is no exception.
+        // A registration of another instance is refused as well.
         assert_eq!(other.put(&amf(1)).await.status, StatusCode::UNAUTHORIZED);
         assert_eq!(mine.put(&amf(1)).await.status, StatusCode::CREATED);
         let load = json!([{"op": "add", "path": "/load", "value": 9}]).to_string();

@@ -29,7 +29,7 @@ fn the_group_of_a_subscriber_is_asked_for() {
             put_grouped(&nrf, number).await;
         }
         let base = "target-nf-type=UDM&requester-nf-type=AMF";
-        // Nobody offers the service yet: discovery goes on without a group.
+        // No NF offers the service yet: discovery continues without a group.
         assert_eq!(nrf.found(&format!("{base}&supi=imsi-1")).await.len(), 2);
         let mut udr = profile(&id(9), "UDR", "nudr-group-id-map", &json!({}));
         udr["nfServices"][0]["ipEndPoints"][0]["port"] = json!(slf.address.port());

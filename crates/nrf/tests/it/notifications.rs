@@ -26,12 +26,12 @@ fn sink(failures: u32) -> (Server, String) {
         judge::notification(&seen.json());
         no_content()
     });
-    let uri = format!("{}/told", sink.root());
+    let uri = format!("{}/notified", sink.root());
     (sink, uri)
 }
 
 /// The accepted notifications, once there are `count` after `failures` refusals.
-async fn told(sink: &Server, failures: usize, count: usize) -> Vec<Value> {
+async fn notified(sink: &Server, failures: usize, count: usize) -> Vec<Value> {
     until("all notifications", async || sink.count() >= failures + count).await;
     sink.seen()[failures..].iter().map(Seen::json).collect()
 }
@@ -50,7 +50,7 @@ async fn subscribe(nrf: &Nrf, data: Value) -> (StatusCode, Value, String) {
 }
 
 #[test]
-fn a_life_is_told_in_order_and_again_when_it_fails() {
+fn changes_are_notified_in_order_and_retried() {
     local(async {
         let nrf = start(|config| config.subscriptions.retry_pause = settings::Period::from_millis(5));
         let (sink, uri) = sink(2);
@@ -72,7 +72,7 @@ fn a_life_is_told_in_order_and_again_when_it_fails() {
             "",
         )
         .await;
-        let events: Vec<String> = told(&sink, 2, 3)
+        let events: Vec<String> = notified(&sink, 2, 3)
             .await
             .iter()
             .map(|one| one["event"].as_str().unwrap().to_owned())
@@ -158,7 +158,7 @@ fn a_subscriber_that_answers_again_gets_the_profiles_it_missed() {
             nrf.put(&profile(id, "UDM", "nudm-sdm", &json!({}))).await;
             until("the notification", async || sink.count() > index).await;
         }
-        let state = told(&sink, 2, 3).await;
+        let state = notified(&sink, 2, 3).await;
         let seen: Vec<(&str, &str)> = state
             .iter()
             .map(|one| {
@@ -201,7 +201,7 @@ fn a_redirection_is_followed_where_subscriptions_may_lead() {
             subscribe(&nrf, json!({"nfStatusNotificationUri": uri, "reqNfType": "AMF"})).await;
         }
         nrf.put(&profile(UDM, "UDM", "nudm-sdm", &json!({}))).await;
-        told(&there, 0, 1).await;
+        notified(&there, 0, 1).await;
         let running = nrf.running.as_ref().unwrap();
         let counted = |event| running.count(event);
         until("the failure", async || {

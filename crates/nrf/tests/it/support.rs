@@ -156,7 +156,7 @@ pub fn unused_address() -> std::net::SocketAddr {
     listener.local_addr().unwrap()
 }
 
-/// Asks until it is so; clocks of the NRF are real ones here.
+/// Waits until a condition holds; the NRF uses its real clocks here.
 pub async fn until(so: impl AsyncFn() -> bool) {
     for _ in 0..400 {
         if so().await {

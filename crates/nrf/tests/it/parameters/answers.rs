@@ -19,7 +19,7 @@ fn features_of_services() {
     let named = ("service-names", "svc");
     assert_eq!(found(&with("5"), &[named, ("supported-features", "4")]), Ok(1));
     assert_eq!(found(&with("5"), &[named, ("supported-features", "2")]), Ok(0));
-    // With no service, or several, nobody knows whose features are meant.
+    // Without a service name, or with several, the features are ambiguous.
     assert_eq!(found(&with("5"), &[("supported-features", "2")]), Ok(1));
     assert_eq!(found(&with("5"), &[named, ("required-features", "5")]), Ok(1));
     assert_eq!(found(&with("5"), &[named, ("required-features", "7")]), Ok(0));
