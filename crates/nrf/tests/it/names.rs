@@ -3,6 +3,7 @@
 use http::{Method, StatusCode};
 use nrf::config::ForwardingRule;
 use serde_json::json;
+use settings::Period;
 use testpeer::dns::NameServer;
 use testpeer::sbi::{Server, no_content};
 
@@ -48,6 +49,9 @@ fn other_places_of_a_name_are_tried() {
                 config.slf.target_types = vec!["UDR".into()];
                 config.slf.static_targets = vec![slf_root.clone()];
                 config.subscriptions.attempts = 1;
+                // The defaults are shorter than a busy machine may take.
+                config.slf.attempt_timeout = Period::from_secs(20);
+                config.subscriptions.timeout = Period::from_secs(20);
             })
         };
         let near = with(true);
