@@ -17,7 +17,7 @@ pub enum BuildError {
     TooLong,
 }
 
-/// Who we are in the messages we send.
+/// Identity of this node in the messages that it sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// Origin-Host.
@@ -65,7 +65,7 @@ impl MessageBuilder {
         Self::with_capacity(header, 512)
     }
 
-    /// As [`MessageBuilder::new`], with room for so many bytes.
+    /// As [`MessageBuilder::new`], with capacity for a count of bytes.
     #[must_use]
     pub fn with_capacity(header: Header, bytes: usize) -> Self {
         let mut avps = AvpWriter::with_capacity(bytes.max(HEADER_LEN));
@@ -73,8 +73,8 @@ impl MessageBuilder {
         Self { header, avps }
     }
 
-    /// A request that may be proxied. The identifiers are zero until somebody sets them: the driver sets
-    /// the Hop-by-Hop Identifier of whatever it sends, and the End-to-End Identifier where it is zero.
+    /// A request that may be proxied. Its identifiers are zero: the driver sets the Hop-by-Hop Identifier of each
+    /// request that it sends, and the End-to-End Identifier where it is zero.
     #[must_use]
     pub fn request(command: u32, application: u32) -> Self {
         Self::new(Header {
@@ -95,7 +95,7 @@ impl MessageBuilder {
         let mut header = request.header();
         header.flags = CommandFlags(header.flags.0 & CommandFlags::PROXIABLE.0);
         let mut builder = Self::new(header);
-        // A broken request still gets an answer, so a walk that fails is as good as no Session-Id.
+        // A broken request still gets an answer: a walk that fails counts as a request without Session-Id.
         if let Ok(Some(session)) = request.avps().find(known::SESSION_ID) {
             builder.copy(&session);
         }

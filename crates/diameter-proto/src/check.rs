@@ -69,7 +69,7 @@ pub fn check<B: AsRef<[u8]>>(
     checker.grammar(message.avps(), grammar, is_failure(message))
 }
 
-/// Answers that tell of a failure leave out what a success would carry, and §7.1.5 allows that.
+/// Answers that report a failure leave out AVPs that a success would carry, and §7.1.5 permits that.
 fn is_failure<B: AsRef<[u8]>>(message: &Message<B>) -> bool {
     if message.is_request() {
         return false;

@@ -39,7 +39,7 @@ result_codes! {
     UNABLE_TO_DELIVER = 3002;
     /// The realm is not known.
     REALM_NOT_SERVED = 3003;
-    /// The peer cannot take more now.
+    /// The peer cannot process more requests now.
     TOO_BUSY = 3004;
     /// An agent found itself in the Route-Records.
     LOOP_DETECTED = 3005;
@@ -96,13 +96,13 @@ result_codes! {
 }
 
 impl ResultCode {
-    /// Whether the code tells of a protocol error (3xxx), so that the answer carries the E flag (§7.1.3).
+    /// Whether the code is a protocol error (3xxx), so that the answer carries the E flag (§7.1.3).
     #[must_use]
     pub const fn is_protocol_error(self) -> bool {
         self.0 / 1000 == 3
     }
 
-    /// Whether the code tells of success (2xxx).
+    /// Whether the code is a success (2xxx).
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 / 1000 == 2
@@ -139,7 +139,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault that is about no AVP in particular.
+    /// A fault that does not concern one AVP.
     #[must_use]
     pub fn new(code: ResultCode, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {

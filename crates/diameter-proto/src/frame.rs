@@ -17,7 +17,7 @@ use crate::message::{Message, MessageMut};
 #[inline]
 pub fn next_frame(buffer: &mut BytesMut, max_message: usize) -> Result<Option<MessageMut>, FrameError> {
     let Some(head) = buffer.first_chunk::<4>() else {
-        // Not even a length yet; a wrong version can be told from the first byte.
+        // The length has not arrived; a wrong version shows in the first byte.
         return match buffer.first() {
             Some(&version) if version != VERSION => {
                 Err(FrameError::new(buffer, FrameReason::Version(version)))
@@ -48,8 +48,8 @@ pub fn next_frame(buffer: &mut BytesMut, max_message: usize) -> Result<Option<Me
     Ok(Some(Message::trusted(buffer.split_to(length))))
 }
 
-/// How many bytes the message at the front of `buffer` takes, as far as can be told yet: at least one
-/// header. Never more than `max_message`, so that a claim of 16 MB reserves nothing.
+/// The length of the message at the front of `buffer`, as far as its bytes show it: at least one header. Never more
+/// than `max_message`, so that a length field of 16 MB reserves no memory.
 #[must_use]
 pub fn wanted(buffer: &[u8], max_message: usize) -> usize {
     match buffer.first_chunk::<4>() {
@@ -60,7 +60,7 @@ pub fn wanted(buffer: &[u8], max_message: usize) -> usize {
     }
 }
 
-/// The stream is not one of Diameter messages any more.
+/// The stream does not consist of Diameter messages any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameError {
     /// The header, when all of it is there.
@@ -94,7 +94,7 @@ impl FrameError {
         }
     }
 
-    /// What to answer, provided that [`FrameError::header`] is that of a request.
+    /// The fault to answer with, if [`FrameError::header`] is that of a request.
     #[must_use]
     pub fn fault(&self) -> Fault {
         let code = match self.reason {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_out_one_by_one_however_they_went_in() {
+    fn frames_are_whole_however_the_stream_is_cut() {
         let stream = [message(20), message(44), message(24)].concat();
         for piece in [1, 3, 7, 20, 100] {
             let mut buffer = BytesMut::new();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_diameter_is_an_error_at_once() {
+    fn other_protocols_are_an_error_at_once() {
         let cases: [(&[u8], FrameReason); 5] = [
             (b"G", FrameReason::Version(b'G')),
             (b"GET / HTTP/1.1", FrameReason::Version(b'G')),

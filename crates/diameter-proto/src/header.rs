@@ -18,11 +18,11 @@ impl CommandFlags {
     pub const REQUEST: Self = Self(0x80);
     /// The message may be proxied, relayed or redirected.
     pub const PROXIABLE: Self = Self(0x40);
-    /// The answer tells of a protocol error and need not follow the command's grammar.
+    /// The answer reports a protocol error and need not follow the command's grammar.
     pub const ERROR: Self = Self(0x20);
-    /// The request may be a duplicate: it was sent before and its answer not seen.
+    /// The request may be a duplicate: it was sent before and not answered.
     pub const RETRANSMITTED: Self = Self(0x10);
-    /// Bits without a meaning; to be sent as zero and ignored by receivers.
+    /// Reserved bits; sent as zero and ignored by receivers.
     pub const RESERVED: Self = Self(0x0f);
 
     /// Whether every bit of `other` is set.
@@ -99,7 +99,7 @@ pub struct Header {
     pub application: u32,
     /// Matches an answer to its request on one connection.
     pub hop_by_hop: u32,
-    /// Tells duplicates of a request apart from new ones, end to end.
+    /// Identifies duplicates of a request end to end.
     pub end_to_end: u32,
 }
 

@@ -3,7 +3,7 @@
 /// The longest DiameterIdentity: that of a domain name.
 pub const MAX_LENGTH: usize = 255;
 
-/// Does something with a name in lower case, without an allocation; none for one that is longer than any.
+/// Runs a closure with a name in lower case, without an allocation; `None` for a name above the bound.
 #[inline]
 pub fn with_lower<T>(name: &[u8], then: impl FnOnce(&[u8]) -> T) -> Option<T> {
     let mut lower = [0; MAX_LENGTH];

@@ -1,5 +1,5 @@
-//! Commands, applications, vendors and the AVPs our own code speaks of, as typed constants. Everything else
-//! is reached by name through the [`crate::dictionary`]; a test holds both to the same data.
+//! Commands, applications, vendors and the AVPs that our own code uses, as typed constants. All others are found by
+//! name in the [`crate::dictionary`]; a test compares the two.
 
 use crate::avp::AvpKey;
 use crate::kind::{

@@ -9,13 +9,13 @@
 //! | look at a message | [`Message`]: header fields, [`Message::avps`], [`Message::get`] with a [`known`] tag |
 //! | route a message | [`Routing::scan`]: one pass, no allocation |
 //! | pass it on | [`MessageMut::set_hop_by_hop`], [`MessageMut::announce_appended`] |
-//! | remember what was passed on | [`Pending`]: slab and timing wheel |
+//! | store requests until their answers arrive | [`Pending`]: slab and timing wheel |
 //! | build a message | [`MessageBuilder`] with [`known`] tags |
 //! | refuse a message | [`Fault`], [`MessageBuilder::error_answer`] |
 //!
-//! A message is a view over its bytes: `Message<Bytes>` shares them, `Message<&[u8]>` borrows them,
-//! `Message<BytesMut>` owns them alone and may patch the header. Nothing is decoded before it is asked for,
-//! and what nobody asks for (unknown AVPs, unknown vendors) passes untouched.
+//! A message is a view over its bytes: `Message<Bytes>` shares them, `Message<&[u8]>` borrows them, `Message<BytesMut>`
+//! owns them and may patch the header. A field is decoded when it is read; AVPs that no code reads (unknown AVPs,
+//! unknown vendors) stay unchanged.
 //!
 //! Every error that a peer caused is a [`Fault`]: the result code of RFC 6733 §7, the AVP for Failed-AVP, and
 //! a reason for the operator.

@@ -11,7 +11,7 @@ use crate::fault::{Fault, ResultCode};
 use crate::header::{CommandFlags, HEADER_LEN, Header, MAX_LENGTH, VERSION};
 use crate::kind::{Kind, Tag};
 
-/// A Diameter message: a header that is right in itself, and AVPs nobody has looked at yet.
+/// A Diameter message: a header that is valid in itself, and AVPs that are not parsed yet.
 #[derive(Clone)]
 pub struct Message<B = Bytes> {
     /// At least [`HEADER_LEN`] bytes, as many as the header's length field says unless a relay is about to
@@ -19,9 +19,9 @@ pub struct Message<B = Bytes> {
     bytes: B,
 }
 
-/// A message in bytes that belong to somebody else.
+/// A message in borrowed bytes.
 pub type MessageRef<'a> = Message<&'a [u8]>;
-/// A message in bytes that nobody shares, so that its header can be patched.
+/// A message that owns its bytes, so that its header can be patched.
 pub type MessageMut = Message<BytesMut>;
 
 impl<B: AsRef<[u8]>> Message<B> {
@@ -225,7 +225,7 @@ impl<'a> MessageRef<'a> {
 impl Copy for MessageRef<'_> {}
 
 impl Message<Bytes> {
-    /// The bytes as they are shared.
+    /// The shared bytes.
     #[inline]
     #[must_use]
     pub const fn as_shared(&self) -> &Bytes {
@@ -276,7 +276,7 @@ impl MessageMut {
     }
 
     /// Makes the length field cover `more` bytes that will be sent right after this message: the AVPs a
-    /// relay appends. False, and nothing changed, when that is no multiple of four or exceeds 24 bits.
+    /// relay appends. False, and nothing changed, when `more` is not a multiple of four or the length exceeds 24 bits.
     #[must_use]
     pub fn announce_appended(&mut self, more: usize) -> bool {
         let length = self.bytes.len() + more;

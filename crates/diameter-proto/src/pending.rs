@@ -1,5 +1,5 @@
-//! Requests that wait for their answers: a slab keyed by the Hop-by-Hop Identifier, with the deadlines in a
-//! timing wheel. Adding, taking and expiring cost no search and no allocation beyond the slab's growth.
+//! Pending requests: a slab keyed by the Hop-by-Hop Identifier, with the deadlines in a timing wheel. Insertion,
+//! removal and expiry cost no search and no allocation beyond the slab's growth.
 //!
 //! One table serves all connections of a worker. Entries of one connection (the *owner*) are chained, so
 //! that a lost connection's entries are found without looking at the others.
@@ -10,11 +10,11 @@
 
 use std::time::{Duration, Instant};
 
-/// Bits of an identifier that tell the position: at most 4,194,304 requests are pending in one table.
+/// Bits of an identifier that hold the position: at most 4,194,304 requests are pending in one table.
 pub const INDEX_BITS: u32 = 22;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 const NONE: u32 = u32::MAX;
-/// Positions that are handed out before freed ones are used again, so that identifiers rest a while.
+/// Positions that are handed out before freed ones are reused, so that an identifier is not reused soon.
 const REST: usize = 4096;
 /// Slots of the wheel. Deadlines further away than a turn wait for the next.
 const SLOTS: usize = 1024;
@@ -80,25 +80,25 @@ impl<T> Pending<T> {
         }
     }
 
-    /// How many requests wait.
+    /// Number of pending requests.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.used
     }
 
-    /// Whether none waits.
+    /// Whether no request is pending.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// How many requests of this owner wait.
+    /// Number of pending requests of this owner.
     #[must_use]
     pub fn owned(&self, owner: u32) -> u32 {
         self.owners.get(owner as usize).map_or(0, |(_, count)| *count)
     }
 
-    /// Whether no more can be added.
+    /// Whether the table is full.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.used >= self.max
@@ -116,8 +116,8 @@ impl<T> Pending<T> {
         Ok(self.insert_with(owner, deadline, |_| value))
     }
 
-    /// As [`Pending::insert`], for a value that wants to know its identifier. The bound is the caller's to
-    /// keep: ask [`Pending::is_full`] first.
+    /// As [`Pending::insert`], for a value that holds its identifier. The caller keeps the bound: it checks
+    /// [`Pending::is_full`] first.
     pub fn insert_with(&mut self, owner: u32, deadline: Instant, value: impl FnOnce(u32) -> T) -> u32 {
         let due = self.tick_of(deadline).max(self.tick + 1);
         let index = match self.take_free() {
@@ -165,7 +165,7 @@ impl<T> Pending<T> {
         id
     }
 
-    /// Takes the entry that `owner` has under `id`: the answer came.
+    /// Takes the entry that `owner` has under `id`: its answer has arrived.
     pub fn take(&mut self, owner: u32, id: u32) -> Option<T> {
         let index = id & INDEX_MASK;
         let entry = self.entries.get(index as usize)?;
@@ -214,7 +214,7 @@ impl<T> Pending<T> {
 
     /// Takes an entry that is overdue at `now`, with its owner; `None` when there is none (more).
     ///
-    /// Entries come in the order of their deadlines, as far as [`TICK`] tells them apart.
+    /// Entries come in the order of their deadlines, with the resolution of [`TICK`].
     pub fn expire(&mut self, now: Instant) -> Option<(u32, T)> {
         let until = self.tick_at(now);
         if self.used == 0 {
@@ -413,7 +413,7 @@ mod tests {
                     }
                     assert!(
                         map.values().all(|entry| entry.1 + 20 > at),
-                        "nothing is kept past its deadline"
+                        "no entry stays past its deadline"
                     );
                 }
             }

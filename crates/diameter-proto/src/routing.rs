@@ -1,11 +1,11 @@
-//! What a router wants to know of a message, in one pass over its top-level AVPs.
+//! The AVPs that routing needs, found in one pass over the top level of a message.
 
 use crate::avp::{Avp, Avps, WalkError};
 use crate::known;
 use crate::message::Message;
 
-/// The AVPs that routing looks at, as they lie in the message. The pass also proves that every top-level AVP
-/// is framed right, so a relay that scanned a message may forward it.
+/// The AVPs that routing reads, as slices of the message. The pass also checks the frame of every top-level AVP, so a
+/// relay that scanned a message may forward it.
 ///
 /// Values are bytes: a router compares names, it does not read them. Where an AVP that may occur once occurs
 /// more often, the first counts.
@@ -107,7 +107,7 @@ impl<'a> Routing<'a> {
                 self.loops |= is_own(avp.data);
             }
             301 if self.priority.is_none() => {
-                // A value that cannot be is as good as none (RFC 7944 §9.1 gives 0 to 15).
+                // An invalid value counts as absent (RFC 7944 §9.1 gives 0 to 15).
                 self.priority = match avp.data {
                     [0, 0, 0, priority @ 0..=15] => Some(*priority),
                     _ => None,

@@ -51,7 +51,7 @@ pub enum AvpType {
     Grouped,
     /// An address with its family.
     Address,
-    /// Seconds since 1900, as NTP counts them.
+    /// Seconds since 1900 (NTP).
     Time,
     /// Text in UTF-8.
     Utf8String,
@@ -309,8 +309,8 @@ fn ascii(data: &[u8]) -> Result<&str, ValueError> {
     }
 }
 
-/// RFC 6733 §4.3.1 says FQDN or realm. Operators use underscores and addresses too, so the check is the one
-/// that protects us: something, and only visible ASCII.
+/// RFC 6733 §4.3.1 asks for an FQDN or realm. Operators also use underscores and addresses, so the check requires only
+/// what protects the node: at least one octet, and only visible ASCII.
 fn identity(data: &[u8]) -> Result<&str, ValueError> {
     if data.is_empty() {
         return Err(ValueError::Length { expected: 1, got: 0 });

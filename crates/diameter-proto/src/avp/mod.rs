@@ -1,7 +1,7 @@
 //! One AVP as it lies in a message, and the walk over several (RFC 6733 §4).
 //!
-//! The walk allocates nothing and looks no further than the next AVP. Nothing is trusted: each step checks
-//! that the header is whole, that the length covers it and that the data and its padding are there.
+//! The walk allocates nothing and reads no further than the next AVP. Each step checks that the header is complete,
+//! that the length covers it and that data and padding are present.
 
 pub mod kind;
 mod writer;
@@ -31,7 +31,7 @@ impl AvpFlags {
     pub const MANDATORY: Self = Self(0x40);
     /// Once meant for end-to-end security; now ignored.
     pub const PROTECTED: Self = Self(0x20);
-    /// Bits without a meaning.
+    /// Reserved bits.
     pub const RESERVED: Self = Self(0x1f);
 
     /// Whether every bit of `other` is set.
@@ -257,7 +257,7 @@ impl<'a> Avps<'a> {
         self.rest
     }
 
-    /// The first AVP that `tag` names, among those not yet walked. Bytes after it are not looked at.
+    /// The first AVP that `tag` names, among those not yet walked. The walk stops there.
     ///
     /// # Errors
     /// When the walk meets a broken AVP before it.

@@ -11,7 +11,7 @@ use crate::header::MAX_LENGTH;
 #[derive(Debug, Default)]
 pub struct AvpWriter {
     pub(crate) out: BytesMut,
-    /// Set when a length did not fit; what was written is of no use then.
+    /// Set when a length did not fit; the output is invalid then.
     pub(crate) too_long: bool,
 }
 
@@ -111,13 +111,13 @@ impl AvpWriter {
         self
     }
 
-    /// What was written.
+    /// The output.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.out
     }
 
-    /// What was written, given away.
+    /// Returns the output.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.out.freeze()

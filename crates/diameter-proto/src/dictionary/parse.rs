@@ -1,4 +1,4 @@
-//! Reads dictionary files. Mistakes are collected, not thrown one at a time.
+//! Reads dictionary files. All mistakes are collected and reported together.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ pub(super) fn parse<'s>(
     }
 }
 
-/// Entries without comments, continuation lines joined, each with the place where it begins.
+/// Entries without comments, continuation lines joined, each with file and line of its first word.
 fn entries(name: &str, text: &str) -> Vec<(Place, String)> {
     let mut entries: Vec<(Place, String)> = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -144,7 +144,7 @@ impl Reader {
             vendor: self.namespace,
             code: number(code)?,
         };
-        let kind = AvpType::from_name(kind).ok_or_else(|| format!("`{kind}` is no AVP type"))?;
+        let kind = AvpType::from_name(kind).ok_or_else(|| format!("`{kind}` is not an AVP type"))?;
         let mandatory = match flags {
             "M" => MandatoryRule::Must,
             "-" => MandatoryRule::May,
@@ -173,7 +173,7 @@ impl Reader {
                     .ok_or_else(|| format!("`{word}`: expected NUMBER=NAME"))?;
                 let value = value
                     .parse()
-                    .map_err(|_| format!("`{word}`: `{value}` is no number"))?;
+                    .map_err(|_| format!("`{word}`: `{value}` is not a number"))?;
                 values.push((value, name.into()));
             }
         }
@@ -329,7 +329,7 @@ fn same(a: Target, b: Target) -> bool {
 }
 
 fn number(word: &str) -> Result<u32, String> {
-    word.parse().map_err(|_| format!("`{word}` is no number"))
+    word.parse().map_err(|_| format!("`{word}` is not a number"))
 }
 
 #[cfg(test)]
@@ -344,8 +344,8 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_with_their_place() {
-        let text = "avp 1 A Unsigned33 M\n\navp x B Unsigned32 M\navp 2 C Unsigned32 Q\navp 3 G Grouped M :\n  {Nobody}\n  [C\n\
+    fn all_mistakes_are_reported_with_file_and_line() {
+        let text = "avp 1 A Unsigned33 M\n\navp x B Unsigned32 M\navp 2 C Unsigned32 Q\navp 3 G Grouped M :\n  {Unknown}\n  [C\n\
                     nonsense\ncommand 5 X X S7\napplication 1 Mars X\navp 4 D Enumerated M : ONE\n";
         let error = Dictionary::parse(&[("own.dict", text)]).unwrap_err();
         let lines: Vec<_> = error

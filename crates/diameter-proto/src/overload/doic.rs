@@ -1,9 +1,9 @@
-//! Diameter Overload Indication Conveyance (RFC 7683): a node that has too much to do says by how much the
-//! others should send less, for how long, and whether it means itself or its whole realm.
+//! Diameter Overload Indication Conveyance (RFC 7683): an overloaded node reports by how much other nodes should reduce
+//! their traffic, for how long, and whether the report concerns its host or its realm.
 //!
-//! [`Reporter`] is the side that has too much: it puts reports into answers. [`Reactions`] is the side that
-//! is asked to send less: it remembers reports and decides request by request, so that the less important
-//! go first (RFC 7944 §10.2). Both do the default algorithm, loss.
+//! [`Reporter`] is the reporting node: it puts reports into answers. [`Reactions`] is the reacting node: it stores
+//! reports and decides request by request, so that the less important requests are abated first (RFC 7944 §10.2). Both
+//! implement the default algorithm, loss.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,15 +26,15 @@ pub const RATE: u64 = 4;
 /// OC-Feature-Vector: reports about peers (RFC 8581 §7.1).
 pub const PEER_REPORT: u64 = 16;
 
-/// Validity of a report that does not say, or says what cannot be (RFC 7683 §7.5).
+/// Validity of a report without OC-Validity-Duration, or with an invalid one (RFC 7683 §7.5).
 pub const DEFAULT_VALIDITY: Duration = Duration::from_secs(30);
 /// The longest validity there can be (RFC 7683 §7.5).
 pub const MAX_VALIDITY: Duration = Duration::from_secs(86_400);
 
-/// Reports that are remembered. More come only from peers that invent names.
+/// Bound of stored reports. Only a peer that invents names exceeds it.
 const MAX_REPORTS: usize = 8192;
 
-/// What a report is about (RFC 7683 §7.6).
+/// Scope of a report (RFC 7683 §7.6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReportType {
     /// The host that made the answer: requests that go to that host.
@@ -51,7 +51,7 @@ pub struct SupportedFeatures {
 }
 
 impl SupportedFeatures {
-    /// What a message says its sender supports; none when it does not take part.
+    /// The features in a message; none when its sender does not support DOIC.
     #[must_use]
     pub fn of<B: AsRef<[u8]>>(message: &Message<B>) -> Option<Self> {
         let group = message.get(known::OC_SUPPORTED_FEATURES).ok().flatten()?;
@@ -84,8 +84,7 @@ impl Report {
     /// Reads the inside of an OC-OLR.
     ///
     /// # Errors
-    /// When it lacks a part or has one that cannot be. It is then to be ignored: an answer is not refused
-    /// for it.
+    /// When it lacks a part or has an invalid one. The receiver then ignores the report: it does not refuse the answer.
     pub fn read(group: Avps<'_>) -> Result<Self, Fault> {
         let wrong = |reason: String| Fault::new(ResultCode::INVALID_AVP_VALUE, reason);
         let sequence = group.clone().require(known::OC_SEQUENCE_NUMBER)?;
@@ -135,7 +134,7 @@ impl Report {
     }
 }
 
-/// What a request should meet with.
+/// What a reacting node does with a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// Send it.
@@ -152,19 +151,19 @@ struct Overload {
     mix: PriorityMix,
 }
 
-/// How long all traffic takes to return after a report that nothing has renewed or ended: RFC 7683 §6.3 wants a
-/// conservative return, as nothing is known of the node then. A report of 30 % takes 30 % of this time.
+/// Time in which all traffic returns after a report has expired without renewal or end: RFC 7683 §6.3 asks for a
+/// conservative return, because the state of the node is unknown then. A report of 30 % takes 30 % of this time.
 pub const RETURN: Duration = Duration::from_secs(1);
 
 impl Overload {
-    /// The share of requests to be held back. An end that was reported holds at once.
+    /// The share of requests to abate. A reported end takes effect at once.
     fn reduction(&self, now: Instant) -> f64 {
         let asked = f64::from(self.report.reduction) / 100.0;
         let since = now.saturating_duration_since(self.until);
         (asked - since.as_secs_f64() / RETURN.as_secs_f64()).max(0.0)
     }
 
-    /// When it may be forgotten.
+    /// The time at which the entry may be removed.
     fn ends(&self) -> Instant {
         self.until + RETURN.mul_f64(f64::from(self.report.reduction) / 100.0)
     }
@@ -179,7 +178,7 @@ const fn is_newer(sequence: u64, than: u64) -> bool {
     ahead != 0 && ahead < 1 << 63
 }
 
-/// The reports we were given, and what follows from them.
+/// Stored reports of other nodes, and the abatement that they ask for.
 #[derive(Debug, Default)]
 pub struct Reactions {
     /// None of the inner maps is empty.
@@ -187,17 +186,17 @@ pub struct Reactions {
 }
 
 impl Reactions {
-    /// Whether there is nothing to obey: the quick way past everything else.
+    /// Whether no report is stored: the quick check before any other.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.overloads.is_empty()
     }
 
-    /// A report came in an answer of this application, made by this host of this realm (its Origin-Host and
-    /// Origin-Realm). Lower sequence numbers than the known one are old (RFC 7683 §5.2.1.2.2).
+    /// Stores a report from an answer of this application, made by this host of this realm (its Origin-Host and
+    /// Origin-Realm). A sequence number below the stored one is old (RFC 7683 §5.2.1.2.2).
     ///
-    /// Whether it was news.
+    /// Returns whether the report was new.
     pub fn learn(&mut self, now: Instant, application: u32, host: &str, realm: &str, report: Report) -> bool {
         let name = match report.kind {
             ReportType::Host => host,
@@ -214,8 +213,8 @@ impl Reactions {
         if known.is_some_and(|overload| !is_newer(report.sequence, overload.report.sequence)) {
             return false;
         }
-        // The end of an overload keeps its number for a while: an older report that was delayed must not begin it
-        // again.
+        // The end of an overload keeps its number for a while: an older report that was delayed must not start the
+        // overload again.
         let (report, lasts) = match report.validity.is_zero() {
             true if known.is_none() => return false,
             true => (
@@ -249,7 +248,7 @@ impl Reactions {
         self.overloads.values().map(|named| named.len()).sum()
     }
 
-    /// Forgets what has ended.
+    /// Removes ended overloads.
     pub fn expire(&mut self, now: Instant) {
         self.overloads.retain(|_, named| {
             named.retain(|_, overload| overload.ends() > now);
@@ -257,8 +256,8 @@ impl Reactions {
         });
     }
 
-    /// What becomes of a request of this application and [`priority`], to this host, or to no host in
-    /// particular of this realm. `dice` is uniform over all of `u32`.
+    /// Decides about a request of this application and [`priority`], to this host, or to no particular host of this
+    /// realm. `dice` is uniform over all of `u32`.
     pub fn decide(
         &mut self,
         now: Instant,
@@ -290,7 +289,7 @@ impl Reactions {
         }
     }
 
-    /// The overloads that are in force: application, what about, whom, by how much, how much longer.
+    /// The overloads in force: application, scope, name, reduction, remaining time.
     pub fn current(&self, now: Instant) -> impl Iterator<Item = (u32, ReportType, &str, u8, Duration)> {
         let all = self.overloads.iter();
         let all =
@@ -304,8 +303,8 @@ impl Reactions {
     }
 }
 
-/// Which priorities the traffic has, so that a reduction takes from the least important first and still is
-/// the reduction asked for.
+/// The mix of priorities in the traffic, so that a reduction abates the least important requests first and in sum
+/// equals the requested one.
 #[derive(Debug)]
 struct PriorityMix {
     counts: [f64; priority::COUNT],
@@ -339,22 +338,22 @@ impl PriorityMix {
     }
 }
 
-/// The side that has too much to do (the reporting node's OCS of RFC 7683 §5.2.1.1).
+/// The reporting node (its OCS of RFC 7683 §5.2.1.1).
 #[derive(Clone, Debug)]
 pub struct Reporter {
     kind: ReportType,
     validity: Duration,
     /// Number of the last report.
     sequence: u64,
-    /// The last number that was given out, by all who report in the same name.
+    /// The last number that any reporter of this name has used.
     numbers: Arc<AtomicU64>,
     reduction: u8,
-    /// Until when the last report is in force at those who got it.
+    /// Time until which the last report is valid at its receivers.
     until: Option<Instant>,
 }
 
 impl Reporter {
-    /// Nothing to report yet. `sequence` has to be above that of the last run: the time in seconds will do.
+    /// A reporter without a report. `sequence` has to be above that of the last run: the time in seconds is.
     #[must_use]
     pub fn new(kind: ReportType, validity: Duration, sequence: u64) -> Self {
         Self::numbered(kind, validity, Arc::new(AtomicU64::new(sequence)))
@@ -380,8 +379,8 @@ impl Reporter {
         self.validity = validity.clamp(Duration::from_secs(1), MAX_VALIDITY);
     }
 
-    /// Asks for this reduction from now on; 0 ends the overload. Repeat it while it lasts: a report is
-    /// renewed (with a new sequence number) when half its validity is over.
+    /// Requests this reduction from now on; 0 ends the overload. Call it repeatedly while the overload lasts: a report
+    /// is renewed (with a new sequence number) when half of its validity is over.
     pub fn set(&mut self, now: Instant, reduction: u8) {
         let reduction = reduction.min(100);
         let ageing = self.until.is_some_and(|until| until <= now + self.validity / 2);

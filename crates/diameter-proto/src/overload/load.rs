@@ -1,5 +1,5 @@
-//! How loaded a node says it is (RFC 8583): unlike an overload report nothing to obey, but a weight to choose
-//! by among those who could take a request.
+//! Load information of nodes (RFC 8583): unlike an overload report it asks for no reduction; it is a weight for the
+//! choice between nodes that can serve a request.
 
 use crate::avp::AvpWriter;
 use crate::avp::Avps;
@@ -11,7 +11,7 @@ use crate::message::Message;
 /// attracts more (RFC 8583 §7.3).
 pub const IDLE: u16 = u16::MAX;
 
-/// Whose load it is (RFC 8583 §7.2).
+/// The node that the load is of (RFC 8583 §7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LoadType {
     /// The load of the node that made the answer; goes unchanged through agents.
@@ -25,7 +25,7 @@ pub enum LoadType {
 pub struct Load {
     /// Whose load.
     pub kind: LoadType,
-    /// How much is left: 0 for a node that is fully loaded, [`IDLE`] for one that has nothing to do.
+    /// Remaining capacity: 0 for a node that is fully loaded, [`IDLE`] for one without load.
     pub value: u16,
     /// The DiameterIdentity of the node it is about.
     pub source: String,
@@ -34,9 +34,8 @@ pub struct Load {
 impl Load {
     /// Reads the inside of a Load AVP.
     ///
-    /// # Errors
-    /// When it lacks a part or has one that cannot be. It is then to be ignored (RFC 8583 §6.2): an answer is
-    /// not refused for it.
+    /// When it lacks a part or has an invalid one. The receiver then ignores it (RFC 8583 §6.2): it does not refuse the
+    /// answer.
     pub fn read(group: Avps<'_>) -> Result<Self, Fault> {
         let kind = match group.clone().require(known::LOAD_TYPE)? {
             0 => LoadType::Host,

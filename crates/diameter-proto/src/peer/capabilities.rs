@@ -1,4 +1,4 @@
-//! What a node says of itself in CER and CEA (RFC 6733 §5.3), and what two nodes have in common.
+//! Capabilities of a node in CER and CEA (RFC 6733 §5.3), and the applications that two nodes have in common.
 
 use std::net::IpAddr;
 
@@ -45,7 +45,7 @@ impl ApplicationId {
     pub const RELAY: Self = Self::auth(application::RELAY);
 }
 
-/// What a node says of itself.
+/// Capabilities of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capabilities {
     /// Origin-Host and Origin-Realm.
@@ -68,13 +68,13 @@ pub struct Capabilities {
     pub inband_tls: bool,
 }
 
-/// A CER with more of a kind is not read on: nobody has so many addresses or applications.
+/// A CER with more addresses, vendors or applications than this is invalid: real nodes have far fewer.
 const MAX_ITEMS: usize = 256;
 /// The octets of a DiameterIdentity at most: those of a domain name (RFC 1035 §2.3.4).
 pub const MAX_IDENTITY: usize = 255;
 
 impl Capabilities {
-    /// A node of these names that announces nothing yet.
+    /// A node of these names without applications.
     #[must_use]
     pub fn new(host: impl Into<String>, realm: impl Into<String>) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl Capabilities {
     pub fn read<B: AsRef<[u8]>>(message: &Message<B>) -> Result<Self, Fault> {
         let host = identity(message, known::ORIGIN_HOST)?;
         let mut found = Self::new(host, identity(message, known::ORIGIN_REALM)?);
-        // An error CEA may lack these, and peers with the habit of leaving them out interoperate otherwise.
+        // An error CEA may lack these AVPs, and some peers leave them out of others as well.
         found.vendor_id = message.get(known::VENDOR_ID)?.unwrap_or_default();
         found.product = message.get(known::PRODUCT_NAME)?.unwrap_or_default().to_owned();
         found.origin_state_id = message.get(known::ORIGIN_STATE_ID)?;
@@ -209,7 +209,7 @@ impl Capabilities {
             .any(|app| app.id == id || app.id == application::RELAY)
     }
 
-    /// The application ids both announced; a relay has all in common with everybody (§2.4).
+    /// The application ids that both announced; a relay has all applications in common with any node (§2.4).
     ///
     /// # Errors
     /// `DIAMETER_NO_COMMON_APPLICATION` when there is none.
@@ -243,9 +243,9 @@ impl Capabilities {
     }
 }
 
-/// The value of an AVP that names a node or realm: a FQDN in ASCII (RFC 6733 §4.3.1), so of at most
-/// [`MAX_IDENTITY`] octets. The Failed-AVP holds the beginning of one that is longer: an answer is not to be as
-/// long as whatever a stranger sends.
+/// The value of an AVP that names a node or realm: an FQDN in ASCII (RFC 6733 §4.3.1), so of at most [`MAX_IDENTITY`]
+/// octets. The Failed-AVP holds the beginning of a longer one, so that the length of an answer does not depend on the
+/// request.
 fn identity<B: AsRef<[u8]>>(message: &Message<B>, tag: Tag<DiameterIdentity>) -> Result<&str, Fault> {
     let value = message.require(tag)?;
     let what = if value.len() > MAX_IDENTITY {

@@ -1,4 +1,4 @@
-//! What a peer machine is told, what it says, and how it is set.
+//! Inputs, outputs and settings of a peer machine.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use super::table::Side;
 use super::watchdog::{Health, Reopen};
 use crate::message::{MessageMut, MessageRef};
 
-/// What to do when a peer that is connected connects again.
+/// Policy for a second connection of a peer that is connected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Duplicate {
-    /// Refuse the new connection, as the RFC's table does, and ask the old one at once whether it lives.
+    /// Refuse the new connection, as the RFC's table does, and send a DWR on the old one at once.
     Reject,
-    /// Let the new connection replace the old one when the peer made both, from the same address: it
-    /// restarted, and the old connection's end has not reached us. Else as [`Duplicate::Reject`].
+    /// Let the new connection replace the old one when the peer made both, from the same address: it has restarted, and
+    /// the end of the old connection has not reached this node. Else as [`Duplicate::Reject`].
     #[default]
     ReplaceSameAddress,
     /// Let the new connection replace the old one.
     Replace,
 }
 
-/// How to treat a peer.
+/// Settings of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerSettings {
-    /// The name the peer has to give as its Origin-Host, when we know whom we expect.
+    /// The Origin-Host that the peer must have, when it is configured.
     pub host: Option<String>,
-    /// Whether we connect, and connect again.
+    /// Whether this node connects and reconnects.
     pub initiate: bool,
     /// Watchdog interval (RFC 3539 `Twinit`).
     pub watchdog: Duration,
-    /// When a new connection has to prove itself.
+    /// When a new connection is in state REOPEN.
     pub reopen: Reopen,
     /// How long the peer may take to accept a connection.
     pub connect_timeout: Duration,
@@ -43,7 +43,7 @@ pub struct PeerSettings {
     pub reconnect_min: Duration,
     /// … up to this.
     pub reconnect_max: Duration,
-    /// What to do when a peer that is connected connects again.
+    /// Policy for a second connection of a peer that is connected.
     pub duplicate: Duplicate,
 }
 
@@ -64,23 +64,23 @@ impl Default for PeerSettings {
     }
 }
 
-/// What happened.
+/// Inputs of the machine.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// We want a connection now, whatever the back-off says.
+    /// A connection is wanted now, whatever the back-off.
     Start,
-    /// The connection we wanted is there.
+    /// The connection attempt has succeeded.
     Connected {
         /// Our address on it.
         local: IpAddr,
     },
-    /// The connection we wanted could not be had.
+    /// The connection attempt has failed.
     ConnectFailed,
     /// The peer connected and sent this CER. Answer by [`Output::Accept`] or [`Output::Reject`].
     ConnectedBy {
         /// The CER.
         cer: MessageRef<'a>,
-        /// What it says, as read by [`Capabilities::read`].
+        /// Its capabilities, as read by [`Capabilities::read`].
         remote: Capabilities,
         /// Our address on the new connection.
         local: IpAddr,
@@ -91,20 +91,20 @@ pub enum Input<'a> {
     Received(Side, MessageRef<'a>),
     /// A connection broke or was closed by the peer.
     Disconnected(Side),
-    /// Time has come.
+    /// A timer may be due.
     Timer,
-    /// We want no connection any more; the cause goes into the DPR.
+    /// No connection is wanted any more; the cause goes into the DPR.
     Stop(i32),
 }
 
-/// What is to be done. The order matters.
+/// What the driver has to do, in this order.
 #[derive(Debug)]
 pub enum Output {
     /// Open a connection to the peer; report [`Input::Connected`] or [`Input::ConnectFailed`].
     Connect,
-    /// The connection the CER came on is from now on the responder's.
+    /// The connection on which the CER arrived is from now on the responder's.
     Accept,
-    /// Send this on the connection the CER came on, then close it. It never becomes the responder's.
+    /// Send this on the connection on which the CER arrived, then close it. It never becomes the responder's.
     Reject(MessageMut),
     /// Send this.
     Send(Side, MessageMut),
@@ -116,14 +116,14 @@ pub enum Output {
     Up {
         /// The connection to use.
         side: Side,
-        /// What the peer said of itself.
+        /// The capabilities of the peer.
         remote: Arc<Capabilities>,
         /// Application ids in common.
         common: Vec<u32>,
         /// Whether a TLS handshake has to come first.
         secure: bool,
     },
-    /// The peer may be given requests ([`Health::Okay`]) or should not be (any other).
+    /// Requests may be sent to the peer ([`Health::Okay`]) or should not be (any other).
     Health(Health),
     /// The peer is not open any more.
     Down(DownReason),
@@ -136,10 +136,10 @@ pub enum DownReason {
     Lost,
     /// The watchdog went unanswered.
     Silent,
-    /// The peer said so, for this Disconnect-Cause.
+    /// The peer sent a DPR with this Disconnect-Cause.
     PeerSaid(i32),
-    /// We said so.
+    /// This node sent a DPR.
     WeSaid,
-    /// The peer connected anew.
+    /// The peer has reconnected.
     Replaced,
 }

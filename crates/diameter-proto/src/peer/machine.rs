@@ -1,8 +1,8 @@
-//! What the rows of [`super::table`] do.
+//! The actions of the rows of [`super::table`].
 //!
-//! A [`Machine`] stands for one peer. It is told what happens ([`Input`]) and says what is to be done
-//! ([`Machine::output`]); [`Machine::deadline`] is when it next wants [`Input::Timer`]. It knows the two
-//! connections only as [`Side`]s; which socket that is, the driver knows.
+//! A [`Machine`] stands for one peer. It takes events ([`Input`]) and returns actions ([`Machine::output`]);
+//! [`Machine::deadline`] is the time of its next [`Input::Timer`]. It distinguishes the two connections only by
+//! [`Side`]; the driver maps those to sockets.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -29,24 +29,24 @@ pub struct Machine {
     state: State,
     /// Whether we were started and not stopped since.
     wanted: bool,
-    /// Whether `Up` was said and `Down` not yet.
+    /// Whether `Up` was returned and `Down` not yet.
     up: bool,
-    /// Which connections there are (or are being made).
+    /// The connections that exist or are being made.
     initiator: bool,
     responder: bool,
     /// Our address on each.
     pub(super) addresses: [Option<IpAddr>; 2],
     remote: Option<Arc<Capabilities>>,
     common: Vec<u32>,
-    /// The CER that still has to be answered.
+    /// The CER that is still unanswered.
     pub(super) cer: Option<Message>,
     watchdog: Watchdog,
-    /// End of the present state, for those that may not last.
+    /// Deadline of the present state, for states that have one.
     due: Option<Instant>,
     reconnect_at: Option<Instant>,
-    /// Since when we stay away because the peer does not want to talk to us.
+    /// Since when this node does not reconnect because the peer sent a DPR with DO_NOT_WANT_TO_TALK_TO_YOU or BUSY.
     idle_since: Option<Instant>,
-    /// The last DPR of the peer said that it is busy.
+    /// Whether the last DPR of the peer had the cause BUSY.
     busy: bool,
     pause: Duration,
     pub(super) stop_cause: i32,
@@ -106,8 +106,8 @@ impl Machine {
         self.settings = settings;
     }
 
-    /// Whether a peer that is left alone since its DPR (RFC 6733 §5.4) is to be connected to with [`Input::Start`]:
-    /// `wanted` says that there is something to send to it, `traffic` that requests flow at all.
+    /// Whether to connect with [`Input::Start`] to a peer to which no attempt was made since its DPR (RFC 6733 §5.4):
+    /// `wanted`: a request for it is pending; `traffic`: requests flow at all.
     #[must_use]
     pub fn wakes(&self, now: Instant, traffic: bool, wanted: impl FnOnce() -> bool) -> bool {
         let is_left = self.state == State::Closed && self.wanted;
@@ -118,13 +118,13 @@ impl Machine {
         (traffic && rested) || ((rested || !self.busy) && wanted())
     }
 
-    /// What the watchdog thinks.
+    /// The status of the watchdog.
     #[must_use]
     pub const fn health(&self) -> Health {
         self.watchdog.health()
     }
 
-    /// What the peer said of itself, while it is open (or about to be).
+    /// The capabilities of the peer, while it is open (or about to be).
     #[must_use]
     pub const fn remote(&self) -> Option<&Arc<Capabilities>> {
         self.remote.as_ref()
@@ -140,7 +140,7 @@ impl Machine {
         }
     }
 
-    /// When [`Input::Timer`] is wanted.
+    /// The time of the next [`Input::Timer`].
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let reconnect = if self.state == State::Closed {
@@ -154,13 +154,13 @@ impl Machine {
             .min()
     }
 
-    /// Takes the next thing to be done.
+    /// Takes the next action.
     pub fn output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// A message of an application came: whoever sends is alive. Call it for every message while the health
-    /// is not [`Health::Okay`], and at least once per read while it is.
+    /// A message of an application arrived, which proves that the peer is alive. Call it for every message while the
+    /// health is not [`Health::Okay`], and at least once per read while it is.
     #[inline]
     pub fn traffic(&mut self, now: Instant) {
         if let Some(command) = self.watchdog.traffic(now) {
@@ -168,7 +168,7 @@ impl Machine {
         }
     }
 
-    /// Something happened.
+    /// Handles an event.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Start => {
@@ -278,7 +278,7 @@ impl Machine {
         self.event(now, Event::RConnCer, Some(cer));
     }
 
-    /// Process-CER and Process-CEA: is this the peer we mean, and have we anything in common?
+    /// Process-CER and Process-CEA: checks the identity of the peer and the common applications.
     fn acceptable(&self, remote: &Capabilities) -> Result<Vec<u32>, Fault> {
         if let Some(expected) = &self.settings.host
             && !expected.eq_ignore_ascii_case(&remote.origin.host)
@@ -387,8 +387,9 @@ impl Machine {
         }
         self.watchdog.connection_down(reason == DownReason::Lost);
         self.outputs.push_back(Output::Down(reason));
-        // RFC 6733 §5.4: peers that are busy or do not want to talk get no periodic attempts. They are left alone until
-        // there is something to send; busy ones for the longest pause at least, and not for ever.
+        // RFC 6733 §5.4: a peer that is busy or does not want to talk gets no periodic attempts. The next attempt is
+        // made when a request for it is pending; to a busy peer after the longest pause at the earliest, and at some
+        // time in any case.
         self.busy = reason == DownReason::PeerSaid(disconnect_cause::BUSY);
         let unwilling = reason == DownReason::PeerSaid(disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU);
         let pause = match self.busy {
@@ -425,8 +426,8 @@ impl Machine {
         }
     }
 
-    /// Back in Closed after an attempt that failed: the pause doubles, and varies by a quarter so that many
-    /// do not return at once.
+    /// Back in Closed after a failed attempt: the pause doubles, and varies by a quarter so that many nodes do not
+    /// reconnect at once.
     fn try_again_later(&mut self, now: Instant) {
         if !self.wanted {
             return;
@@ -529,7 +530,7 @@ impl Machine {
         }
     }
 
-    /// §5.6.4: we keep the peer's connection if our name succeeds its name.
+    /// §5.6.4: this node keeps the peer's connection if its own name succeeds the peer's.
     fn wins(&self) -> bool {
         let ours = self.local.origin.host.to_ascii_lowercase();
         self.remote
@@ -551,7 +552,7 @@ impl Machine {
     }
 }
 
-/// Disconnect-Cause of a DPR; one that has none is taken for a restart.
+/// Disconnect-Cause of a DPR; a DPR without one counts as REBOOTING.
 fn disconnect_cause_of(dpr: Option<MessageRef<'_>>) -> i32 {
     dpr.and_then(|dpr| dpr.get(known::DISCONNECT_CAUSE).ok().flatten())
         .unwrap_or(disconnect_cause::REBOOTING)

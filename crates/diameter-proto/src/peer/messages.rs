@@ -101,7 +101,7 @@ impl Machine {
 
     /// DWA or DPA.
     pub(super) fn answer(&mut self, side: Side, request: MessageRef<'_>) {
-        // A wrong one says all the same that the peer lives, or leaves.
+        // A wrong one still proves that the peer is alive, or that it leaves.
         if let Err(fault) = rules::check_base(&request) {
             let answer = MessageBuilder::error_answer(&request, &self.local.origin, &fault);
             return self.outputs.push_back(Output::Send(side, answer));

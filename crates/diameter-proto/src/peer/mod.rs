@@ -1,17 +1,17 @@
-//! A peer: capabilities exchange, watchdog, disconnection, election, and when to connect again. Bytes, events
-//! and time go in, messages and decisions come out.
+//! A peer: capabilities exchange, watchdog, disconnection, election, and reconnection. Bytes, events and time go in,
+//! messages and decisions come out.
 //!
 //! | file | what it holds | standard |
 //! |---|---|---|
 //! | [`table`] | the state machine, row by row | RFC 6733 §5.6 |
 //! | [`machine`] | what the rows' actions do | RFC 6733 §5.3 to §5.6 |
-//! | [`events`] | what the machine is told, what it says, how it is set | |
+//! | [`events`] | inputs, outputs and settings of the machine | |
 //! | [`rules`] | what CER, DWR and DPR have to be | RFC 6733 §3, §5.3 to §5.5, §6.10, §6.11 |
-//! | [`watchdog`] | is the peer still there? | RFC 3539 §3.4 |
+//! | [`watchdog`] | whether the peer is alive | RFC 3539 §3.4 |
 //! | [`capabilities`] | CER and CEA as types, the applications in common | RFC 6733 §5.3 |
 //!
-//! Messages of applications do not pass through here: when the machine is open, the driver delivers them
-//! itself and only tells the watchdog that something came ([`Machine::traffic`]).
+//! Messages of applications do not pass through here: when the machine is open, the driver delivers them itself and
+//! only reports to the watchdog that a message arrived ([`Machine::traffic`]).
 
 pub mod capabilities;
 pub mod events;

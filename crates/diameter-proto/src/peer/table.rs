@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Which of the two connections there may be with a peer: the one we opened or the one it opened.
+/// The two possible connections with a peer: the one that this node opened or the one that the peer opened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
-    /// We opened it: `I-` in the table.
+    /// This node opened it: `I-` in the table.
     Initiator,
     /// The peer opened it: `R-` in the table.
     Responder,
@@ -41,17 +41,17 @@ named! {
     State {
         /// No connection.
         Closed = "Closed",
-        /// We are connecting.
+        /// This node is connecting.
         WaitConnAck = "Wait-Conn-Ack",
-        /// We sent a CER.
+        /// A CER is sent.
         WaitICea = "Wait-I-CEA",
-        /// We are connecting, and the peer connected to us and sent a CER.
+        /// This node is connecting, and the peer has connected and sent a CER.
         WaitConnAckElect = "Wait-Conn-Ack/Elect",
-        /// We sent a CER and have the peer's on another connection.
+        /// A CER is sent, and the peer's CER has arrived on another connection.
         WaitReturns = "Wait-Returns",
         /// Open on the connection the peer opened.
         ROpen = "R-Open",
-        /// Open on the connection we opened.
+        /// Open on the connection that this node opened.
         IOpen = "I-Open",
         /// A DPR was sent or answered; the connection is about to end.
         Closing = "Closing",
@@ -61,7 +61,7 @@ named! {
 named! {
     /// Events.
     Event {
-        /// We want a connection.
+        /// A connection is wanted.
         Start = "Start",
         /// The peer connected to us and sent a CER.
         RConnCer = "R-Conn-CER",
@@ -73,7 +73,7 @@ named! {
         Timeout = "Timeout",
         /// A CEA came on our connection.
         IRcvCea = "I-Rcv-CEA",
-        /// Something else came on our connection where a CEA was due.
+        /// Another message came on our connection where a CEA was due.
         IRcvNonCea = "I-Rcv-Non-CEA",
         /// Our connection broke.
         IPeerDisc = "I-Peer-Disc",
@@ -103,7 +103,7 @@ named! {
         IRcvDpa = "I-Rcv-DPA",
         /// A DPA came on the peer's connection.
         RRcvDpa = "R-Rcv-DPA",
-        /// We want no connection any more.
+        /// No connection is wanted any more.
         Stop = "Stop",
     }
 }
@@ -125,7 +125,7 @@ named! {
         ISndCer = "I-Snd-CER",
         /// Check the CEA.
         ProcessCea = "Process-CEA",
-        /// Forget the attempt.
+        /// Abandon the attempt.
         Cleanup = "Cleanup",
         /// End both connections.
         Error = "Error",
@@ -141,13 +141,13 @@ named! {
         RSndMessage = "R-Snd-Message",
         /// Deliver a message.
         Process = "Process",
-        /// Look at a DWR.
+        /// Process a DWR.
         ProcessDwr = "Process-DWR",
         /// Answer a DWR on our connection.
         ISndDwa = "I-Snd-DWA",
         /// Answer a DWR on the peer's connection.
         RSndDwa = "R-Snd-DWA",
-        /// Look at a DWA.
+        /// Process a DWA.
         ProcessDwa = "Process-DWA",
         /// Send a DPR on our connection.
         ISndDpr = "I-Snd-DPR",
@@ -239,22 +239,22 @@ pub const ROWS: &[Row] = rows! {
         RPeerDisc => [RDisc] Closed,;
 };
 
-/// Where the RFC is silent and something has to happen all the same.
+/// Rows for cases on which the RFC is silent.
 pub const ROWS_BEYOND: &[Row] = rows! {
-    // We may be told to stop at any time.
+    // The function may stop at any time.
     Closed: Stop => [Cleanup] Closed,;
     WaitConnAck: Stop => [Error] Closed,;
     WaitICea: Stop => [Error] Closed,;
     WaitConnAckElect: Stop => [Error] Closed,;
-    // A CEA is due; the election goes on without what is not one.
+    // A CEA is due; the election continues without other messages.
     WaitReturns:
         Stop => [Error] Closed,
         IRcvNonCea => [IDisc, RSndCea] ROpen,;
-    // The watchdog found the peer gone.
+    // The watchdog found the peer unreachable.
     ROpen: Timeout => [Error] Closed,;
     IOpen: Timeout => [Error] Closed,;
-    // Until the connection ends: a DPR that crossed ours is answered, messages on their way are delivered,
-    // watchdogs are answered, a new connection has to wait.
+    // Until the connection ends: a DPR that crossed ours is answered, messages in flight are delivered, watchdogs are
+    // answered, a new connection has to wait.
     Closing:
         IRcvDpr => [ISndDpa] Closing,
         RRcvDpr => [RSndDpa] Closing,
@@ -268,7 +268,7 @@ pub const ROWS_BEYOND: &[Row] = rows! {
         Stop => [] Closing,;
 };
 
-/// The row for an event in a state. None when the event means nothing there.
+/// The row for an event in a state. None when the event has no meaning there.
 #[must_use]
 pub fn row(state: State, event: Event) -> Option<&'static Row> {
     ROWS.iter()

@@ -1,4 +1,4 @@
-//! Is the peer still there? The algorithm of RFC 3539 §3.4.1, without the socket and the clock.
+//! The watchdog algorithm of RFC 3539 §3.4.1, without socket and clock.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 pub enum Health {
     /// There was no connection yet.
     Initial,
-    /// The peer is there.
+    /// The peer answers.
     Okay,
     /// A watchdog went unanswered: new requests should go elsewhere.
     Suspect,
     /// The connection is down.
     Down,
-    /// The connection is up again; three answered watchdogs have to prove it.
+    /// The connection is up again; three answered watchdogs must follow before it carries requests.
     Reopen,
 }
 
@@ -30,17 +30,17 @@ impl fmt::Display for Health {
     }
 }
 
-/// After which losses a new connection has to prove itself (state REOPEN), which takes two watchdog
-/// intervals during which it carries nothing.
+/// The losses after which a new connection is in state REOPEN, which takes two watchdog intervals during which it
+/// carries no requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reopen {
     /// After none.
     Never,
-    /// After the watchdog found the last one dead. One that was closed in order or reset by the peer's
-    /// kernel says nothing about the path, so it does not count.
+    /// After the watchdog closed the last connection. One that was closed in order or reset by the peer's kernel shows
+    /// nothing about the path, so it does not count.
     #[default]
     AfterSilence,
-    /// As that, and after every connection that broke without a DPR.
+    /// The same, and every connection that broke without a DPR.
     AfterLoss,
     /// After every one, to the letter of RFC 3539.
     Always,
@@ -55,7 +55,7 @@ pub enum Command {
     Failover,
     /// `Failback()`: the connection may be used (again).
     Failback,
-    /// `CloseConnection()`: the peer is gone.
+    /// `CloseConnection()`: the peer is unreachable.
     CloseConnection,
 }
 
@@ -69,8 +69,8 @@ pub struct Watchdog {
     /// `NumDWA` of RFC 3539; −1 once REOPEN saw a watchdog go unanswered.
     answered: i32,
     due: Option<Instant>,
-    /// The last time something came. While OKAY the timer is not moved for each message; when it ends, it
-    /// is seen whether it should have been.
+    /// When the last message arrived. While OKAY the timer is not moved for each message; when it expires, this value
+    /// shows whether it should have been.
     heard: Option<Instant>,
     /// The connection was closed for silence.
     silent: bool,
@@ -161,7 +161,7 @@ impl Watchdog {
         self.heard = None;
     }
 
-    /// Something other than a DWA came.
+    /// A message other than a DWA arrived.
     #[inline]
     pub fn traffic(&mut self, now: Instant) -> Option<Command> {
         match self.health {
@@ -170,12 +170,12 @@ impl Watchdog {
                 None
             }
             Health::Suspect => self.back(now),
-            // REOPEN throws it away as far as the watchdog is concerned.
+            // In REOPEN the watchdog ignores it.
             Health::Initial | Health::Down | Health::Reopen => None,
         }
     }
 
-    /// A DWA came.
+    /// A DWA arrived.
     pub fn answer(&mut self, now: Instant) -> Option<Command> {
         self.pending = false;
         match self.health {
@@ -201,7 +201,7 @@ impl Watchdog {
         Some(Command::Failback)
     }
 
-    /// Time has come: a DWR is to be sent now, whatever the timer says. Only while OKAY with none pending.
+    /// Sends a DWR now, whatever the timer says. Only while OKAY with none pending.
     pub fn probe(&mut self, now: Instant) -> Option<Command> {
         if self.health != Health::Okay || self.pending {
             return None;
@@ -211,7 +211,7 @@ impl Watchdog {
         Some(Command::SendWatchdog)
     }
 
-    /// The timer ended, if it did at `now`.
+    /// Handles the timer, if it has expired at `now`.
     pub fn timer(&mut self, now: Instant) -> Option<Command> {
         if self.due.is_none_or(|due| now < due) {
             return None;
@@ -219,7 +219,7 @@ impl Watchdog {
         if self.health == Health::Okay
             && let Some(heard) = self.heard.take()
         {
-            // Whatever came since the timer was set moved it.
+            // A message since the timer was set moves it.
             self.set(heard);
             if self.due.is_some_and(|due| now < due) {
                 return None;
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_asked_suspected_and_ended() {
+    fn silence_leads_to_a_watchdog_then_suspect_then_down() {
         let (mut dog, now) = up(Reopen::default());
         assert_eq!(
             dog.timer(now + TW - Duration::from_secs(3)),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn after_silence_three_answers_are_wanted() {
+    fn after_silence_three_answers_are_needed() {
         let (mut dog, mut now) = up(Reopen::AfterSilence);
         for _ in 0..3 {
             now += LATE;
@@ -325,13 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_broke_proves_itself_and_one_that_said_goodbye_does_not() {
+    fn reopen_follows_a_broken_connection_but_not_a_dpr() {
         let (mut dog, mut now) = up(Reopen::AfterLoss);
         dog.connection_down(false);
         assert_eq!(dog.connection_up(now), Command::Failback);
         dog.connection_down(true);
         assert_eq!(dog.connection_up(now), Command::SendWatchdog);
-        // It breaks again before it has proved itself, and says goodbye then.
+        // It breaks again in state REOPEN, and the next one ends with a DPR.
         dog.connection_down(true);
         dog.connection_down(false);
         assert_eq!(dog.connection_up(now), Command::SendWatchdog);

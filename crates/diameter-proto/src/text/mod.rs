@@ -1,4 +1,4 @@
-//! Messages as text one can read, write and compare: for logs, tests and the command line.
+//! Messages as readable text: for logs, tests and the command line.
 //!
 //! ```text
 //! Disconnect-Peer-Request app=0 flags=R hbh=0x00000001 e2e=0x00000002 {
@@ -13,7 +13,7 @@
 //! are seconds (`time 1700000000`, Unix), groups have braces. An AVP that the dictionary does not have is
 //! `avp 10415:9999`. Data that does not fit its type is written as bytes after `raw`, so that every message
 //! prints, and what is printed parses to the same bytes: except padding, which comes out as zeros, a V flag
-//! with Vendor-Id 0, which is no AVP there can be, and what cannot be walked, which is a comment.
+//! with Vendor-Id 0, which is not a valid AVP, and what cannot be walked, which is a comment.
 
 mod parse;
 mod print;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_line_and_column() {
+    fn mistakes_are_reported_with_line_and_column() {
         let dictionary = Dictionary::standard();
         for (text, at, what) in [
             ("Nonsense-Request {}", "1:1", "Nonsense-Request"),

@@ -35,7 +35,7 @@ impl std::error::Error for TextError {}
 /// needs only the command; `app=`, `flags=`, `hbh=`, `e2e=` have defaults.
 ///
 /// # Errors
-/// The first mistake, with its place.
+/// The first mistake, with line and column.
 pub fn parse(text: &str, dictionary: &Dictionary) -> Result<Message, TextError> {
     let mut parser = Parser {
         text,
@@ -115,10 +115,12 @@ impl<'t> Parser<'t> {
         let (code, app, request) = if let Ok(code) = name.parse::<u32>() {
             (code, application.unwrap_or(0), None)
         } else {
-            let (command, request) = self
-                .dictionary
-                .command_named(name, application)
-                .ok_or_else(|| self.error(at, format!("no command `{name}`; a number would do too")))?;
+            let (command, request) = self.dictionary.command_named(name, application).ok_or_else(|| {
+                self.error(
+                    at,
+                    format!("no command `{name}`; use a name of the dictionary or a command code"),
+                )
+            })?;
             (
                 command.code,
                 application.or(command.application).unwrap_or(0),
@@ -177,18 +179,22 @@ impl<'t> Parser<'t> {
             Some(digits) => u32::from_str_radix(digits, 16),
             None => word.parse(),
         };
-        parsed.map_err(|_| self.error(at, format!("`{word}` is no number of 32 bits")))
+        parsed.map_err(|_| self.error(at, format!("`{word}` is not a number of 32 bits")))
     }
 
     /// Letters, then perhaps `r` and the reserved bits in hexadecimal; `-` for none.
     fn flags(&self, at: usize, word: &str, letters: &[(&str, u8)]) -> Outcome<u8> {
         let (named, reserved) = word.split_once('r').unwrap_or((word, "0"));
-        let mut flags = u8::from_str_radix(reserved, 16)
-            .map_err(|_| self.error(at, format!("flags `{word}`: `{reserved}` are no bits")))?;
+        let mut flags = u8::from_str_radix(reserved, 16).map_err(|_| {
+            self.error(
+                at,
+                format!("flags `{word}`: `{reserved}` is not a hexadecimal byte"),
+            )
+        })?;
         for letter in named.chars().filter(|&letter| letter != '-') {
             let known = letters.iter().find(|(name, _)| name.starts_with(letter));
-            let (_, bit) =
-                known.ok_or_else(|| self.error(at, format!("flags `{word}`: `{letter}` is none of them")))?;
+            let (_, bit) = known
+                .ok_or_else(|| self.error(at, format!("flags `{word}`: `{letter}` is not one of them")))?;
             flags |= bit;
         }
         Ok(flags)
@@ -369,7 +375,7 @@ impl<'t> Parser<'t> {
     fn time(&self, at: usize, word: &str) -> Outcome<Vec<u8>> {
         let seconds: u64 = word
             .parse()
-            .map_err(|_| self.error(at, format!("`{word}` are no seconds since 1970")))?;
+            .map_err(|_| self.error(at, format!("`{word}` is not a number of seconds since 1970")))?;
         let time = TimeValue::from_system_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
         Ok(time.0.to_be_bytes().to_vec())
     }
@@ -396,27 +402,25 @@ impl<'t> Parser<'t> {
                     self.at = start + 1 + offset + 1;
                     return Ok(out);
                 }
-                '\\' => {
-                    match letters.next().map(|(_, letter)| letter) {
-                        Some('n') => out.push('\n'),
-                        Some('r') => out.push('\r'),
-                        Some('t') => out.push('\t'),
-                        Some('u') => {
-                            let code: String = letters
-                                .by_ref()
-                                .map(|(_, c)| c)
-                                .skip(1)
-                                .take_while(|&c| c != '}')
-                                .collect();
-                            let letter = u32::from_str_radix(&code, 16).ok().and_then(char::from_u32);
-                            out.push(letter.ok_or_else(|| {
-                                self.error(start, format!("`\\u{{{code}}}` is no character"))
-                            })?);
-                        }
-                        Some(other) => out.push(other),
-                        None => break,
+                '\\' => match letters.next().map(|(_, letter)| letter) {
+                    Some('n') => out.push('\n'),
+                    Some('r') => out.push('\r'),
+                    Some('t') => out.push('\t'),
+                    Some('u') => {
+                        let code: String = letters
+                            .by_ref()
+                            .map(|(_, c)| c)
+                            .skip(1)
+                            .take_while(|&c| c != '}')
+                            .collect();
+                        let letter = u32::from_str_radix(&code, 16).ok().and_then(char::from_u32);
+                        out.push(letter.ok_or_else(|| {
+                            self.error(start, format!("`\\u{{{code}}}` is not a character"))
+                        })?);
                     }
-                }
+                    Some(other) => out.push(other),
+                    None => break,
+                },
                 other => out.push(other),
             }
         }

@@ -8,7 +8,7 @@ use crate::dictionary::{AvpDefinition, Dictionary};
 use crate::kind::{Address, AddressValue, AvpType, Kind, TimeValue};
 use crate::message::{Message, MessageRef};
 
-/// Groups within groups are printed so deep; deeper ones as bytes.
+/// Depth to which groups are printed as groups; deeper ones are printed as bytes.
 const MAX_DEPTH: usize = check::MAX_DEPTH;
 
 /// A message that prints itself; see [`print`].
@@ -48,7 +48,7 @@ impl fmt::Display for PrintMessage<'_> {
             match rest.next() {
                 None => break,
                 Some(Ok(avp)) => self.avp(f, &avp, 1)?,
-                // What cannot be walked is shown all the same.
+                // An AVP that cannot be walked is printed as a comment.
                 Some(Err(error)) => writeln!(f, "  # {error}: {}", Hex(left))?,
             }
         }
@@ -101,8 +101,8 @@ impl PrintMessage<'_> {
         writeln!(f, "{:indent$}}}", "")
     }
 
-    /// The data has been checked against the type; a value that cannot be read would be a mistake of the
-    /// check, and is printed as bytes.
+    /// The data has been checked against the type; a value that cannot be read would be a defect of the check, and is
+    /// printed as bytes.
     fn value(f: &mut fmt::Formatter<'_>, definition: &AvpDefinition, data: &[u8]) -> fmt::Result {
         let raw = |f: &mut fmt::Formatter<'_>| write!(f, "raw {}", Hex(data));
         match definition.kind {

@@ -1,5 +1,5 @@
-//! Everything that may be done with bytes and events from a stranger. Shared by the bounded runs of this suite
-//! and the targets in `fuzz/`.
+//! Every operation on bytes and events of an unknown sender. Shared by the bounded runs of this suite and the targets
+//! in `fuzz/`.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use diameter_proto::peer::{
 };
 use diameter_proto::{Dictionary, Message, MessageBuilder, Origin, Routing, known, text};
 
-/// Messages to begin from.
+/// Seed messages.
 pub(crate) fn examples() -> Vec<Vec<u8>> {
     let dictionary = Dictionary::standard();
     let mut cer = MessageBuilder::request(257, 0);
@@ -41,7 +41,7 @@ pub(crate) fn examples() -> Vec<Vec<u8>> {
     examples
 }
 
-/// Everything that may be done with bytes from a stranger.
+/// Every operation on bytes of an unknown sender.
 pub(crate) fn message(bytes: &[u8], deep: bool) {
     let mut stream = BytesMut::from(bytes);
     assert!(wanted(&stream, 4096) <= 4096);

@@ -1,5 +1,4 @@
-//! Bytes and events nobody asked for. Seeds are fixed, so a failure can be repeated; more is tried by the
-//! targets in `fuzz/`.
+//! Random bytes and events. Seeds are fixed, so a failure can be repeated; the targets in `fuzz/` try more.
 
 use diameter_proto::{Dictionary, Message, text};
 

@@ -1,4 +1,4 @@
-//! Behaviour across the modules: two peers joined in memory, bytes and events nobody asked for.
+//! Behaviour across the modules: two peers joined in memory, random bytes and events.
 
 mod exercise;
 mod fuzz;

@@ -7,7 +7,7 @@ use diameter_proto::peer::{
     ApplicationId, Capabilities, DownReason, Duplicate, Health, Input, PeerSettings, Reopen, Side, State,
 };
 
-use crate::world::{LATENCY, Told, World, capabilities};
+use crate::world::{LATENCY, Reported, World, capabilities};
 
 const SECOND: Duration = Duration::from_secs(1);
 const CER: u32 = 257;
@@ -16,9 +16,9 @@ const S6A: u32 = 16_777_251;
 
 fn up(world: &World, who: usize) -> usize {
     world.nodes[who]
-        .told
+        .reported
         .iter()
-        .filter(|told| matches!(told, Told::Up(..)))
+        .filter(|event| matches!(event, Reported::Up(..)))
         .count()
 }
 
@@ -29,17 +29,17 @@ fn one_connects_the_other_waits() {
     world.pass(SECOND);
     assert_eq!(world.states(), [State::IOpen, State::ROpen]);
     assert_eq!(
-        world.nodes[0].told,
+        world.nodes[0].reported,
         [
-            Told::Up(Side::Initiator, vec![S6A], false),
-            Told::Health(Health::Okay)
+            Reported::Up(Side::Initiator, vec![S6A], false),
+            Reported::Health(Health::Okay)
         ]
     );
     assert_eq!(
-        world.nodes[1].told,
+        world.nodes[1].reported,
         [
-            Told::Up(Side::Responder, vec![S6A], false),
-            Told::Health(Health::Okay)
+            Reported::Up(Side::Responder, vec![S6A], false),
+            Reported::Health(Health::Okay)
         ]
     );
 }
@@ -50,13 +50,13 @@ fn both_connect_at_once_and_the_larger_name_keeps_the_others_connection() {
     world.input(0, Input::Start);
     world.input(1, Input::Start);
     world.pass(SECOND);
-    // b.example succeeds a.example: b wins, the connection that a opened stays.
+    // b.example succeeds a.example: b keeps the connection that a opened.
     assert_eq!(world.states(), [State::IOpen, State::ROpen]);
     assert_eq!((up(&world, 0), up(&world, 1)), (1, 1));
 }
 
 #[test]
-fn whoever_is_first_by_whatever_margin_there_is_one_connection() {
+fn one_connection_stays_whichever_side_connects_first() {
     for (first, second) in [(0, 1), (1, 0)] {
         for margin in 0..8 {
             let mut world = World::pair([true, true]);
@@ -73,7 +73,7 @@ fn whoever_is_first_by_whatever_margin_there_is_one_connection() {
                 world
                     .nodes
                     .iter()
-                    .all(|node| !matches!(node.told.last(), Some(Told::Down(_))))
+                    .all(|node| !matches!(node.reported.last(), Some(Reported::Down(_))))
             );
         }
     }
@@ -96,59 +96,74 @@ fn watchdogs_go_both_ways_and_traffic_spares_them() {
 }
 
 #[test]
-fn a_cut_cable_is_found_and_mended() {
+fn a_cut_cable_is_detected_and_the_peers_reconnect() {
     let mut world = World::pair([true, false]);
     world.input(0, Input::Start);
     world.pass(SECOND);
     world.cut = true;
     world.pass(70 * SECOND);
     assert_eq!(
-        world.nodes[0].told[1..],
-        [Told::Health(Health::Okay), Told::Health(Health::Suspect)]
+        world.nodes[0].reported[1..],
+        [Reported::Health(Health::Okay), Reported::Health(Health::Suspect)]
     );
     world.pass(30 * SECOND);
-    assert_eq!(world.nodes[0].told.last(), Some(&Told::Down(DownReason::Silent)));
+    assert_eq!(
+        world.nodes[0].reported.last(),
+        Some(&Reported::Down(DownReason::Silent))
+    );
     assert_eq!(world.states()[1], State::Closed);
     world.cut = false;
     world.pass(60 * SECOND);
     assert_eq!(world.states(), [State::IOpen, State::ROpen]);
     assert_eq!(
-        world.nodes[0].told.last(),
-        Some(&Told::Health(Health::Reopen)),
+        world.nodes[0].reported.last(),
+        Some(&Reported::Health(Health::Reopen)),
         "it has to prove itself"
     );
     world.pass(100 * SECOND);
-    assert_eq!(world.nodes[0].told.last(), Some(&Told::Health(Health::Okay)));
+    assert_eq!(
+        world.nodes[0].reported.last(),
+        Some(&Reported::Health(Health::Okay))
+    );
 }
 
 #[test]
-fn a_short_cut_is_suspected_and_forgiven() {
+fn a_short_cut_leads_to_suspect_and_back_to_okay() {
     let mut world = World::pair([true, false]);
     world.input(0, Input::Start);
     world.pass(SECOND);
     world.cut = true;
     world.pass(66 * SECOND);
-    assert_eq!(world.nodes[0].told.last(), Some(&Told::Health(Health::Suspect)));
+    assert_eq!(
+        world.nodes[0].reported.last(),
+        Some(&Reported::Health(Health::Suspect))
+    );
     world.cut = false;
-    // The other's next watchdog, or its answer, is heard.
+    // The other's next watchdog, or its answer, arrives.
     let now = world.now;
     world.nodes[0].machine.traffic(now);
     world.input(0, Input::Timer);
-    assert_eq!(world.nodes[0].told.last(), Some(&Told::Health(Health::Okay)));
+    assert_eq!(
+        world.nodes[0].reported.last(),
+        Some(&Reported::Health(Health::Okay))
+    );
 }
 
 #[test]
-fn leaving_is_said_and_heard() {
+fn a_dpr_closes_both_sides_with_its_cause() {
     let mut world = World::pair([true, false]);
     world.input(0, Input::Start);
     world.pass(SECOND);
     world.input(1, Input::Stop(disconnect_cause::BUSY));
     world.pass(SECOND);
     assert_eq!(world.states(), [State::Closed; 2]);
-    assert_eq!(world.nodes[1].told.last(), Some(&Told::Down(DownReason::WeSaid)));
     assert_eq!(
-        world.nodes[0].told.last(),
-        Some(&Told::Down(DownReason::PeerSaid(disconnect_cause::BUSY)))
+        world.nodes[1].reported.last(),
+        Some(&Reported::Down(DownReason::WeSaid))
+    );
+    assert_eq!(
+        world.nodes[0].reported.last(),
+        Some(&Reported::Down(DownReason::PeerSaid(disconnect_cause::BUSY)))
     );
     // RFC 6733 §5.4: a busy peer is not connected to periodically.
     world.pass(290 * SECOND);
@@ -158,7 +173,7 @@ fn leaving_is_said_and_heard() {
 }
 
 #[test]
-fn who_does_not_want_to_talk_is_left_alone_until_there_is_something_to_say() {
+fn a_peer_that_does_not_want_to_talk_is_not_connected_to_until_a_request_is_pending() {
     let mut world = World::pair([true, false]);
     world.input(0, Input::Start);
     world.pass(SECOND);
@@ -200,7 +215,7 @@ fn attempts_back_off_and_end_with_success() {
 }
 
 #[test]
-fn strangers_to_one_another_part() {
+fn peers_without_a_common_application_disconnect() {
     let settings = |initiate| PeerSettings {
         initiate,
         ..PeerSettings::default()
@@ -211,11 +226,11 @@ fn strangers_to_one_another_part() {
     world.pass(SECOND / 2);
     assert_eq!(world.states(), [State::Closed; 2]);
     assert_eq!(world.count(0, CER, false), 1, "the refusal is an answer");
-    assert!(world.nodes.iter().all(|node| node.told.is_empty()));
+    assert!(world.nodes.iter().all(|node| node.reported.is_empty()));
 }
 
 #[test]
-fn a_peer_has_to_be_who_we_expect() {
+fn a_peer_must_have_the_configured_name() {
     let settings = |initiate, host: &str| PeerSettings {
         initiate,
         host: Some(host.into()),
@@ -254,17 +269,21 @@ fn restarted(duplicate: Duplicate) -> World {
 fn a_peer_that_restarted_unnoticed_replaces_itself() {
     let world = restarted(Duplicate::ReplaceSameAddress);
     assert_eq!(world.states(), [State::IOpen, State::ROpen]);
-    assert!(world.nodes[1].told.contains(&Told::Down(DownReason::Replaced)));
+    assert!(
+        world.nodes[1]
+            .reported
+            .contains(&Reported::Down(DownReason::Replaced))
+    );
     assert_eq!(up(&world, 1), 2);
 }
 
 #[test]
-fn where_that_is_not_wanted_the_old_connection_is_asked_first() {
+fn with_duplicate_reject_the_old_connection_gets_a_watchdog_first() {
     let mut world = restarted(Duplicate::Reject);
     assert_eq!(world.states()[1], State::ROpen);
     assert_eq!(up(&world, 0), 0);
     assert_eq!(world.nodes[1].machine.health(), Health::Okay);
-    // The dead connection does not answer; after it was given up, the new one is let in.
+    // The dead connection does not answer; after it was closed, the new one is accepted.
     world.pass(150 * SECOND);
     assert_eq!(world.states(), [State::IOpen, State::ROpen]);
     assert!(world.elapsed() < 152 * SECOND);
@@ -287,17 +306,14 @@ fn inband_security_is_agreed_on_only_when_both_want_it() {
         ]);
         world.input(0, Input::Start);
         world.pass(SECOND);
-        assert!(
-            world
-                .nodes
-                .iter()
-                .all(|node| node.told[0] == Told::Up(node.machine.open_side().unwrap(), vec![S6A], secure))
-        );
+        assert!(world.nodes.iter().all(
+            |node| node.reported[0] == Reported::Up(node.machine.open_side().unwrap(), vec![S6A], secure)
+        ));
     }
 }
 
 #[test]
-fn by_the_letter_every_reopened_connection_has_to_prove_itself() {
+fn with_reopen_always_every_new_connection_starts_in_reopen() {
     let settings = |initiate| PeerSettings {
         initiate,
         reopen: Reopen::Always,

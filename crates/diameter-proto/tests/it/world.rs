@@ -13,9 +13,9 @@ use diameter_proto::{Message, MessageMut};
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub(crate) const LATENCY: Duration = Duration::from_millis(10);
 
-/// What a machine told its owner.
+/// Events that a machine reported to its owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
+pub(crate) enum Reported {
     Up(Side, Vec<u32>, bool),
     Health(Health),
     Down(DownReason),
@@ -23,7 +23,7 @@ pub(crate) enum Told {
 
 pub(crate) struct Node {
     pub(crate) machine: Machine,
-    pub(crate) told: Vec<Told>,
+    pub(crate) reported: Vec<Reported>,
     /// Whether connections to it succeed.
     pub(crate) listens: bool,
     /// The connection on each side.
@@ -68,7 +68,7 @@ impl World {
             seed += 1;
             Node {
                 machine: Machine::new(Arc::new(local), settings, seed),
-                told: Vec::new(),
+                reported: Vec::new(),
                 listens: true,
                 sides: [None; 2],
             }
@@ -141,10 +141,10 @@ impl World {
                 Output::Up {
                     side, common, secure, ..
                 } => {
-                    self.nodes[who].told.push(Told::Up(side, common, secure));
+                    self.nodes[who].reported.push(Reported::Up(side, common, secure));
                 }
-                Output::Health(health) => self.nodes[who].told.push(Told::Health(health)),
-                Output::Down(reason) => self.nodes[who].told.push(Told::Down(reason)),
+                Output::Health(health) => self.nodes[who].reported.push(Reported::Health(health)),
+                Output::Down(reason) => self.nodes[who].reported.push(Reported::Down(reason)),
             }
         }
     }
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    /// The node forgets everything and begins anew; the other end of its connections learns nothing.
+    /// The node loses its state and restarts; the other end of its connections gets no notice.
     pub(crate) fn restart(&mut self, who: usize, local: Capabilities, settings: PeerSettings) {
         for link in self.nodes[who].sides.into_iter().flatten() {
             let end = usize::from(self.links[link].opener != who);
@@ -184,7 +184,7 @@ impl World {
         let machine = Machine::new(Arc::new(local), settings, 99);
         self.nodes[who] = Node {
             machine,
-            told: Vec::new(),
+            reported: Vec::new(),
             listens: true,
             sides: [None; 2],
         };
