@@ -428,7 +428,21 @@ impl TimeValue {
     #[must_use]
     pub fn to_system_time(self) -> SystemTime {
         let era = if self.0 & 0x8000_0000 == 0 { 1 << 32 } else { 0 };
-        SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(self.0) + era - NTP_TO_UNIX)
+        let seconds = u64::from(self.0) + era;
+        // The first values with the top bit set are times before 1970.
+        match seconds.checked_sub(NTP_TO_UNIX) {
+            Some(after) => SystemTime::UNIX_EPOCH + Duration::from_secs(after),
+            None => SystemTime::UNIX_EPOCH - Duration::from_secs(NTP_TO_UNIX - seconds),
+        }
+    }
+
+    /// The 32 bits of a time in seconds since 1970, negative before; `None` outside of the range that 32 bits hold by
+    /// the rule of [`TimeValue::to_system_time`]: 20 January 1968 to 26 February 2104.
+    #[must_use]
+    pub fn from_unix_seconds(seconds: i64) -> Option<Self> {
+        let ntp = seconds.checked_add_unsigned(NTP_TO_UNIX)?;
+        let held = (1_i64 << 31)..(1_i64 << 31) + (1 << 32);
+        held.contains(&ntp).then_some(Self(ntp as u32))
     }
 
     /// The 32 bits of `time`; times before 1970 count as 1970.
@@ -509,6 +523,21 @@ mod tests {
         assert_eq!(TimeValue::from_system_time(after).to_system_time(), after);
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         assert_eq!(TimeValue::from_system_time(now).to_system_time(), now);
+    }
+
+    #[test]
+    fn times_before_1970_are_right_and_those_outside_of_32_bits_refused() {
+        let first = TimeValue(0x8000_0000);
+        let before = SystemTime::UNIX_EPOCH - Duration::from_secs(61_505_152);
+        assert_eq!(first.to_system_time(), before);
+        assert_eq!(TimeValue::from_unix_seconds(-61_505_152), Some(first));
+        assert_eq!(TimeValue::from_unix_seconds(-61_505_153), None);
+        let last = TimeValue(0x7fff_ffff);
+        let seconds = last.to_system_time().duration_since(SystemTime::UNIX_EPOCH);
+        let seconds = seconds.unwrap().as_secs().cast_signed();
+        assert_eq!(TimeValue::from_unix_seconds(seconds), Some(last));
+        assert_eq!(TimeValue::from_unix_seconds(seconds + 1), None);
+        assert_eq!(TimeValue::from_unix_seconds(i64::MAX), None);
     }
 
     #[test]

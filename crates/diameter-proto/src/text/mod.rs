@@ -42,6 +42,7 @@ mod tests {
             .put(known::HOST_IP_ADDRESS, std::net::Ipv6Addr::LOCALHOST.into())
             .put(known::PRODUCT_NAME, "quote \" backslash \\ line\n ü")
             .put(known::EVENT_TIMESTAMP, crate::kind::TimeValue(3_900_000_000))
+            .put(known::EVENT_TIMESTAMP, crate::kind::TimeValue(1 << 31))
             .put(known::DISCONNECT_CAUSE, 1)
             .put(known::DISCONNECT_CAUSE, -7)
             .put(known::OC_SEQUENCE_NUMBER, u64::MAX)
@@ -70,6 +71,7 @@ mod tests {
             "  Host-IP-Address = ::1",
             "  Product-Name = \"quote \\\" backslash \\\\ line\\n ü\"",
             "  Event-Timestamp = time 1691011200",
+            "  Event-Timestamp = time -61505152",
             "  Disconnect-Cause = BUSY",
             "  Disconnect-Cause = -7",
             "  OC-Sequence-Number = 18446744073709551615",
@@ -98,6 +100,11 @@ mod tests {
             ("DPR {\n  Origin-Hst = \"a\"\n}", "2:3", "Origin-Host"),
             ("DPR {\n  Disconnect-Cause = BUSSY\n}", "2:22", "BUSY"),
             ("DPR {\n  Result-Code = \"x\"\n}", "2:17", "Unsigned32"),
+            (
+                "DPR {\n  Event-Timestamp = time 18446744073709551615\n}",
+                "2:26",
+                "seconds since 1970",
+            ),
             ("DPR {\n  Origin-Host = \"a", "2:17", "quote"),
             ("DPR {\n  Origin-Host = \"a\"\n", "3:1", "}"),
             ("DPR {} x", "1:8", "end"),

@@ -1,7 +1,6 @@
 //! Text to messages.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
 
 use crate::avp::AvpWriter;
 use crate::avp::{AvpFlags, AvpKey};
@@ -373,10 +372,11 @@ impl<'t> Parser<'t> {
     }
 
     fn time(&self, at: usize, word: &str) -> Outcome<Vec<u8>> {
-        let seconds: u64 = word
-            .parse()
-            .map_err(|_| self.error(at, format!("`{word}` is not a number of seconds since 1970")))?;
-        let time = TimeValue::from_system_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let time = word.parse().ok().and_then(TimeValue::from_unix_seconds);
+        let time = time.ok_or_else(|| {
+            let expected = "a number of seconds since 1970, for a time from 1968 to 2104";
+            self.error(at, format!("`{word}`: expected {expected}"))
+        })?;
         Ok(time.0.to_be_bytes().to_vec())
     }
 
