@@ -1,5 +1,5 @@
-//! What the lab itself costs in Diameter: MMEs against HSSs without a router between them, so that nobody
-//! takes the lab's limit for the router's. `diameter_self_cost [REQUESTS_PER_SECOND] [BYTES] [SECONDS] [CONNECTIONS]`
+//! What the lab itself costs in Diameter: MMEs against HSSs without a router between them. A run of a router cannot
+//! exceed this figure. `diameter_self_cost [REQUESTS_PER_SECOND] [BYTES] [SECONDS] [CONNECTIONS]`
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,5 +1,5 @@
-//! What the lab itself costs: a generator against the simplest peer, so that nobody takes the generator's
-//! limit for the function's. `self_cost [TPS] [BODY_BYTES] [SECONDS] [CONNECTIONS]`
+//! What the lab itself costs: a generator against the simplest peer. A run of a function cannot exceed this figure.
+//! `self_cost [TPS] [BODY_BYTES] [SECONDS] [CONNECTIONS]`
 
 use std::time::{Duration, Instant};
 

@@ -32,7 +32,7 @@ pub struct LabArgs {
 enum LabCommand {
     /// The call models there are
     List {
-        /// For machines
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -40,7 +40,7 @@ enum LabCommand {
     Show {
         /// Name (nrf/5k) or path of a YAML file
         model: String,
-        /// For machines
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -58,7 +58,7 @@ enum LabCommand {
         /// List the runs under lab-runs, the latest last
         #[arg(long, conflicts_with = "folders")]
         list: bool,
-        /// For machines
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -70,7 +70,7 @@ fn period(text: &str) -> Result<Duration, String> {
         .map_err(|error| format!("{text:?} {error}, as in 60s or 5m"))
 }
 
-/// The folder of runs that were given no other.
+/// The folder of a run without `--out`.
 const RUNS: &str = "lab-runs";
 
 /// What a command ends with: 0 done or passed, 1 failed, 2 usage or configuration.
@@ -78,7 +78,7 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 
 impl LabArgs {
-    /// Does what the command line says.
+    /// Executes the command line.
     #[must_use]
     pub fn run(self) -> ExitCode {
         let done = match self.command {
@@ -115,7 +115,7 @@ fn find(name: &str) -> Result<Found, Failure> {
 }
 
 fn say(text: &str) -> Result<(), Failure> {
-    // A reader that went away (`| head`) is not an error.
+    // A reader that has closed the pipe (`| head`) is not an error.
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failure(FAILED)(&error)),
         _ => Ok(()),

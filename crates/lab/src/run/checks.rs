@@ -1,4 +1,4 @@
-//! What a run is judged by: the bounds of its model, and what its answers imply.
+//! The checks that decide whether a run passed: the bounds of its model, and the counts that its answers imply.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::figure;
 use super::judge::Facts;
 use super::window::Mark;
 
-/// A generator that was later than this did not send when it should have.
+/// A generator that is later than this does not follow its schedule.
 const LATE: Duration = Duration::from_millis(100);
 /// The least share of the schedule that must be achieved.
 const ACHIEVED: f64 = 0.99;
@@ -87,7 +87,7 @@ struct Sent {
     /// As many as the answers imply.
     expected: u64,
     received: u64,
-    /// Those that made no sense to the simulator.
+    /// Those that were invalid for the simulator.
     invalid: u64,
 }
 
@@ -168,7 +168,7 @@ fn sent_as_implied(name: &str, counted: Sent, slack: f64, period: &str) -> Optio
 mod tests {
     use super::*;
 
-    /// A step of the search that failed has sent requests whose answers nobody waited for.
+    /// A step of the search that failed has sent requests whose answers the generator did not await.
     #[test]
     fn leftovers_of_a_failed_step_do_not_fail_the_run() {
         let baseline = Sent {

@@ -76,7 +76,7 @@ impl Guarded {
         })
     }
 
-    /// For looking at it.
+    /// The process, to measure it.
     #[must_use]
     pub fn process(&self) -> Process {
         Process::new(self.child.id())
@@ -96,7 +96,7 @@ impl Guarded {
         self.wait_longer_for(address, Duration::ZERO)
     }
 
-    /// As [`Guarded::wait_for`], and so much longer: for a process that has much to read before.
+    /// As [`Guarded::wait_for`] with a longer timeout: for a process that reads long files before it listens.
     ///
     /// # Errors
     /// As there.
@@ -137,12 +137,12 @@ impl Guarded {
         }
     }
 
-    /// Asks it to end, and waits a little before killing it.
+    /// Sends SIGTERM, and kills it if it does not end soon.
     pub fn stop(self) {
         self.stop_within(Duration::from_secs(5));
     }
 
-    /// Asks it to end, and waits this long before killing it.
+    /// Sends SIGTERM, and kills it if it does not end within this time.
     pub(crate) fn stop_within(mut self, patience: Duration) {
         if let Some(id) = i32::try_from(self.child.id())
             .ok()
@@ -224,13 +224,13 @@ impl Simulator {
         &self.name
     }
 
-    /// For looking at it.
+    /// The process, to measure it.
     #[must_use]
     pub fn process(&self) -> Process {
         self.guarded.process()
     }
 
-    /// What it has done so far.
+    /// Its counters now.
     ///
     /// # Errors
     /// When it has ended.
@@ -242,7 +242,7 @@ impl Simulator {
         self.hear()
     }
 
-    /// Kills it, whatever it is about to do; its statistics stay what they were a moment before.
+    /// Kills it at once; its counters are those of a moment before.
     ///
     /// # Errors
     /// When it has ended already.
@@ -281,10 +281,10 @@ impl Simulator {
             .filter(|count| *count > 0)
             .and_then(|_| serde_json::from_str(&line).ok())
         {
-            Some(told) => Ok(told),
+            Some(report) => Ok(report),
             None => Err(self
                 .guarded
-                .gone("ended or does not speak as a simulator does".to_owned())),
+                .gone("ended, or wrote a line that is not a report of a simulator".to_owned())),
         }
     }
 }

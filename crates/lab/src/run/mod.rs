@@ -56,7 +56,7 @@ pub enum RunError {
     /// The model has no traffic that the lab can make.
     #[error("the model describes no traffic")]
     Empty,
-    /// Nothing held, not even the lowest rate.
+    /// No rate held, not even the lowest.
     #[error("no rate held: at {tps} transactions per second {why}")]
     NoKnee {
         /// The lowest rate that was tried.
@@ -69,7 +69,7 @@ pub enum RunError {
 /// Makes a run.
 ///
 /// # Errors
-/// When it cannot be made; a run that was made and failed its checks is no error.
+/// When it cannot be made; a run that was made and failed its checks is not an error.
 pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<(Report, Series), RunError> {
     let (found, lifted) = for_search(found, options);
     let model = &found.model;
@@ -85,7 +85,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
         let why = "--contend: needs --pin, the cores to compete for";
         return Err(RigError::Settings(why.to_owned()).into());
     }
-    // A search begins low, so that a slow function has a knee as well.
+    // A search begins at a low rate, so that a slow function has a knee as well.
     let lowest = tps.unwrap_or(session::search_start(full));
     let place = rig::Place::new(options)?;
     progress.status("starting the function and its simulated peers …");

@@ -1,4 +1,4 @@
-//! How a run is to be made.
+//! The options of a run.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,17 +9,17 @@ use super::Database;
 /// The most times that latencies are induced.
 const MOST_LATENCY: f64 = 10.0;
 
-/// How much to send.
+/// Rate of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Rate {
-    /// As much as the model says.
+    /// The rate of the model.
     #[default]
     Model,
-    /// So many ingress transactions per second.
+    /// This many ingress transactions per second.
     Tps(f64),
-    /// So many times what the model says.
+    /// This many times the rate of the model.
     Times(f64),
-    /// As much as the function can carry: search for the knee.
+    /// The capacity of the function: search for the knee.
     Max,
 }
 
@@ -28,7 +28,9 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("{text:?} is no rate: a number of transactions per second, a factor such as 0.2x, or max")
+            format!(
+                "{text:?} is not a rate; use a number of transactions per second, a factor such as 0.2x, or max"
+            )
         };
         if text == "max" {
             return Ok(Self::Max);
@@ -52,11 +54,11 @@ impl FromStr for Rate {
 /// How a run is to be made.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How much to send.
+    /// Rate of the load.
     pub rate: Rate,
-    /// How long to measure, after warming up.
+    /// Length of the measured part, after the warm-up.
     pub duration: Duration,
-    /// How long to warm up.
+    /// Length of the warm-up.
     pub warmup: Duration,
     /// Cores of the function under test; all else runs on the others. Empty: the scheduler decides.
     pub pin: Vec<usize>,
@@ -74,7 +76,7 @@ pub struct Options {
     pub out: PathBuf,
     /// The program that runs functions and simulators; this one if not given.
     pub program: Option<PathBuf>,
-    /// A function that runs already: its address. Nothing is known of its processor time then.
+    /// Address of a function that runs already. Its processor time is not measured.
     pub target: Option<std::net::SocketAddr>,
     /// Settings of the function, merged over those that the lab makes (YAML file).
     pub function_config: Option<PathBuf>,
@@ -143,7 +145,7 @@ pub fn latency(text: &str) -> Result<f64, String> {
 /// # Errors
 /// What is wrong with it.
 pub fn cpu_list(text: &str) -> Result<Vec<usize>, String> {
-    let wrong = || format!("{text:?} is no list of cores, such as 0 or 0-3,6");
+    let wrong = || format!("{text:?} is not a list of cores, such as 0 or 0-3,6");
     let mut cpus = Vec::new();
     for part in text.split(',').map(str::trim) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

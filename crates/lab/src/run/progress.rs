@@ -1,12 +1,12 @@
-//! Telling how a run goes, on standard error: a line redrawn on a terminal, else plain lines now and then.
+//! Progress of a run on standard error: a line redrawn on a terminal, else plain lines at an interval.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// How often a line is written when nobody watches.
+/// Interval of the plain lines, where standard error is not a terminal.
 const PLAIN: Duration = Duration::from_secs(5);
 
-/// Tells how a run goes.
+/// Reports the progress of a run.
 #[derive(Debug)]
 pub struct Progress {
     redraw: bool,
@@ -25,13 +25,13 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Something that stays on the screen.
+    /// A line that stays on the screen.
     pub fn note(&mut self, text: &str) {
         self.clear();
         let _ = writeln!(io::stderr(), "{text}");
     }
 
-    /// How it stands now; replaced by the next.
+    /// The present state; the next one replaces it.
     pub fn status(&mut self, text: &str) {
         let mut out = io::stderr();
         if self.redraw {

@@ -1,6 +1,7 @@
 //! The search for the knee: the highest rate that the function carries within the bounds.
 //!
-//! Doubling until a step fails, then halving the gap. Pure: the steps are told, not made, here.
+//! It doubles the rate until a step fails, then halves the gap. Pure: the caller makes the steps and records their
+//! outcome.
 
 /// A search in progress.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +36,8 @@ impl Ramp {
         (!close && self.steps < MOST_STEPS && self.next >= 1.0).then_some(self.next)
     }
 
-    /// Tells how the last step went.
-    pub fn tell(&mut self, passed: bool) {
+    /// Records the outcome of the last step.
+    pub fn record(&mut self, passed: bool) {
         self.steps += 1;
         if passed {
             self.best = Some(self.best.map_or(self.next, |best| best.max(self.next)));
@@ -66,7 +67,7 @@ mod tests {
     fn search(start: f64, knee: f64) -> (Option<f64>, u32) {
         let mut ramp = Ramp::new(start);
         while let Some(rate) = ramp.next() {
-            ramp.tell(rate <= knee);
+            ramp.record(rate <= knee);
         }
         (ramp.best(), ramp.steps)
     }

@@ -1,4 +1,4 @@
-//! What a run consists of: the function under test, its simulated peers, and the traffic for it.
+//! The parts of a run: the function under test, its simulated peers, and the traffic for it.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub struct Rig {
     pub workloads: Vec<Traffic>,
     /// What the function must send to its peers.
     pub outgoing: Vec<Outgoing>,
-    /// What is asked of the function itself when the load is over.
+    /// A query to the function when the load is over.
     pub probes: Vec<Probe>,
     /// What a reader of the report should know.
     pub notes: Vec<String>,
@@ -121,7 +121,7 @@ impl Rig {
     }
 }
 
-/// Asks the function something when the load is over.
+/// Queries the function when the load is over.
 pub type Probe = Box<dyn Fn() -> Check>;
 
 impl std::fmt::Debug for Rig {
@@ -246,7 +246,7 @@ impl Place {
     }
 }
 
-/// An address that nobody listens on at this moment.
+/// An address that no program listens on at this moment.
 pub(crate) fn free_address() -> Result<SocketAddr, RigError> {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|l| l.local_addr())

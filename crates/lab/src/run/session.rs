@@ -18,24 +18,24 @@ use callmodel::Found;
 use loadgen::{Arrivals, Generator, Plan, Record, Snapshot, TICK};
 use report::measure::Connections;
 
-/// How long answers may still come after the last request.
+/// Time that answers may take after the last request.
 const DRAIN: Duration = Duration::from_secs(6);
-/// A step of the search: first not looked at, then looked at.
+/// Warm-up and length of a step of the search; only the second part is measured.
 const SETTLE: Duration = Duration::from_millis(1500);
 const LOOK: Duration = Duration::from_secs(3);
-/// How often less is tried when a rate does not hold for long.
+/// Number of lower rates that are tried when a rate does not hold for long.
 const TRIES: u32 = 5;
-/// How often a part that failed is repeated when others took the function's cores meanwhile.
+/// Number of repetitions of a failed part when other processes took the function's cores meanwhile.
 const REPEATS: u32 = 2;
-/// Part of a run that requests count for: warming up and all that is not looked at.
+/// Part of a run to which requests count that are not measured, such as the warm-up.
 const WARMUP: u32 = 0;
 
-/// The rate that a search for the knee begins with, for a model of so many transactions per second.
+/// The rate at which a search for the knee begins, for a model of this many transactions per second.
 pub(super) fn search_start(full: f64) -> f64 {
     (full / 16.0).max(500.0)
 }
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Session<'a> {
     found: &'a Found,
     options: &'a Options,
@@ -47,7 +47,7 @@ pub(super) struct Session<'a> {
     step: u32,
     records: Vec<(u32, Record)>,
     timeline: Vec<Point>,
-    /// Of the second under way.
+    /// Counts of the second in progress.
     second: Second,
     last_cpu: Option<(Instant, Duration)>,
     generator_cpu: Vec<Duration>,
@@ -65,7 +65,7 @@ pub(super) struct Session<'a> {
     acting: Option<Instant>,
     /// All cores that the lab may use.
     cpus: Vec<usize>,
-    /// What was counted when the search had ended, before the rate that it found was measured.
+    /// Counters at the end of the search, before the measured part.
     baseline: Option<Mark>,
 }
 
@@ -153,14 +153,14 @@ impl<'a> Session<'a> {
         let (mut tries, mut repeats) = (0, 0);
         loop {
             if limited_by.is_some() {
-                // Requests of the search must neither load the function nor be counted any more.
+                // Requests of the search must neither load the function nor be counted in the measured part.
                 self.drain()?;
                 self.baseline = Some(self.mark()?);
             }
             let started = OffsetDateTime::now_utc();
             let (window, parts) = self.measure(tps, !multiple)?;
-            // What held for three seconds need not hold for long: then a little less is the knee. Where others
-            // took the function's cores, nothing is learnt: the same again.
+            // A rate that held for three seconds need not hold for long: then a slightly lower rate is the knee. Where
+            // other processes took the function's cores, the step shows nothing and is repeated.
             if limited_by.is_some() && tries < TRIES && self.verdict_on(&window).is_some() {
                 let disturbed = window.is_disturbed(self.place) && repeats < REPEATS;
                 let words = if disturbed {
@@ -252,13 +252,13 @@ impl<'a> Session<'a> {
         self.drain()?;
         let mut whole = Record::new(self.names.len());
         let (mut weighted, mut seconds) = (0.0, 0.0);
-        let mut told = Vec::new();
+        let mut measured = Vec::new();
         for (step, mut part) in records {
             part.record = self.take(step);
             whole.merge(&part.record);
             weighted += part.factor * part.length.as_secs_f64();
             seconds += part.length.as_secs_f64();
-            told.push(part);
+            measured.push(part);
         }
         let window = Window {
             tps: tps * weighted / f64::max(seconds, 1e-9),
@@ -267,14 +267,14 @@ impl<'a> Session<'a> {
             after,
             lateness: self.lateness,
         };
-        Ok((window, told))
+        Ok((window, measured))
     }
 
     fn step_to(&mut self, tps: f64, step: u32) {
         self.generator.set(tps, step);
     }
 
-    /// Stops sending and waits for the answers that may still come.
+    /// Stops sending and waits for the outstanding answers.
     fn drain(&mut self) -> Result<(), RunError> {
         self.step_to(0.0, WARMUP);
         let end = Instant::now() + DRAIN;
@@ -286,7 +286,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Searches for the knee: the highest rate that held, the steps, and what kept it from more.
+    /// Searches for the knee: the highest rate that held, the steps, and the reason why a higher one failed.
     fn search(&mut self) -> Result<(f64, Vec<Step>, String), RunError> {
         let mut ramp = Ramp::new(search_start(self.found.model.ingress_tps()));
         let mut steps: Vec<Step> = Vec::new();
@@ -322,9 +322,9 @@ impl<'a> Session<'a> {
                 lateness: self.lateness,
             };
             let failed = self.verdict_on(&window);
-            let told = knee::step(&window, self.place, failed.clone());
-            self.progress.note(&knee::step_in_words(&told));
-            steps.push(told);
+            let tried = knee::step(&window, self.place, failed.clone());
+            self.progress.note(&knee::step_in_words(&tried));
+            steps.push(tried);
             if failed.is_some() {
                 self.drain()?;
                 if window.is_disturbed(self.place) && repeats < REPEATS {
@@ -333,7 +333,7 @@ impl<'a> Session<'a> {
                 }
             }
             repeats = 0;
-            ramp.tell(failed.is_none());
+            ramp.record(failed.is_none());
         }
         let limited_by = knee::limit(&steps, self.place, self.rig.function.is_some());
         match ramp.best() {
@@ -394,7 +394,7 @@ impl<'a> Session<'a> {
         )
     }
 
-    /// Lets time pass, and takes in what the generator tells.
+    /// Runs for this length, and collects what the generator reports.
     fn pass(&mut self, length: Duration, what: &str) -> Result<(), RunError> {
         let end = Instant::now() + length;
         loop {
@@ -435,7 +435,8 @@ impl<'a> Session<'a> {
         self.generator_bytes[thread] = bytes;
         self.in_flight[thread] = in_flight;
         self.lateness = self.lateness.max(lateness);
-        // A thread tells of two parts of the run at one moment: a second is over when time has gone on.
+        // A thread may report two parts of the run with one timestamp: a second is over when the timestamp has
+        // advanced.
         let last = self.second.last;
         let length = last.saturating_sub(self.second.begun);
         if at > last && length >= Duration::from_millis(900) {
@@ -451,7 +452,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Makes a point of the timeline of the second that has passed.
+    /// Adds a point of the last second to the timeline.
     fn close_second(&mut self, at: Duration, length: Duration, what: &str) {
         let seconds = length.as_secs_f64();
         let generator_cpu: Duration = self.generator_cpu.iter().sum();
@@ -516,7 +517,7 @@ impl<'a> Session<'a> {
         steps: Vec<Step>,
         limited_by: Option<String>,
     ) -> Result<(Report, Series), RunError> {
-        // Notifications wait for their peers a little longer than answers do.
+        // Notifications wait a little longer for their peers than answers do.
         self.pass(Duration::from_millis(500), "waiting for the last answers")?;
         let end = self.mark()?;
         let (reference, rss_before) = reference.map_or((None, 0), |(window, rss)| (Some(window), rss));

@@ -1,4 +1,4 @@
-//! What was used up to a moment, and between two.
+//! Resources used up to a moment, and between two moments.
 
 use std::time::{Duration, Instant};
 
@@ -8,17 +8,17 @@ use simulators::Stats;
 
 use super::rig::Place;
 
-/// Others that took more than this of the function's cores disturbed the run.
+/// A run in which other processes took more than this of the function's cores is disturbed.
 pub(super) const DISTURBED: f64 = 0.05;
 
-/// What was used up to a moment.
+/// Resources used up to a moment.
 #[derive(Clone, Debug)]
 pub(super) struct Mark {
     pub(super) at: Instant,
     pub(super) usage: Option<Usage>,
-    /// What anybody used of the function's cores.
+    /// Processor time of all processes on the function's cores.
     pub(super) busy: Option<Duration>,
-    /// What anybody used of all cores that the lab may use.
+    /// Processor time of all processes on the cores that the lab may use.
     pub(super) busy_everywhere: Option<Duration>,
     /// What a hypervisor took away from all of those.
     pub(super) stolen: Option<Duration>,
@@ -30,7 +30,7 @@ pub(super) struct Mark {
     pub(super) generator_bytes: (u64, u64),
 }
 
-/// A part of a run that was looked at.
+/// A measured part of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) tps: f64,
@@ -54,12 +54,12 @@ impl Window {
         used(&self.after).saturating_sub(used(&self.before)).as_secs_f64() / self.seconds()
     }
 
-    /// Whether others took so much of the function's cores that a failure says nothing of the function.
+    /// Whether other processes took so much of the function's cores that a failure does not show its capacity.
     pub(super) fn is_disturbed(&self, place: &Place) -> bool {
         self.others(place) > DISTURBED
     }
 
-    /// Cores that others took of those the function is kept to.
+    /// Cores that other processes took of those the function is kept to.
     pub(super) fn others(&self, place: &Place) -> f64 {
         match (self.before.busy, self.after.busy) {
             (Some(before), Some(after)) if !place.function_cpus.is_empty() && self.after.usage.is_some() => {

@@ -37,7 +37,7 @@ impl Servers {
         }
     }
 
-    /// Ends them, and tells what they did.
+    /// Stops the servers, and returns their counters.
     fn stop(mut self) -> Stats {
         self.handle.stop();
         self.thread.take().unwrap().join().unwrap();
@@ -64,7 +64,7 @@ fn hss(model: &DsrModel) -> Settings {
     }
 }
 
-/// One HSS that MMEs ask directly.
+/// One HSS that MMEs query directly.
 fn model() -> DsrModel {
     DsrModel {
         hss: 1,
@@ -143,7 +143,7 @@ fn an_hss_refuses_the_subscribers_of_another() {
         ..model()
     };
     let servers = Servers::start(&hss(&model));
-    // All go to the first, which knows every other range.
+    // All requests go to the first HSS, which knows every other range.
     let (clients, _) = mmes(&model, &servers, 1, PATIENCE);
     let total = load(&plan(servers.addresses[0]), clients, 2000.0, 1000).total();
     let refused = total.failed[FailureKind::Status as usize];
@@ -155,7 +155,7 @@ fn an_hss_refuses_the_subscribers_of_another() {
 }
 
 #[test]
-fn what_a_server_does_wrong_is_counted_as_what_it_is() {
+fn each_kind_of_wrong_answer_has_its_own_count() {
     let model = model();
     let mut settings = hss(&model);
     settings.misbehave = Misbehaviour {
@@ -183,7 +183,7 @@ fn what_a_server_does_wrong_is_counted_as_what_it_is() {
 }
 
 #[test]
-fn lost_connections_come_back() {
+fn lost_connections_are_reconnected() {
     let model = model();
     let mut settings = hss(&model);
     settings.misbehave.close = Percent::new(0.5);
@@ -196,8 +196,8 @@ fn lost_connections_come_back() {
 }
 
 #[test]
-fn a_stranger_to_the_application_is_not_let_in() {
-    /// Would ask, if it were let in.
+fn a_peer_without_the_application_is_refused() {
+    /// Sends requests once connected.
     struct Silent;
     impl Requests for Silent {
         fn operations(&self) -> Vec<String> {

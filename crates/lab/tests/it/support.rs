@@ -66,7 +66,7 @@ impl Workload for Posts {
     }
 }
 
-/// Sends at this rate until so many were offered, then waits until nothing is without an answer.
+/// Sends at this rate until this many requests were offered, then waits until none is without an answer.
 pub(crate) fn load(plan: &Plan, workload: impl Workload + 'static, tps: f64, offered: u64) -> Record {
     load_traffic(plan, Box::new(workload), tps, offered)
 }

@@ -1,4 +1,4 @@
-//! Background traffic against something that is no NRF, and against nothing.
+//! Background traffic against a peer that is not an NRF, and against a closed port.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use lab::traffic::{Traffic, start};
 use crate::support::Peer;
 
 #[test]
-fn it_goes_on_through_restarts_and_ends_when_told() {
+fn it_continues_through_restarts_and_ends_when_stopped() {
     let peer = Peer::start(&Settings {
         role: RoleName::Producer,
         ..Settings::default()

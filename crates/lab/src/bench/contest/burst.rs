@@ -1,5 +1,5 @@
-//! A burst: three times what the reference carries for a while, then half of it as before. The question is how long it
-//! takes until a subject serves as before, and whether it does at all.
+//! A burst: three times what the reference carries for a while, then half of it as before. It measures how long a
+//! subject takes until it serves as before, if it does at all.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::{Contest, Subject};
 use crate::run::RunError;
 use loadgen::{OperationRecord, Record};
 
-/// Time is looked at in windows of this length, before the burst and after it.
+/// Length of the windows by which a run is judged, before the burst and after it.
 const WINDOW: Duration = Duration::from_millis(100);
 const BEFORE: u32 = 20;
-/// How long a subject is watched after the burst, by the length of the burst.
+/// Time for which a subject is observed after the burst, by the length of the burst.
 const WATCHED: f64 = 2.0;
 /// A window is good when this share of its requests was answered rightly, in time.
 const SERVED: f64 = 0.99;
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!((burst.p99_before_ms, burst.p99_limit_ms), (1.1, 2.2));
         assert_eq!(burst.recovered_s, Some(0.4));
         assert_eq!(judged(&before, &[good; 6]).recovered_s, Some(0.0));
-        // It stays down.
+        // The subject stays down.
         assert_eq!(judged(&before, &[bad; 20]).recovered_s, None);
         assert!(!judged(&[bad; 3], &[bad; 20]).held_before);
     }

@@ -7,7 +7,7 @@
 //! 3. *Burst*: three times what the reference carried for a while, then half of it again.
 //!
 //! One generator makes all loads. A round in which a subject did not serve what was offered has *collapsed*: it is
-//! reported as such and is no part of any average.
+//! reported as such and left out of every average.
 
 mod burst;
 mod load;
@@ -36,9 +36,9 @@ const BURST_FACTOR: f64 = 3.0;
 /// How to load the subjects of a contest.
 #[derive(Clone, Debug)]
 pub struct Loads {
-    /// How often each subject is measured under each load.
+    /// Rounds of each subject under each load.
     pub rounds: u32,
-    /// How long each time.
+    /// Length of each round.
     pub duration: Duration,
     /// Connections of the closed loop.
     pub connections: u32,
@@ -46,14 +46,14 @@ pub struct Loads {
     pub streams: u32,
     /// Connections of the open loop.
     pub clients: u32,
-    /// How long a burst lasts; zero: none.
+    /// Length of a burst; zero: none.
     pub burst: Duration,
     /// What counts as the most, in requests per second, instead of what the reference carries.
     pub most: Option<f64>,
 }
 
 impl Loads {
-    /// The same loads, each for a moment: whether everything works, not how fast it is.
+    /// The same loads, each for a moment: checks that everything works, not how fast it is.
     #[must_use]
     pub fn quick(self) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Loads {
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) name: String,
-    /// Where requests go, a connection each in turn.
+    /// Addresses that requests go to, one per connection in turn.
     pub(super) targets: Vec<SocketAddr>,
     pub(super) requests: Requests,
     /// Whose processor time counts; `None` for the peers without anything between.
@@ -99,7 +99,7 @@ pub(super) struct Contest<'a> {
     pub(super) subjects: &'a [Subject],
     /// Position of the subject whose figures the others are divided by.
     pub(super) reference: usize,
-    /// Processes that answer behind the subjects.
+    /// Processes of the servers behind the subjects.
     pub(super) peers: Vec<Process>,
     pub(super) place: &'a Place,
     pub(super) loads: &'a Loads,

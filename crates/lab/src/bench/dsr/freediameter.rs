@@ -11,7 +11,7 @@ use workload::dsr::REALM;
 
 const PROGRAM: &str = "freeDiameterd";
 const IDENTITY: &str = "fd";
-/// Diffie-Hellman parameters in the only form that it reads (RFC 7919, ffdhe2048).
+/// Diffie-Hellman parameters in the only form that freeDiameter reads (RFC 7919, ffdhe2048).
 const PARAMETERS: &str = include_str!("../../../../testpeer/data/ffdhe2048.pem");
 
 /// Whether it is installed.
@@ -31,7 +31,7 @@ pub(super) fn find() -> Result<(), RunError> {
     }
 }
 
-/// Starts it on the cores of the function, connected to these HSSs; where it listens.
+/// Starts it on the cores of the function, connected to these HSSs; returns its address.
 pub(super) fn start(place: &Place, hss: &[SocketAddr]) -> Result<(Guarded, SocketAddr), RigError> {
     let (address, secure) = (free_address()?, free_address()?);
     let folder = place.folder.join("freediameter");
@@ -42,7 +42,7 @@ pub(super) fn start(place: &Place, hss: &[SocketAddr]) -> Result<(Guarded, Socke
             .map_err(RigError::io(format!("writing {}", path.display())))
     };
     std::fs::create_dir_all(&folder).map_err(RigError::io(format!("making {}", folder.display())))?;
-    // It wants TLS material though nobody uses TLS here.
+    // freeDiameter does not start without TLS files, although no peer of this run uses TLS.
     let made = Authority::new(REALM).and_then(|authority| {
         let identity = authority.issue(&[&format!("{IDENTITY}.{REALM}")])?;
         Ok((authority, identity))

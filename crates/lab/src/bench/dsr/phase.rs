@@ -1,4 +1,4 @@
-//! Loading one program for a while, and what it used meanwhile.
+//! Loads one program for a while, and measures what it uses meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -6,22 +6,22 @@ use crate::run::{Guarded, Place, Progress, Ramp, RunError, figure};
 use loadgen::{Generator, OperationRecord, Record};
 use report::measure;
 
-/// Before anything is looked at.
+/// Warm-up of a step: its requests are not measured.
 const SETTLE: Duration = Duration::from_millis(700);
 /// A step of the search for the highest rate.
 const LOOK: Duration = Duration::from_millis(1500);
-/// How long the last answers may take.
+/// Time that the last answers may take.
 const DRAIN: Duration = Duration::from_secs(6);
 /// The lowest rate of the search.
 const FIRST: f64 = 2000.0;
-/// The least share that must be answered rightly.
+/// The least share of requests that must be answered rightly.
 const SUCCESS: f64 = 0.999;
 /// The longest 99th percentile while searching.
 const P99_MS: f64 = 100.0;
-/// How long the program may take until it answers the first requests.
+/// Time that the program may take until it answers the first requests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Part of the run whose requests are not looked at.
+/// Part of the run whose requests are not measured.
 const ASIDE: u32 = 0;
 
 /// A program, and the generator that loads it.
@@ -34,14 +34,14 @@ pub(super) struct Loaded {
     generator_cpu: Duration,
 }
 
-/// What came of one or several times of load.
+/// Results of one or several steps of load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phase {
     pub(super) total: OperationRecord,
     pub(super) seconds: f64,
     /// Of the program.
     pub(super) cpu: Duration,
-    /// Anybody's, on the cores of the program.
+    /// Processor time of all processes on the cores of the program.
     pub(super) busy: Duration,
     /// Of the generator.
     pub(super) generator: Duration,
@@ -78,7 +78,7 @@ impl Phase {
         self.cpu.as_secs_f64() / self.seconds.max(1e-3)
     }
 
-    /// Cores that others took of the program's.
+    /// Cores that other processes took of the program's.
     pub(super) fn others(&self) -> f64 {
         self.busy.saturating_sub(self.cpu).as_secs_f64() / self.seconds.max(1e-3)
     }
@@ -94,7 +94,7 @@ impl Phase {
         )
     }
 
-    /// Why this is more than the program carries; `None` when it is not.
+    /// Why this load exceeds the capacity of the program; `None` when it does not.
     fn too_much(&self, rate: f64) -> Option<&'static str> {
         if self.success() < SUCCESS {
             Some("not all are answered")
@@ -147,7 +147,8 @@ impl Loaded {
                 figure(rate)
             ));
             let mut phase = self.load(rate, LOOK, place)?;
-            // Others on the same machine make a step fail now and then: only what fails twice has failed.
+            // Other processes on the machine make a step fail now and then: a step counts as failed when it fails
+            // twice.
             if phase.too_much(rate).is_some() {
                 phase = self.load(rate, LOOK, place)?;
             }
@@ -158,7 +159,7 @@ impl Loaded {
                 phase.in_words(),
                 why.map_or(String::new(), |why| format!(" ({why})"))
             ));
-            ramp.tell(why.is_none());
+            ramp.record(why.is_none());
         }
         ramp.best().ok_or_else(|| RunError::NoKnee {
             tps: figure(FIRST),
@@ -166,7 +167,7 @@ impl Loaded {
         })
     }
 
-    /// Loads the program at this rate, and looks at what it uses.
+    /// Loads the program at this rate, and measures what it uses.
     pub(super) fn load(&mut self, rate: f64, length: Duration, place: &Place) -> Result<Phase, RunError> {
         self.generator.set(rate, ASIDE);
         self.pass(SETTLE, &mut Record::default())?;
@@ -208,7 +209,7 @@ impl Loaded {
         self.generator.set(0.0, ASIDE);
         let end = Instant::now() + DRAIN;
         loop {
-            // A generator tells once a second.
+            // A generator reports once a second.
             self.pass(Duration::from_millis(1100), record)?;
             if self.in_flight == 0 || Instant::now() > end {
                 return Ok(());
@@ -216,7 +217,7 @@ impl Loaded {
         }
     }
 
-    /// Lets time pass; what is told of the step under way goes to `record`.
+    /// Runs for this length; `record` collects what the generator reports of the step in progress.
     fn pass(&mut self, length: Duration, record: &mut Record) -> Result<(), RunError> {
         let end = Instant::now() + length;
         loop {

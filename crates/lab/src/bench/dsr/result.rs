@@ -11,9 +11,9 @@ use ::report::Check;
 use callmodel::dsr::MESSAGES_PER_REQUEST;
 use report::measure::Machine;
 
-/// Ours has to carry so many times the messages per core-second.
+/// Ours has to carry at least this many times freeDiameter's messages per core-second.
 const BAR_RATIO: f64 = 8.0;
-/// Ours may take so many microseconds of processor time per message.
+/// Ours may take at most this many microseconds of processor time per message.
 const BAR_US: f64 = 4.0;
 
 /// One program under one load.
@@ -35,7 +35,7 @@ pub struct Row {
     pub messages_per_core_second: f64,
     /// Cores in use on average.
     pub cores: f64,
-    /// Cores that others took of those that the program was kept to.
+    /// Cores that other processes took of those that the program was kept to.
     pub other_cores: f64,
     /// Share of the requests that were answered rightly.
     pub success: f64,

@@ -1,5 +1,5 @@
-//! Database servers for BSFs that do not use the embedded store: the set-ups of `deploy/`, which a reader can
-//! start as well, on ports and in a folder of this run's own.
+//! Database servers for BSFs that do not use the embedded store: the set-ups of `deploy/`, on ports and in a folder of
+//! this run.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ const RANGE: std::ops::Range<u16> = 20_000..30_000;
 /// The set-up of sites that replicate to one another; one of them is a server by itself.
 const SITES: &str = include_str!("../../../../../deploy/two-sites/two-sites.sh");
 
-/// Servers that run. They and their data are gone when this is dropped.
+/// Running servers. Dropping this stops them and deletes their data.
 #[derive(Debug)]
 pub(crate) struct Servers {
     database: Database,
@@ -98,7 +98,8 @@ impl Servers {
     }
 
     fn start_with(database: Database, count: u16, script: &str) -> Result<Self, RigError> {
-        // Where the servers' own user may go as well; folders of runs are often nobody else's business.
+        // A directory that the user of the database server may enter; folders of runs are often readable by their owner
+        // only.
         let port = free_ports(count)?;
         // Several runs of one process have servers at the same time.
         let own = format!("signalbox-lab-{}-{port}", std::process::id());
@@ -120,10 +121,10 @@ impl Servers {
         if output.status.success() {
             return Ok(servers);
         }
-        let told = String::from_utf8_lossy(&output.stderr);
+        let errors = String::from_utf8_lossy(&output.stderr);
         Err(RigError::Settings(format!(
             "the database does not start: {}",
-            told.trim()
+            errors.trim()
         )))
     }
 
@@ -159,7 +160,7 @@ impl Servers {
         })
     }
 
-    /// The servers, for looking at them.
+    /// The processes of the servers, to measure them.
     pub(crate) fn processes(&self) -> Vec<(String, Process)> {
         let home = match self.database {
             Database::Sites => "site",
@@ -176,7 +177,7 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        // Whatever fails here leaves something behind and must not hide how the run went.
+        // A failure here leaves files behind and must not hide the result of the run.
         let _ = self.run("remove");
         let _ = std::fs::remove_dir_all(&self.folder);
     }

@@ -1,5 +1,5 @@
-//! The bindings that stand: written into a BSF's store before it starts, by the program's own `import`, or there
-//! already from an earlier run (`--store`).
+//! The bindings that exist before the load: written into a BSF's store before it starts, by the program's own `import`,
+//! or left there by an earlier run (`--store`).
 
 use std::io::{BufRead as _, BufReader, BufWriter, Write};
 use std::net::SocketAddr;
@@ -16,16 +16,17 @@ use loadgen::client::{Client, Request};
 use workload::bsf::{Numbers, Sessions};
 use workload::nrf::setup::SetupError;
 
-/// What is kept beside stores that outlast a run.
+/// The file beside stores that outlast a run.
 const NOTE: &str = "lab.json";
-/// The most that looking for a binding may take.
+/// Timeout of a search for a binding.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Threads end their bindings in turns but not in step: so many after the first that stands, all do.
+/// Threads end their bindings in turns but not in step: this many numbers after the first binding that exists, all
+/// exist.
 const OUT_OF_STEP: u32 = 20_000;
-/// Bindings between two looks at the clock.
-const TELL: u32 = 100_000;
+/// Bindings between two reports of the progress.
+const REPORT: u32 = 100_000;
 
-/// What stores that outlast a run were filled with.
+/// Figures of the stores that outlast a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Note {
@@ -43,7 +44,7 @@ pub(super) struct Plan {
     sites: u32,
     kept: Option<PathBuf>,
     note: Note,
-    /// The bindings are there from an earlier run.
+    /// The bindings are left from an earlier run.
     pub(super) adopted: bool,
 }
 
@@ -105,7 +106,7 @@ impl Plan {
 
     /// The number of the first session that begins under load.
     pub(super) fn first_new(&self) -> u32 {
-        // What earlier runs on these stores have left is somewhere among the others.
+        // Earlier runs on these stores have left some bindings in this range.
         let further = if self.adopted {
             rand::random_range(0..1 << 30)
         } else {
@@ -130,7 +131,7 @@ impl Plan {
         Ok(directory)
     }
 
-    /// Notes that kept stores are full.
+    /// Records in the folder that its stores are filled.
     pub(super) fn filled(&self) -> Result<(), RigError> {
         let Some(kept) = self.kept.as_deref().filter(|_| !self.adopted) else {
             return Ok(());
@@ -182,7 +183,7 @@ pub(super) fn import(
             if written.is_err() {
                 break;
             }
-            if (count as u32).is_multiple_of(TELL) && count > 0 {
+            if (count as u32).is_multiple_of(REPORT) && count > 0 {
                 let share = count as f64 / f64::from(numbers.count) * 100.0;
                 let each = count as f64 / begun.elapsed().as_secs_f64();
                 progress.status(&format!(
@@ -221,10 +222,10 @@ fn write_line(out: &mut impl Write, sessions: &Sessions, number: u32) -> std::io
     out.write_all(b"\n")
 }
 
-/// Of bindings of an earlier run, those that stand: runs end the oldest.
+/// Of the bindings of an earlier run, those that still exist: each run ends the oldest ones.
 ///
 /// # Errors
-/// When the BSF cannot be asked, or has none of them.
+/// When the BSF does not answer, or has none of them.
 pub(super) fn standing(bsf: SocketAddr, sessions: &Sessions, numbers: Numbers) -> Result<Numbers, RigError> {
     let failed = |source| RigError::from(SetupError::Io { peer: bsf, source });
     let mut client = Client::connect(bsf, PATIENCE).map_err(failed)?;
@@ -236,7 +237,7 @@ pub(super) fn standing(bsf: SocketAddr, sessions: &Sessions, numbers: Numbers) -
     if numbers.count == 0 || stands(0)? {
         return Ok(numbers);
     }
-    // Gone below `low`, standing from `high` on.
+    // Ended below `low`, existing from `high` on.
     let (mut low, mut high) = (0, numbers.count);
     while high - low > 1 {
         let middle = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-//! How far the sites' databases are behind one another while a run goes on, as the BSFs' metrics tell it.
+//! Replication delay between the sites' databases during a run, from the metrics of the BSFs.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -10,15 +10,15 @@ use crate::run::figure;
 use crate::run::rig::Probe;
 use ::report::Check;
 
-/// How often it is looked.
+/// Interval of the samples.
 const EVERY: Duration = Duration::from_millis(250);
-/// The most that a look may take.
+/// Timeout of a sample.
 const PATIENCE: Duration = Duration::from_secs(2);
 const METRIC: &str = "signalbox_store_replication_delay_seconds";
-/// What the guide's tables show (3.11.3, 3.12.3).
+/// The bound that the guide's tables show (3.11.3, 3.12.3).
 const MOST: f64 = 1.0;
 
-/// What was seen, in microseconds.
+/// Samples of the delay, in microseconds.
 #[derive(Debug, Default)]
 struct Seen {
     count: AtomicU64,
@@ -26,7 +26,7 @@ struct Seen {
     most: AtomicU64,
 }
 
-/// Looks at the delays that these admin endpoints tell until the probe is gone.
+/// Samples the delays that these admin endpoints report, until the probe is dropped.
 pub(super) fn watch(admins: Vec<SocketAddr>) -> Probe {
     let seen = Arc::new(Seen::default());
     let watched = Arc::downgrade(&seen);
@@ -50,7 +50,7 @@ pub(super) fn watch(admins: Vec<SocketAddr>) -> Probe {
             "replication delay",
             format!("0 to {MOST} s, as in the guide's tables"),
             match count {
-                0 => "no site has heard of another".to_owned(),
+                0 => "no site has replicated from another".to_owned(),
                 _ => format!("{} s on average, {} s at most", figure(mean), figure(most)),
             },
             count > 0 && most <= MOST,
@@ -58,7 +58,7 @@ pub(super) fn watch(admins: Vec<SocketAddr>) -> Probe {
     })
 }
 
-/// The delays of other sites that one site sees now.
+/// The delays of other sites that one site reports now.
 fn delays(admin: SocketAddr) -> std::io::Result<Vec<f64>> {
     let mut stream = TcpStream::connect_timeout(&admin, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,5 +1,5 @@
-//! What happens to a router and its peers while the load runs, and what has to come of it: HSSs that die, MMEs
-//! that connect anew, more load than the router may take.
+//! Drills of a router: what happens to it and its peers while the load runs, and the checks of the outcome: HSSs that
+//! die, MMEs that reconnect, more load than the router may take.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,13 +21,13 @@ use report::measure::Metrics;
 
 /// The hard limit of a message processor, as a multiple of its profile (the router's default).
 const HARD_LIMIT: f64 = 2.5;
-/// How long the router may take to follow its configuration.
+/// Time that the router may take to apply its configuration.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How far the discarded share of a level may be from the configured one, in percent of all requests.
 const TOLERANCE: f64 = 2.0;
 /// The least goodput beyond the limit, as a share of the highest.
 const GOODPUT: f64 = 0.9;
-/// How long a request may be under way in the router when peers die.
+/// Time that a request may be in flight in the router when peers die.
 const ANSWER: Duration = Duration::from_secs(1);
 const LIFETIME: Duration = Duration::from_secs(3);
 
@@ -52,7 +52,7 @@ pub(super) fn victims(model: &DsrModel) -> u16 {
     }
 }
 
-/// What the MMEs do besides asking.
+/// Reconnections and other behaviour of the MMEs besides requests.
 pub(super) fn habits(model: &DsrModel) -> Habits {
     Habits {
         reconnect: match &model.drill {
@@ -67,12 +67,12 @@ pub(super) fn habits(model: &DsrModel) -> Habits {
     }
 }
 
-/// Settings of the router that the drill needs, at so many requests per second.
+/// Settings of the router that the drill needs, at this number of requests per second.
 pub(super) fn settings(model: &DsrModel, requests: f64, dsr: &mut Value) {
     match &model.drill {
         Some(Wanted::KillPeers(kill)) => {
             dsr["routing"]["transaction"] = json!({
-                // A request may meet one dead HSS after the other before the router knows of them.
+                // A request may be sent to several dead HSSs in turn before the router detects that they are dead.
                 "attempts": (kill.hss + 1).clamp(2, 16),
                 "answer": format!("{}ms", ANSWER.as_millis()),
                 "lifetime": format!("{}ms", LIFETIME.as_millis()),
@@ -110,17 +110,18 @@ pub(super) fn make(model: &DsrModel, router: Router, habits: &Habits) -> Option<
     })
 }
 
-/// A check of what the router says of itself.
-fn told(
+/// A check of the metrics that the router reports.
+fn reported(
     admin: SocketAddr,
     name: &str,
     expected: impl Into<String>,
     judge: impl FnOnce(&Metrics) -> (String, bool),
 ) -> Check {
-    let said = Metrics::read(admin);
-    let (got, pass) = said
-        .as_ref()
-        .map_or_else(|| ("the router does not tell".to_owned(), false), judge);
+    let metrics = Metrics::read(admin);
+    let (got, pass) = metrics.as_ref().map_or_else(
+        || ("the router does not report its metrics".to_owned(), false),
+        judge,
+    );
     Check::new(name, expected, got, pass)
 }
 
@@ -164,7 +165,7 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
     let again = outcome.simulators().next().map_or(0, |stats| stats.retransmitted);
     vec![
         Check::new(
-            "nobody hangs",
+            "no request hangs",
             format!(
                 "no request without an answer; none later than the lifetime of {} s",
                 LIFETIME.as_secs()
@@ -175,10 +176,10 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
             ),
             late == 0 && lost == 0 && slowest <= LIFETIME + Duration::from_millis(100),
         ),
-        told(
+        reported(
             admin,
             "re-sent with the T flag",
-            "the requests that were under way, and no more than the router counts",
+            "the requests that were in flight, and no more than the router counts",
             |said| {
                 let rerouted = said.sum("signalbox_dsr_reroutes_total", &[]);
                 (
@@ -190,9 +191,9 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
                 )
             },
         ),
-        told(
+        reported(
             admin,
-            "dead peers are known",
+            "dead peers are detected",
             format!("{} unavailable", kill.hss),
             |said| {
                 let gone = said.sum("signalbox_dsr_peers", &[("state", "unavailable")]);
@@ -202,7 +203,7 @@ fn judge_killing(outcome: &Outcome<'_>, admin: SocketAddr, kill: &KillPeers) -> 
     ]
 }
 
-// ---- clients that come back -------------------------------------------------------------------------------
+// ---- clients that reconnect -------------------------------------------------------------------------------
 
 struct Returning {
     reconnect: Reconnect,
@@ -212,7 +213,7 @@ struct Returning {
 
 impl Drill for Returning {
     fn parts(&self) -> Vec<Part> {
-        vec![Part::new("MMEs connect anew", 1.0, 1.0)]
+        vec![Part::new("MMEs reconnect", 1.0, 1.0)]
     }
 
     fn judge(&mut self, outcome: &Outcome<'_>) -> Judgement {
@@ -227,17 +228,14 @@ fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<C
     let (returns, strays, lost) = (counts.reconnects(), counts.strays(), counts.lost());
     vec![
         Check::new(
-            "connected anew",
-            format!(
-                "without a good-bye, {} times and more",
-                figure((times * 0.5).max(1.0))
-            ),
+            "reconnected",
+            format!("without DPR, at least {} times", figure((times * 0.5).max(1.0))),
             returns.to_string(),
             returns as f64 >= (times * 0.5).max(1.0),
         ),
         Check::new(
             "answers on the right connection",
-            "no answer to a request that nobody made",
+            "no answer without a request",
             format!("{strays} such answers"),
             strays == 0,
         ),
@@ -247,7 +245,7 @@ fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<C
             format!("{lost} lost"),
             lost == 0,
         ),
-        told(
+        reported(
             admin,
             "answers follow their client",
             "some were delivered on the new connection; none was lost",
@@ -270,7 +268,7 @@ fn judge_returning(admin: SocketAddr, counts: &HabitCounts, times: f64) -> Vec<C
 
 // ---- too much load ----------------------------------------------------------------------------------------
 
-/// Has the router take this for its load (none: what it measures) and waits until it is at this level.
+/// Sets the assumed load of the router (none: the measured load) and waits until it is at this level.
 fn assume(router: &Router, load: Option<f64>, level: usize) -> Result<(), RigError> {
     let mut made = router.made.clone();
     if let Some(load) = load {
@@ -280,10 +278,10 @@ fn assume(router: &Router, load: Option<f64>, level: usize) -> Result<(), RigErr
     let process = i32::try_from(router.process)
         .ok()
         .and_then(rustix::process::Pid::from_raw);
-    let told = process.map(|id| rustix::process::kill_process(id, rustix::process::Signal::HUP));
-    if !matches!(told, Some(Ok(()))) {
+    let signalled = process.map(|id| rustix::process::kill_process(id, rustix::process::Signal::HUP));
+    if !matches!(signalled, Some(Ok(()))) {
         return Err(RigError::Settings(
-            "the router cannot be told to read its settings again".to_owned(),
+            "SIGHUP to the router failed, so it does not reload its settings".to_owned(),
         ));
     }
     let end = Instant::now() + PATIENCE;
@@ -393,7 +391,7 @@ fn taken(share: f64, priorities: &[PriorityShare], spare: u8) -> Vec<f64> {
     taken
 }
 
-/// Whether a level discards what it should, of whom it should.
+/// Whether a level discards the configured share, from the right priorities.
 fn level(part: &PartRecord, share: f64, priorities: &[PriorityShare], spare: u8) -> Check {
     let total = part.record.total();
     let offered = (total.offered as f64).max(1.0);
@@ -429,7 +427,7 @@ fn level(part: &PartRecord, share: f64, priorities: &[PriorityShare], spare: u8)
     )
 }
 
-/// Whether as much is done beyond the limit as at best.
+/// Whether the goodput beyond the limit is near the highest.
 fn goodput(ramp: &[PartRecord]) -> Check {
     let rates: Vec<f64> = ramp
         .iter()
@@ -491,7 +489,7 @@ fn watched(counts: &HabitCounts, within: Duration) -> Check {
             "{answered} of {asked} answered, the slowest after {} ms",
             figure(slowest.as_secs_f64() * 1000.0)
         ),
-        // Those that were sent last are under way.
+        // The last ones sent may still be in flight.
         answered > 0 && answered * 100 >= asked * 99 && slowest <= within,
     )
 }
@@ -533,7 +531,7 @@ mod tests {
         assert!(most[0] == 0.0 && most[1] == 1.0 && most[2] == 1.0, "{most:?}");
         let good = part(1.0, [1000, 3000, 6000], [0, 0, 5000]);
         assert!(level(&good, 0.5, &mix(), 1).pass);
-        // As many, but of the wrong ones; and too few.
+        // The same number, but of the wrong priorities; and too few.
         for wrong in [[1000, 3000, 1000], [0, 0, 4000]] {
             let check = level(&part(1.0, [1000, 3000, 6000], wrong), 0.5, &mix(), 1);
             assert!(!check.pass, "{check:?}");

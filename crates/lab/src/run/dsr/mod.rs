@@ -1,5 +1,5 @@
-//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. Several routers and front ends
-//! are in `cluster`, what happens to them meanwhile in `drills` and `outage`.
+//! A Diameter signaling router under test: its settings, HSSs behind it, MMEs before it. `cluster` has several routers
+//! and front ends, `drills` and `outage` the events during the load.
 
 mod cluster;
 mod drills;
@@ -31,9 +31,9 @@ use simulators::diameter::DiameterSettings;
 use simulators::{RoleName, Settings};
 use workload::dsr::{Checkers, Checks, Mmes, Plan, REALM, checker, mme};
 
-/// How long a router may take to connect to the HSSs.
+/// Time that a router may take to connect to the HSSs.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much longer a function may take to start that has long files to read.
+/// Additional time to start for a function that reads long files.
 const LOADING: Duration = Duration::from_secs(60);
 /// MMEs have numbers of three digits.
 const MOST_MMES: u32 = 999;
@@ -150,7 +150,7 @@ pub(crate) fn start_hss(model: &DsrModel, place: &Place) -> Result<Simulator, Ri
     start_some(model, place, "hss", 0, model.hss)
 }
 
-/// Starts so many HSSs from this number on, in a process of this name.
+/// Starts this many HSSs from this number on, in a process of this name.
 fn start_some(
     model: &DsrModel,
     place: &Place,
@@ -329,7 +329,7 @@ fn crossing(admin: SocketAddr, expected: f64) -> Check {
                 figure(handed_over),
                 figure(messages)
             ),
-            None => "the router does not tell".to_owned(),
+            None => "the router does not report its metrics".to_owned(),
         },
         counted.is_some_and(|(handed_over, messages)| enough(handed_over, messages)),
     )

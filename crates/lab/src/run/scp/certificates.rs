@@ -1,4 +1,4 @@
-//! Certificates for one run: an authority that nobody else trusts, and what it signs.
+//! Certificates for one run: an authority that is trusted in this run only, and the certificates that it issues.
 
 use std::path::PathBuf;
 

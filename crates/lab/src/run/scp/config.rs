@@ -17,7 +17,7 @@ use workload::scp::{MEDIATED, consumer_name, instance_of, locality_of, registere
 
 /// NF instance id of the SCPs of other regions.
 const NEXT: &str = "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b21";
-/// Requests that may be under way in a worker unless its settings say otherwise.
+/// Requests that may be in flight in a worker unless its settings say otherwise.
 const USUALLY_IN_FLIGHT: u32 = 20_000;
 
 /// Where the SCP listens, and where its NRF is.
@@ -49,7 +49,7 @@ pub(super) fn scp(model: &ScpModel, place: &Place, addresses: &Addresses, scale:
             "roots": [format!("http://{}", addresses.nrf)], "nfTypes": types, "retryInterval": "200ms"
         },
         "client": {
-            // Who comes back is to be found soon.
+            // A producer that restarts is to be connected soon.
             "backoffMax": if model.drill.is_some() { "1s" } else { "5s" }
         },
         "policies": policies(model),
@@ -133,7 +133,7 @@ fn set_connections(scp: &mut Value, scale: &Scale) {
     }
 }
 
-/// Settings of the SCPs of other regions, which know nobody: requests name their producer.
+/// Settings of the SCPs of other regions, which have no NRF and no profiles: requests name their producer.
 pub(super) fn next(listen: &[SocketAddr], admin: SocketAddr, tls: Option<&TlsFiles>, scale: &Scale) -> Value {
     let mut made = json!({"scp": {
         "nfInstanceId": NEXT,
@@ -143,7 +143,7 @@ pub(super) fn next(listen: &[SocketAddr], admin: SocketAddr, tls: Option<&TlsFil
         "workers": 1,
         "nrf": {"roots": []},
         "forwardToUnknown": true,
-        // Who is left alone is the business of the SCP that is measured.
+        // Ejection of producers is the task of the SCP under test.
         "protection": {
             "outliers": {"consecutiveFailures": 0}, "breaker": {"failures": 1_000_000}, "targetLoad": null,
             "maxInFlight": 0
@@ -206,7 +206,7 @@ fn rates(model: &ScpModel, limits: RateLimits) -> (Vec<Value>, Vec<Value>) {
         .iter()
         .flat_map(|nf_type| (0..model.consumers).map(|number| consumer_name(nf_type, number)));
     let ingress = consumers
-        .chain((0..).map(|number| format!("nobody-{number}")))
+        .chain((0..).map(|number| format!("unused-{number}")))
         .take(limits.ingress_keys as usize)
         .map(|consumer| json!({"consumer": consumer, "rate": rate}))
         .collect();
@@ -268,7 +268,7 @@ pub(super) fn nrf(
     if let Some(most) = model.discovery_profiles {
         made["nrf"]["discovery"]["maxProfiles"] = json!(most);
     }
-    // The NRF itself is asked in the clear; what it tells the SCP goes over TLS.
+    // Requests to the NRF itself are in the clear; its notifications to the SCP use TLS.
     if let Some(files) = tls {
         made["nrf"]["clientTls"] = as_settings(files, false);
     }

@@ -1,4 +1,5 @@
-//! A Kafka broker for the copy of messages: the one that the user names, or one of this run where its jars are at hand.
+//! A Kafka broker for the copy of messages: the one that the user names, or one of this run where the broker's jars are
+//! installed.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,17 +17,17 @@ use loadgen::engine::TlsFiles;
 
 /// The topic.
 const TOPIC: &str = "signalbox-lab";
-/// How much longer than other processes a broker may take to start, on a busy machine.
+/// Additional time to start that a broker may take on a busy machine.
 const LONGER: Duration = Duration::from_secs(60);
-/// How long it may take to make the topic.
+/// Timeout of the creation of the topic.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of its answer; what is longer is none.
+/// Bound of its answer in bytes; a longer one is invalid.
 const MOST_ANSWER: i32 = 4096;
-/// What it answers when the topic is there already (TOPIC_ALREADY_EXISTS).
+/// Error code of its answer when the topic exists already (TOPIC_ALREADY_EXISTS).
 const THERE_ALREADY: i16 = 36;
 /// Where the jars are, if not beside the folder of the program: as `scripts/kafka.sh` reads it.
 const HOME: &str = "KAFKA_TEST_HOME";
-/// Any name will do for a cluster of one that ends with the run.
+/// Id of the cluster: any value is right for a cluster of one broker that ends with the run.
 const CLUSTER: &str = "AAAAAAAAQACAAAAAAAAAAQ";
 
 /// A broker with the topic.
@@ -92,11 +93,11 @@ impl Broker {
         };
         let mut format = java("kafka.tools.StorageTool");
         format.args(["format", "-t", CLUSTER, "-c"]).arg(&file);
-        let told = format
+        let output = format
             .output()
             .map_err(RigError::io("preparing the Kafka broker"))?;
-        if !told.status.success() {
-            let why = String::from_utf8_lossy(&told.stderr).into_owned();
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(RigError::Settings(format!(
                 "the Kafka broker cannot be prepared: {why}"
             )));
@@ -181,7 +182,7 @@ fn home(program: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// A broker that is its own controller, and keeps little: nobody reads the copies.
+/// A broker that is its own controller, with short retention: no consumer reads the copies.
 fn properties(folder: &Path, port: u16, tls: bool) -> String {
     let clients = format!("PLAINTEXT://127.0.0.1:{port}");
     let clients = match tls {
@@ -243,7 +244,7 @@ fn ask_for_topic(broker: SocketAddr, partitions: u16) -> io::Result<i16> {
     }
     let mut answer = vec![0; length as usize];
     stream.read_exact(&mut answer)?;
-    error_code(&answer).ok_or_else(|| io::Error::other("an answer that is none"))
+    error_code(&answer).ok_or_else(|| io::Error::other("an answer that is not valid"))
 }
 
 fn create_topic(partitions: u16) -> Vec<u8> {
@@ -253,7 +254,7 @@ fn create_topic(partitions: u16) -> Vec<u8> {
         bytes
     };
     let mut request = Vec::new();
-    // Key and version of the request, its number, who asks.
+    // API key and version of the request, its number, the client id.
     request.extend_from_slice(&[0, 19, 0, 2, 0, 0, 0, 1]);
     request.extend(text("signalbox-lab"));
     // One topic with partitions of one replica, no assignments and no settings of its own.
@@ -262,7 +263,7 @@ fn create_topic(partitions: u16) -> Vec<u8> {
     request.extend_from_slice(&i32::from(partitions).to_be_bytes());
     request.extend_from_slice(&1_i16.to_be_bytes());
     request.extend_from_slice(&[0; 8]);
-    // How long the broker may take, and that it is meant.
+    // The timeout of the broker, and that the request is not a validation only.
     request.extend_from_slice(&(PATIENCE.as_millis() as i32).to_be_bytes());
     request.push(0);
     let mut framed = (request.len() as i32).to_be_bytes().to_vec();

@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, RigError> {
     let mut model = model.with_latencies(options.latency);
     if options.target.is_some() || options.tls.unwrap_or(model.tls) {
-        // An SCP that runs already asks other name servers, and certificates are for addresses.
+        // With `--target` the SCP queries other name servers, and certificates need addresses that are known before.
         model.dns_srv = None;
     }
     let model = &model;
@@ -78,7 +78,7 @@ pub fn start(model: &ScpModel, options: &Options, place: &Place) -> Result<Rig, 
     notes.extend(network.note_of_feed());
     let expected = Arc::<Expected>::default();
     let outgoing = match model.drill {
-        // What is answered and what has come are not the same when somebody is killed or overloaded.
+        // When producers are killed or overloaded, the counts of answers and of requests differ.
         Some(_) => Vec::new(),
         None => vec![Outgoing {
             name: "requests at producers",
@@ -135,7 +135,7 @@ struct Scp {
     /// None where it ran already.
     process: Option<Guarded>,
     address: SocketAddr,
-    /// Where it tells its metrics, if the lab started it.
+    /// Address of its metrics, if the lab started it.
     admin: Option<SocketAddr>,
 }
 

@@ -12,8 +12,8 @@ use report::measure::Metrics;
 
 use super::{Scale, config, start_function};
 
-/// How far the share of requests through other SCPs may be from the model's, beside chance: a producer whose profile
-/// changes is not known for a moment.
+/// Tolerance of the share of requests through other SCPs, beside chance: the SCP under test does not know a producer
+/// for a moment when its profile changes.
 const SLACK: f64 = 0.01;
 const REQUESTS: &str = "signalbox_scp_requests_total";
 
@@ -29,7 +29,7 @@ pub(super) fn address_of(region: u32) -> Ipv4Addr {
     Ipv4Addr::new(127, 2, 0, u8::try_from(region).unwrap_or(u8::MAX))
 }
 
-/// The regions that are not the own.
+/// All regions but the first.
 pub(super) fn others(inter: &InterScp) -> impl Iterator<Item = u32> + use<> {
     1..inter.regions
 }
@@ -55,11 +55,12 @@ impl NextScps {
         })
     }
 
-    /// Asks whether the model's share of the requests went through them.
+    /// Checks that the model's share of the requests went through them.
     pub(super) fn probe(&self, model: &ScpModel, scp: SocketAddr) -> Probe {
         let (next, share) = (self.admin, model.crossing());
         Box::new(move || {
-            let count = |admin| Metrics::read(admin).map_or(0.0, |told: Metrics| told.sum(REQUESTS, &[]));
+            let count =
+                |admin| Metrics::read(admin).map_or(0.0, |metrics: Metrics| metrics.sum(REQUESTS, &[]));
             crossed(count(next), count(scp), share)
         })
     }

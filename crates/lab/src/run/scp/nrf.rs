@@ -1,4 +1,4 @@
-//! The NRF of a run, and what it is told.
+//! The NRF of a run, and the profiles and subscriptions that it gets.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

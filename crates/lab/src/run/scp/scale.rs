@@ -1,4 +1,4 @@
-//! What of a model follows the rate of a run: connections, and requests under way.
+//! The parameters of a model that follow the rate of a run: connections, and requests in flight.
 
 use rustix::process::{Resource, getrlimit};
 
@@ -8,9 +8,9 @@ use callmodel::scp::{Connections, ScpModel};
 
 /// Connections into the SCP at least and at most.
 const INTO: (u32, u32) = (2, 10_000);
-/// Requests that wait for their latency are as many as rate × latency on average; so many times as many may be under way.
+/// Requests in flight for the induced latency are rate × latency on average; the bound is this many times as high.
 const UNDER_WAY: f64 = 2.0;
-/// Never more than this.
+/// Upper bound in any case.
 const MOST_UNDER_WAY: f64 = 1_000_000.0;
 
 /// What follows the rate. All is absent where the rate is not known before, or the model does not say.
@@ -22,7 +22,7 @@ pub(super) struct Scale {
     pub(super) to_each: Option<u16>,
     /// Requests per second on each of these.
     pub(super) rate_of_each: Option<u32>,
-    /// Requests that may be under way.
+    /// Requests that may be in flight.
     pub(super) under_way: Option<u32>,
 }
 

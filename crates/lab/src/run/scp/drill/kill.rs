@@ -1,4 +1,4 @@
-//! One producer of a set is killed, is gone for a quarter of the time, and comes back.
+//! One producer of a set is killed, stays down for a quarter of the time, and restarts.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(in crate::run::scp) struct KillProducer {
     producers: Vec<SocketAddr>,
     /// API names and operations that may be repeated whatever became of the first attempt.
     repeatable: Vec<String>,
-    /// What the SCP said: at the start, when one was killed, when it came back, when all should be as before.
+    /// Metrics of the SCP: at the start, after the kill, after the restart, and when traffic should be as before.
     marks: Vec<Metrics>,
     came_back: Option<Instant>,
     recovered: Option<Duration>,
@@ -94,7 +94,7 @@ impl Drill for KillProducer {
             0 => self.marks.push(read(self.admin)?),
             1 if part >= KILLED => {
                 self.marks.push(read(self.admin)?);
-                // Dropping it kills it: no connection is closed in order.
+                // Dropping it kills the process: no connection is closed in order.
                 self.victim = None;
             }
             2 if part >= BACK => {
@@ -165,7 +165,7 @@ impl Drill for KillProducer {
                 "rerouted",
                 "attempts at another producer are counted",
                 format!(
-                    "{}; of the killed producer's attempts {} found nobody and {} were lost on the way",
+                    "{}; of the killed producer's attempts {} were not connected and {} were lost in flight",
                     figure(rerouted),
                     figure(ended("connect")),
                     figure(sent)

@@ -1,5 +1,5 @@
-//! The network lives: profiles change at the NRF, producers tell of their load and overload. Nothing of it may
-//! disturb the traffic.
+//! A network that changes: profiles change at the NRF, producers report load and overload. None of it may disturb the
+//! traffic.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -21,21 +21,22 @@ use loadgen::client::{Client, Request};
 use report::measure::Metrics;
 use workload::scp::{Member, Population};
 
-/// How long the NRF may take to take changes.
+/// Timeout of a change at the NRF.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long somebody is suspended or gone.
+/// Time for which a producer stays suspended or deregistered.
 const AWAY: Duration = Duration::from_secs(1);
 /// Length of a burst.
 const BURST: Duration = Duration::from_secs(1);
-/// The least part of the changes that the SCP must have been told of, as those of one moment may be told at once.
-const TOLD: f64 = 0.9;
-/// The least part of what producers have to tell that must have come, where it is more than a few: who is asked seldom
-/// has no answer to tell it in.
-const SAID: f64 = 0.15;
+/// The least share of the changes of which the SCP must have been notified: the NRF may merge changes of one moment
+/// into one notification.
+const NOTIFIED: f64 = 0.9;
+/// The least share of the load reports that must have arrived, where more than a few were due: a producer that gets few
+/// requests has few answers to carry them.
+const REPORTED: f64 = 0.15;
 const FEW: f64 = 20.0;
-/// So many changes may still be on their way.
+/// Number of changes whose notification may still be pending.
 const FEW_CHANGES: f64 = 2.0;
-/// How far copies may be from what was counted, as some requests are under way when it is counted.
+/// Tolerance of the number of copies, as some requests are in flight when the counters are read.
 const FEED_SLACK: f64 = 0.02;
 /// The most of them that may be lost.
 const FEED_LOSS: f64 = 0.01;
@@ -110,25 +111,28 @@ impl Living {
         }
     }
 
-    /// What came of the changes of the network.
+    /// Judges the changes of the network.
     fn judge_changes(&self, changes: &Changes, end: &Metrics) -> Check {
         let start = self.start.clone().unwrap_or_default();
         let learned = |how: &str| end.sum(LEARNED, &[("how", how)]) - start.sum(LEARNED, &[("how", how)]);
-        let (made, told, lost) = (changes.made as f64, learned("notified"), learned("lost"));
+        let (made, notified, lost) = (changes.made as f64, learned("notified"), learned("lost"));
         Check::new(
             "changes of the network",
-            format!("the SCP is told of at least {:.0}% and loses none", TOLD * 100.0),
             format!(
-                "{} made, {} told, {} lost{}",
+                "the SCP is notified of at least {:.0}% and loses none",
+                NOTIFIED * 100.0
+            ),
+            format!(
+                "{} made, {} notified, {} lost{}",
                 figure(made),
-                figure(told),
+                figure(notified),
                 figure(lost),
                 changes
                     .refused
                     .as_ref()
                     .map_or(String::new(), |why| format!("; {why}"))
             ),
-            told + FEW_CHANGES >= made * TOLD && lost == 0.0 && changes.refused.is_none(),
+            notified + FEW_CHANGES >= made * NOTIFIED && lost == 0.0 && changes.refused.is_none(),
         )
     }
 }
@@ -148,7 +152,7 @@ impl Drill for Living {
         let mut judgement = Judgement::default();
         if let Some(mut changes) = self.changes.take() {
             changes.settle();
-            // What was told last is learned within a second.
+            // The SCP applies the last notifications within a second.
             std::thread::sleep(AWAY);
             let end = Metrics::read(self.admin).unwrap_or_default();
             judgement.checks.push(self.judge_changes(&changes, &end));
@@ -163,7 +167,7 @@ impl Drill for Living {
             let end = Metrics::read(self.admin).unwrap_or_default();
             let counted =
                 |name: &str, labels: &[(&str, &str)]| end.sum(name, labels) - start.sum(name, labels);
-            // Copied before in part, and counted as answered since.
+            // Some of their copies were made before; they are counted as answered since.
             let in_flight = start.sum("signalbox_scp_outstanding_requests", &[]);
             judge_feed(&mut judgement, counted, in_flight, window.seconds());
         }
@@ -176,9 +180,9 @@ impl Drill for Living {
             return judgement;
         };
         let seconds = window.seconds();
-        // A producer tells when it is asked next: one that is seldom asked tells seldom.
+        // A producer reports its load in its answers: a producer that gets few requests reports seldom.
         let asked = (after.requests - before.requests) as f64;
-        for (name, told, every, tellers) in [
+        for (name, reports, every, reporters) in [
             (
                 "load information of producers",
                 after.loads - before.loads,
@@ -193,22 +197,26 @@ impl Drill for Living {
             ),
         ] {
             let Some(every) = every else { continue };
-            let share = f64::from(tellers) / f64::from(self.model.profiles.max(1));
-            let due =
-                (f64::from(tellers) * seconds / every.duration().as_secs_f64().max(1e-3)).min(asked * share);
+            let share = f64::from(reporters) / f64::from(self.model.profiles.max(1));
+            let due = (f64::from(reporters) * seconds / every.duration().as_secs_f64().max(1e-3))
+                .min(asked * share);
             judgement.checks.push(Check::new(
                 name,
-                format!("{tellers} have something new each {every}: up to {}", figure(due)),
-                figure(told as f64),
-                told as f64 <= due * 1.2 + f64::from(tellers) && (told as f64 >= due * SAID || due < FEW),
+                format!(
+                    "{reporters} have new information each {every}: up to {}",
+                    figure(due)
+                ),
+                figure(reports as f64),
+                reports as f64 <= due * 1.2 + f64::from(reporters)
+                    && (reports as f64 >= due * REPORTED || due < FEW),
             ));
         }
         judgement
     }
 }
 
-/// What came of the copy of messages, by what the SCP has counted meanwhile. `in_flight`: requests that were in flight
-/// when it began to count.
+/// Judges the copies of messages, by the counters of the SCP. `in_flight`: requests in flight when the counters were
+/// first read.
 fn judge_feed(
     judgement: &mut Judgement,
     counted: impl Fn(&str, &[(&str, &str)]) -> f64,
@@ -226,7 +234,7 @@ fn judge_feed(
         "copies of messages",
         format!("{} of the requests and answers that were counted", figure(due)),
         figure(copied),
-        // Of a request in flight two copies were made before, or more where it was tried again.
+        // For a request in flight two copies were made before, or more where the SCP retried it.
         due > 0.0 && (copied - due).abs() <= due * FEED_SLACK + 4.0 * in_flight,
     ));
     judgement.checks.push(Check::new(
@@ -248,7 +256,7 @@ struct Changes {
     nrf: SocketAddr,
     client: Option<Client>,
     population: Arc<Population>,
-    /// Positions of those that may change.
+    /// Positions of the producers that may change.
     members: Vec<usize>,
     kinds: Weights,
     random: SmallRng,
@@ -259,9 +267,9 @@ struct Changes {
     /// Numbers changes, for values that differ.
     turn: u32,
     by_kind: [u64; MIX.len()],
-    /// Who is away, and until when.
+    /// Producers that are suspended or deregistered, until when, and how they changed.
     away: VecDeque<(Duration, usize, Kind)>,
-    /// How the NRF refused a change, the first time.
+    /// The first answer of the NRF that refused a change.
     refused: Option<String>,
 }
 
@@ -308,11 +316,11 @@ impl Changes {
             return self.send(&requests);
         }
         let due = self.due(at, length) as u64;
-        // Who comes back is a change of the mix as well.
+        // A producer that returns is a change of the mix as well.
         self.of_mix += requests.len() as u64;
         while self.of_mix < due {
             let drawn = self.kinds.draw(&mut self.random);
-            let who = self.somebody();
+            let who = self.any_member();
             requests.push(self.change(who, drawn, at));
             self.of_mix += 1;
         }
@@ -321,7 +329,7 @@ impl Changes {
             while self.of_kind.get(&kind).copied().unwrap_or(0) < due {
                 *self.of_kind.entry(kind).or_default() += 1;
                 let drawn = MIX.iter().position(|(one, _)| *one == Kind::from(kind));
-                let who = self.somebody();
+                let who = self.any_member();
                 requests.push(self.change(who, drawn.unwrap_or(MIX.len() - 1), at));
             }
         }
@@ -329,11 +337,11 @@ impl Changes {
     }
 
     /// The position of a producer.
-    fn somebody(&mut self) -> usize {
+    fn any_member(&mut self) -> usize {
         self.members[self.random.random_range(0..self.members.len())]
     }
 
-    /// Whoever is away comes back.
+    /// Ends every suspension and deregistration.
     fn settle(&mut self) {
         let away: Vec<Request> = std::mem::take(&mut self.away)
             .into_iter()
@@ -388,7 +396,7 @@ impl Changes {
     fn change(&mut self, who: usize, drawn: usize, at: Duration) -> Request {
         let is_away = self.away.iter().any(|(_, other, _)| *other == who);
         let member = &self.population.members[who];
-        // Of a set only the first goes away, so that the set always has somebody.
+        // Of a set only the first member is suspended or deregistered, so that the set always has a producer.
         let kind = match MIX[drawn].0 {
             Kind::Suspended | Kind::Deregistered if !member.is_first => Kind::Load,
             _ if is_away => Kind::Load,
@@ -399,7 +407,7 @@ impl Changes {
             .iter()
             .any(|(_, other, kind)| *other == who && *kind == Kind::Deregistered);
         if gone {
-            // Whoever is gone cannot change: another does.
+            // A deregistered producer cannot change: another one does.
             let other = self.members[(self.made as usize + self.away.len()) % self.members.len()];
             if other != who {
                 return self.change(other, MIX.len() - 1, at);
@@ -407,7 +415,7 @@ impl Changes {
         }
         let at_kind = MIX.iter().position(|(one, _)| *one == kind).unwrap_or(0);
         self.by_kind[at_kind] += 1;
-        // Never what it was: a change that changes nothing is not told.
+        // The value always differs from the last one: the NRF does not notify of a change without effect.
         self.turn = self.turn.wrapping_add(1);
         let number = self.turn;
         match kind {
@@ -466,7 +474,7 @@ impl Changes {
             .map(|(name, count)| format!("{name} {count}"))
             .collect();
         format!(
-            "{} ({}), {} a second and bursts of {:?}; those who are suspended or deregistered come back after {} s, service instances are removed",
+            "{} ({}), {} a second and bursts of {:?}; suspended or deregistered producers return after {} s, service instances are removed",
             self.made,
             rows.join(", "),
             figure(self.plan.per_second),
@@ -514,7 +522,7 @@ fn patch(member: &Member, operation: &str, at: &str, value: Value) -> Request {
 mod tests {
     use super::*;
 
-    /// Whether the two checks hold, for so many requests, copies, deliveries, and copies dropped in a pause.
+    /// Whether the two checks hold, for these counts of requests, copies, deliveries, and copies dropped in a pause.
     fn judged(requests: f64, copied: f64, delivered: f64, paused: f64) -> [bool; 2] {
         let mut judgement = Judgement::default();
         let counted = |name: &str, labels: &[(&str, &str)]| match name {
@@ -530,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_that_are_missing_and_copies_that_are_lost_are_told_apart() {
+    fn missing_copies_and_lost_copies_fail_different_checks() {
         assert_eq!(judged(1000.0, 4000.0, 4000.0, 0.0), [true, true]);
         assert_eq!(judged(1000.0, 3000.0, 3000.0, 0.0), [false, true]);
         assert_eq!(judged(1000.0, 4000.0, 3900.0, 0.0), [true, false]);

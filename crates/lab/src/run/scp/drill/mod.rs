@@ -17,8 +17,8 @@ use ::report::Check;
 use loadgen::OperationRecord;
 use report::measure::Metrics;
 
-/// What happens to an SCP that tells its metrics at `admin`, while the load goes on. It takes from the network what
-/// it will kill.
+/// Drill of an SCP whose metrics are at `admin`, while the load runs. Takes from the network the producers that it will
+/// kill.
 pub(super) fn of(
     model: &ScpModel,
     place: &Place,
@@ -27,8 +27,8 @@ pub(super) fn of(
     tls: Option<&Tls>,
 ) -> Result<Option<Box<dyn Drill>>, RigError> {
     let Some(wanted) = model.drill else {
-        let tells = model.lci.is_some() || model.oci.is_some() || model.notifications.is_some();
-        let (Some(admin), Some(nrf)) = (admin.filter(|_| tells || network.feeds()), &network.nrf) else {
+        let reports = model.lci.is_some() || model.oci.is_some() || model.notifications.is_some();
+        let (Some(admin), Some(nrf)) = (admin.filter(|_| reports || network.feeds()), &network.nrf) else {
             return Ok(None);
         };
         let living = living::Living::new(model, admin, nrf.address, &network.population, network.feeds());
@@ -59,12 +59,12 @@ pub(super) fn of(
     }))
 }
 
-/// What the SCP says of itself now.
+/// The metrics of the SCP now.
 fn read(admin: SocketAddr) -> Result<Metrics, RigError> {
-    Metrics::read(admin).ok_or_else(|| RigError::Settings("the SCP does not tell its metrics".to_owned()))
+    Metrics::read(admin).ok_or_else(|| RigError::Settings("the SCP does not report its metrics".to_owned()))
 }
 
-/// What a drill says that did not come to its end.
+/// The outcome of a drill that did not finish.
 fn missed(expected: &str) -> Judgement {
     Judgement {
         checks: vec![Check::new("the drill", expected, "it did not", false)],
