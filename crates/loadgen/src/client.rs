@@ -1,4 +1,4 @@
-//! A blocking HTTP/2 client for work that is not measured: setting up, asking, tests.
+//! A blocking HTTP/2 client for work that is not measured: set-up, queries, tests.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -63,7 +63,7 @@ pub struct Response {
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
-    /// Where something is, if the answer says so (`Location`).
+    /// The `Location` of the answer, if it has one.
     pub location: String,
 }
 
@@ -75,7 +75,7 @@ impl Response {
     }
 }
 
-/// What a connection runs over.
+/// The stream of a connection: TCP or TLS.
 #[derive(Debug)]
 enum Stream {
     Clear(TcpStream),
@@ -113,7 +113,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects, and waits for the peer's settings. `patience` is the most that any exchange may take.
+    /// Connects, and waits for the peer's settings. `patience` is the timeout of each exchange.
     ///
     /// # Errors
     /// When the peer cannot be reached or does not speak HTTP/2.
@@ -224,8 +224,8 @@ impl Client {
         self.http.request(&head, &request.body)
     }
 
-    /// Writes what is put out and reads once.
-    fn step(&mut self, end: Instant, tell: &mut dyn FnMut(u32, Part<'_>)) -> io::Result<()> {
+    /// Writes pending output and reads once; `found` gets each part of an answer.
+    fn step(&mut self, end: Instant, found: &mut dyn FnMut(u32, Part<'_>)) -> io::Result<()> {
         if Instant::now() > end {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
         }
@@ -247,24 +247,24 @@ impl Client {
                         .get(":status")
                         .and_then(|s| std::str::from_utf8(s).ok()?.parse().ok());
                     if let Some(status) = status.filter(|status| *status >= 200) {
-                        tell(stream, Part::Status(status));
+                        found(stream, Part::Status(status));
                     }
                     if let Some(location) = fields.get("location") {
-                        tell(stream, Part::Location(location));
+                        found(stream, Part::Location(location));
                     }
                     if end {
-                        tell(stream, Part::End);
+                        found(stream, Part::End);
                     }
                 }
                 Event::Data { stream, bytes, end } => {
-                    tell(stream, Part::Body(bytes));
+                    found(stream, Part::Body(bytes));
                     if end {
-                        tell(stream, Part::End);
+                        found(stream, Part::End);
                     }
                 }
                 Event::Reset { stream, .. } => {
-                    tell(stream, Part::Status(0));
-                    tell(stream, Part::End);
+                    found(stream, Part::Status(0));
+                    found(stream, Part::End);
                 }
                 Event::Ready | Event::GoAway { .. } => {}
             }

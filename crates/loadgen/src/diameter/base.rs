@@ -1,4 +1,4 @@
-//! Who a simulated node is, and the messages between neighbours (RFC 6733 §5.3 to §5.5).
+//! The identity of a simulated node, and the messages between neighbours (RFC 6733 §5.3 to §5.5).
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,12 +8,12 @@ use diameter_proto::{CommandFlags, MessageBuilder, MessageRef, Origin, ResultCod
 /// Application ids from here on belong to vendors (RFC 6733 §11.3).
 const FIRST_VENDOR_APPLICATION: u32 = 0x0100_0000;
 
-/// Who a simulated node is.
+/// Identity of a simulated node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
     /// Its host and realm.
     pub origin: Origin,
-    /// Applications it speaks; those of vendors are 3GPP's.
+    /// Its applications; those of vendors are 3GPP's.
     pub applications: Vec<u32>,
 }
 
@@ -99,7 +99,7 @@ impl Introduction {
         append(dwr, out);
     }
 
-    /// Appends an answer that says no more than a result: DWA, DPA, STA, RAA …
+    /// Appends an answer with no AVP but a result: DWA, DPA, STA, RAA …
     pub fn put_result(&self, request: MessageRef<'_>, code: ResultCode, out: &mut Vec<u8>) {
         let mut answer = MessageBuilder::answer(&request);
         if code.is_protocol_error() {
@@ -117,7 +117,7 @@ fn neighbour_request(code: u32, hop_by_hop: u32) -> MessageBuilder {
     request
 }
 
-/// Appends what was built. Nothing that the lab builds comes near the longest a message may be.
+/// Appends a built message. No message of the lab comes near the bound of the length.
 pub fn append(builder: MessageBuilder, out: &mut Vec<u8>) {
     if let Ok(message) = builder.finish() {
         out.extend_from_slice(message.as_bytes());

@@ -16,18 +16,18 @@ use crate::load::{Carrier, Ended, Ledger, Ticket, Traffic};
 /// Bytes read at once.
 const GULP: usize = 256 * 1024;
 
-/// A simulated client and where it connects.
+/// A simulated client and the addresses that it connects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Where the function under test listens.
     pub address: SocketAddr,
-    /// Where it connects when a connection to the first has failed or ended, and the other way round.
+    /// The address that it connects to after a connection to the first has failed or ended, and vice versa.
     pub other: Option<SocketAddr>,
-    /// Who the client is.
+    /// Identity of the client.
     pub introduction: Introduction,
 }
 
-/// A request on its way, for finding those that are late.
+/// A request in flight, in the list by which late ones are found.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: Duration,
@@ -35,7 +35,7 @@ struct Deadline {
     id: u32,
 }
 
-/// The Diameter connections of a generator thread, each a node of its own, that send in turn.
+/// The Diameter connections of a generator thread, each a node of its own; they send in turn.
 pub struct Clients {
     lines: Vec<Line>,
     next_line: usize,
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Clients {
 }
 
 impl Clients {
-    /// Clients that will connect, and send what `requests` says; a request without an answer after `timeout`
+    /// Creates clients that connect later and send what `requests` makes; a request without an answer after `timeout`
     /// has failed.
     #[must_use]
     pub fn new(peers: Vec<Peer>, requests: Box<dyn Requests>, timeout: Duration) -> Self {
@@ -139,7 +139,7 @@ impl Carrier for Clients {
     fn give_up(&mut self, now: Duration, ledger: &mut Ledger) {
         while let Some(deadline) = self.deadlines.pop_front_if(|deadline| deadline.at <= now) {
             let line = &mut self.lines[deadline.line as usize];
-            // An identifier may have come again; then its intended time is another.
+            // The identifier may have been reused; then the intended time differs.
             let late = line
                 .pending(deadline.id)
                 .is_some_and(|sent| sent.intended + self.timeout == deadline.at);

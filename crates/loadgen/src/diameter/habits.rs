@@ -1,22 +1,22 @@
-//! What simulated clients do besides asking: connect anew without a good-bye, ask whether their peer lives.
+//! Events of simulated clients besides requests: reconnections without a DPR, and watchdogs at a fixed interval.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What clients do besides asking.
+/// Events of clients besides requests.
 #[derive(Clone, Debug, Default)]
 pub struct Habits {
-    /// Each connects anew so often on average, at a time of its own, under the same name and without a DPR, with
-    /// requests under way; it reads the connection before until the peer closes that.
+    /// Mean interval at which each client reconnects, at times of its own, under the same name and without a DPR, while
+    /// requests are in flight; it reads the former connection until the peer closes that.
     pub reconnect: Option<Duration>,
-    /// Each sends a DWR so often, whatever else comes.
+    /// Interval at which each client sends a DWR, whatever else it receives.
     pub watchdog: Option<Duration>,
-    /// What came of it, over all generator threads.
+    /// Counters of these events, over all generator threads.
     pub counts: Arc<HabitCounts>,
 }
 
-/// What came of the habits.
+/// Counters of these events.
 #[derive(Debug, Default)]
 pub struct HabitCounts {
     reconnects: AtomicU64,
@@ -28,19 +28,19 @@ pub struct HabitCounts {
 }
 
 impl HabitCounts {
-    /// Clients that have connected anew.
+    /// Reconnections.
     #[must_use]
     pub fn reconnects(&self) -> u64 {
         self.reconnects.load(Ordering::Relaxed)
     }
 
-    /// Answers that nobody waited for.
+    /// Answers without a pending request.
     #[must_use]
     pub fn strays(&self) -> u64 {
         self.strays.load(Ordering::Relaxed)
     }
 
-    /// DWRs sent, and DWAs that came.
+    /// DWRs sent, and DWAs received.
     #[must_use]
     pub fn watchdogs(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl HabitCounts {
         Duration::from_micros(self.slowest.load(Ordering::Relaxed))
     }
 
-    /// Connections that ended though nobody wanted them to.
+    /// Connections that ended against the will of the client.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)

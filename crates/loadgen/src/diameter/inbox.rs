@@ -1,38 +1,38 @@
-//! Messages of a stream where they lie: only one that is cut by the end of a read is copied.
+//! Messages of a stream, parsed in place: only a message that spans two reads is copied.
 
 use diameter_proto::{HEADER_LEN, Message, MessageRef};
 
-/// Longer messages end the connection; nothing that the lab asks for is as long.
+/// Longer messages end the connection; no answer to the lab is as long.
 const LONGEST: usize = 1 << 20;
-/// Bytes after which the length of a message can be told.
+/// Bytes that hold the length of a message.
 const LENGTH_KNOWN: usize = 4;
 
-/// The stream is not one of Diameter messages.
+/// The stream does not consist of Diameter messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
-/// Holds the beginning of a message whose rest has not come.
+/// Holds the beginning of a message whose rest has not arrived.
 #[derive(Debug, Default)]
 pub struct Inbox {
     held: Vec<u8>,
 }
 
 impl Inbox {
-    /// Forgets what is held: the stream is another.
+    /// Discards the held bytes: a new stream follows.
     pub fn clear(&mut self) {
         self.held.clear();
     }
 
-    /// Whether a message has begun and not ended.
+    /// Whether a message is incomplete.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Takes in what was read, and gives every complete message to `each`.
+    /// Takes the bytes of a read, and gives every complete message to `each`.
     ///
     /// # Errors
-    /// When the stream is not one of Diameter messages.
+    /// When the stream does not consist of Diameter messages.
     pub fn feed(&mut self, mut input: &[u8], mut each: impl FnMut(MessageRef<'_>)) -> Result<(), Broken> {
         while !self.held.is_empty() {
             let known = length(&self.held)?;
@@ -62,7 +62,7 @@ impl Inbox {
     }
 }
 
-/// The length of the message that begins here, once it can be told.
+/// The length of the message that begins here; `None` while its first bytes are missing.
 fn length(bytes: &[u8]) -> Result<Option<usize>, Broken> {
     let Some([version, l0, l1, l2]) = bytes.first_chunk::<4>() else {
         return Ok(None);
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_come_out_however_they_went_in(
+        fn messages_are_whole_however_the_stream_is_cut(
             lengths in prop::collection::vec(5_usize..80, 1..20),
             pieces in prop::collection::vec(1_usize..150, 1..200),
         ) {
@@ -114,11 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_diameter_is_refused() {
+    fn other_protocols_are_refused() {
         for wrong in [&b"GET / HTTP/1.1"[..], &[1, 0, 0, 16, 0], &[1, 255, 255, 252, 0]] {
             assert_eq!(Inbox::default().feed(wrong, |_| ()), Err(Broken));
         }
-        // Also when it comes byte by byte.
+        // The same, received byte by byte.
         let mut inbox = Inbox::default();
         let outcome = [1, 0, 0, 2, 0]
             .iter()

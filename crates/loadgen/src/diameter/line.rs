@@ -1,4 +1,4 @@
-//! One connection of a simulated client: introduces itself, sends, watches over its peer.
+//! One connection of a simulated client: capabilities exchange, requests, watchdog.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::slots::Slots;
 use crate::engine::{Backoff, Poller, Received, Socket};
 use crate::load::{Ended, Fault, Ledger, Sent};
 
-/// Gulps read from one socket before the next has its turn.
+/// Reads of one socket before the next has its turn.
 const GULPS: usize = 4;
-/// How long a connection may take to stand, CEA included.
+/// Timeout of the connection setup, CEA included.
 const INTRODUCTION: Duration = Duration::from_secs(5);
-/// A peer that is silent for so long is asked whether it lives (RFC 3539), and left after as much again.
+/// A peer that is silent for this time gets a DWR (RFC 3539); after as much again the client closes the connection.
 const WATCHDOG: Duration = Duration::from_secs(10);
-/// A peer that leaves so many bytes unread gets no more requests.
+/// A peer that leaves this many bytes unread gets no more requests.
 const MOST_UNREAD: usize = 4 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ enum State {
     Open {
         watching: bool,
     },
-    /// The peer has said good-bye.
+    /// The peer has sent a DPR.
     Leaving,
 }
 
@@ -43,7 +43,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Line {
     peer: SocketAddr,
-    /// Where to connect after the connection to `peer` has failed or ended.
+    /// The address to connect to after the connection to `peer` has failed or ended.
     other: Option<SocketAddr>,
     pub(super) introduction: Introduction,
     number: usize,
@@ -63,11 +63,11 @@ pub(super) struct Line {
     renewals: Renewals,
     /// When to send the next DWR.
     watch_at: Duration,
-    /// When the DWR was sent that has no answer.
+    /// When the DWR was sent that is still unanswered.
     watched_since: Option<Duration>,
 }
 
-/// What a connection needs of its thread to handle what has come.
+/// Parts of its thread that a connection uses to handle input.
 pub(super) struct Around<'a> {
     pub(super) requests: &'a mut dyn Requests,
     pub(super) poller: &'a Poller,
@@ -125,7 +125,8 @@ impl Line {
         (self.bytes.0 + read, self.bytes.1 + written)
     }
 
-    /// Keeps the connection: connects when it is closed, asks a silent peer, leaves one that does not answer.
+    /// Maintains the connection: connects when it is closed, sends a DWR to a silent peer, closes the connection of a
+    /// peer that does not answer.
     pub(super) fn keep(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
         if self.is_open() {
             self.live(poller, now);
@@ -145,7 +146,7 @@ impl Line {
         }
     }
 
-    /// Does what its habits are.
+    /// Makes the reconnections and watchdogs that are due.
     fn live(&mut self, poller: &Poller, now: Duration) {
         if let Some(every) = self.habits.watchdog
             && self.watched_since.is_none()
@@ -163,7 +164,7 @@ impl Line {
         }
     }
 
-    /// Connects anew under the same name, without a DPR. What was asked is still waited for.
+    /// Reconnects under the same name, without a DPR. Requests in flight stay pending.
     fn renew(&mut self, poller: &Poller, now: Duration) {
         let Ok(socket) = Socket::connect(self.peer) else {
             return;
@@ -183,7 +184,7 @@ impl Line {
         self.habits.counts.reconnected();
     }
 
-    /// Reads what comes on the connection before this one, until the peer closes that.
+    /// Reads the former connection, until the peer closes it.
     pub(super) fn receive_rest(&mut self, buffer: &mut [u8], around: &mut Around<'_>) {
         let Some((mut socket, mut inbox)) = self.before.take() else {
             return;
@@ -232,8 +233,8 @@ impl Line {
         self.dirty = true;
     }
 
-    /// Puts a request out, to be flushed: `message` with its identifiers set. The caller has seen that there
-    /// is room; what finds none all the same is lost.
+    /// Writes a request to the output, to be flushed: `message` with its identifiers set. The caller has checked that
+    /// there is room; a request without room is lost.
     pub(super) fn send(&mut self, message: &mut [u8], sent: Sent) -> Option<u32> {
         let id = self.pending.keep(sent)?;
         self.next_end_to_end = self.next_end_to_end.wrapping_add(1);
@@ -246,17 +247,17 @@ impl Line {
         Some(id)
     }
 
-    /// The request of this identifier, if it still has no answer.
+    /// The request of this identifier, if it is still pending.
     pub(super) fn pending(&self, id: u32) -> Option<&Sent> {
         self.pending.get(id)
     }
 
-    /// Gives up a request that had no answer in time.
+    /// Fails a request that had no answer in time.
     pub(super) fn forget(&mut self, id: u32) -> Option<Sent> {
         self.pending.take(id)
     }
 
-    /// Reads and handles what has come.
+    /// Reads and handles input.
     pub(super) fn receive(&mut self, buffer: &mut [u8], around: &mut Around<'_>) {
         for _ in 0..GULPS {
             let Some(socket) = &mut self.socket else { return };
@@ -283,7 +284,7 @@ impl Line {
         self.dirty |= !self.out.is_empty();
     }
 
-    /// Handles a message; false when the connection is of no further use.
+    /// Handles a message; false when the connection must be closed.
     fn handle(&mut self, message: MessageRef<'_>, around: &mut Around<'_>) -> bool {
         if message.is_request() {
             self.handle_request(message, around);
@@ -317,7 +318,7 @@ impl Line {
 
     fn take_answer(&mut self, message: MessageRef<'_>, around: &mut Around<'_>) {
         let Some(sent) = self.pending.take(message.hop_by_hop()) else {
-            // It has been counted as late, or was never asked for.
+            // The answer has been counted as late, or has no request.
             return self.habits.counts.strayed();
         };
         let verdict = around.requests.judge(&sent.ticket, message);
@@ -352,7 +353,7 @@ impl Line {
         }
     }
 
-    /// Writes what was put out.
+    /// Writes the pending output.
     pub(super) fn flush(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
         self.dirty = false;
         let Some(socket) = &mut self.socket else { return };
@@ -361,14 +362,14 @@ impl Line {
         }
     }
 
-    /// The next connection is to the other peer, if there is one.
+    /// The next connection attempt goes to the other peer, if there is one.
     fn change_peer(&mut self) {
         if let Some(other) = &mut self.other {
             std::mem::swap(other, &mut self.peer);
         }
     }
 
-    /// Closes the connection; all that is without an answer is lost.
+    /// Closes the connection; all its pending requests are lost.
     fn close(&mut self, poller: &Poller, ledger: &mut Ledger, now: Duration) {
         self.bytes = self.bytes();
         for socket in self

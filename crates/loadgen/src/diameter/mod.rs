@@ -1,14 +1,14 @@
 //! Diameter clients for the generator, and what simulated servers share with them.
 //!
-//! The codec is crate `diameter-proto`'s; connections, capabilities exchange and watchdog are the lab's own, so
-//! that the peer machine of the functions under test is not judged by itself. Everything is made for cheapness:
+//! The codec is crate `diameter-proto`'s; connections, capabilities exchange and watchdog are the lab's own, so that a
+//! defect of the functions' peer state machine shows. Every part is built for low cost:
 //!
-//! * [`Template`]: a message written once as text, of which each sending patches a few digits;
+//! * [`Template`]: a message parsed once from text; each use patches a few digits;
 //! * [`Inbox`]: messages of a stream where they lie;
 //! * [`Clients`]: the connections of a generator thread, each a node of its own; [`Requests`] says what they
 //!   send and judges the answers;
-//! * [`Habits`]: what clients do besides, such as connecting anew without a good-bye;
-//! * [`Introduction`]: who a simulated node is, and its CER, CEA, DWA and DPA.
+//! * [`Habits`]: other events of clients, such as reconnections without a DPR;
+//! * [`Introduction`]: the identity of a simulated node, and its CER, CEA, DWA and DPA.
 //!
 //! Deliberately missing: TLS and SCTP, redirects, retransmission (a request without an answer has failed).
 

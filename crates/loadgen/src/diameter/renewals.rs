@@ -1,17 +1,17 @@
-//! When a client connects anew without a good-bye.
+//! Times at which a client reconnects without a DPR.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::engine::Backoff;
 
-/// How soon and how late one may follow another, as multiples of the usual time.
+/// Least and largest interval, as multiples of the mean.
 const NEXT: Range<f64> = 0.75..1.25;
-/// By how much of the usual time one may be late. Of clients that a stall has made later than that all are due at one
-/// moment; they are put off, each by a time of its own.
+/// Largest delay, as a share of the mean interval. After a stall of the machine many clients are due at one moment;
+/// clients later than this draw a new time each.
 const TARDY: f64 = 0.1;
 
-/// When a client connects anew.
+/// Times at which a client reconnects.
 #[derive(Debug)]
 pub(super) struct Renewals {
     every: Option<Duration>,
@@ -19,7 +19,7 @@ pub(super) struct Renewals {
 }
 
 impl Renewals {
-    /// So often on average; clients do not all begin at once.
+    /// Mean interval; the first times of the clients are spread.
     pub(super) fn new(every: Option<Duration>, backoff: &mut Backoff) -> Self {
         Self {
             every,
@@ -27,7 +27,7 @@ impl Renewals {
         }
     }
 
-    /// Whether it is time to.
+    /// Whether a reconnection is due.
     pub(super) fn is_due(&mut self, now: Duration, backoff: &mut Backoff) -> bool {
         let Some(every) = self.every else { return false };
         if self.at + every.mul_f64(TARDY) <= now {
@@ -36,7 +36,7 @@ impl Renewals {
         self.at <= now
     }
 
-    /// It has.
+    /// Records a reconnection.
     pub(super) fn done(&mut self, now: Duration, backoff: &mut Backoff) {
         if let Some(every) = self.every {
             self.at = now + backoff.part_of(every, NEXT);
@@ -51,7 +51,7 @@ mod tests {
     const EVERY: Duration = Duration::from_secs(2);
     const CLIENTS: usize = 100;
 
-    /// How many connected anew in each tick of 10 ms, with none while the machine stood still.
+    /// The number of reconnections in each tick of 10 ms, where the machine does not tick during the stall.
     fn ticks(length: Duration, stall: Range<Duration>) -> Vec<usize> {
         let mut clients: Vec<(Renewals, Backoff)> = (0..CLIENTS)
             .map(|number| {
@@ -77,11 +77,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_makes_no_storm() {
+    fn a_stall_causes_no_reconnection_storm() {
         let long = Duration::from_secs(60);
         let undisturbed = ticks(long, Duration::ZERO..Duration::ZERO);
         let times = undisturbed.iter().sum::<usize>();
-        // One every two seconds, but for the first, which comes later.
+        // One reconnection every two seconds, except for the first, which comes later.
         assert!((28 * CLIENTS..=30 * CLIENTS).contains(&times), "{times}");
         let stalled = ticks(long, Duration::from_secs(20)..Duration::from_secs(25));
         for (name, one) in [("undisturbed", undisturbed), ("stalled", stalled)] {

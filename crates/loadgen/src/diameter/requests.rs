@@ -1,4 +1,4 @@
-//! What Diameter clients send and what is a right answer.
+//! The requests of Diameter clients, and the check of their answers.
 
 use diameter_proto::{MessageRef, ResultCode, known};
 use rand::rngs::SmallRng;
@@ -17,16 +17,16 @@ pub trait Requests: Send {
     /// The next request, appended to `out`, which comes empty; identifiers are set by the connection.
     fn next(&mut self, random: &mut SmallRng, turn: Turn<'_>, out: &mut Vec<u8>) -> Next;
 
-    /// Its answer has come: is it the right one?
+    /// Judges an answer.
     ///
     /// # Errors
     /// What is wrong with it.
     fn judge(&mut self, ticket: &Ticket, answer: MessageRef<'_>) -> Result<(), Fault>;
 
-    /// There will be no answer.
+    /// Its request has failed without an answer.
     fn lost(&mut self, _ticket: &Ticket) {}
 
-    /// The peer asks something: its answer, appended to `out`.
+    /// Answers a request of the peer: the answer is appended to `out`.
     fn asked(&mut self, turn: Turn<'_>, request: MessageRef<'_>, out: &mut Vec<u8>) {
         turn.introduction
             .put_result(request, ResultCode::COMMAND_UNSUPPORTED, out);

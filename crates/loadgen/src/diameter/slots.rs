@@ -1,12 +1,12 @@
-//! Requests without an answer, found by their Hop-by-Hop Identifier without hashing.
+//! Pending requests, found by their Hop-by-Hop Identifier without hashing.
 
 use crate::load::Sent;
 
-/// Bits of an identifier that say where the request is kept; the others say how often the place was used.
+/// Bits of an identifier that hold the slot of the request; the others count the uses of the slot.
 const PLACE_BITS: u32 = 16;
 const PLACES: usize = 1 << PLACE_BITS;
 
-/// Requests without an answer.
+/// Pending requests.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     places: Vec<Place>,
@@ -21,12 +21,12 @@ struct Place {
 }
 
 impl Slots {
-    /// How many more can be kept.
+    /// Free slots.
     pub(super) fn room(&self) -> usize {
         PLACES - self.taken
     }
 
-    /// Keeps a request; its identifier. `None` when there is no room.
+    /// Stores a request; returns its identifier. `None` when no slot is free.
     pub(super) fn keep(&mut self, sent: Sent) -> Option<u32> {
         let at = match self.free.pop() {
             Some(at) => at,
@@ -46,7 +46,7 @@ impl Slots {
         Some(u32::from(place.generation) << PLACE_BITS | u32::from(at))
     }
 
-    /// The request of this identifier, if it has no answer yet.
+    /// The request of this identifier, if it is still pending.
     pub(super) fn get(&self, id: u32) -> Option<&Sent> {
         let place = self.places.get((id & 0xffff) as usize)?;
         (u32::from(place.generation) == id >> PLACE_BITS)
@@ -54,7 +54,7 @@ impl Slots {
             .flatten()
     }
 
-    /// Takes the request of this identifier out.
+    /// Removes the request of this identifier.
     pub(super) fn take(&mut self, id: u32) -> Option<Sent> {
         self.get(id)?;
         let at = id as u16;
@@ -64,7 +64,7 @@ impl Slots {
         Some(sent)
     }
 
-    /// Takes all out.
+    /// Removes all requests.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Sent> + '_ {
         self.taken = 0;
         let free = &mut self.free;
@@ -103,7 +103,7 @@ mod tests {
         }
         assert_eq!(slots.room(), PLACES);
         let again = slots.keep(sent(7)).unwrap();
-        assert!(!ids.contains(&again), "a place used again has another identifier");
+        assert!(!ids.contains(&again), "a reused slot has another identifier");
         assert!(slots.take(0xdead_beef).is_none());
         assert_eq!(slots.drain().count(), 1);
         assert!(slots.room() == PLACES && slots.get(again).is_none());

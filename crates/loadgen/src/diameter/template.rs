@@ -1,24 +1,24 @@
-//! A message written once as text, of which each sending patches a few digits.
+//! A message parsed once from text; each use patches a few digits.
 //!
-//! The text is that of [`diameter_proto::text`], with holes: `Session-Id = "mme{client:3};{session:10}"` is a
-//! value of which three and ten digits are filled in each time. Holes stand in values of top-level AVPs that
-//! are text, and are decimal digits. What the message says besides is checked by nobody at run time, so
-//! templates are tested where they are written.
+//! The text is that of [`diameter_proto::text`], with holes: `Session-Id = "mme{client:3};{session:10}"` is a value of
+//! which three and ten digits are filled in for each message. Holes stand in values of top-level AVPs that are text,
+//! and are decimal digits. The rest of the message is not checked at run time, so each template has a test in its own
+//! module.
 
 use diameter_proto::text::{self, TextError};
 use diameter_proto::{AvpType, Dictionary, Message};
 
-/// What stands in the place of a digit until it is filled in; in no other value of ours.
+/// The placeholder of a digit until it is filled in; no other value of the lab has it.
 const BLANK: char = '~';
 
 /// A template cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The text is no message.
+    /// The text is not a valid message.
     #[error("{0}")]
     Text(#[from] TextError),
     /// A hole is not of the form `{name:digits}`, or is where none can be.
-    #[error("{0:?} is no hole: {{name:digits}} in a text of a top-level AVP")]
+    #[error("{0:?} is not a hole; use {{name:digits}} in the text of a top-level AVP")]
     Hole(String),
 }
 
@@ -44,7 +44,7 @@ impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// When it is no message, or a hole is not where it can be.
+    /// When the text is not a valid message, or a hole is not where it can be.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut names: Vec<(String, usize)> = Vec::new();
         let mut plain = String::with_capacity(text.len());
@@ -103,7 +103,7 @@ impl Template {
         }
     }
 
-    /// The same template with a hole filled in for good.
+    /// The same template with a hole filled in permanently.
     #[must_use]
     pub fn with(mut self, name: &str, number: u64) -> Self {
         let places = self.places(name);
@@ -151,10 +151,10 @@ pub fn fill_in(message: &mut [u8], places: &Places, number: u64) {
     }
 }
 
-/// Text that brings a template nearest to `bytes`: as many `unit`s as fit, at `{more}` in `text`.
+/// Text that brings a template nearest to `bytes`: the largest fitting number of `unit`s, at `{more}` in `text`.
 ///
 /// # Errors
-/// When it is no template.
+/// When it is not a valid template.
 pub fn fill(text: &str, unit: impl Fn(usize) -> String, bytes: usize) -> Result<Template, TemplateError> {
     let with = |count: usize| {
         let more: String = (0..count).map(&unit).collect();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for (text, part) in [
             ("ULR { User-Name = \"{imsi}\" }", "imsi"),
             ("ULR { Failed-AVP = { User-Name = \"{imsi:4}\" } }", "imsi"),

@@ -1,4 +1,4 @@
-//! When a client that has lost its connection tries again.
+//! Pauses of a client between a lost connection and its next attempt.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,8 +13,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// The least part of the longest that a pause may be.
 const LEAST: f64 = 0.1;
 
-/// Pauses of one client. Many that lost their connection at one moment, as after a stall of the machine, do not come
-/// back at one moment; and two runs of the same clients pause alike.
+/// Pauses of one client. Many clients that lost their connections at one moment, as after a stall of the machine, do
+/// not reconnect at one moment; and two runs of the same clients have the same pauses.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     random: SmallRng,
@@ -46,7 +46,7 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// A time, so many times another.
+    /// A share of a time, drawn from a range of factors.
     pub(crate) fn part_of(&mut self, time: Duration, times: Range<f64>) -> Duration {
         time.mul_f64(self.random.random_range(times))
     }

@@ -13,7 +13,7 @@ use rustix::time::{
 
 /// The token that stands for the timer.
 const TIMER: u64 = u64::MAX;
-/// Ready sockets told at once.
+/// Ready sockets that one call reports.
 const BATCH: usize = 256;
 
 /// A socket that is ready.
@@ -89,9 +89,9 @@ impl Poller {
         )?)
     }
 
-    /// Forgets a socket; to be called before it is closed.
+    /// Removes a socket; to be called before it is closed.
     pub fn remove(&self, socket: impl AsFd) {
-        // It may have gone by itself; then there is nothing to forget.
+        // The kernel may have removed the socket already; then there is nothing to do.
         let _ = epoll::delete(&self.epoll, socket);
     }
 

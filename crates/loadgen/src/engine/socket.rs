@@ -1,5 +1,4 @@
-//! A non-blocking stream socket, with TLS or without: reads in large gulps, writes what a connection machine has put
-//! out.
+//! A non-blocking stream socket, with TLS or without: reads in large chunks, writes the output of a connection machine.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -10,15 +9,15 @@ use socket2::{Domain, Protocol, Type};
 use super::tls::Session;
 use super::{ClientTls, Poller, ServerTls};
 
-/// Kernel buffer asked for in each direction, so that a burst of answers does not stop the sender.
+/// Kernel buffer of each direction, so that a burst of answers does not stop the sender.
 const KERNEL_BUFFER: usize = 1 << 20;
 
-/// What reading gave.
+/// Outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// So many bytes are in the buffer.
+    /// This many bytes are in the buffer.
     Bytes(usize),
-    /// Nothing for now.
+    /// No bytes for now.
     Nothing,
     /// The peer has closed, or the connection has failed.
     Closed,
@@ -38,7 +37,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Begins to connect; bytes may be put out at once and leave when the connection stands.
+    /// Begins to connect; bytes may be written at once and leave when the connection is established.
     ///
     /// # Errors
     /// When the system refuses a socket, or knows at once that the peer cannot be reached.
@@ -72,7 +71,7 @@ impl Socket {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let options = socket2::SockRef::from(&stream);
-        // The kernel may give less than is asked for; then a burst merely waits a little.
+        // The kernel may give a smaller buffer; then a burst waits a little.
         let _ = options.set_recv_buffer_size(KERNEL_BUFFER);
         let _ = options.set_send_buffer_size(KERNEL_BUFFER);
         Ok(Self {
@@ -85,7 +84,7 @@ impl Socket {
         })
     }
 
-    /// Speaks TLS as a client, who knows the peer by its address.
+    /// Starts TLS as a client that verifies the peer by its address.
     ///
     /// # Errors
     /// When the configuration cannot be used.
@@ -94,7 +93,7 @@ impl Socket {
         Ok(self)
     }
 
-    /// Speaks TLS as a server.
+    /// Starts TLS as a server.
     ///
     /// # Errors
     /// When the configuration cannot be used.
@@ -103,7 +102,7 @@ impl Socket {
         Ok(self)
     }
 
-    /// Reads what is there into `buffer`. With TLS, half of the buffer is used.
+    /// Reads available bytes into `buffer`. With TLS, half of the buffer is used.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
         if self.tls.is_some() {
             return self.receive_records(buffer);
@@ -128,14 +127,14 @@ impl Socket {
         };
         loop {
             let read = tls.receive(&mut &self.stream, buffer);
-            // A handshake answers by itself; what has no room leaves with the next flush.
+            // The session answers handshake messages by itself; output without room leaves with the next flush.
             match tls.flush(&mut &self.stream) {
                 Err(error) if !is_for_later(&error) => return Received::Closed,
                 _ => {}
             }
             return match read {
                 Ok(None) => Received::Closed,
-                // Records of the handshake say nothing.
+                // Handshake records carry no application data.
                 Ok(Some(0)) => continue,
                 Ok(Some(count)) => {
                     self.bytes_in += count as u64;
@@ -148,8 +147,8 @@ impl Socket {
         }
     }
 
-    /// Writes what is in `out`, as far as there is room, and removes it. Asks the poller to tell when there
-    /// is room again.
+    /// Writes the bytes in `out`, as far as there is room, and removes them. Registers for the event that there is room
+    /// again.
     ///
     /// # Errors
     /// When the connection has failed.
@@ -187,7 +186,7 @@ impl Socket {
         self.watch_room(blocked, poller, token)
     }
 
-    /// Asks the poller to tell when there is room, or no longer.
+    /// Registers or unregisters for the event that there is room.
     fn watch_room(&mut self, blocked: bool, poller: &Poller, token: u64) -> io::Result<()> {
         if blocked != self.waits_for_room {
             self.waits_for_room = blocked;

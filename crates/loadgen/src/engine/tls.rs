@@ -54,19 +54,19 @@ impl Session {
     }
 
     fn new(mut session: Connection) -> Self {
-        // What is put out before the handshake is over, or faster than the peer reads, waits here; the requests in
+        // Output before the handshake is complete, or faster than the peer reads, is buffered here; the requests in
         // flight bound it.
         session.set_buffer_limit(None);
         Self { session }
     }
 
-    /// Reads records from a socket through `buffer`, whose first bytes then hold what they said. `None` when the
-    /// peer has closed.
+    /// Reads records from a socket through `buffer`, whose first bytes then hold the plaintext. `None` when the peer
+    /// has closed.
     ///
     /// # Errors
     /// When the socket has failed or has nothing (`WouldBlock`), or the peer broke the protocol.
     pub(super) fn receive(&mut self, stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        // Records are longer than what they say, so that half of the buffer is enough for each.
+        // Records are longer than their plaintext, so that half of the buffer is enough for each.
         let half = buffer.len() / 2;
         let (plain, raw) = buffer.split_at_mut(half);
         let count = stream.read(raw)?;
@@ -84,14 +84,14 @@ impl Session {
                 said += got;
                 left = left.saturating_sub(got);
                 if got == 0 {
-                    return Err(unusable("more was said than was sent"));
+                    return Err(unusable("the plaintext is longer than the records"));
                 }
             }
         }
         Ok(Some(said))
     }
 
-    /// Takes what is to be said; it leaves with [`Session::flush`].
+    /// Takes plaintext to send; it leaves with [`Session::flush`].
     pub(super) fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.session.writer().write_all(bytes)
     }

@@ -93,7 +93,7 @@ pub enum Event<'a> {
     },
 }
 
-/// The peer broke the protocol; the connection is of no further use.
+/// The peer broke the protocol; the connection must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The connection did not begin with the preface of a client.
@@ -285,7 +285,7 @@ impl Connection {
         self.send.forget(stream);
     }
 
-    /// Says that no more streams are wanted (`GOAWAY` without an error).
+    /// Sends `GOAWAY` without an error: no more streams are wanted.
     pub fn shut_down(&mut self) {
         frame::put_header(&mut self.out, 8, frame::GOAWAY, 0, 0);
         self.out.extend_from_slice(&[0; 8]);
@@ -319,7 +319,7 @@ impl Connection {
         }
     }
 
-    /// Takes bytes from `input` until something worth telling has arrived; `None` when all bytes are taken.
+    /// Takes bytes from `input` until there is an event; `None` when all bytes are taken without one.
     ///
     /// # Errors
     /// When the peer broke the protocol; the connection is then to be closed.
@@ -374,8 +374,8 @@ impl Connection {
                     let Some(frame) = self.frame(input)? else {
                         return Ok(None);
                     };
-                    if let Some(told) = self.handle(frame)? {
-                        return Ok(Some(self.tell(told)));
+                    if let Some(found) = self.handle(frame)? {
+                        return Ok(Some(self.event(found)));
                     }
                 }
             }
@@ -439,8 +439,8 @@ impl Connection {
         }
     }
 
-    /// Acts on a frame; what to tell of it, if anything.
-    fn handle(&mut self, Complete { header, payload }: Complete<'_>) -> Result<Option<Told>, Failure> {
+    /// Handles a frame; returns the event that it causes, if any.
+    fn handle(&mut self, Complete { header, payload }: Complete<'_>) -> Result<Option<Found>, Failure> {
         let kept = match payload {
             Payload::Kept => std::mem::take(&mut self.partial),
             Payload::Here(_) => Vec::new(),
@@ -449,15 +449,15 @@ impl Connection {
             Payload::Here(bytes) => bytes,
             Payload::Kept => &kept[frame::HEADER..],
         };
-        let told = self.act(header, payload)?;
+        let found = self.act(header, payload)?;
         if kept.capacity() > 0 {
             self.partial = kept;
             self.partial.clear();
         }
-        Ok(told)
+        Ok(found)
     }
 
-    fn act(&mut self, header: Header, payload: &[u8]) -> Result<Option<Told>, Failure> {
+    fn act(&mut self, header: Header, payload: &[u8]) -> Result<Option<Found>, Failure> {
         let stream = header.stream;
         let end = header.has(frame::END_STREAM);
         match header.kind {
@@ -503,9 +503,9 @@ impl Connection {
                 }
                 self.block_of = None;
                 let block = std::mem::take(&mut self.block);
-                let told = self.head(stream, open.has(frame::END_STREAM), &block);
+                let found = self.head(stream, open.has(frame::END_STREAM), &block);
                 self.block = block;
-                told.map(Some)
+                found.map(Some)
             }
             frame::SETTINGS => self.settings(header, payload),
             frame::PING if !header.has(frame::ACK) => {
@@ -524,7 +524,7 @@ impl Connection {
             frame::RST_STREAM => {
                 let code = frame::number(payload).ok_or(Failure::FrameSize)?;
                 self.send.forget(stream);
-                Ok(Some(Told::Reset { stream, code }))
+                Ok(Some(Found::Reset { stream, code }))
             }
             frame::GOAWAY => {
                 let last = frame::number(payload).ok_or(Failure::FrameSize)? & 0x7fff_ffff;
@@ -533,21 +533,21 @@ impl Connection {
                     .and_then(frame::number)
                     .ok_or(Failure::FrameSize)?;
                 self.closing = true;
-                Ok(Some(Told::GoAway { last, code }))
+                Ok(Some(Found::GoAway { last, code }))
             }
             // PRIORITY, PING acknowledgements and kinds of later standards (RFC 9113 §4.1, §5.5).
             _ => Ok(None),
         }
     }
 
-    fn head(&mut self, stream: u32, end: bool, block: &[u8]) -> Result<Told, Failure> {
+    fn head(&mut self, stream: u32, end: bool, block: &[u8]) -> Result<Found, Failure> {
         self.decoder
             .decode(block, &mut self.fields)
             .map_err(|_| Failure::Compression)?;
-        Ok(Told::Head { stream, end })
+        Ok(Found::Head { stream, end })
     }
 
-    fn settings(&mut self, header: Header, payload: &[u8]) -> Result<Option<Told>, Failure> {
+    fn settings(&mut self, header: Header, payload: &[u8]) -> Result<Option<Found>, Failure> {
         if header.has(frame::ACK) {
             return Ok(None);
         }
@@ -576,7 +576,7 @@ impl Connection {
         }
         frame::put_header(&mut self.out, 0, frame::SETTINGS, frame::ACK, 0);
         let first = !std::mem::replace(&mut self.ready, true);
-        Ok(first.then_some(Told::Ready))
+        Ok(first.then_some(Found::Ready))
     }
 
     /// Gives the connection's window back when half of it is used. Stream windows are larger than any body
@@ -589,16 +589,16 @@ impl Connection {
         }
     }
 
-    fn tell(&self, told: Told) -> Event<'_> {
-        match told {
-            Told::Ready => Event::Ready,
-            Told::Head { stream, end } => Event::Head {
+    fn event(&self, found: Found) -> Event<'_> {
+        match found {
+            Found::Ready => Event::Ready,
+            Found::Head { stream, end } => Event::Head {
                 stream,
                 fields: &self.fields,
                 end,
             },
-            Told::Reset { stream, code } => Event::Reset { stream, code },
-            Told::GoAway { last, code } => Event::GoAway { last, code },
+            Found::Reset { stream, code } => Event::Reset { stream, code },
+            Found::GoAway { last, code } => Event::GoAway { last, code },
         }
     }
 }
@@ -617,7 +617,7 @@ enum Payload<'a> {
 }
 
 /// An event without its borrow.
-enum Told {
+enum Found {
     Ready,
     Head { stream: u32, end: bool },
     Reset { stream: u32, code: u32 },

@@ -239,7 +239,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// The peer told how large a table it keeps (`SETTINGS_HEADER_TABLE_SIZE`).
+    /// The size of the table that the peer permits (`SETTINGS_HEADER_TABLE_SIZE`).
     pub(super) fn resize(&mut self, limit: usize) {
         let limit = limit.min(DEFAULT_TABLE);
         if limit != self.limit {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_blocks_are_refused() {
         let mut decoder = Decoder::default();
         for block in [
             &[0x80][..],
@@ -391,7 +391,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_bring_the_decoder_down(block in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_make_the_decoder_panic(block in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Decoder::default().decode(&block, &mut Fields::default());
         }
     }

@@ -1,10 +1,9 @@
 //! HTTP/2 as bytes in and bytes out (RFC 9113): one connection machine for both sides, without sockets,
 //! clocks or tasks.
 //!
-//! Why the lab has its own: a generator must cost far less than what it measures, or it measures itself; and
-//! a judge should share no bugs with the accused, so nothing of crate `sbi` is used here. The machine writes
-//! header fields that repeat as one byte, hands body bytes over where they lie, and leaves the collecting of
-//! bodies to the caller, who mostly needs none.
+//! Why the lab has its own: a generator must cost far less than the function that it measures, and must share no
+//! defects with it, so it does not use crate `sbi`. The machine writes header fields that repeat as one byte, passes
+//! body bytes on where they lie, and leaves the collection of bodies to the caller, which rarely needs it.
 //!
 //! It deliberately lacks: HTTP/1 upgrade, server push, priorities, trailers (read and ignored).
 

@@ -1,4 +1,4 @@
-//! Two machines joined in memory, cut into pieces of any size; and strangers' bytes.
+//! Two machines joined in memory, with input cut into pieces of any size; and bytes of an unknown sender.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What one side has heard: by stream, its head (method or status, then path) and body; and whether it ended.
+/// What one side has received: by stream, its head (method or status, then path) and body; and whether it ended.
 type Heard = BTreeMap<u32, (Vec<u8>, Vec<u8>, bool)>;
 
 /// Moves what `from` has put out to `to`, in pieces of these sizes.
@@ -107,13 +107,13 @@ proptest! {
         }
     }
 
-    /// Whatever a stranger sends, the machine says what is wrong or waits for more.
+    /// Whatever bytes arrive, the machine reports an error or waits for more.
     #[test]
-    fn no_bytes_bring_it_down(bytes in prop::collection::vec(any::<u8>(), 0..600), server: bool, sensible: bool) {
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..600), server: bool, sensible: bool) {
         let mut machine = Connection::new(if server { Role::Server } else { Role::Client }, Limits::default());
         let mut all = if server { frame::PREFACE.to_vec() } else { Vec::new() };
         if sensible {
-            // Frame headers that fit, around nonsense.
+            // Valid frame headers around random payloads.
             for piece in bytes.chunks(12) {
                 frame::put_header(&mut all, piece.len(), piece[0] % 11, piece[piece.len() - 1], u32::from(piece[0] % 4));
                 all.extend_from_slice(piece);
@@ -127,7 +127,7 @@ proptest! {
 }
 
 #[test]
-fn breaches_of_the_protocol_are_told() {
+fn breaches_of_the_protocol_are_reported() {
     let breach = |make: &dyn Fn(&mut Vec<u8>)| {
         let mut machine = Connection::new(Role::Client, Limits::default());
         let mut bytes = Vec::new();
@@ -137,7 +137,7 @@ fn breaches_of_the_protocol_are_told() {
         loop {
             match machine.next(&mut input) {
                 Ok(Some(_)) => {}
-                Ok(None) => panic!("nothing told of {bytes:02x?}"),
+                Ok(None) => panic!("no error for {bytes:02x?}"),
                 Err(failure) => return failure,
             }
         }

@@ -18,15 +18,15 @@ pub(crate) trait Carrier {
     fn serve(&mut self, event: Readiness, poller: &Poller, now: Duration, ledger: &mut Ledger);
     /// Fails the requests whose time is over.
     fn give_up(&mut self, now: Duration, ledger: &mut Ledger);
-    /// A request will have no answer.
+    /// Fails a request that gets no answer.
     fn lost(&mut self, ticket: &Ticket);
     /// Whether a connection can take a request now.
     fn has_room(&self) -> bool {
         true
     }
-    /// Puts the next request out, to be flushed.
+    /// Writes the next request to the output, to be flushed.
     fn send(&mut self, intended: Duration, random: &mut SmallRng, ledger: &mut Ledger);
-    /// Writes what was put out.
+    /// Writes the pending output.
     fn flush(&mut self, poller: &Poller, now: Duration, ledger: &mut Ledger);
     /// Connections that stand.
     fn connections(&self) -> u32;
@@ -55,7 +55,7 @@ impl Traffic {
         }
     }
 
-    /// This thread's part of the rate, in proportion to the others'; 1 unless told.
+    /// This thread's part of the rate, in proportion to the others'; the default is 1.
     #[must_use]
     pub fn weight(self, weight: f64) -> Self {
         Self { weight, ..self }

@@ -1,4 +1,4 @@
-//! The threads that send: each an event loop with its share of the rate and of the connections.
+//! The generator threads: each an event loop with its share of the rate and of the connections.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,13 +17,13 @@ use super::{Arrivals, Record, Schedule};
 use crate::engine::{ClientTls, Poller, Readiness};
 use crate::thread;
 
-/// How often a thread tells what came of its requests.
+/// Interval of the reports of a thread.
 const REPORT: Duration = Duration::from_secs(1);
 
 /// How to send.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where HTTP requests go; Diameter clients know their peers themselves.
+    /// Address of HTTP requests; Diameter clients have the addresses of their peers.
     pub targets: Vec<SocketAddr>,
     /// Host and port that requests name.
     pub authority: String,
@@ -50,14 +50,14 @@ pub struct Plan {
 /// The usual grid of arrivals.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// What a thread tells each second.
+/// The report of a thread for a second.
 #[derive(Debug)]
 pub struct Snapshot {
     /// Which part of the run this is of; requests count for the part in which they were sent.
     pub step: u32,
-    /// When it was told, from the start of the generator.
+    /// Time of the report, from the start of the generator.
     pub at: Duration,
-    /// What came of requests since the last.
+    /// Results of requests since the last report.
     pub record: Record,
     /// Requests without an answer now.
     pub in_flight: u64,
@@ -163,7 +163,7 @@ impl Generator {
         self.control.in_flight.store(in_flight, Ordering::Relaxed);
     }
 
-    /// What the threads told since the last call; waits for the first up to `patience`.
+    /// Reports of the threads since the last call; waits for the first up to `patience`.
     pub fn snapshots(&self, patience: Duration) -> Vec<Snapshot> {
         let mut all: Vec<_> = self.snapshots.recv_timeout(patience).into_iter().collect();
         all.extend(self.snapshots.try_iter());
@@ -182,10 +182,10 @@ impl Generator {
         self.threads.iter().all(|thread| !thread.is_finished())
     }
 
-    /// Ends the threads; what they had still to tell.
+    /// Stops the threads; returns their last reports.
     ///
     /// # Errors
-    /// What a thread failed with.
+    /// The first error of a thread.
     pub fn stop(mut self) -> io::Result<Vec<Snapshot>> {
         self.control.stop.store(true, Ordering::Relaxed);
         let mut rest = Vec::new();
@@ -207,7 +207,7 @@ impl Generator {
 }
 
 impl Drop for Generator {
-    /// A generator that is given up sends nothing more; its threads end at their next tick.
+    /// A dropped generator sends no more requests; its threads end at their next tick.
     fn drop(&mut self) {
         self.control.stop.store(true, Ordering::Relaxed);
     }
@@ -246,7 +246,7 @@ impl Thread {
             let now = self.clock.elapsed();
             let step = self.control.step.load(Ordering::Relaxed);
             if step != self.ledger.step() {
-                self.tell(now);
+                self.report(now);
                 self.ledger.begin(step);
             }
             let rate = f64::from_bits(self.control.rate.load(Ordering::Relaxed));
@@ -260,11 +260,11 @@ impl Thread {
             self.refill();
             self.flush();
             if now >= next_report {
-                self.tell(now);
+                self.report(now);
                 next_report = (next_report + REPORT).max(now);
             }
             if self.control.stop.load(Ordering::Relaxed) {
-                self.tell(now);
+                self.report(now);
                 return Ok(());
             }
         }
@@ -280,7 +280,7 @@ impl Thread {
         }
     }
 
-    /// In a closed loop, replaces the requests that have been answered.
+    /// In a closed loop, sends a request for each that was answered.
     fn refill(&mut self) {
         let all = self.control.in_flight.load(Ordering::Relaxed);
         if all == 0 {
@@ -302,8 +302,9 @@ impl Thread {
             .flush(&self.poller, self.clock.elapsed(), &mut self.ledger);
     }
 
-    /// Tells what came of requests since the last time. A full channel means that nobody listens any more.
-    fn tell(&mut self, now: Duration) {
+    /// Reports the results of requests since the last report. A full channel means that no caller reads the reports any
+    /// more.
+    fn report(&mut self, now: Duration) {
         let lateness = std::mem::take(&mut self.lateness);
         let in_flight = self.ledger.in_flight() as u64;
         for (step, record) in [&mut self.ledger.previous, &mut self.ledger.current] {

@@ -14,7 +14,7 @@ use crate::engine::{Poller, Readiness};
 /// Bytes read at once.
 const GULP: usize = 256 * 1024;
 
-/// A request on its way, for finding those that are late.
+/// A request in flight, in the list by which late ones are found.
 struct Deadline {
     at: Duration,
     link: u32,
@@ -25,7 +25,7 @@ struct Deadline {
 pub(super) struct HttpClients {
     links: Vec<Link>,
     next_link: usize,
-    /// Connections with something to write, each once.
+    /// Connections with pending output, each once.
     dirty: Vec<u32>,
     /// Whether a connection may be missing.
     incomplete: bool,
@@ -75,8 +75,8 @@ impl HttpClients {
         None
     }
 
-    /// Notes a connection that has something to write, or has closed. With hundreds of connections and a few requests
-    /// per turn, a search through all of them would cost more than the requests.
+    /// Records a connection that has pending output, or has closed. With hundreds of connections and a few requests per
+    /// turn, a search through all of them would cost more than the requests.
     fn note(&mut self, at: usize) {
         let link = &mut self.links[at];
         if link.dirty && !link.queued {
@@ -113,7 +113,7 @@ impl Carrier for HttpClients {
     fn give_up(&mut self, now: Duration, ledger: &mut Ledger) {
         while let Some(deadline) = self.deadlines.pop_front_if(|deadline| deadline.at <= now) {
             let link = &mut self.links[deadline.link as usize];
-            // A stream number may come again on a new connection; then its intended time is another.
+            // The stream number may be reused on a new connection; then the intended time differs.
             let late = link
                 .pending
                 .get(&deadline.stream)

@@ -1,13 +1,13 @@
-//! What a generator thread knows of the requests it has sent: counts per part of the run, and who is lost.
+//! The requests of a generator thread: counts per part of the run, and requests that have failed.
 
 use std::time::Duration;
 
 use super::{FailureKind, Fault, Record, Ticket};
 
-/// A request on its way, as far as the ledger is concerned.
+/// A request in flight, as far as the ledger is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    /// What the workload needs to know again.
+    /// The ticket that the workload gave it.
     pub(crate) ticket: Ticket,
     /// When it was to be sent.
     pub(crate) intended: Duration,
@@ -28,14 +28,14 @@ pub(crate) enum Ended {
     Late,
 }
 
-/// Counts of the current part of the run and of the one before it, whose answers may still come.
+/// Counts of the current part of the run and of the one before it, whose answers may still arrive.
 pub(crate) struct Ledger {
     pub(super) current: (u32, Record),
     pub(super) previous: (u32, Record),
     in_flight: usize,
     most_in_flight: usize,
     names: Vec<String>,
-    /// Requests that will have no answer; the workload is yet to be told.
+    /// Failed requests of which the workload has not been notified yet.
     pub(super) lost: Vec<Ticket>,
 }
 
@@ -63,22 +63,22 @@ impl Ledger {
         self.current = (step, Record::new(self.names.len()));
     }
 
-    /// Requests without an answer.
+    /// Pending requests.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Whether so many are without an answer that no more may be sent.
+    /// Whether the number of pending requests has reached its bound.
     pub(crate) fn is_full(&self) -> bool {
         self.in_flight >= self.most_in_flight
     }
 
-    /// The schedule had this request.
+    /// Counts a request of the schedule.
     pub(crate) fn offer(&mut self, ticket: Ticket) {
         self.current.1.operations[usize::from(ticket.operation)].offered += 1;
     }
 
-    /// A request that was offered goes out.
+    /// Counts an offered request that is sent.
     pub(crate) fn send(&mut self, ticket: Ticket, intended: Duration) -> Sent {
         self.in_flight += 1;
         Sent {
@@ -88,7 +88,7 @@ impl Ledger {
         }
     }
 
-    /// A request that was offered cannot go out. `connected`: connections that stand have no room for it.
+    /// Counts an offered request that cannot be sent. `connected`: the open connections have no room for it.
     pub(crate) fn refuse(&mut self, ticket: Ticket, connected: bool) {
         let kind = if connected || self.in_flight > 0 {
             FailureKind::Overflow

@@ -1,4 +1,4 @@
-//! One connection of the generator: socket, HTTP/2 machine and the requests without an answer.
+//! One connection of the generator: socket, HTTP/2 machine and the pending requests.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::{Answer, Draft, Interest, Workload};
 use crate::engine::{Backoff, ClientTls, Poller, Received, Socket};
 use crate::http2::{CANCEL, Connection, Event, Limits, RequestHead, Role};
 
-/// Bodies longer than this are cut off; nothing that the lab asks for is as long.
+/// Longer bodies are truncated; no body of the lab's requests is as long.
 const LONGEST_BODY: usize = 8 << 20;
-/// Gulps read from one socket before the next has its turn.
+/// Reads of one socket before the next has its turn.
 const GULPS: usize = 4;
 
-/// A request without a complete answer.
+/// A pending request.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) sent: Sent,
@@ -36,7 +36,7 @@ pub(super) struct Link {
     http: Connection,
     pub(super) pending: AHashMap<u32, Pending>,
     pub(super) dirty: bool,
-    /// The connection is in the list of those to be flushed.
+    /// The connection is in the list of connections to be flushed.
     pub(super) queued: bool,
     retry_at: Duration,
     backoff: Backoff,
@@ -45,7 +45,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A connection that will be made; `name` tells it from those of all threads.
+    /// A connection that is made later; `name` is unique over all threads.
     pub(super) fn new(peer: SocketAddr, tls: Option<ClientTls>, token: u64, name: &str) -> Self {
         Self {
             backoff: Backoff::of(name),
@@ -64,7 +64,7 @@ impl Link {
         }
     }
 
-    /// From this address.
+    /// Sets the source address.
     pub(super) fn with_source(self, source: Option<IpAddr>) -> Self {
         Self { source, ..self }
     }
@@ -90,12 +90,12 @@ impl Link {
         self.dirty = true;
     }
 
-    /// Whether there is a connection, or one in the making.
+    /// Whether there is a connection, or an attempt in progress.
     pub(super) fn is_connected(&self) -> bool {
         self.socket.is_some()
     }
 
-    /// How many more requests may be sent on this connection now.
+    /// Free streams on this connection now.
     pub(super) fn room(&self) -> usize {
         if self.socket.is_some() {
             self.http.streams().saturating_sub(self.pending.len())
@@ -110,7 +110,7 @@ impl Link {
         (self.bytes.0 + read, self.bytes.1 + written)
     }
 
-    /// Puts a request out; to be flushed. The caller has seen that there is [`Link::room`].
+    /// Writes a request to the output, to be flushed. The caller has checked [`Link::room`].
     pub(super) fn send(
         &mut self,
         draft: &Draft,
@@ -147,7 +147,7 @@ impl Link {
         stream
     }
 
-    /// Writes what is put out. What the loss of the connection ended goes to `ended`.
+    /// Writes the pending output. Requests that the loss of the connection ended go to `ended`.
     pub(super) fn flush(&mut self, poller: &Poller, now: Duration, ended: &mut impl FnMut(Pending, Ended)) {
         self.dirty = false;
         let Some(socket) = &mut self.socket else { return };
@@ -156,7 +156,7 @@ impl Link {
         }
     }
 
-    /// Gives up a request that had no answer in time.
+    /// Fails a request that had no answer in time.
     pub(super) fn cancel(&mut self, stream: u32) -> Option<Pending> {
         let pending = self.pending.remove(&stream)?;
         self.http.reset(stream, CANCEL);
@@ -164,7 +164,7 @@ impl Link {
         Some(pending)
     }
 
-    /// Reads and handles what has come.
+    /// Reads and handles input.
     pub(super) fn receive(
         &mut self,
         buffer: &mut [u8],
@@ -194,7 +194,7 @@ impl Link {
         }
     }
 
-    /// Handles bytes; false when the connection is of no further use.
+    /// Handles bytes; false when the connection must be closed.
     fn handle(
         &mut self,
         mut input: &[u8],
@@ -210,7 +210,7 @@ impl Link {
             match event {
                 Event::Ready => self.backoff.succeeded(),
                 Event::GoAway { last, .. } => {
-                    // What the peer will not process is over; the rest may still be answered.
+                    // Requests that the peer will not process have failed; the rest may still be answered.
                     let over: Vec<u32> = self
                         .pending
                         .keys()
@@ -233,7 +233,7 @@ impl Link {
                         continue;
                     };
                     let status = fields.get(":status").and_then(decimal).unwrap_or(0);
-                    // Interim answers are passed over; trailers have no status.
+                    // Interim answers are skipped; trailers have no status.
                     if status >= 200 {
                         let length = fields.get("content-length").and_then(decimal);
                         pending.status = status as u16;
@@ -287,7 +287,7 @@ impl Link {
         ended(pending, Ended::Judged(verdict, status));
     }
 
-    /// Closes the connection; all that is without an answer is lost.
+    /// Closes the connection; all its pending requests are lost.
     pub(super) fn close(&mut self, poller: &Poller, now: Duration, ended: &mut impl FnMut(Pending, Ended)) {
         self.bytes = self.bytes();
         if let Some(socket) = self.socket.take() {

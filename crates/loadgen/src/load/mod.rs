@@ -1,8 +1,7 @@
 //! The generator: an open loop of requests over many connections, judged and timed.
 //!
-//! [`Schedule`] says when, a [`Workload`] says what and judges the answers (in Diameter,
-//! [`Requests`](crate::diameter::Requests) do), [`Generator`] is a set of threads that do it, [`Record`] is what
-//! came of it.
+//! [`Schedule`] sets the times, a [`Workload`] makes the requests and judges the answers (in Diameter,
+//! [`Requests`](crate::diameter::Requests) do), [`Generator`] runs the threads, [`Record`] holds the results.
 
 mod carrier;
 mod generator;

@@ -1,17 +1,17 @@
-//! What came of the requests: counts and latency histograms per operation.
+//! Results of requests: counts and latency histograms per operation.
 
 use hdrhistogram::Histogram;
 
 /// Latencies are kept in microseconds up to a minute, to three digits.
 const LONGEST: u64 = 60_000_000;
 const DIGITS: u8 = 3;
-/// Failures told in words, per record.
+/// Failures described in words, per record.
 const EXAMPLES: usize = 20;
 
 /// Why a transaction has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// The status was another than the expected one, and no refusal.
+    /// The status was neither the expected one nor a refusal.
     Status,
     /// The body was not the one expected.
     Wrong,
@@ -19,9 +19,9 @@ pub enum FailureKind {
     Timeout,
     /// The peer reset the stream.
     Reset,
-    /// The connection was lost, or none could be had.
+    /// The connection was lost, or no connection was available.
     Connection,
-    /// Too many were without an answer already, or no stream was free; never sent.
+    /// Too many requests were pending, or no stream was free; never sent.
     Overflow,
     /// The peer refused the request: status 429 or 503 (TS 29.500 §6.4).
     Refused,
@@ -54,7 +54,7 @@ impl FailureKind {
     }
 }
 
-/// What came of one operation.
+/// Results of one operation.
 #[derive(Clone, Debug)]
 pub struct OperationRecord {
     /// Arrivals of the schedule, sent or not.
@@ -82,12 +82,12 @@ impl Default for OperationRecord {
 }
 
 impl OperationRecord {
-    /// Notes a latency in microseconds.
+    /// Records a latency in microseconds.
     pub fn time(&mut self, micros: u64) {
         self.latency.saturating_record(micros);
     }
 
-    /// Notes a failure.
+    /// Records a failure.
     pub fn fail(&mut self, kind: FailureKind) {
         self.failed[kind as usize] += 1;
     }
@@ -98,7 +98,7 @@ impl OperationRecord {
         self.failed.iter().sum()
     }
 
-    /// Adds what came of the same operation elsewhere.
+    /// Adds the results of the same operation from another record.
     pub fn merge(&mut self, other: &Self) {
         self.offered += other.offered;
         self.succeeded += other.succeeded;
@@ -112,7 +112,7 @@ impl OperationRecord {
     }
 }
 
-/// What came of a run, or a part of it.
+/// Results of a run, or a part of it.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// By operation.
@@ -122,7 +122,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// An empty record of so many operations.
+    /// An empty record of this many operations.
     #[must_use]
     pub fn new(operations: usize) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl Record {
         }
     }
 
-    /// Keeps a failure in words, if there are few yet.
+    /// Keeps the description of a failure, if there are few yet.
     pub fn example(&mut self, words: impl FnOnce() -> String) {
         if self.examples.len() < EXAMPLES {
             self.examples.push(words());
@@ -162,7 +162,7 @@ impl Record {
         total
     }
 
-    /// Nothing was noted.
+    /// Whether nothing was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.operations

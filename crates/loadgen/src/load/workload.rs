@@ -1,4 +1,4 @@
-//! What is sent and what is a right answer.
+//! The requests, and the check of their answers.
 
 use bytes::Bytes;
 use rand::rngs::SmallRng;
@@ -13,26 +13,26 @@ pub trait Workload: Send {
     /// Header fields that every request carries.
     fn headers(&self) -> Vec<(&'static str, String)>;
 
-    /// The next request: fills `draft`, which comes empty.
+    /// Makes the next request: fills `draft`, which is empty.
     fn next(&mut self, random: &mut SmallRng, draft: &mut Draft) -> Ticket;
 
-    /// The head of an answer has come: is its body needed to judge it?
+    /// Whether the body of an answer is needed to judge it, once its head has arrived.
     fn interest(&mut self, ticket: &Ticket, status: u16, length: Option<u64>) -> Interest;
 
-    /// The head of an answer says where something is (`Location`).
+    /// Receives the `Location` of an answer's head.
     fn located(&mut self, _ticket: &Ticket, _location: &[u8]) {}
 
-    /// The answer is complete: is it the right one?
+    /// Judges a complete answer.
     ///
     /// # Errors
     /// What is wrong with it.
     fn judge(&mut self, ticket: &Ticket, answer: &Answer<'_>) -> Result<(), Fault>;
 
-    /// There will be no answer.
+    /// Its request has failed without an answer.
     fn lost(&mut self, _ticket: &Ticket) {}
 }
 
-/// What a workload needs to know of a request when its answer comes.
+/// Data of a request that the workload needs when the answer arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
     /// Which operation.
@@ -43,7 +43,7 @@ pub struct Ticket {
     pub second: u32,
 }
 
-/// A request in the making; reused, so that steady traffic allocates nothing.
+/// A request draft; reused, so that steady traffic allocates nothing.
 #[derive(Debug)]
 pub struct Draft {
     /// `GET`, `PUT` …
@@ -71,7 +71,7 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// As new.
+    /// Clears the draft.
     pub fn clear(&mut self) {
         self.method = "GET";
         self.path.clear();
