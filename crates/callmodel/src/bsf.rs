@@ -1,26 +1,26 @@
-//! The traffic of a BSF: bindings that PCFs register, deregister and look up (TS 29.521), and the sessions that
-//! AFs have with PCFs through its Diameter agent (TS 29.214).
+//! The traffic of a BSF: bindings that PCFs register, deregister and query (TS 29.521), and the sessions that AFs have
+//! with PCFs through its Diameter agent (TS 29.214).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
-/// Bindings that stand when a run begins, unless it is told otherwise; models have millions.
+/// Bindings that exist when a run begins, unless the model or the options set another number; models have millions.
 pub const USUAL_SESSIONS: u64 = 100_000;
 
 /// The traffic of a BSF.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BsfModel {
-    /// What PCFs and other consumers send, each in transactions per second over all sites at the full rate.
+    /// Requests of PCFs and other consumers, each in transactions per second over all sites at the full rate.
     pub operations: Operations,
-    /// What AFs and PCFs say to one another through its Diameter agent.
+    /// Diameter requests between AFs and PCFs through its Diameter agent.
     #[serde(default)]
     pub rx: Rx,
-    /// Bindings that stand, over all sites.
+    /// Bindings that exist when a run begins, over all sites.
     #[schemars(range(min = 1))]
     pub sessions: u64,
-    /// PDU sessions of each subscriber, in data networks of their own.
+    /// PDU sessions of each subscriber, each in a data network of its own.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 2))]
     pub sessions_per_subscriber: u32,
@@ -59,18 +59,18 @@ pub struct Operations {
 pub struct Rx {
     /// AARs that begin a session.
     pub aar_initial: f64,
-    /// AARs of a session that stands.
+    /// AARs of an existing session.
     pub aar_update: f64,
     /// STRs.
     pub str: f64,
     /// RARs of PCFs; each follows an AAR, so there are at most as many.
     pub rar: f64,
-    /// How long a PCF takes to answer.
+    /// Time that a PCF takes to answer.
     pub pcf_latency: Period,
 }
 
 impl Rx {
-    /// What AFs send.
+    /// Requests of AFs.
     #[must_use]
     pub fn requests(&self) -> f64 {
         self.aar_initial + self.aar_update + self.str
@@ -84,7 +84,7 @@ impl Rx {
 }
 
 impl Operations {
-    /// All of it.
+    /// Sum of all rates.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.binding_create + self.binding_delete + self.binding_discover
@@ -98,7 +98,7 @@ impl BsfModel {
         self.operations.total() + self.rx.requests()
     }
 
-    /// Bindings that stand when a run begins.
+    /// Bindings that exist when a run begins.
     #[must_use]
     pub fn sessions_for_run(&self, asked: Option<u64>) -> u64 {
         asked.unwrap_or(self.sessions.min(USUAL_SESSIONS))
@@ -131,11 +131,11 @@ impl Validate for BsfModel {
         if rx.rar > rx.aar_initial + rx.aar_update {
             faults
                 .at("rx.rar")
-                .say("is more than there are AARs", "at most one RAR for each AAR");
+                .say("is above the rate of AARs", "at most one RAR for each AAR");
         }
         if binding_create <= 0.0 {
             faults.at("operations.bindingCreate").say(
-                "without it there is nothing to find or delete",
+                "is 0, so no binding exists to find or delete",
                 "transactions per second, above 0",
             );
         }

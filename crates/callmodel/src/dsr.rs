@@ -1,4 +1,4 @@
-//! The traffic of a Diameter signaling router: MMEs, HSSs and what the first ask the second.
+//! The traffic of a Diameter signaling router: MMEs, HSSs and the requests between them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct DsrModel {
     /// Messages per second at the full rate, as the guide counts them: every message that comes in and goes
     /// out again, so that a request with its answer is two.
     pub mps: f64,
-    /// What the requests are.
+    /// Mix of the requests.
     #[serde(default)]
     pub mix: Mix,
     /// Average size of ULRs and ULAs in bytes.
@@ -44,7 +44,7 @@ pub struct DsrModel {
     /// The least share of messages that leave by another processor.
     #[serde(default)]
     pub cross_routed: Percent,
-    /// What a request says of where it is to go.
+    /// Destination AVPs of the requests.
     #[serde(default)]
     pub destination: Destination,
     /// With `destination: subscriber`, entries of the router's address resolution: ranges of IMSIs, dealt to
@@ -55,17 +55,17 @@ pub struct DsrModel {
     /// none: it has no overload control.
     #[serde(default)]
     pub discards: Vec<Percent>,
-    /// How long an HSS takes to answer.
+    /// Time that an HSS takes to answer.
     #[serde(default)]
     pub hss_latency: Period,
     /// ULRs of these DRMP priorities (RFC 7944) instead of `mix`; none: requests without a priority.
     #[serde(default)]
     pub priorities: Vec<PriorityShare>,
-    /// Lists of the router's equipment identity register: MMEs check equipment at S13, and ask HSSs nothing. None: no
-    /// register.
+    /// Lists of the router's equipment identity register: MMEs check equipment at S13, and HSSs get no requests. None:
+    /// no register.
     #[serde(default)]
     pub equipment: Option<EquipmentLists>,
-    /// What happens while the load runs; none: nothing.
+    /// Events while the load runs; none: no events.
     #[serde(default)]
     pub drill: Option<Drill>,
 }
@@ -93,30 +93,30 @@ impl PriorityShare {
     }
 }
 
-/// Something that happens to a router and its peers while the load runs, with checks of its own.
+/// An event at a router and its peers while the load runs, with checks of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Drill {
-    /// HSSs die with requests under way.
+    /// HSSs die with requests in flight.
     KillPeers(KillPeers),
     /// A router dies with requests in flight.
     KillRouter(Outage),
     /// The active front end of a pair dies with requests in flight.
     KillFrontEnd(Outage),
-    /// MMEs connect anew without a good-bye, with requests under way.
+    /// MMEs reconnect without a DPR, with requests in flight.
     Reconnect(Reconnect),
-    /// More comes than the router may take.
+    /// More load than the router may accept.
     Overload(OverloadDrill),
 }
 
-/// HSSs die with requests under way.
+/// HSSs die with requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct KillPeers {
-    /// How many, of `hss`. They are one process, which is killed.
+    /// Number of HSSs that die, of `hss`. They are one process, which is killed.
     #[schemars(range(min = 1, max = 998))]
     pub hss: u16,
-    /// When, as a share of the run.
+    /// Time, as a share of the run.
     pub after: Percent,
 }
 
@@ -124,17 +124,17 @@ pub struct KillPeers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Outage {
-    /// When, as a share of the run.
+    /// Time, as a share of the run.
     pub after: Percent,
-    /// The longest outage: how long the whole load would have to fail for as many requests to fail as did.
+    /// The longest permitted outage: the number of failed requests, as a time in which the whole load fails.
     pub outage: Period,
 }
 
-/// MMEs connect anew without a good-bye, with requests under way.
+/// MMEs reconnect without a DPR, with requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Reconnect {
-    /// How often each does.
+    /// Mean interval of the reconnections of each MME.
     pub every: Period,
 }
 
@@ -165,7 +165,7 @@ pub struct Mix {
     pub update_location: Percent,
     /// AIR, for vectors of authentication.
     pub authentication_information: Percent,
-    /// PUR, when an MME forgets a subscriber.
+    /// PUR, when an MME removes a subscriber.
     pub purge: Percent,
 }
 
@@ -179,7 +179,7 @@ impl Default for Mix {
     }
 }
 
-/// What a request says of where it is to go.
+/// Destination AVPs of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Destination {
@@ -239,7 +239,7 @@ impl DsrModel {
         1.0 - 1.0 / f64::from(self.da_mps.max(1))
     }
 
-    /// Which subscribers belong to which HSS, when the router has to know.
+    /// The subscribers of each HSS, when the router has to know.
     #[must_use]
     pub fn subscribers(&self) -> Option<SubscriberRanges> {
         (self.destination == Destination::Subscriber).then_some(SubscriberRanges {
@@ -258,7 +258,7 @@ impl DsrModel {
                 if kill.hss == 0 || kill.hss >= self.hss {
                     faults.at("drill.killPeers.hss").say(
                         format!(
-                            "{} of {} HSSs leave nobody to go on, or nobody to kill",
+                            "{} of {} HSSs leave no HSS alive, or kill none",
                             kill.hss, self.hss
                         ),
                         "at least 1, and fewer than `hss`",
@@ -266,7 +266,7 @@ impl DsrModel {
                 }
                 if self.destination != Destination::Realm {
                     faults.at("destination").say(
-                        "names the HSS that may be dead",
+                        "names an HSS that may be dead",
                         "`realm`, so that a route list chooses another",
                     );
                 }
@@ -291,7 +291,7 @@ impl DsrModel {
                 if reconnect.every.is_zero() {
                     faults
                         .at("drill.reconnect.every")
-                        .say("is no time at all", "a period such as 500ms");
+                        .say("is 0", "a period such as 500ms");
                 }
             }
             Drill::Overload(overload) => {
@@ -309,7 +309,7 @@ impl DsrModel {
                 if overload.ramp.is_empty() || rates.clone().any(|rate| !rate.is_finite() || *rate <= 0.0) {
                     faults
                         .at("drill.overload.ramp")
-                        .say("has no rates, or some that are none", "multiples above 0");
+                        .say("has no rates, or some are not above 0", "multiples above 0");
                 }
             }
         }
@@ -355,7 +355,7 @@ impl Validate for DsrModel {
                 let right = "no drill, and `destination` other than `subscriber`";
                 faults
                     .at("equipment")
-                    .say("is about requests that no HSS gets", right);
+                    .say("applies to requests that no HSS gets", right);
             }
         }
         if let Some(drill) = &self.drill {

@@ -233,16 +233,16 @@ pub struct Found {
     pub model: CallModel,
 }
 
-/// A model cannot be had.
+/// A model that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No model has this name, and no file this path.
     #[error(
-        "there is no call model {name:?}{}`signalbox lab list` names them all, and the path of a YAML file will do as well",
+        "there is no call model {name:?}{}`signalbox lab list` lists all names; the path of a YAML file is accepted as well",
         near.as_ref().map_or("; ".to_owned(), |near| format!(", did you mean {near}? "))
     )]
     Unknown {
-        /// What was asked for.
+        /// The name or path.
         name: String,
         /// The name that was probably meant.
         near: Option<String>,
@@ -414,7 +414,7 @@ mod tests {
             let error = find(asked).unwrap_err().to_string();
             assert!(error.contains(&format!("did you mean {meant}?")), "{error}");
         }
-        // What is close to nothing is told where the names are, and not all of them.
+        // An error for a name that resembles none says how to list the names, and does not list all of them.
         for strange in ["", "what: [is this", "quite-another-thing"] {
             let error = find(strange).unwrap_err().to_string();
             assert!(

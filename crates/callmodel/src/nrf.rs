@@ -8,24 +8,24 @@ use settings::{Faults, Percent, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct NrfModel {
-    /// What consumers and producers send, each in transactions per second at the full rate.
+    /// Requests of consumers and producers, each in transactions per second at the full rate.
     pub operations: Operations,
-    /// What the NRF sends in turn, each per second at the full rate, as the guide prints it.
+    /// Requests of the NRF, each per second at the full rate, as the guide prints it.
     pub outgoing: Outgoing,
     /// The registered functions, by type.
     pub population: Vec<Population>,
-    /// What is looked for.
+    /// Discoveries.
     pub discovery: Vec<DiscoveryRow>,
-    /// What is subscribed to.
+    /// Subscriptions.
     pub subscriptions: Subscriptions,
-    /// How slow the peers are.
+    /// Latency of the peers.
     pub simulators: Simulators,
-    /// How the NRF is set up.
+    /// Settings of the NRF.
     pub features: Features,
     /// Another NRF set, which shares its state with the one under test; absent: there is one set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<Growth>,
-    /// What happens while the load runs.
+    /// An event while the load runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drill: Option<Drill>,
 }
@@ -39,7 +39,7 @@ pub struct Growth {
     pub profiles: u32,
 }
 
-/// What happens to the NRFs.
+/// An event at the NRFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Drill {
@@ -76,13 +76,13 @@ pub struct Operations {
     pub nf_list_retrieval: f64,
     /// Access tokens for consumers.
     pub nf_access_token: f64,
-    /// Access tokens that the NRF itself needs to ask the SLF.
+    /// Access tokens that the NRF itself needs for queries to the SLF.
     #[serde(default)]
     pub nf_access_token_for_slf: f64,
 }
 
 impl Operations {
-    /// All of it.
+    /// Sum of all rates.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.nf_register
@@ -106,7 +106,7 @@ impl Operations {
     }
 }
 
-/// What the NRF sends, per second at the full rate.
+/// Requests of the NRF, per second at the full rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Outgoing {
@@ -136,7 +136,7 @@ pub struct Population {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DiscoveryRow {
-    /// The type looked for.
+    /// The target NF type.
     pub target: String,
     /// How many of these, relative to the other rows.
     #[schemars(range(min = 0))]
@@ -144,7 +144,7 @@ pub struct DiscoveryRow {
     /// Profiles that an answer must hold.
     #[schemars(range(min = 1))]
     pub profiles: u32,
-    /// Cells of the type that are asked for, spread over all; absent: all.
+    /// Cells of the type that are queried, spread over all; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub cells: Option<u32>,
@@ -158,7 +158,7 @@ pub struct DiscoveryRow {
 pub struct Query {
     /// The parameters beside `target-nf-type` and `requester-nf-type`, which every query has.
     pub parameters: Vec<Parameter>,
-    /// How often, relative to the other combinations of the row.
+    /// Weight, relative to the other combinations of the row.
     #[serde(default = "one")]
     #[schemars(range(min = 0))]
     pub weight: f64,
@@ -177,7 +177,7 @@ fn one() -> f64 {
 pub enum Parameter {
     /// Names of services, all of the type's.
     ServiceNames,
-    /// A subscriber; with a target type of `slfTypes` and no group, the SLF must be asked.
+    /// A subscriber; with a target type of `slfTypes` and no group, the NRF must query the SLF.
     Supi,
     /// The group of the target.
     GroupIdList,
@@ -197,14 +197,14 @@ pub enum Parameter {
     Snssais,
     /// Tracking area.
     Tai,
-    /// Where the target had best be.
+    /// The preferred locality of the target.
     PreferredLocality,
     /// Data set of a UDR.
     DataSet,
 }
 
 impl Query {
-    /// Whether this combination makes an NRF ask the SLF, given the types it does so for.
+    /// Whether this combination makes an NRF query the SLF, given the types for which it does so.
     #[must_use]
     pub fn asks_slf(&self, target: &str, slf_types: &[String]) -> bool {
         self.has(Parameter::Supi)
@@ -219,11 +219,11 @@ impl Query {
     }
 }
 
-/// What is subscribed to.
+/// Subscriptions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Subscriptions {
-    /// The most that the NRF accepts.
+    /// Bound of the subscriptions that the NRF accepts.
     pub limit: u32,
     /// Those for all functions of a type.
     pub by_nf_type: u32,
@@ -233,11 +233,11 @@ pub struct Subscriptions {
     pub by_nf_set: u32,
     /// Those for functions that offer a service.
     pub by_service: u32,
-    /// Changes of these attributes are told.
+    /// The NRF notifies of changes of these attributes.
     pub monitored_attributes: Vec<String>,
-    /// Events that are told.
+    /// The NRF notifies of these events.
     pub events: Vec<String>,
-    /// How long a subscription holds unless extended.
+    /// Validity of a subscription unless extended.
     #[serde(default = "validity")]
     pub validity: Period,
 }
@@ -247,14 +247,14 @@ fn validity() -> Period {
 }
 
 impl Subscriptions {
-    /// All that stand when the load begins.
+    /// All subscriptions that exist when the load begins.
     #[must_use]
     pub fn standing(&self) -> u32 {
         self.by_nf_type + self.by_nf_instance + self.by_nf_set + self.by_service
     }
 }
 
-/// How long the simulated peers take to answer.
+/// Latency of the simulated peers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Simulators {
@@ -266,11 +266,11 @@ pub struct Simulators {
     pub remote_nrf: Period,
 }
 
-/// How the NRF is set up.
+/// Settings of the NRF.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Features {
-    /// Types for which a subscriber's group is asked from the SLF.
+    /// Types for which the NRF queries the SLF for a subscriber's group.
     #[serde(default)]
     pub slf_types: Vec<String>,
     /// The type whose discovery is forwarded when nothing local matches.
@@ -278,25 +278,25 @@ pub struct Features {
     pub forwarded_type: Option<String>,
     /// Most profiles in an answer.
     pub max_profiles: u32,
-    /// How long an answer may be kept.
+    /// Validity of an answer.
     pub discovery_validity: Period,
-    /// Change of load that is told.
+    /// Change of load of which the NRF notifies, in percent points.
     pub load_threshold: Percent,
-    /// Interval of heart-beats that the NRF asks for.
+    /// Interval of heart-beats that the NRF requests.
     pub heartbeat: Period,
     /// Whether queries to the SLF carry an access token.
     #[serde(default)]
     pub slf_access_token: bool,
-    /// SLFs asked for one discovery at most.
+    /// SLF queries for one discovery at most.
     #[serde(default = "one_attempt")]
     pub slf_attempts: u32,
     /// Life of an access token.
     #[serde(default = "validity")]
     pub token_validity: Period,
-    /// Rules that say who may get an access token for whom.
+    /// Rules that decide which consumer may get an access token for which producer.
     #[serde(default)]
     pub authorization_rules: u32,
-    /// Types that empty answers have a validity of their own for.
+    /// Types for which empty answers have a validity of their own.
     #[serde(default)]
     pub empty_list_rules: u32,
     /// Places that a preferred locality may be, each with the others in order of preference.

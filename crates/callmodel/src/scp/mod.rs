@@ -22,7 +22,7 @@ pub const MESSAGES_PER_REQUEST: f64 = 2.0;
 pub struct ScpModel {
     /// Messages per second at the full rate; a request with its answer is two.
     pub mps: f64,
-    /// Who asks whom for what.
+    /// Consumers, producers and services of the requests.
     pub interfaces: Vec<Interface>,
     /// Profiles of producers at the NRF, shared out among the types of `interfaces`.
     #[schemars(range(min = 1, max = 10_000))]
@@ -37,7 +37,7 @@ pub struct ScpModel {
     /// Bytes of the body of an answer.
     #[schemars(range(min = 20, max = 1_000_000))]
     pub response_bytes: u32,
-    /// How long a producer takes to answer.
+    /// Time that a producer takes to answer.
     #[serde(default)]
     pub producer_latency: Period,
     /// Latency of the network between the SCP and producers of its own region, to and fro.
@@ -46,7 +46,7 @@ pub struct ScpModel {
     /// The same to another region.
     #[serde(default)]
     pub wan_latency: Period,
-    /// How much later than it would the NRF answers.
+    /// Additional latency of the NRF's answers.
     #[serde(default)]
     pub nrf_latency: Period,
     /// Connections at the full rate, scaled with it; absent: those of `load` and the SCP's default.
@@ -64,29 +64,29 @@ pub struct ScpModel {
     /// How long the NRF's answers to discoveries are valid.
     #[serde(default)]
     pub validity: Period,
-    /// The same for types of producers for which it is another.
+    /// The same for producer types that differ.
     #[serde(default)]
     pub validity_by_type: BTreeMap<String, Period>,
-    /// Profiles in an answer of the NRF at most; absent: as many as it likes.
+    /// Profiles in an answer of the NRF at most; absent: the NRF's default.
     #[serde(default)]
     pub discovery_profiles: Option<u32>,
-    /// Who is asked first for a delegated discovery.
+    /// First source of a delegated discovery.
     #[serde(default)]
     pub discovery_order: DiscoveryOrder,
     /// Whether the SCP fetches access tokens for delegated requests.
     #[serde(default)]
     pub tokens: bool,
-    /// What makes tokens of one consumer for one service different.
+    /// Parameters by which tokens of one consumer for one service differ.
     #[serde(default)]
     pub oauth: Option<OAuth>,
-    /// Whether each delegated discovery is asked of the NRF (`enforceReqSpecificSvcDiscovery`).
+    /// Whether the SCP queries the NRF for each delegated discovery (`enforceReqSpecificSvcDiscovery`).
     #[serde(default)]
     pub discover_each: bool,
     /// Share of the requests whose first producer fails, so that another of its set must serve.
     #[serde(default)]
     pub alternate_routed: Percent,
-    /// Alternates of producers in DNS: of those that fail every other set's is in no set, so that only its SRV records
-    /// say who stands in.
+    /// Alternates of producers in DNS: of the sets with a failing producer every other one is not in `nfSetIdList`, so
+    /// that only SRV records name the alternates.
     #[serde(default)]
     pub dns_srv: Option<DnsSrv>,
     /// Share of the requests that a mediation rule changes.
@@ -101,14 +101,14 @@ pub struct ScpModel {
     /// Groups of mediation rules.
     #[serde(default)]
     pub mediation_groups: u32,
-    /// Trigger points of all groups together: a place on the way of messages of a service where a group's rules are
+    /// Trigger points of all groups together: a position in the message path of a service at which a group's rules are
     /// tried. Absent: one for each group, at requests that leave for a producer.
     #[serde(default)]
     pub mediation_trigger_points: Option<u32>,
     /// Rates of consumers and producers, far above what is sent.
     #[serde(default)]
     pub rate_limits: Option<RateLimits>,
-    /// Consumers of each type, told apart by `User-Agent`.
+    /// Consumers of each type, distinguished by `User-Agent`.
     #[serde(default = "default_consumers")]
     #[schemars(range(min = 1, max = 10_000))]
     pub consumers: u32,
@@ -120,13 +120,13 @@ pub struct ScpModel {
     /// types of `interfaces`.
     #[serde(default)]
     pub nf_counts: BTreeMap<String, u32>,
-    /// Load that producers tell of (`3gpp-Sbi-Lci`).
+    /// Load that producers report (`3gpp-Sbi-Lci`).
     #[serde(default)]
     pub lci: Option<Lci>,
-    /// Overload that producers tell of (`3gpp-Sbi-Oci`).
+    /// Overload that producers report (`3gpp-Sbi-Oci`).
     #[serde(default)]
     pub oci: Option<Oci>,
-    /// Changes of the network that the NRF tells the SCP of.
+    /// Changes of the network of which the NRF notifies the SCP.
     #[serde(default)]
     pub notifications: Option<Notifications>,
     /// Whether consumers and producers speak TLS.
@@ -145,13 +145,13 @@ pub struct ScpModel {
     /// How many of the requests carry which `3gpp-Sbi-Message-Priority`; none: no request carries one.
     #[serde(default)]
     pub priorities: Vec<PriorityShare>,
-    /// API names whose requests the SCP may repeat whatever became of the first attempt.
+    /// API names whose requests the SCP may repeat even if the first attempt may have had effect.
     #[serde(default)]
     pub repeatable: Vec<String>,
     /// A copy of messages to Kafka.
     #[serde(default)]
     pub feed: Option<Feed>,
-    /// What is done to the network while the load runs.
+    /// An event in the network while the load runs.
     #[serde(default)]
     pub drill: Option<Drill>,
 }
@@ -171,33 +171,33 @@ pub struct Feed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct FeedSettings {
-    /// Where on their way messages are copied.
+    /// Positions at which messages are copied.
     pub trigger_points: Vec<FeedPoint>,
     /// Share of the exchanges that is copied.
     pub allowed_traffic_percentage: Percent,
-    /// Which answer of the brokers makes a copy a delivered one.
+    /// Acknowledgement of the brokers after which a copy counts as delivered.
     pub acks: Acks,
-    /// How often a batch that failed is sent again.
+    /// Retries of a failed batch.
     pub retry_count: u32,
-    /// How long to wait before it is.
+    /// Pause before a retry.
     pub retry_backoff: Period,
-    /// How long a broker may take to answer.
+    /// Timeout of a broker's answer.
     pub request_timeout: Period,
-    /// From the copy to the broker's answer.
+    /// Timeout from the copy to the broker's answer.
     pub delivery_timeout: Period,
-    /// Memory of copies that are not delivered.
+    /// Memory of pending copies.
     pub buffer_memory: ByteSize,
-    /// How long a full batch may wait for a place among those under way.
+    /// Time that a full batch may wait for a slot among those in flight.
     pub max_block: Period,
-    /// How long a message may wait before it is in a batch.
+    /// Time that a message may wait before its batch is full.
     pub blocking_send_timeout: Period,
     /// Batches that fail in a row until the feed pauses.
     pub consecutive_failures: u32,
-    /// How long it pauses.
+    /// Length of the pause.
     pub degradation_period: Period,
 }
 
-/// Which answer of the brokers makes a copy a delivered one.
+/// Acknowledgement of the brokers after which a copy counts as delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Acks {
     /// That of all replicas in sync.
@@ -211,7 +211,7 @@ pub enum Acks {
     None,
 }
 
-/// Where on its way a message is copied.
+/// Position at which a message is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FeedPoint {
     /// A request as it came from the consumer.
@@ -247,7 +247,7 @@ pub struct DnsSrv {
     /// Producers with SRV records.
     #[schemars(range(min = 1, max = 10_000))]
     pub records: u32,
-    /// How long the name server takes to answer.
+    /// Time that the name server takes to answer.
     #[serde(default)]
     pub latency: Period,
 }
@@ -291,7 +291,7 @@ impl Sites {
     }
 }
 
-/// Rates of consumers and producers, far above what is sent: what they cost is looking them up.
+/// Rates of consumers and producers, far above the load, so that only their lookup costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RateLimits {
@@ -299,12 +299,12 @@ pub struct RateLimits {
     pub ingress_keys: u32,
     /// Producers with a rate of their own.
     pub egress_keys: u32,
-    /// Whether those of producers are those of all SCPs together.
+    /// Whether the rates of producers apply to all SCPs together.
     #[serde(default)]
     pub global: bool,
 }
 
-/// What makes access tokens of one consumer for one service different.
+/// Parameters by which access tokens of one consumer for one service differ.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OAuth {
@@ -319,27 +319,27 @@ pub struct OAuth {
     pub instance_level: Percent,
 }
 
-/// Load that producers tell of.
+/// Load that producers report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Lci {
-    /// How often each producer has something new to tell.
+    /// Interval at which each producer has a new load.
     pub every: Period,
-    /// By how much it has then changed at least, in percent points.
+    /// The least change of the load, in percent points.
     #[schemars(range(min = 1, max = 50))]
     pub change: u8,
 }
 
-/// Overload that producers tell of.
+/// Overload that producers report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Oci {
-    /// How often each of them has something new to tell.
+    /// Interval at which each of them changes its report.
     pub every: Period,
-    /// Producers that tell.
+    /// Producers that report.
     #[schemars(range(min = 1))]
     pub instances: u32,
-    /// The reduction that they ask for every other time, in percent; none the other times.
+    /// The requested reduction of every other report, in percent; the reports between them end the overload.
     #[serde(default = "default_reduction")]
     #[schemars(range(min = 1, max = 100))]
     pub reduction: u8,
@@ -374,16 +374,16 @@ pub enum ChangeKind {
     ServiceInstance,
 }
 
-/// Who is asked first for a delegated discovery.
+/// First source of a delegated discovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DiscoveryOrder {
     /// Only the NRF.
     #[default]
     Nrf,
-    /// The NRF; what the SCP has learned when no NRF answers.
+    /// The NRF; the cached profiles when no NRF answers.
     NrfThenScp,
-    /// What the SCP has learned; the NRF when that has nobody.
+    /// The cached profiles; the NRF when they hold no producer.
     ScpThenNrf,
 }
 
@@ -479,17 +479,17 @@ pub enum DiscoveryParameter {
     IpDomain,
 }
 
-/// What is done to the network while the load runs.
+/// An event in the network while the load runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Drill {
-    /// One producer of the set is killed at a quarter of the time and comes back at half of it.
+    /// One producer of the set is killed at a quarter of the time and restarts at half of it.
     KillProducer,
-    /// The NRF is killed at a quarter of the time and comes back at three quarters of it.
+    /// The NRF is killed at a quarter of the time and restarts at three quarters of it.
     StopNrf,
     /// Three times the rate is offered.
     Overload,
-    /// The producers of the SCP's site answer 503, are killed, and come back; another site of the region answers 503 as
+    /// The producers of the SCP's site answer 503, are killed, and restart; another site of the region answers 503 as
     /// well while they are dead.
     LoseSite,
 }
@@ -504,7 +504,7 @@ pub struct Interface {
     pub consumer: String,
     /// Type of the producer.
     pub producer: String,
-    /// Service that is asked for.
+    /// The requested service.
     pub service: String,
     /// How many of the requests, relative to the other interfaces.
     #[schemars(range(min = 0))]

@@ -1,4 +1,4 @@
-//! What a model comes to: which profiles there are, where they are, how long the ways are.
+//! Figures that follow from a model: its profiles, their regions, the latency to each.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use settings::Period;
 
 use super::{DnsSrv, InterScp, MESSAGES_PER_REQUEST, ScpModel};
 
-/// What producers of a type offer beside what is asked of them (tables 3-3 and 4-3 of the guide).
+/// Services that producers of a type offer besides the requested ones (tables 3-3 and 4-3 of the guide).
 fn supported(nf_type: &str) -> &'static [&'static str] {
     match nf_type {
         "AMF" => &["namf-comm", "namf-loc"],
@@ -33,14 +33,14 @@ fn supported(nf_type: &str) -> &'static [&'static str] {
 pub struct OfType {
     /// The type.
     pub nf_type: String,
-    /// What each offers; what is asked for first.
+    /// The services of each, the requested one first.
     pub services: Vec<String>,
     /// How many.
     pub count: u32,
 }
 
 impl ScpModel {
-    /// The model with so many times the latencies.
+    /// The model with its latencies multiplied by a factor.
     #[must_use]
     pub fn with_latencies(&self, times: f64) -> Self {
         let scaled = |period: Period| {
@@ -59,15 +59,15 @@ impl ScpModel {
         }
     }
 
-    /// How long a request to a producer of the own region waits, and to one of another region.
+    /// Latency of a request to a producer of the own region, and to one of another region.
     #[must_use]
     pub fn ways(&self) -> [Duration; 2] {
         let producer = self.producer_latency.duration();
         [self.lan_latency, self.wan_latency].map(|way| producer + way.duration())
     }
 
-    /// The region of each producer, by its number: 0 is the SCP's own. A set is in one region; so many sets are in
-    /// others that each producer of a type is asked as often as the others of it.
+    /// The region of each producer, by its number: 0 is the SCP's own. A set is in one region; the number of sets in
+    /// other regions is such that every producer of a type gets the same rate.
     #[must_use]
     pub fn regions(&self) -> Vec<u32> {
         let mut regions = Vec::new();
@@ -81,7 +81,7 @@ impl ScpModel {
             let sets = one.count.div_ceil(self.set_size);
             let far_of = |sets: u32| (f64::from(sets) * share) as u32;
             for set in 0..sets {
-                // Of a few sets the last, so that there is one.
+                // Of a small number of sets the last one, so that there is one.
                 let only = share > 0.0 && far_of(sets) == 0 && sets > 1 && set + 1 == sets;
                 let region = match far_of(set + 1) > far_of(set) || only {
                     true => {
@@ -103,7 +103,7 @@ impl ScpModel {
         let Some(inter) = &self.inter_scp else { return 0.0 };
         let whole: f64 = self.interfaces.iter().map(|one| one.weight).sum();
         let population = self.population();
-        // A single set is not in two regions.
+        // A single set is in one region.
         let is_far = |nf_type: &str| {
             let of = population.iter().find(|one| one.nf_type == nf_type);
             inter.concerns(nf_type) && of.is_some_and(|of| of.count > self.set_size)

@@ -1,4 +1,4 @@
-//! What a model must hold beyond its schema.
+//! Checks of a model beyond its schema.
 
 use settings::{Faults, Validate};
 
@@ -9,7 +9,7 @@ impl Validate for ScpModel {
         if !(self.mps.is_finite() && self.mps > 0.0) {
             faults
                 .at("mps")
-                .say("is no rate", "messages per second, more than 0");
+                .say("is not a rate", "messages per second, more than 0");
         }
         let total: f64 = self.interfaces.iter().map(|one| one.weight).sum();
         if !(total.is_finite() && total > 0.0) {
@@ -29,14 +29,14 @@ impl Validate for ScpModel {
                 .find(|one| !self.producers().iter().any(|(known, _)| known == one))
             {
                 faults.at("interScp.types").say(
-                    format!("{unknown} is no producer"),
+                    format!("{unknown} is not a producer"),
                     "types of producers of `interfaces`",
                 );
             }
             if inter.share.fraction() >= 1.0 {
                 faults
                     .at("interScp.share")
-                    .say("leaves the own region nothing", "less than 100%");
+                    .say("leaves the own region no requests", "less than 100%");
             }
             if self.drill.is_some() || self.delegated.fraction() > 0.0 {
                 faults.at("interScp").say(
@@ -63,7 +63,7 @@ impl Validate for ScpModel {
         if let Some(one) = self.priorities.iter().find(|one| one.priority > 31) {
             faults
                 .at("priorities")
-                .say(format!("{} is no priority", one.priority), "0 to 31");
+                .say(format!("{} is not a priority", one.priority), "0 to 31");
         }
         if self.drill == Some(Drill::Overload) && self.priorities.is_empty() {
             faults
@@ -95,7 +95,7 @@ impl Validate for ScpModel {
         {
             faults
                 .at("notifications")
-                .say("are no rates", "changes per second, 0 to 10000");
+                .say("are not rates", "changes per second, 0 to 10000");
         }
         if (self.profiles as usize) < 2 * self.producers().len() {
             faults
