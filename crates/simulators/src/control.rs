@@ -1,4 +1,4 @@
-//! The simulator's standard input and output: commands in, facts out, a line each.
+//! The simulator's standard input and output: commands in, statistics out, a line each.
 
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
@@ -15,9 +15,9 @@ pub struct Ready {
     pub listening: Vec<SocketAddr>,
 }
 
-/// Tells that the simulator is ready and obeys commands on a thread of its own.
+/// Reports that the simulator is ready, and executes commands on a thread of its own.
 pub(super) fn start(handle: Handle, addresses: &[SocketAddr]) -> io::Result<()> {
-    tell(&Ready {
+    write_line(&Ready {
         listening: addresses.to_vec(),
     })?;
     std::thread::Builder::new()
@@ -35,7 +35,7 @@ pub(super) fn start(handle: Handle, addresses: &[SocketAddr]) -> io::Result<()> 
 
 fn obey(handle: &Handle, line: &str) -> io::Result<()> {
     match line.split_once(' ').unwrap_or((line, "")) {
-        ("stats", _) => tell(&handle.stats()),
+        ("stats", _) => write_line(&handle.stats()),
         ("misbehave", settings) => {
             match ::settings::from_str::<Misbehaviour>(settings, "misbehave") {
                 Ok(misbehaviour) => handle.misbehave(misbehaviour),
@@ -44,13 +44,13 @@ fn obey(handle: &Handle, line: &str) -> io::Result<()> {
             Ok(())
         }
         _ => {
-            eprintln!("simulator: {line:?} is no command; known: stats, misbehave {{…}}");
+            eprintln!("simulator: {line:?} is not a command; use stats or misbehave {{…}}");
             Ok(())
         }
     }
 }
 
-fn tell(what: &impl Serialize) -> io::Result<()> {
+fn write_line(what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     let mut out = io::stdout().lock();

@@ -1,5 +1,5 @@
-//! A name server: addresses of simulated producers (A, RFC 1035), and SRV records (RFC 2782) of those that others stand
-//! in for. Answers come after the latency of the settings.
+//! A name server: addresses of simulated producers (A, RFC 1035), and SRV records (RFC 2782) of producers that have
+//! alternates. Answers come after the latency of the settings.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -15,11 +15,11 @@ use super::stats::add;
 use super::{Handle, Settings};
 use crate::network::{address_of, name_of, number_named};
 
-/// How exactly latencies are kept.
+/// Resolution of latencies.
 const TICK: Duration = Duration::from_millis(1);
-/// Answers that wait for their time; more questions are dropped.
+/// Answers pending for their latency; further queries are dropped.
 const MOST: usize = 10_000;
-/// How long an answer may be used, in seconds.
+/// Time to live of an answer, in seconds.
 const TTL: u32 = 3600;
 
 const HEADER: usize = 12;
@@ -41,7 +41,7 @@ pub struct NameServer {
     latency: Duration,
     /// The port of all producers.
     port: u16,
-    /// Those that stand in for a producer, by its number.
+    /// The alternates of a producer, by its number.
     alternates: AHashMap<u32, Vec<u32>>,
     shared: Arc<Shared>,
 }
@@ -60,7 +60,7 @@ impl NameServer {
     /// Binds the first address of the settings.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// When the address cannot be bound.
     pub fn bind(settings: &Settings) -> io::Result<Self> {
         let listen = settings.listen.first();
         let socket =
@@ -117,14 +117,14 @@ impl NameServer {
             let now = Instant::now();
             while let Some((_, to, answer)) = pending.pop_front_if(|(due, ..)| *due <= now) {
                 add(&self.shared.counters.answered, 1);
-                // A client that has gone needs no answer.
+                // A client that has closed its port needs no answer.
                 let _ = self.socket.send_to(&answer, to);
             }
         }
         Ok(())
     }
 
-    /// The answer to a message; `None` when that is no question.
+    /// The answer to a message; `None` when the message is not a query.
     fn answer(&self, came: &[u8]) -> Option<Vec<u8>> {
         let question = Question::read(came)?;
         let (service, host) = match question.name.split_once("._tcp.") {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_those_that_stand_in_are_answered() {
+    fn addresses_and_alternates_are_answered() {
         let server = NameServer::bind(&Settings {
             names: NameServerSettings {
                 port: 8080,

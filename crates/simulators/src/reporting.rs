@@ -1,5 +1,5 @@
-//! Load and overload that producers tell of in their answers (TS 29.500 §6.3, §6.4): each has something new to say at
-//! an interval, and says it in one answer.
+//! Load and overload that producers report in their answers (TS 29.500 §6.3, §6.4): each has a new value at an
+//! interval, and reports it in one answer.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use time::macros::format_description;
 use crate::network::instance_of;
 use callmodel::scp::{Lci, Oci};
 
-/// Who tells what.
+/// Settings of the reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ReportingSettings {
-    /// Load of every producer that is asked at an address of its own.
+    /// Load of every producer that has an address of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lci: Option<Lci>,
     /// Overload of some of them.
@@ -29,7 +29,7 @@ pub struct ReportingSettings {
     pub overloaded: Vec<u32>,
 }
 
-/// What one producer said last.
+/// The last report of a producer.
 #[derive(Debug, Default)]
 struct Said {
     load: u8,
@@ -38,7 +38,7 @@ struct Said {
     overload_due: Duration,
 }
 
-/// What producers have to say.
+/// The reports of all producers.
 #[derive(Debug)]
 pub(super) struct Reporting {
     settings: ReportingSettings,
@@ -49,7 +49,7 @@ pub(super) struct Reporting {
 pub(super) type Headers = Vec<(&'static str, String)>;
 
 impl Reporting {
-    /// `None` where nobody has anything to say.
+    /// `None` where no producer reports.
     pub(super) fn new(settings: &ReportingSettings) -> Option<Self> {
         (settings.lci.is_some() || settings.oci.is_some()).then(|| Self {
             settings: settings.clone(),
@@ -57,13 +57,13 @@ impl Reporting {
         })
     }
 
-    /// What a producer says in an answer at this time.
+    /// The report of a producer in an answer at this time.
     pub(super) fn say(&mut self, number: u32, now: Duration, random: &mut SmallRng) -> Headers {
         let mut headers = Headers::new();
         let Self { settings, said } = self;
         let said = said.entry(number).or_insert_with(|| Said {
             load: random.random_range(10..50),
-            // Not all at once.
+            // The producers start at different times.
             load_due: part(settings.lci.map(|lci| lci.every), random),
             overload_due: match settings.overloaded.contains(&number) {
                 true => part(settings.oci.map(|oci| oci.every), random),
@@ -120,7 +120,7 @@ mod tests {
     use rand::SeedableRng;
 
     #[test]
-    fn each_says_something_new_at_its_interval() {
+    fn each_producer_reports_a_new_value_at_its_interval() {
         let mut random = SmallRng::seed_from_u64(1);
         let mut reporting = Reporting::new(&ReportingSettings {
             lci: Some(Lci {

@@ -1,4 +1,4 @@
-//! What simulators play: a request in, an answer out; no sockets.
+//! Roles of simulators: a request in, an answer out; no sockets.
 
 use super::{RoleName, Settings};
 use crate::exchange::{Reply, Request};
@@ -12,7 +12,7 @@ pub enum Role {
     Consumer,
     /// Answers with a body.
     Producer(Reply),
-    /// Tells groups of subscribers.
+    /// Answers which group a subscriber belongs to.
     Slf(Vec<SlfRange>),
     /// Answers discoveries.
     Nrf {
@@ -41,11 +41,11 @@ pub struct SlfRange {
 }
 
 impl Role {
-    /// The role that the settings ask for.
+    /// The role of the settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         match settings.role {
-            // Those that speak Diameter have roles of their own (see `sim::diameter`), a wire has none.
+            // Diameter roles are in `sim::diameter`; a wire has no role.
             RoleName::Consumer | RoleName::Hss | RoleName::PcfRx | RoleName::Wire | RoleName::NameServer => {
                 Self::Consumer
             }
@@ -80,7 +80,7 @@ impl Role {
         }
     }
 
-    /// Answers a request; a status of 400 or 404 means that the role could make no sense of it.
+    /// Answers a request; a status of 400 or 404 means that the request was invalid for the role.
     pub fn answer(&mut self, request: &Request<'_>) -> Reply {
         match self {
             Self::Consumer if request.method == b"POST" => Reply::empty(204),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slf_tells_groups_by_range() {
+    fn the_slf_answers_groups_by_range() {
         let mut settings = Settings {
             role: RoleName::Slf,
             ..Settings::default()
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn another_nrf_answers_with_as_many_profiles_as_told() {
+    fn another_nrf_answers_with_the_configured_number_of_profiles() {
         let mut role = Role::new(&Settings {
             role: RoleName::Nrf,
             ..Settings::default()
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_producer_answers_as_many_bytes_as_told() {
+    fn a_producer_answers_with_the_configured_size() {
         let mut role = Role::new(&Settings {
             role: RoleName::Producer,
             ..Settings::default()

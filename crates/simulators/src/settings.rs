@@ -19,13 +19,13 @@ pub use policy::{PolicyCounters, PolicySubscribers};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Settings {
-    /// What it plays.
+    /// Its role.
     pub role: RoleName,
-    /// Where it listens; port 0 for any that is free.
+    /// Listen addresses; port 0 for any that is free.
     pub listen: Listen,
     /// How many ports it takes for each address of `listen` with port 0, to be as many peers.
     pub ports: u16,
-    /// How long it takes to answer.
+    /// Latency of its answers.
     pub latency: Period,
     /// How it misbehaves.
     pub misbehave: Misbehaviour,
@@ -79,7 +79,7 @@ impl Default for Settings {
     }
 }
 
-/// What a simulator plays.
+/// Role of a simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RoleName {
@@ -97,7 +97,7 @@ pub enum RoleName {
     PcfRx,
     /// A wire to a server, whose answers come later; it knows no protocol.
     Wire,
-    /// A name server that knows producers (UDP).
+    /// A name server for producers (UDP).
     NameServer,
     /// A UDR with policy data: Nudr_DataRepository (TS 29.519).
     Udr,
@@ -137,7 +137,7 @@ pub struct GroupRange {
     pub group: String,
 }
 
-/// What another NRF finds.
+/// Answers of another NRF.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct RemoteNrfSettings {
@@ -156,7 +156,7 @@ impl Default for RemoteNrfSettings {
     }
 }
 
-/// What a producer answers.
+/// Answers of a producer.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ProducerSettings {
@@ -164,13 +164,13 @@ pub struct ProducerSettings {
     pub status: u16,
     /// Bytes of the body.
     pub body_bytes: u32,
-    /// Load and overload that producers tell of.
+    /// Load and overload that producers report.
     pub reporting: ReportingSettings,
-    /// Producers that are farther away.
+    /// Producers with a higher latency.
     pub far: FarSettings,
 }
 
-/// What a name server knows.
+/// Zone of a name server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct NameServerSettings {
@@ -180,23 +180,23 @@ pub struct NameServerSettings {
     pub alternates: Vec<AlternatesOf>,
 }
 
-/// The producers that stand in for one, by their numbers.
+/// Alternates of a producer, by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct AlternatesOf {
     /// For this one.
     pub of: u32,
-    /// Those that stand in, the first choice first.
+    /// The alternates, the first choice first.
     pub are: Vec<u32>,
 }
 
-/// Producers that are farther away than the others.
+/// Producers with a higher latency than the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct FarSettings {
-    /// How long they take to answer, instead of `latency`.
+    /// Their latency, instead of `latency`.
     pub latency: Period,
-    /// Their numbers: those who are asked at 127.1.x.y.
+    /// Their numbers: requests at 127.1.x.y are for them.
     pub numbers: Vec<u32>,
 }
 
@@ -230,12 +230,12 @@ impl Validate for Settings {
         if self.role == RoleName::Wire && self.upstream.is_none() {
             faults
                 .at("upstream")
-                .say("is missing", "where the wire leads, such as 127.0.0.1:8010");
+                .say("is missing", "the address of the server, such as 127.0.0.1:8010");
         }
         if self.max_streams == 0 {
             faults
                 .at("maxStreams")
-                .say("no request could ever come", "at least 1");
+                .say("is 0, so no request is accepted", "at least 1");
         }
         faults.within("misbehave", &self.misbehave);
         faults.within("diameter", &self.diameter);

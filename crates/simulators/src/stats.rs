@@ -1,32 +1,32 @@
-//! What a simulator has done; one thread counts, another tells.
+//! Counters of a simulator; one thread counts, another reports.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// What a simulator has done since it began.
+/// Counters of a simulator since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// Requests received.
     pub requests: u64,
     /// Answers sent as the role gave them.
     pub answered: u64,
-    /// Requests that fell to a misbehaviour other than delay.
+    /// Requests that met a misbehaviour other than delay.
     pub misbehaved: u64,
-    /// Requests that the role could not make sense of.
+    /// Requests that were invalid for the role.
     pub bad_requests: u64,
     /// Connections accepted.
     pub accepted: u64,
     /// Connections that stand now.
     pub connections: u64,
-    /// Requests sent of its own accord.
+    /// Requests that it sent itself.
     pub asked: u64,
     /// Of which answered.
     pub asked_answered: u64,
-    /// Times that producers told of their load.
+    /// Load reports of producers.
     #[serde(default)]
     pub loads: u64,
-    /// Times that producers told of an overload, or of its end.
+    /// Reports of an overload, or of its end, of producers.
     #[serde(default)]
     pub overloads: u64,
     /// Bytes read.

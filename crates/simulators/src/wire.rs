@@ -1,7 +1,8 @@
-//! A wire to a server that stays as it is: what the server says comes later, as over a long way or from a slow peer.
+//! A relay for TCP that delays the server's output, as a long path or a slow peer does.
 //!
-//! It knows no protocol. Each connection has two threads, one each way: few and rarely asked servers are meant, such as
-//! the NRF of an SCP. What is on its way is bounded; a server that says more is not read until there is room.
+//! It parses no protocol. Each connection has two threads, one for each direction: it is meant for a few servers with a
+//! low rate, such as the NRF of an SCP. Bytes in flight are bounded; the wire does not read more from the server until
+//! there is room.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,10 +17,10 @@ use super::{Handle, Settings};
 
 /// Connections at once; more are closed.
 const MOST: u32 = 256;
-/// What is read at once, and how many such pieces may be on their way on one connection.
+/// Bytes of one read, and the number of such pieces in flight on one connection.
 const PIECE: usize = 16 * 1024;
 const ON_THE_WAY: usize = 4096;
-/// How often it is looked whether it must end, and who wants to connect.
+/// Interval at which it checks for the stop and for new connections.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long the server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -39,7 +40,7 @@ impl Wire {
     /// Binds the first address of the settings.
     ///
     /// # Errors
-    /// When it cannot be had, or the settings name no server.
+    /// When the address cannot be bound, or the settings name no server.
     pub fn bind(settings: &Settings) -> io::Result<Self> {
         let (Some(listen), Some(upstream)) = (settings.listen.first(), settings.upstream) else {
             return Err(io::Error::other("a wire needs `listen` and `upstream`"));
@@ -94,7 +95,7 @@ impl Wire {
         let (standing, shared) = (self.standing.clone(), self.shared.clone());
         std::thread::Builder::new().name("wire".into()).spawn(move || {
             shared.counters.connections.fetch_add(1, Ordering::Relaxed);
-            // Either end may go at any time; then the other is told by its connection.
+            // Either end may close at any time; the close of its connection notifies the other end.
             let _ = join(&near, upstream, latency);
             let _ = near.shutdown(Shutdown::Both);
             shared.counters.connections.fetch_sub(1, Ordering::Relaxed);
@@ -104,7 +105,7 @@ impl Wire {
     }
 }
 
-/// Carries bytes both ways until one end is gone.
+/// Relays bytes in both directions until one end has closed.
 fn join(near: &TcpStream, upstream: SocketAddr, latency: Duration) -> io::Result<()> {
     near.set_nonblocking(false)?;
     let far = TcpStream::connect_timeout(&upstream, CONNECT)?;
@@ -127,7 +128,7 @@ fn join(near: &TcpStream, upstream: SocketAddr, latency: Duration) -> io::Result
     })
 }
 
-/// Notes what the server says, and when it is due.
+/// Reads the server's bytes, with the time at which they are due.
 fn listen(mut far: &TcpStream, latency: Duration, sender: &SyncSender<(Instant, Vec<u8>)>) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     loop {
@@ -139,7 +140,7 @@ fn listen(mut far: &TcpStream, latency: Duration, sender: &SyncSender<(Instant, 
     }
 }
 
-/// Says what the server said, when it is due.
+/// Writes the server's bytes when they are due.
 fn deliver(receiver: &Receiver<(Instant, Vec<u8>)>, mut near: &TcpStream) {
     while let Ok((due, said)) = receiver.recv() {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -153,7 +154,7 @@ fn deliver(receiver: &Receiver<(Instant, Vec<u8>)>, mut near: &TcpStream) {
 mod tests {
     use super::*;
 
-    /// A server that says back what it hears, and a wire to it.
+    /// A server that echoes, and a wire to it.
     fn wired(latency: Duration) -> (SocketAddr, Handle, std::thread::JoinHandle<io::Result<()>>) {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let upstream = server.local_addr().unwrap();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_whole_and_later() {
+    fn bytes_arrive_complete_and_delayed() {
         const LATENCY: Duration = Duration::from_millis(100);
         let (address, handle, thread) = wired(LATENCY);
         let stream = TcpStream::connect(address).unwrap();
@@ -183,7 +184,7 @@ mod tests {
             scope.spawn(|| (&stream).write_all(&said).unwrap());
             let mut heard = vec![0; said.len()];
             (&stream).read_exact(&mut heard[..1]).unwrap();
-            // Never sooner; how much later is the machine's affair.
+            // Never earlier; how much later depends on the machine.
             assert!(began.elapsed() >= LATENCY);
             (&stream).read_exact(&mut heard[1..]).unwrap();
             assert!(heard == said);
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_is_told_to_the_other_end() {
+    fn a_close_reaches_the_other_end() {
         let (address, handle, thread) = wired(Duration::ZERO);
         let stream = TcpStream::connect(address).unwrap();
         (&stream).write_all(b"x").unwrap();

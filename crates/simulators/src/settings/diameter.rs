@@ -12,7 +12,7 @@ use loadgen::diameter::Introduction;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct DiameterSettings {
-    /// What the names of the nodes begin with.
+    /// Prefix of the names of the nodes.
     pub prefix: String,
     /// Number of the first node.
     pub first: u16,
@@ -21,18 +21,18 @@ pub struct DiameterSettings {
     /// Average size of an HSS's answers to Update-Location.
     #[schemars(range(min = 600, max = 60_000))]
     pub answer_bytes: u32,
-    /// Which subscribers belong to which HSS; the others are unknown to it.
+    /// The subscribers of each HSS; others are unknown to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribers: Option<SubscriberRanges>,
-    /// Result-Code of the answers that `misbehave.error` asks for.
+    /// Result-Code of the answers of `misbehave.error`.
     pub error_result: u32,
-    /// Share of AARs that a PCF lets a RAR follow.
+    /// Share of AARs after which a PCF sends a RAR.
     pub rar: Percent,
-    /// How long after the AAR.
+    /// Delay of the RAR after the AAR.
     pub rar_after: Period,
-    /// Share of AARs that a PCF lets an ASR follow.
+    /// Share of AARs after which a PCF sends an ASR.
     pub asr: Percent,
-    /// How long after the AAR.
+    /// Delay of the ASR after the AAR.
     pub asr_after: Period,
 }
 
@@ -85,7 +85,7 @@ impl Validate for DiameterSettings {
                 .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-');
             if value.is_empty() || !fits {
                 faults.at(key).say(
-                    format!("{value:?} is no part of a name"),
+                    format!("{value:?} is not a part of a name"),
                     "letters, digits, dots and hyphens",
                 );
             }
