@@ -30,7 +30,7 @@ pub struct Sessions {
     pcfs: Vec<String>,
 }
 
-/// A binding that stands, as the BSF named it.
+/// An existing binding, with the id that the BSF gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// The session.
@@ -40,7 +40,7 @@ pub struct Binding {
 }
 
 impl Sessions {
-    /// Sessions of subscribers who have so many each.
+    /// Sessions of subscribers, each with this number of sessions.
     #[must_use]
     pub fn new(per_subscriber: u32) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Sessions {
         DNNS[(number % self.per_subscriber) as usize % DNNS.len()]
     }
 
-    /// Who the session belongs to.
+    /// The subscriber of the session.
     #[must_use]
     pub fn supi(&self, number: u32) -> String {
         format!("imsi-{:015}", FIRST_IMSI + self.subscriber(number))
@@ -80,7 +80,7 @@ impl Sessions {
         }
     }
 
-    /// What an AF says of the session's UE.
+    /// The AVPs of the session's UE in an AF's request.
     #[must_use]
     pub fn ue(&self, number: u32) -> Ue {
         let subscriber = self.subscriber(number);
@@ -161,7 +161,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The one at this position; nonsense beyond the last.
+    /// The one at this position; any number for a position beyond the last.
     #[must_use]
     pub fn at(&self, position: u32) -> u32 {
         self.first.wrapping_add(self.step.wrapping_mul(position))
@@ -172,7 +172,7 @@ impl Numbers {
         (0..self.count).map(move |position| self.at(position))
     }
 
-    /// Takes the first away.
+    /// Removes and returns the first.
     pub fn pop(&mut self) -> Option<u32> {
         self.count = self.count.checked_sub(1)?;
         let first = self.first;
@@ -200,7 +200,7 @@ impl Numbers {
         }
     }
 
-    /// The share of one of several who take turns.
+    /// The share of one of several threads that take turns.
     #[must_use]
     pub fn share(&self, of: u32, among: u32) -> Self {
         let among = among.max(1);
@@ -212,7 +212,7 @@ impl Numbers {
     }
 }
 
-/// Sessions whose bindings stand for the whole run, for AFs to have sessions with.
+/// Sessions whose bindings exist for the whole run, for the sessions of AFs.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// All sessions.

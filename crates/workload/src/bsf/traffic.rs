@@ -1,4 +1,4 @@
-//! The load on a BSF, and the judge of its answers.
+//! The load on a BSF, and the check of its answers.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ const CREATE: u16 = 0;
 const DELETE: u16 = 1;
 const DISCOVER: u16 = 2;
 
-/// With fewer bindings than this none is deleted or looked for: one that is looked for must not be among those
-/// that are being deleted.
+/// With fewer bindings than this none is deleted or queried: a queried binding must not be among those that are being
+/// deleted.
 const FEW: usize = 16;
 
 /// One thread's part of the traffic.
@@ -27,11 +27,11 @@ const FEW: usize = 16;
 pub struct Part {
     /// Number of its first new session.
     pub first: u32,
-    /// How far the numbers of its new sessions are apart.
+    /// Distance between the numbers of its new sessions.
     pub step: u32,
 }
 
-/// A binding on its way to the BSF.
+/// A binding that is being registered.
 #[derive(Debug)]
 struct Creation {
     number: u32,
@@ -44,7 +44,7 @@ pub struct BsfWorkload {
     sessions: Arc<Sessions>,
     weights: Weights,
     standing: Stock,
-    /// How many are to stand.
+    /// Number of bindings to keep.
     level: usize,
     next: u32,
     step: u32,
@@ -80,13 +80,14 @@ impl BsfWorkload {
         }
     }
 
-    /// Bindings that stand.
+    /// Existing bindings.
     #[must_use]
     pub fn standing(&self) -> usize {
         self.standing.len()
     }
 
-    /// Draws what is sent next. As many come as go, but by chance one may run ahead: then it is held back.
+    /// Draws the next request. The rates of registration and deletion are equal, but by chance one may lead: then it is
+    /// held back.
     fn choose(&self, random: &mut SmallRng) -> u16 {
         let drawn = self.weights.draw(random) as u16;
         let (count, level) = (self.standing.len(), self.level.max(4 * FEW));
@@ -222,7 +223,7 @@ impl Workload for BsfWorkload {
     }
 
     fn lost(&mut self, ticket: &Ticket) {
-        // Whether the binding stands nobody knows: it is left to the BSF's audit.
+        // Whether the binding exists is unknown: the BSF's audit removes it.
         if ticket.operation == CREATE {
             self.take_creation(ticket);
         }

@@ -18,9 +18,9 @@ use loadgen::{Fault, Ticket};
 
 /// DIAMETER_ERROR_EQUIPMENT_UNKNOWN (TS 29.272 §7.4.3.2).
 const EQUIPMENT_UNKNOWN: u32 = 5422;
-/// What stands for the IMEI in the template.
+/// The placeholder of the IMEI in the template.
 const IMEI: &[u8] = b"99999999999999";
-/// What a request is about, by the list that decides.
+/// The list that decides about the equipment of a request.
 const KINDS: [Listed; 4] = [Listed::Range, Listed::Imei, Listed::Pair, Listed::Nowhere];
 
 /// The introduction of an MME at S13.
@@ -29,7 +29,7 @@ pub fn mme(number: usize) -> Introduction {
     Introduction::new(format!("mme{number:03}.{REALM}"), REALM, application::S13)
 }
 
-/// What all generator threads send; made once.
+/// The shared requests of all generator threads; made once.
 #[derive(Clone, Debug)]
 pub struct Checks {
     lists: EquipmentLists,
@@ -45,7 +45,7 @@ impl Checks {
     /// Requests about these lists.
     ///
     /// # Errors
-    /// When the template is no message, which a test rules out.
+    /// When the template is not a valid message, which a test rules out.
     pub fn new(lists: &EquipmentLists) -> Result<Self, TemplateError> {
         let template = Template::parse(include_str!("ecr.txt"))?;
         let imei = template

@@ -32,7 +32,7 @@ pub fn mme(number: usize) -> Introduction {
     Introduction::new(format!("mme{number:03}.{REALM}"), REALM, application::S6A)
 }
 
-/// What all generator threads send; made once.
+/// The shared requests of all generator threads; made once.
 #[derive(Clone, Debug)]
 pub struct Plan {
     names: Vec<String>,
@@ -66,10 +66,10 @@ impl From<Template> for Form {
 }
 
 impl Plan {
-    /// What a model asks for.
+    /// The requests of a model.
     ///
     /// # Errors
-    /// When a template is no message, which a test rules out.
+    /// When a template is not a valid message, which a test rules out.
     pub fn new(model: &DsrModel) -> Result<Self, TemplateError> {
         let destination = match model.destination {
             Destination::Host => format!("Destination-Host = \"hss{{server:3}}.{REALM}\""),
@@ -237,7 +237,7 @@ impl Requests for Mmes {
     }
 }
 
-/// The decimal number of so many digits at a place.
+/// Writes a number with this count of decimal digits at a position.
 pub(super) fn number_at(bytes: &[u8], at: usize, digits: usize) -> Option<u64> {
     bytes.get(at..at + digits)?.iter().try_fold(0, |number, digit| {
         digit

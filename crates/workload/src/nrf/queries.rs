@@ -9,14 +9,14 @@ use callmodel::nrf::{DiscoveryRow, NrfModel, Parameter, Query};
 use loadgen::Weights;
 use simulators::network::population::{group, services};
 
-/// What a discovery makes the NRF do.
+/// Work that a discovery causes at the NRF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It answers from its own profiles.
     Local,
-    /// It asks the SLF first.
+    /// It queries the SLF first.
     Slf,
-    /// It asks the SLF, has no such group, and asks another NRF.
+    /// It queries the SLF, has no such group, and forwards to another NRF.
     Forwarded,
 }
 
@@ -27,7 +27,7 @@ pub struct Prepared {
     pub path: Vec<u8>,
     /// Where in `path` the fifteen digits of the subscriber are.
     supi_at: Option<usize>,
-    /// What it makes the NRF do.
+    /// Work that it causes at the NRF.
     pub kind: Kind,
     /// The type looked for.
     pub target: String,
@@ -108,7 +108,7 @@ impl Queries {
 }
 
 impl Prepared {
-    /// Writes the path, with a subscriber drawn anew; the subscriber's SUPI, if there is one.
+    /// Writes the path with a random subscriber; returns the subscriber's SUPI, if there is one.
     pub fn write(&self, random: &mut SmallRng, path: &mut Vec<u8>) -> Option<std::ops::Range<usize>> {
         let start = path.len();
         path.extend_from_slice(&self.path);
@@ -127,8 +127,8 @@ impl Prepared {
     }
 }
 
-/// The share of the forwarded type's SLF queries that must find a group of another NRF, so that as many are
-/// forwarded as the model says.
+/// The share of the forwarded type's SLF queries that must find a group of another NRF, so that the rate of forwarded
+/// discoveries is the model's.
 fn remote_share(model: &NrfModel) -> f64 {
     let total: f64 = model.discovery.iter().map(|row| row.weight).sum();
     let asking: f64 = model

@@ -1,4 +1,4 @@
-//! The load on an NRF, and the judge of its answers.
+//! The load on an NRF, and the check of its answers.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -54,12 +54,12 @@ const TOKEN: u16 = 13;
 const TOKEN_SLF: u16 = 14;
 const HEARTBEAT_LOAD: u16 = 15;
 
-/// One answer in so many is read in full, even when its length is one that was read before.
+/// One answer in this many is parsed in full, even when an answer of its length was parsed before.
 const SAMPLE: u32 = 2048;
-/// Lengths remembered per query.
+/// Lengths cached per query.
 const LENGTHS: usize = 64;
 
-/// What the load so far must have made the NRF send.
+/// Requests that the load so far must have caused at the NRF.
 #[derive(Debug, Default)]
 pub struct Expected {
     /// Queries to the SLF.
@@ -74,7 +74,7 @@ fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
-/// A function of the standing population that this thread speaks for.
+/// A function of the standing population whose requests this thread sends.
 #[derive(Debug)]
 struct Member {
     path: String,
@@ -88,13 +88,13 @@ struct Member {
 #[derive(Debug)]
 pub struct NrfWorkload {
     queries: Arc<Queries>,
-    /// By query: lengths of answers that were read and found right.
+    /// By query: lengths of answers that were parsed and found right.
     lengths: Vec<Vec<u64>>,
     sampled: u32,
     weights: Weights,
     members: Vec<Member>,
     next_member: usize,
-    /// Notifications that heart-beats are still to cause.
+    /// Notifications that heart-beats still have to cause.
     credit: f64,
     credit_per_heartbeat: f64,
     plan: Arc<Plan>,
@@ -108,12 +108,12 @@ pub struct NrfWorkload {
     expected: Arc<Expected>,
     extension: Bytes,
     heartbeat_s: u64,
-    /// Who asks for tokens.
+    /// Consumers of tokens.
     amf: String,
     udm: String,
 }
 
-/// Functions that come and go.
+/// Functions that register and deregister.
 #[derive(Debug)]
 struct Churn {
     thread: u32,
@@ -135,21 +135,21 @@ impl Churn {
     }
 }
 
-/// What the threads of one run share when they are made.
+/// Data that the threads of one run share when they are created.
 #[derive(Clone, Debug)]
 pub struct Shared {
     /// The discoveries.
     pub queries: Arc<Queries>,
     /// The subscriptions.
     pub plan: Arc<Plan>,
-    /// Who takes notifications.
+    /// Receivers of notifications.
     pub sinks: Vec<SocketAddr>,
-    /// What the load must have made the NRF send.
+    /// Requests that the load must have caused at the NRF.
     pub expected: Arc<Expected>,
 }
 
 impl NrfWorkload {
-    /// The traffic of thread `index` of `count`, which speaks for its share of functions and subscriptions.
+    /// The traffic of thread `index` of `count`, with its share of functions and subscriptions.
     #[must_use]
     pub fn new(
         model: &NrfModel,
@@ -268,8 +268,8 @@ impl NrfWorkload {
         self.next_member = (self.next_member + 1) % self.members.len().max(1);
         self.credit += self.credit_per_heartbeat;
         let member = &mut self.members[at];
-        let tells = self.credit >= f64::from(member.matching) && member.matching > 0;
-        if tells {
+        let changes_load = self.credit >= f64::from(member.matching) && member.matching > 0;
+        if changes_load {
             self.credit -= f64::from(member.matching);
             member.load = if member.load == 20 { 70 } else { 20 };
         }
@@ -279,7 +279,7 @@ impl NrfWorkload {
             member.load
         )
         .into();
-        let operation = if tells { HEARTBEAT_LOAD } else { HEARTBEAT };
+        let operation = if changes_load { HEARTBEAT_LOAD } else { HEARTBEAT };
         Ticket {
             operation,
             first: at as u32,
@@ -338,7 +338,7 @@ impl NrfWorkload {
         }
     }
 
-    /// Ends a subscription, or makes it anew when one was ended, so that the limit is never passed.
+    /// Ends a subscription, or recreates it when one was ended, so that the limit is never exceeded.
     fn subscribe_or_not(&mut self, draft: &mut Draft) -> Ticket {
         if let Some(condition) = self.removed.pop_front() {
             let request = setup::subscription(&self.plan, &condition, &self.sinks, self.subscribed);
@@ -429,7 +429,7 @@ fn patch(draft: &mut Draft, path: &str) {
     draft.content_type = Some("application/json-patch+json");
 }
 
-/// Checks a `SearchResult` (TS 29.510 §6.2.6.2.2): its shape, and as many right profiles as expected.
+/// Checks a `SearchResult` (TS 29.510 §6.2.6.2.2): its shape, and the expected number of valid profiles.
 fn search_result(body: &[u8], target: &str, profiles: u32) -> Result<(), String> {
     let result: Value = serde_json::from_slice(body).map_err(|error| format!("not JSON ({error})"))?;
     if !result.get("validityPeriod").is_some_and(Value::is_u64) {
@@ -444,7 +444,7 @@ fn search_result(body: &[u8], target: &str, profiles: u32) -> Result<(), String>
     for instance in instances {
         let text = |key: &str| instance.get(key).and_then(Value::as_str).unwrap_or_default();
         if text("nfType") != target || text("nfStatus") != "REGISTERED" || text("nfInstanceId").len() != 36 {
-            return Err(format!("a profile is no registered {target}"));
+            return Err(format!("a profile is not a registered {target}"));
         }
         if !instance.get("nfServices").is_some_and(Value::is_array) && instance.get("nfServiceList").is_none()
         {
@@ -589,7 +589,7 @@ impl Workload for NrfWorkload {
     fn lost(&mut self, ticket: &Ticket) {
         match ticket.operation {
             UNSUBSCRIBE => {
-                // It may be gone or not; it is not asked for again.
+                // Whether it still exists is unknown; it is not queried again.
                 let _ = self
                     .in_removal
                     .get_mut(ticket.first as usize)

@@ -43,20 +43,20 @@ pub fn af(number: usize, realm: &str) -> Introduction {
 pub struct Shares {
     /// AARs that begin a session.
     pub initial: f64,
-    /// AARs of a session that stands.
+    /// AARs of an existing session.
     pub update: f64,
     /// STRs.
     pub termination: f64,
 }
 
-/// What AFs send.
+/// Requests of AFs.
 #[derive(Clone, Debug)]
 pub struct AfPlan {
     /// Destination-Realm.
     pub realm: String,
-    /// Shares of the requests. Where a session is needed and none stands, one is begun instead.
+    /// Shares of the requests. Where a session is needed and none exists, one is begun instead.
     pub shares: Shares,
-    /// Sessions that one thread may hold; at that many, one is ended instead of another begun.
+    /// Bound of the sessions of one thread; at the bound, one is ended instead of another begun.
     pub most_sessions: usize,
     /// Operations of other threads of the generator, which come before [`OPERATIONS`] in its list.
     pub before: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Afs {
     weights: Weights,
     ues: Box<dyn Ues>,
     media: Vec<u8>,
-    /// A ticket's `first` says which has its request on its way.
+    /// Sessions; `first` of a ticket identifies the one with a request in flight.
     held: Held,
     next: u32,
     /// RARs and ASRs that came.
@@ -106,7 +106,7 @@ impl Afs {
         }
     }
 
-    /// Sessions that stand or are on their way to.
+    /// Sessions that exist or are being created.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.held.len()
@@ -118,7 +118,7 @@ impl Afs {
         self.asked
     }
 
-    /// What is sent next and for which session.
+    /// The next request and its session.
     fn choose(&mut self, random: &mut SmallRng, line: usize) -> (u16, Session) {
         if let Some(session) = self.held.take_aborted() {
             return (TERMINATION, session);
@@ -241,7 +241,7 @@ impl Requests for Afs {
 
     fn judge(&mut self, ticket: &Ticket, answer: MessageRef<'_>) -> Result<(), Fault> {
         let Some((session, is_doomed)) = self.held.end(ticket.first) else {
-            return Err(Fault::Body("nobody waits for this answer".to_owned()));
+            return Err(Fault::Body("the answer has no pending request".to_owned()));
         };
         let result = result_of(answer);
         let operation = ticket.operation - self.plan.before.len() as u16;
@@ -263,7 +263,7 @@ impl Requests for Afs {
     }
 
     fn lost(&mut self, ticket: &Ticket) {
-        // Whether the session stands nobody knows: it is left to the other side's audit.
+        // Whether the session exists is unknown: the audit of the other side removes it.
         self.held.end(ticket.first);
     }
 

@@ -1,7 +1,6 @@
-//! The sessions of a thread's AFs: those that are free, those with a request on its way, and each by its number.
+//! The sessions of a thread's AFs: free ones, those with a request in flight, and each by its number.
 //!
-//! Every step takes the same time however many sessions stand: a generator that slows down when answers are late would
-//! itself be what is measured.
+//! Every step takes constant time: a generator that slows down when answers are late would measure itself.
 
 use std::sync::Arc;
 
@@ -18,12 +17,12 @@ pub(super) struct Session {
     pub(super) ue: Option<Arc<Ue>>,
 }
 
-/// Where a session is.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Free, here in `idle`.
     Idle(usize),
-    /// With a request on its way.
+    /// With a request in flight.
     Busy,
     /// The same, and to be ended after it.
     Doomed,
@@ -37,23 +36,23 @@ pub(super) struct Held {
     idle: Vec<Session>,
     aborted: Vec<Session>,
     busy: Vec<Option<Session>>,
-    /// Free places in `busy`.
+    /// Free slots in `busy`.
     free: Vec<u32>,
     places: AHashMap<u32, Place>,
 }
 
 impl Held {
-    /// Sessions that stand or are on their way to.
+    /// Sessions that exist or are being created.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Those that are free, and may go on.
+    /// Sessions that are free and may continue.
     pub(super) fn idle(&self) -> usize {
         self.idle.len()
     }
 
-    /// Takes a free one out, by its position among them.
+    /// Removes a free session, by its position among them.
     pub(super) fn take_idle(&mut self, at: usize) -> Session {
         let session = self.idle.swap_remove(at);
         self.places.remove(&session.number);
@@ -63,14 +62,14 @@ impl Held {
         session
     }
 
-    /// Takes one out that is to be ended.
+    /// Removes a session that is to be ended.
     pub(super) fn take_aborted(&mut self) -> Option<Session> {
         let session = self.aborted.pop()?;
         self.places.remove(&session.number);
         Some(session)
     }
 
-    /// A request of this session is on its way; what [`Held::end`] will be told.
+    /// A request of this session is in flight; returns the slot that [`Held::end`] takes.
     pub(super) fn begin(&mut self, session: Session) -> u32 {
         self.places.insert(session.number, Place::Busy);
         match self.free.pop() {
@@ -93,7 +92,7 @@ impl Held {
         Some((session, place == Some(Place::Doomed)))
     }
 
-    /// A session goes on, or is to be ended next.
+    /// A session continues, or is to be ended next.
     pub(super) fn keep(&mut self, session: Session, is_doomed: bool) {
         let number = session.number;
         let (place, sessions) = match is_doomed {
@@ -109,7 +108,7 @@ impl Held {
         self.places.contains_key(&number)
     }
 
-    /// The other side wants this session to end.
+    /// The other side asks to end this session.
     pub(super) fn abort(&mut self, number: u32) {
         match self.places.get(&number) {
             Some(Place::Idle(at)) => {
@@ -168,6 +167,6 @@ mod tests {
         assert!(held.end(second).is_none() && held.len() == 0);
         held.keep(two, is_doomed);
         assert_eq!(held.take_aborted().map(|one| one.number), Some(2));
-        assert_eq!(held.begin(session(3)), second, "places are used again");
+        assert_eq!(held.begin(session(3)), second, "slots are reused");
     }
 }

@@ -22,7 +22,7 @@ fn plan(shares: Shares) -> AfPlan {
     }
 }
 
-/// AFs and a PCF joined in memory: what the PCF answered to so many requests, by operation and result.
+/// AFs and a PCF joined in memory: the PCF's answers to this many requests, by operation and result.
 fn talk(afs: &mut Afs, pcf: &mut Pcf, count: usize) -> Vec<(u16, Result<(), loadgen::Fault>)> {
     let (mut random, mut other) = (SmallRng::seed_from_u64(1), SmallRng::seed_from_u64(2));
     let lines = [af(0, "ims.example"), af(1, "ims.example")];
@@ -110,7 +110,7 @@ fn a_pcf_asks_again_and_aborts() {
 }
 
 #[test]
-fn a_lost_session_is_forgotten_and_an_unknown_one_not_used_again() {
+fn a_lost_session_is_removed_and_an_unknown_one_not_used_again() {
     let shares = Shares {
         initial: 1.0,
         update: 1.0,

@@ -19,7 +19,7 @@ pub use operations::{Operation, Operations};
 pub use population::{Addresses, Member, Population, Whom, locality_of, registered_as};
 pub use simulators::network::{address_of, instance_of};
 
-/// What a run sends to producers, counted for its checks.
+/// Requests that a run sends to producers, counted for its checks.
 #[derive(Debug, Default)]
 pub struct Expected {
     /// Requests that producers must have answered well.
@@ -45,7 +45,7 @@ pub struct ScpWorkload {
     turn: usize,
 }
 
-/// Header that mediation rules look for; its value names the rule.
+/// Header that mediation rules match; its value names the rule.
 pub const MEDIATED: &str = "x-lab-mediate";
 
 impl ScpWorkload {
@@ -86,15 +86,15 @@ impl ScpWorkload {
             .copied()
     }
 
-    /// Whom a request names that names its producer.
+    /// The producer in a request that names its producer.
     fn whom(&self, random: &mut SmallRng, nf_type: &str) -> Whom {
-        // Of all requests, though only those that name their producer can name one that fails.
+        // The share applies to all requests, though only those that name their producer can name one that fails.
         let direct = (1.0 - self.model.delegated.fraction()).max(1e-3);
         let failing = (self.model.alternate_routed.fraction() / direct).min(1.0);
         if random.random_bool(failing) {
             return Whom::Failing;
         }
-        // Those that fail are near: an SCP looks for another within its region.
+        // Producers that fail are in the own region: an SCP selects the alternate within its region.
         let inter = self
             .model
             .inter_scp
@@ -108,18 +108,18 @@ impl ScpWorkload {
     }
 }
 
-/// What a consumer calls itself in `User-Agent`.
+/// The `User-Agent` of a consumer.
 #[must_use]
 pub fn consumer_name(nf_type: &str, number: u32) -> String {
     format!("{nf_type}-{number:05}")
 }
 
-/// A JSON object of so many bytes: members of some 100 bytes, as the data of policies and subscriptions have.
+/// A JSON object of this many bytes: members of some 100 bytes, as the data of policies and subscriptions have.
 fn body(bytes: usize) -> String {
     const EACH: usize = 100;
     let mut text = String::with_capacity(bytes);
     text.push('{');
-    // The last member takes what is left: `"rest":"…"}`.
+    // The last member takes the remaining bytes: `"rest":"…"}`.
     for number in 0.. {
         let member = format!("\"member{number:04}\":");
         if text.len() + EACH + 10 > bytes {

@@ -1,4 +1,4 @@
-//! The kinds of requests that are told apart, and their names in reports.
+//! The kinds of requests that reports distinguish, and their names.
 
 use callmodel::scp::{Method, ScpModel};
 

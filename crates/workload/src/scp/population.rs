@@ -1,4 +1,4 @@
-//! The producers behind an SCP: their profiles, and whom consumers name.
+//! The producers behind an SCP: their profiles, and the choice of the producer that a consumer names.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ pub fn registered_as(nf_type: &str) -> &str {
     if nf_type == "SLF" { "UDR" } else { nf_type }
 }
 
-/// Where producers are.
+/// Addresses of producers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addresses {
     /// Each at an address of its own in 127.0.0.0/8, all at this port.
@@ -95,7 +95,7 @@ fn profile(model: &ScpModel, one: &OfType, place: &Place<'_>) -> Value {
     }
     if in_dns.is_some() {
         profile["fqdn"] = name_of(place.number).into();
-        // Only DNS says who stands in for it.
+        // Only DNS names its alternates.
         if place.fails && set.is_multiple_of(2) {
             profile
                 .as_object_mut()
@@ -118,9 +118,9 @@ pub struct Member {
     pub nf_type: String,
     /// Whether it is the first of its set.
     pub is_first: bool,
-    /// Whether it fails on purpose.
+    /// Whether it always fails.
     pub fails: bool,
-    /// Numbers of those of its set that answer and stand in for it by the records in DNS, where it has such.
+    /// Numbers of the alternates of its set by the records in DNS, where it has such.
     pub alternates: Vec<u32>,
     /// Its profile.
     pub profile: Value,
@@ -143,20 +143,20 @@ struct Roots {
     far: Vec<String>,
 }
 
-/// Whom a consumer names.
+/// The kind of producer that a consumer names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
-    /// Somebody of the SCP's own region.
+    /// A producer of the SCP's own region.
     Near,
-    /// Somebody of it who fails, where some do.
+    /// A failing one of it, where some fail.
     Failing,
-    /// Somebody of another region.
+    /// A producer of another region.
     Far,
 }
 
 impl Population {
-    /// The producers of a model. Those that answer are at `well`, those that fail at `failing`; if some do, each
-    /// set has one, which no discovery prefers.
+    /// The producers of a model. Healthy ones are at `well`, failing ones at `failing`; if some fail, each set has one,
+    /// which no discovery prefers.
     #[must_use]
     pub fn new(model: &ScpModel, scheme: &str, well: &Addresses, failing: Option<&Addresses>) -> Self {
         let mut population = Self::default();
@@ -199,8 +199,8 @@ impl Population {
         population
     }
 
-    /// Numbers of so many producers, spread over all; each the first of a full set, so that others can stand in: the last
-    /// set of a type may have one member, or one beside a member that fails.
+    /// Numbers of this many producers, spread over all; each the first of a full set, so that the set has an alternate:
+    /// the last set of a type may have one member, or one beside a member that fails.
     #[must_use]
     pub fn some(model: &ScpModel, count: u32) -> Vec<u32> {
         let mut number = 0;
@@ -218,7 +218,7 @@ impl Population {
         well.into_iter().step_by(step).take(count as usize).collect()
     }
 
-    /// Whom a consumer names: one after the other; of those that are near where there are no such.
+    /// The producer that a consumer names: one after the other; one of the own region where there is no other.
     #[must_use]
     pub fn target(&self, nf_type: &str, turn: usize, whom: Whom) -> &str {
         let Some(roots) = self.roots.get(nf_type) else {
@@ -285,7 +285,7 @@ mod tests {
         let mut used: Vec<u32> = c1.regions();
         used.sort_unstable();
         used.dedup();
-        assert_eq!(used, (0..22).collect::<Vec<_>>(), "every region has somebody");
+        assert_eq!(used, (0..22).collect::<Vec<_>>(), "every region has a producer");
         for (model, concerned) in [(&c1, &[][..]), (&c2, &["UDM", "AUSF", "UDR"][..])] {
             let population = Population::new(model, "http", &Addresses::Own(1), Some(&Addresses::Own(2)));
             let regions = model.regions();
