@@ -1,6 +1,6 @@
-//! Load for a relay: `diameter_load serve ADDRESS HOST` is an HSS; `diameter_load ask RELAY CONNECTIONS WINDOW SECONDS BYTES
-//! [RATE]` is so many MMEs, each keeping WINDOW requests of BYTES under way (or all together sending RATE
-//! requests per second), and prints what was answered in which time.
+//! Load for a relay: `diameter_load serve ADDRESS HOST` is an HSS; `diameter_load ask RELAY CONNECTIONS WINDOW SECONDS
+//! BYTES [RATE]` is a number of MMEs (CONNECTIONS), each with WINDOW requests of BYTES in flight (or all together
+//! sending RATE requests per second), and prints the answers and latencies.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -25,7 +25,7 @@ const S6A: [ApplicationId; 1] = [ApplicationId::tgpp(application::S6A)];
 
 fn config(host: &str) -> NodeConfig {
     let local = Capabilities::new(host, "example").with_applications(S6A);
-    // Simulators answer at once: what is measured is the relay.
+    // Simulators answer at once, so the figures are those of the relay.
     let limits = Limits {
         gather: Duration::ZERO,
         ..Limits::default()
@@ -40,7 +40,7 @@ fn config(host: &str) -> NodeConfig {
 fn pad(builder: &mut MessageBuilder, bytes: usize) {
     let so_far = builder.as_bytes().len();
     if bytes > so_far + 12 {
-        // An AVP of a vendor nobody knows: a relay has to carry it all the same.
+        // An AVP of an unknown vendor: a relay has to forward it unchanged.
         let key = AvpKey {
             vendor: 99_999,
             code: 1,
@@ -81,7 +81,7 @@ impl Application for Server {
     fn unanswered(&self, _: &Node<Self>, _: Unanswered<(), ()>) {}
 }
 
-/// Asks, and asks again when answered.
+/// Sends a request, and the next one after each answer.
 struct Client {
     template: BytesMut,
     window: usize,

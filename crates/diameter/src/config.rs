@@ -1,4 +1,4 @@
-//! How a node behaves, and whom it talks to. Every bound has a name here.
+//! Settings of a node and of its peers. Every bound has a name here.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -15,10 +15,10 @@ pub const PORT: u16 = 3868;
 /// The port of Diameter over TLS and DTLS (RFC 6733 §2.1).
 pub const TLS_PORT: u16 = 5868;
 
-/// A node: who it is and what it allows.
+/// A node: its identity and its bounds.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// What we say of ourselves in CER and CEA. Without addresses, each connection announces its own.
+    /// Our capabilities in CER and CEA. Without addresses, each connection announces its own.
     pub local: Capabilities,
     /// Bounds.
     pub limits: Limits,
@@ -27,7 +27,7 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A node that is `local`, with default limits and no dynamic peers.
+    /// A node of the identity `local`, with default limits and no dynamic peers.
     #[must_use]
     pub fn new(local: Capabilities) -> Self {
         Self {
@@ -50,32 +50,32 @@ pub struct Limits {
     pub queue: usize,
     /// Connections of all kinds.
     pub connections: usize,
-    /// Connections that have not yet shown a right CER …
+    /// Connections that have not yet sent a valid CER …
     pub handshakes: usize,
     /// … of which from one address.
     pub handshakes_per_address: usize,
     /// How long a new connection may take to complete TLS and CER.
     pub handshake: Duration,
-    /// Requests that wait for answers, all peers together …
+    /// Pending requests, all peers together …
     pub pending: usize,
     /// … of which with one peer.
     pub pending_per_peer: usize,
-    /// Bytes of requests that are kept while they wait for answers, all peers together …
+    /// Bytes of pending requests that are kept for another try, all peers together …
     pub pending_bytes: usize,
     /// … of which with one peer.
     pub pending_bytes_per_peer: usize,
-    /// A peer that takes nothing for so long while something is queued is cut off.
+    /// A connection whose peer reads nothing for this time while messages are queued is closed.
     pub write_stall: Duration,
-    /// A message that has begun has to be complete after so long, or the peer is cut off.
+    /// Timeout of an incomplete message: its connection is closed after it.
     pub read_stall: Duration,
-    /// Messages of the base protocol and answers to no request that one connection may bring per second; beyond, it
-    /// is cut off. The late answer to a request that was given up is none of them. 0: there is no bound.
+    /// Messages of the base protocol and answers without a request that one connection may bring per second; beyond, it
+    /// is closed. The late answer to a request that was given up does not count. 0: there is no bound.
     pub base_rate: u32,
-    /// Messages taken from one connection in a turn of its worker; then others have theirs.
+    /// Messages handled for one connection in a turn of its worker; then other connections have theirs.
     pub turn: usize,
-    /// Under load, a turn of the worker begins at most this often, so that each system call carries several
-    /// messages: less CPU per message for up to so much delay in each direction. It is load when more than one
-    /// message is expected in that time, 10,000 per second for 100 µs. Zero for never.
+    /// Under load, a turn of the worker begins at most this often, so that each system call carries several messages:
+    /// less CPU per message for up to this delay in each direction. A worker is under load when it expects more than
+    /// one message in that time, 10,000 per second for 100 µs. Zero for never.
     pub gather: Duration,
 }
 
@@ -102,7 +102,7 @@ impl Default for Limits {
     }
 }
 
-/// How a connection is carried.
+/// Security of a connection.
 #[derive(Clone, Debug, Default)]
 pub enum Security {
     /// In the clear.
@@ -115,13 +115,13 @@ pub enum Security {
     Inband(TlsConfig),
 }
 
-/// Keys and trust, for both directions: Diameter peers are client and server. Clones share them: files that change count
-/// for every handshake that begins then, on every worker. Open connections stay.
+/// Keys and trust, for both directions: Diameter peers are client and server. Clones share them: changed files take
+/// effect for every later handshake, on every worker. Open connections stay.
 #[derive(Clone)]
 pub struct TlsConfig {
     current: Current<Sides>,
-    /// Whether a client's certificate has to be about the Origin-Host it gives. A server's is always checked
-    /// against the name we connect to.
+    /// Whether a client's certificate must contain its Origin-Host. A server's is always checked against the name that
+    /// this node connects to.
     pub match_identity: bool,
 }
 
@@ -135,7 +135,7 @@ impl TlsConfig {
         }
     }
 
-    /// The keys and trust of files. `watched` reads them again when they change; `key` names them there.
+    /// Loads keys and trust from files. `watched` reloads them when they change; `key` names them in its errors.
     ///
     /// # Errors
     /// When the files cannot be used.
@@ -163,25 +163,26 @@ impl std::fmt::Debug for TlsConfig {
     }
 }
 
-/// What carries the bytes.
+/// Transport of the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Transport {
     /// TCP.
     #[default]
     Tcp,
-    /// SCTP of the kernel, one-to-one style. Where the kernel has none, connecting fails and says so.
+    /// SCTP of the kernel, one-to-one style. Where the kernel has no SCTP, the connection attempt fails with that
+    /// reason.
     Sctp,
 }
 
-/// Finds where to connect to a peer.
+/// A resolver of peer addresses.
 #[derive(Clone)]
 pub struct Lookup(Arc<dyn Fn() -> Found + Send + Sync>);
 
-/// Addresses that are being found, to be tried in turn.
+/// Addresses that are being resolved, to be tried in turn.
 pub type Found = Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send>>;
 
 impl Lookup {
-    /// Asks for them by this.
+    /// Starts the resolution.
     pub fn new(find: impl Fn() -> Found + Send + Sync + 'static) -> Self {
         Self(Arc::new(find))
     }
@@ -197,21 +198,21 @@ impl std::fmt::Debug for Lookup {
     }
 }
 
-/// A peer we know by name.
+/// A configured peer.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
-    /// Its DiameterIdentity; what it has to give as Origin-Host.
+    /// Its DiameterIdentity, which its Origin-Host must equal.
     pub host: String,
-    /// Where to connect, tried in turn; over SCTP, those with the same port are one end point with several homes. Without
-    /// any, we wait for the peer to connect.
+    /// Addresses to connect to, tried in turn; over SCTP, those with the same port are one end point with several homes. Without
+    /// any, this node waits for the peer to connect.
     pub addresses: Vec<SocketAddr>,
-    /// Where else to connect, found before each attempt.
+    /// Resolver of further addresses, queried before each attempt.
     pub lookup: Option<Lookup>,
-    /// Networks it may connect from, beside its `addresses`. Without either: from anywhere.
+    /// Networks it may connect from, besides its `addresses`. Without either: from any address.
     pub networks: Vec<IpNet>,
     /// Our address when connecting; over SCTP our addresses. Empty: the system's choice.
     pub bind: Vec<IpAddr>,
-    /// What carries the bytes.
+    /// Transport of the bytes.
     pub transport: Transport,
     /// TLS when connecting.
     pub security: Security,
@@ -263,13 +264,13 @@ impl PeerConfig {
 /// Peers that may connect without being configured one by one.
 #[derive(Clone, Debug)]
 pub struct DynamicPeers {
-    /// Origin-Realms that are welcome: exactly, or with a leading dot all realms below. Empty: any.
+    /// Origin-Realms that are accepted: exactly, or with a leading dot all realms below. Empty: any.
     pub realms: Vec<String>,
     /// Addresses they may come from. Empty: any.
     pub networks: Vec<IpNet>,
     /// Whether only over TLS.
     pub tls_only: bool,
-    /// How many at once.
+    /// Bound of such peers.
     pub max: usize,
     /// Timers and policy.
     pub settings: PeerSettings,
@@ -288,7 +289,7 @@ impl Default for DynamicPeers {
 }
 
 impl DynamicPeers {
-    /// Whether a peer of that realm, at that address, is welcome by this rule.
+    /// Whether this rule accepts a peer of that realm, at that address.
     #[must_use]
     pub fn admits(&self, realm: &str, address: IpAddr, tls: bool) -> bool {
         let realm = realm.to_ascii_lowercase();
@@ -308,7 +309,7 @@ impl DynamicPeers {
     }
 }
 
-/// Where a node listens.
+/// A listener of a node.
 #[derive(Clone, Debug)]
 pub struct ListenConfig {
     /// Address and port. `[::]:3868` takes IPv4 too where the system maps it.

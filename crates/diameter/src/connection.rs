@@ -1,5 +1,5 @@
-//! A connection as the rest of the program sees it: an id to send to, a state, figures. The task that reads and writes
-//! is the node's.
+//! A connection as other modules use it: an id to send to, a state, figures. The node owns the task that reads and
+//! writes.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -15,10 +15,10 @@ use diameter_proto::peer::{Health, Side};
 use crate::peer::PeerUp;
 use crate::queue::OutQueue;
 
-/// Room in the queue that is kept for messages of the base protocol.
+/// Capacity of the queue that is reserved for messages of the base protocol.
 const BASE_RESERVE: usize = 64 * 1024;
 
-/// Names a connection for as long as the node lives: positions are reused, ids are not.
+/// Identifies a connection for the lifetime of the node: positions are reused, ids are not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ConnectionId {
     /// Position in the node's slab, the owner of pending requests.
@@ -91,7 +91,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds those of one more connection.
+    /// Adds the figures of another connection.
     pub(crate) fn add(&mut self, figures: &Figures) {
         self.connections += 1;
         self.messages_in += figures.messages_in.get();
@@ -111,7 +111,7 @@ pub(crate) fn count(cell: &Cell<u64>, more: u64) {
     cell.set(cell.get() + more);
 }
 
-/// What is known once the peer is open.
+/// State of an open connection.
 #[derive(Debug)]
 struct Established<S> {
     peer: PeerUp,
@@ -126,30 +126,30 @@ pub struct Connection<S> {
     remote: SocketAddr,
     local: SocketAddr,
     since: Instant,
-    /// The peer it belongs to and on which side, once that is known.
+    /// The peer it belongs to and its side, once the CER or CEA has shown them.
     pub(crate) binding: Cell<Option<(usize, Side)>>,
     established: OnceCell<Established<S>>,
     pub(crate) open: Cell<bool>,
     pub(crate) health: Cell<Health>,
     pub(crate) ending: Cell<Ending>,
-    /// A TLS handshake has to come before anything more is read or written.
+    /// A TLS handshake must finish before the next read or write.
     pub(crate) secure: Cell<bool>,
     pub(crate) paused: Cell<bool>,
-    /// The peer has connected anew: what it sent here before is still served.
+    /// The peer has reconnected: requests that it sent here before are still served.
     pub(crate) replaced: Cell<bool>,
     pub(crate) queue: RefCell<OutQueue>,
     queue_limit: usize,
     pub(crate) waker: Cell<Option<Waker>>,
-    /// Messages of the base protocol and answers to no request, in the second that began then.
+    /// Messages of the base protocol and answers without a request, and the start of the second in which they arrived.
     base: Cell<(Option<Instant>, u32)>,
     /// Since when the queue has not moved, and since when a message is incomplete.
     pub(crate) write_stalled: Cell<Option<Instant>>,
     pub(crate) read_stalled: Cell<Option<Instant>>,
-    /// It was accepted and has not yet shown a right CER.
+    /// It was accepted and has not yet sent a valid CER.
     pub(crate) in_handshake: Cell<bool>,
-    /// Bytes of the requests that wait for its answers and are kept for another try.
+    /// Bytes of its pending requests that are kept for another try.
     pub(crate) kept_bytes: Cell<usize>,
-    /// Since when we wait for the peer to close after us.
+    /// Since when this node waits for the peer to close after it closed its own half.
     pub(crate) leaving: Cell<Option<Instant>>,
     figures: Figures,
 }
@@ -213,35 +213,35 @@ impl<S> Connection<S> {
         self.since
     }
 
-    /// Whether messages may be sent: capabilities were exchanged, and nobody has begun to end it.
+    /// Whether messages may be sent: capabilities were exchanged, and neither side has begun to end the connection.
     #[inline]
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.open.get()
     }
 
-    /// What the watchdog thinks.
+    /// The status of its watchdog.
     #[inline]
     #[must_use]
     pub const fn health(&self) -> Health {
         self.health.get()
     }
 
-    /// Whether requests should be sent here: open, and the watchdog content.
+    /// Whether requests should be sent here: open, and the watchdog is OKAY.
     #[inline]
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.open.get() && self.health.get() == Health::Okay
     }
 
-    /// The peer, once it was open.
+    /// The peer, once the connection was open.
     #[inline]
     #[must_use]
     pub fn peer(&self) -> Option<&PeerUp> {
         self.established.get().map(|established| &established.peer)
     }
 
-    /// What the application keeps for it, once it was open.
+    /// The application's state for it, once it was open.
     #[inline]
     #[must_use]
     pub fn state(&self) -> Option<&S> {
@@ -265,21 +265,21 @@ impl<S> Connection<S> {
         &self.figures
     }
 
-    /// Bytes that wait to be written.
+    /// Bytes queued for it.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queue.borrow().bytes()
     }
 
-    /// Stops or goes on reading, for back-pressure towards the peer. What was read already is still
-    /// delivered. A paused connection looks silent to its watchdog, so pauses should be short.
+    /// Pauses or resumes reading, for back-pressure towards the peer. Messages read before are still delivered. A
+    /// paused connection looks silent to its watchdog, so pauses should be short.
     pub fn pause(&self, paused: bool) {
         self.paused.set(paused);
         self.wake();
     }
 
-    /// Counts a message of the base protocol or an answer to no request; false when there are more of them in this
-    /// second than `most`.
+    /// Counts a message of the base protocol or an answer without a request; false when there are more than `most` in
+    /// this second.
     pub(crate) fn allows_base(&self, now: Instant, most: u32) -> bool {
         let (since, count) = match self.base.get() {
             (Some(since), count) if now.saturating_duration_since(since) < Duration::from_secs(1) => {
@@ -310,7 +310,7 @@ impl<S> Connection<S> {
         full
     }
 
-    /// Queues a message given in pieces. The caller has asked [`Connection::is_full`].
+    /// Queues a message given in pieces. The caller has checked [`Connection::is_full`].
     #[inline]
     pub(crate) fn enqueue(&self, pieces: impl IntoIterator<Item = Bytes>, last: Bytes) {
         let mut queue = self.queue.borrow_mut();
@@ -326,8 +326,8 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Queues a message of the base protocol, also when the queue is full for others: watchdogs must not
-    /// starve. A peer that asks and asks and reads no answer meets a bound all the same.
+    /// Queues a message of the base protocol, also when the queue is full for other messages: watchdogs must not
+    /// starve. A separate bound limits a peer that floods requests and reads no answers.
     pub(crate) fn enqueue_base(&self, message: MessageMut) {
         let room = self.queue.borrow().bytes() < self.queue_limit + BASE_RESERVE;
         if room && self.ending.get() == Ending::Open {

@@ -1,6 +1,6 @@
-//! Where a peer lives when several workers serve one address: a peer is one machine, on one worker. A
-//! connection that another worker accepted is carried over, with what was read from it, once its CER has
-//! told whose it is. Used when connections are made and lost, never per message.
+//! The owner of each peer when several workers serve one address: a peer is one machine, on one worker. A connection
+//! that another worker accepted moves to the owner, with the bytes read from it, once its CER has shown the peer's
+//! name. Used when connections are made and lost, never per message.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::transport::Stream;
 use crate::transport::sctp::SctpStream;
 use crate::transport::tls::TlsStream;
 
-/// Connections on their way to a worker that has not taken them yet. Beyond, they are closed.
+/// Connections in transfer to a worker that has not accepted them yet. Further ones are closed.
 const MAILBOX: usize = 64;
 
 /// Shared by the workers of one function.
@@ -27,7 +27,7 @@ pub struct Directory {
     mailboxes: Vec<mpsc::Sender<Handover>>,
 }
 
-/// A worker's place in the directory.
+/// A worker's seat in the directory.
 #[derive(Debug)]
 pub struct Seat {
     pub(crate) directory: Arc<Directory>,
@@ -72,13 +72,13 @@ impl Directory {
             .collect()
     }
 
-    /// The worker where this peer lives. If it lives nowhere, it lives on `worker` from now on.
+    /// The worker that owns this peer. A peer without an owner belongs to `worker` from now on.
     pub(crate) fn claim(&self, host: &str, worker: usize) -> usize {
         self.claim_for(host, worker, worker)
     }
 
-    /// As [`Directory::claim`], but a peer that lives nowhere lives on `preferred` from now on: claimed by
-    /// that worker once it gets the connection.
+    /// As [`Directory::claim`], but a peer without an owner belongs to `preferred` from now on; that worker claims it
+    /// once it gets the connection.
     pub(crate) fn claim_for(&self, host: &str, worker: usize, preferred: usize) -> usize {
         let preferred = preferred.min(self.mailboxes.len().saturating_sub(1));
         let mut homes = self.homes.lock();
@@ -91,13 +91,13 @@ impl Directory {
         home.0
     }
 
-    /// Forgets peers that nobody has claimed: a connection did not reach the worker it was meant for. Others
-    /// on their way meanwhile live where they arrive.
+    /// Removes peers without a claim: a connection did not reach its worker. Connections in transfer claim their peers
+    /// on arrival.
     pub(crate) fn forget_unclaimed(&self) {
         self.homes.lock().retain(|_, home| home.1 > 0);
     }
 
-    /// Takes back one claim.
+    /// Releases one claim.
     pub(crate) fn release(&self, host: &str, worker: usize) {
         let host = host.to_ascii_lowercase();
         let mut homes = self.homes.lock();
@@ -111,7 +111,7 @@ impl Directory {
         }
     }
 
-    /// Sends a connection to `worker`. False when it cannot take it; the connection is then closed.
+    /// Sends a connection to `worker`. False when that worker cannot accept it; the connection is then closed.
     pub(crate) fn hand_over(&self, worker: usize, connection: Handover) -> bool {
         self.mailboxes
             .get(worker)
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_lives_where_it_was_first_claimed_until_the_last_claim_is_released() {
+    fn a_peer_belongs_to_its_first_claimant_until_the_last_claim_is_released() {
         let seats = Directory::seats(2);
         let directory = &seats[0].directory;
         assert_eq!(directory.claim("MME.example", 1), 1);

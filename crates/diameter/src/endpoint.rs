@@ -1,8 +1,8 @@
-//! For those who send requests and answer them: clients and servers in one, as Diameter nodes are.
+//! Sends requests and answers them: a client and server in one, as Diameter nodes are.
 //!
-//! An [`Endpoint`] is a [`Node`] whose owner gives every request to a [`Service`] and every answer to whoever
-//! awaits it. Requests go to a peer by name, or to whichever available peer serves the application
-//! (RFC 6733 §6.1), and may go to another one, with the T flag, when the connection breaks.
+//! An [`Endpoint`] is a [`Node`] whose owner passes every request to a [`Service`] and every answer to the caller that
+//! awaits it. Requests go to a peer by name, or to an available peer that serves the application (RFC 6733 §6.1), and
+//! may go to another one, with the T flag, when the connection breaks.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -23,8 +23,8 @@ use crate::peer::PeerUp;
 
 /// What answers requests.
 pub trait Service: 'static {
-    /// Answers a request. Polled once where the request was read; only if it is not ready then, it becomes a
-    /// task of its own.
+    /// Answers a request. Polled once where the request was read; it becomes a task of its own only if it is not ready
+    /// then.
     fn call(self: Rc<Self>, request: Request) -> impl Future<Output = MessageMut> + 'static;
 }
 
@@ -46,7 +46,7 @@ impl Service for ClientOnly {
 pub struct Request {
     /// The message. Its top-level AVPs are framed right and its flags fit together.
     pub message: Message,
-    /// Where it came from.
+    /// The connection on which it arrived.
     pub from: Rc<Connection<()>>,
     origin: Rc<diameter_proto::Origin>,
 }
@@ -67,7 +67,7 @@ impl Request {
     }
 }
 
-/// Which peer a request is for.
+/// The peer that a request is for.
 #[derive(Clone, Copy, Debug)]
 pub enum To<'a> {
     /// The peer of this DiameterIdentity.
@@ -77,13 +77,13 @@ pub enum To<'a> {
     Routed,
 }
 
-/// How a request is to be sent.
+/// Timeout and retry of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct SendOptions {
-    /// How long to wait for the answer, all tries together.
+    /// Timeout of the answer, all tries together.
     pub deadline: Duration,
-    /// Whether to send it once more elsewhere, with the T flag, when the connection breaks before the answer
-    /// came. The receiver tells duplicates apart by End-to-End Identifier and Origin-Host (RFC 6733 §3).
+    /// Whether to send it once more elsewhere, with the T flag, when the connection breaks before the answer has
+    /// arrived. The receiver recognises duplicates by End-to-End Identifier and Origin-Host (RFC 6733 §3).
     pub failover: bool,
 }
 
@@ -130,7 +130,7 @@ impl<S: Service> Clone for Endpoint<S> {
     }
 }
 
-/// What waits for one answer.
+/// The receiver of one answer.
 #[derive(Debug)]
 pub struct Awaited {
     done: oneshot::Sender<Result<Message, RequestError>>,
@@ -152,7 +152,7 @@ pub struct Owner<S> {
     changed: Rc<tokio::sync::Notify>,
 }
 
-/// Requests that a service works on at once. Beyond, requests are refused with `DIAMETER_TOO_BUSY`.
+/// Requests that a service works on at once. Further requests are refused with `DIAMETER_TOO_BUSY`.
 pub const MAX_CALLS: usize = 10_000;
 
 impl<S: Service> Endpoint<S> {
@@ -305,7 +305,7 @@ impl<S: Service> Owner<S> {
     }
 
     fn reply(&self, node: &Node<Self>, to: &Connection<()>, hop_by_hop: u32, answer: MessageMut) {
-        // A peer that is gone or reads nothing gets no answer, as if the network had lost it.
+        // A peer that is disconnected or reads nothing gets no answer, as if the network had lost it.
         let _ = node.answer(to, answer, hop_by_hop);
     }
 }
@@ -361,7 +361,7 @@ impl<S: Service> Application for Owner<S> {
     }
 
     fn answer(&self, _: &Node<Self>, _: &Rc<Connection<()>>, awaited: Awaited, message: MessageMut) {
-        // Nobody waits any more when the caller has dropped the future.
+        // The send fails only when the caller has dropped the future, so no receiver is left.
         let _ = awaited.done.send(Ok(message.freeze()));
     }
 
@@ -392,7 +392,7 @@ impl<S: Service> Application for Owner<S> {
 }
 
 impl<S: Service> Owner<S> {
-    /// What every request has to stand before the service sees it.
+    /// Checks that every request must pass before the service gets it.
     fn check(&self, node: &Node<Self>, request: &Request) -> Result<(), Fault> {
         request.message.check_flags()?;
         request.message.check_frames()?;
@@ -406,7 +406,7 @@ impl<S: Service> Owner<S> {
         if self.calls.get() >= self.max_calls {
             return Err(Fault::new(
                 ResultCode::TOO_BUSY,
-                "too many requests are being worked on",
+                "too many requests are in progress",
             ));
         }
         Ok(())

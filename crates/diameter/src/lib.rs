@@ -1,8 +1,8 @@
-//! The driver of `diameter-proto`: sockets, TLS, timers, the requests that wait for answers.
+//! The driver of `diameter-proto`: sockets, TLS, timers, pending requests.
 //!
-//! # Which door to take
+//! # Which interface to use
 //!
-//! | you want to … | take |
+//! | you want to … | use |
 //! |---|---|
 //! | send requests, answer requests | [`endpoint`]: `async` calls with deadlines, sessions |
 //! | pass messages on | [`Application`] and [`Node`]: every message as it was read, [`Node::forward`] |
@@ -11,7 +11,7 @@
 //! them the seats of one [`Directory`], and lets each listen on the same address ([`BoundListener`] sets
 //! `SO_REUSEPORT`): a peer then lives on one worker, wherever its connection was accepted.
 //!
-//! # The way of a relayed message
+//! # The path of a relayed message
 //!
 //! ```text
 //!  socket ─► read into a large buffer ─► next_frame: the message takes its bytes, nothing is copied
@@ -29,14 +29,12 @@
 //!              ─► Node::answer(client, message, the client's Hop-by-Hop Identifier)
 //! ```
 //!
-//! A relay's context should hold the [`ConnectionId`] and the Hop-by-Hop Identifier of the request's origin.
-//! Should that connection be gone when the answer comes, [`Node::open_connection`] finds the one the peer has
-//! made since.
+//! A relay's context should hold the [`ConnectionId`] and the Hop-by-Hop Identifier of the request's origin. If that
+//! connection is closed when the answer arrives, [`Node::open_connection`] finds the one that the peer has made since.
 //!
 //! # Bounds
 //!
-//! Every one is in [`Limits`], and each that is met is an event ([`NodeEvent`]) or a figure
-//! ([`connection::Figures`]).
+//! Every bound is a field of [`Limits`], and each one that is reached is an event ([`NodeEvent`]) or a figure
 
 pub mod capture;
 pub mod config;

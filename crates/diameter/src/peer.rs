@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use diameter_proto::peer::Capabilities;
 
-/// Names a peer of a node. A configured peer keeps its id from `add_peer` to `remove_peer`, whatever happens
-/// to its connections; a dynamic one as long as it is connected.
+/// Identifies a peer of a node. A configured peer keeps its id from `add_peer` to `remove_peer`, whatever happens to
+/// its connections; a dynamic one as long as it is connected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PeerId {
     pub(crate) slot: u32,

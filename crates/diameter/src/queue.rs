@@ -1,5 +1,4 @@
-//! What waits to be written to one connection: segments of messages, by reference. One system call takes as
-//! many as it can.
+//! The output queue of one connection: segments of messages, by reference. One system call writes as many as it can.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -74,7 +73,7 @@ impl OutQueue {
         count
     }
 
-    /// Forgets the first `written` bytes.
+    /// Removes the first `written` bytes.
     pub(crate) fn advance(&mut self, mut written: usize) {
         self.bytes -= written.min(self.bytes);
         while let Some(first) = self.segments.front_mut() {
@@ -88,8 +87,8 @@ impl OutQueue {
         }
     }
 
-    /// Moves what still waits out of the read buffers it lies in: a slow reader must not keep whole buffers
-    /// alive of which it is owed a few bytes. What was moved before is not moved again.
+    /// Copies queued segments out of their read buffers: a slow reader must not keep whole buffers alive for a few
+    /// bytes. Segments copied before are not copied again.
     pub(crate) fn make_own(&mut self) {
         let mut moved: Vec<Segment> = Vec::new();
         let mut chunk = BytesMut::new();
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_call_takes_the_order_stays() {
+    fn the_order_stays_however_many_bytes_a_call_writes() {
         for step in [1, 2, 5, 1000] {
             for own_after in 0..4 {
                 let mut queue = OutQueue::default();

@@ -1,4 +1,4 @@
-//! Session-Ids (RFC 6733 §8.8) and what a client keeps of a session between its requests.
+//! Session-Ids (RFC 6733 §8.8) and a client's state of a session between its requests.
 
 use std::cell::Cell;
 
@@ -13,8 +13,8 @@ pub struct SessionIds {
 }
 
 impl SessionIds {
-    /// Ids of a node. `start` should be the time the node started, in seconds, or anything else that the
-    /// last run did not use. Workers of one host have to differ in it.
+    /// Ids of a node. `start` should be the start time of the node in seconds, or any number that the last run did not
+    /// use. Workers of one host must differ in it.
     #[must_use]
     pub fn new(host: impl Into<String>, start: u32) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl SessionIds {
         }
     }
 
-    /// The next id; `more` may be anything that helps whoever reads logs.
+    /// The next id; `more` may be any text that helps the reader of a log.
     #[must_use]
     pub fn next(&self, more: &str) -> String {
         let low = self.low.get();
@@ -38,7 +38,7 @@ impl SessionIds {
     }
 }
 
-/// A client's session: its id, and the server that holds it once that is known.
+/// A client's session: its id, and the server that holds it once an answer has shown it.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Session-Id.
@@ -77,7 +77,7 @@ impl Session {
         builder
     }
 
-    /// Learns from an answer which server holds the session.
+    /// Takes from an answer the server that holds the session.
     ///
     /// # Errors
     /// When the answer is broken.

@@ -1,4 +1,4 @@
-//! Who sent this CER, may they connect, and on which worker do they live?
+//! Admission of a CER: the peer that sent it, whether it may connect, and the worker that owns it.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -15,21 +15,21 @@ use crate::config::{DynamicPeers, Security};
 use crate::connection::{Connection, Ending};
 use crate::peer::PeerId;
 
-/// Where a peer lives.
+/// The owner of a peer.
 enum Admission {
-    /// Here, in this slot; a peer that nobody has configured by this rule.
+    /// This worker, in this slot; a dynamic peer counts under this rule.
     Here(usize, Option<Rule>),
     /// On this worker.
     Elsewhere(usize),
 }
 
-/// A rule that lets a peer in.
+/// A rule that admits a peer.
 struct Rule {
     /// Its position.
     index: usize,
-    /// How many it lets in.
+    /// The number of peers that it admits.
     max: usize,
-    /// How it has this peer treated.
+    /// The settings of such a peer.
     settings: PeerSettings,
 }
 
@@ -52,7 +52,7 @@ impl<A: Application> Node<A> {
                     same_address,
                 };
                 self.drive(key, input, Some(from));
-                // A peer that is there already may have been refused a second connection, under another rule.
+                // A connected peer may have been refused a second connection, under another rule.
                 if let Some(rule) = rule
                     && from.binding.get().is_some()
                 {
@@ -93,7 +93,7 @@ impl<A: Application> Node<A> {
             .is_some_and(|open| open.remote().ip() == from.remote().ip())
     }
 
-    /// Who is this, may they connect, and where do they live?
+    /// Identifies the peer, decides whether it may connect, and finds the worker that owns it.
     fn admit(&self, from: &Rc<Connection<A::State>>, remote: &Capabilities) -> Result<Admission, Fault> {
         let host = &remote.origin.host;
         let known = Self::by_host(&self.0.peers.borrow().by_host, host);
@@ -131,10 +131,10 @@ impl<A: Application> Node<A> {
                 if matches!(config.security, Security::Tls(_)) && !tls {
                     return Err(Fault::new(
                         ResultCode::NO_COMMON_SECURITY,
-                        format!("{host} has to come over TLS"),
+                        format!("{host} must connect over TLS"),
                     ));
                 }
-                // A certificate that is about the name says more than an address.
+                // A certificate that contains the name is stronger evidence than an address.
                 let address = from.remote().ip();
                 if !config.may_come_from(address) && !self.is_proven(from) {
                     let reason = format!("{host} may not connect from {address}");
@@ -143,7 +143,7 @@ impl<A: Application> Node<A> {
                 return Ok((key, None));
             }
         }
-        // Whoever is only leaving is judged as a stranger: its rule, or its entry, may be gone.
+        // A peer that is being disconnected is judged as an unknown one: its rule, or its entry, may have been removed.
         let rule = self.rule_for(host, &remote.origin.realm, from.remote().ip(), tls);
         let rule = rule.ok_or_else(|| {
             Fault::new(
@@ -173,7 +173,7 @@ impl<A: Application> Node<A> {
         Ok((key, Some(rule)))
     }
 
-    /// The first rule that lets in who is connected like this.
+    /// The first rule that admits a peer with these properties.
     fn rule_for(&self, host: &str, realm: &str, address: IpAddr, tls: bool) -> Option<Rule> {
         let rules = self.0.dynamic.borrow();
         let (index, rule) = rules
@@ -209,9 +209,9 @@ impl<A: Application> Node<A> {
         });
     }
 
-    /// Changes the rules for peers that are not configured one by one. Those who are connected are judged by the
-    /// new rules: who is still welcome keeps the connection and counts under the rule that fits now, also when
-    /// that rule has more than its `max` then; who is not gets a DPR.
+    /// Changes the rules for dynamic peers. Connected peers are judged by the new rules: an admitted peer keeps its
+    /// connection and counts under the rule that fits now, even if that rule exceeds its `max` then; any other gets a
+    /// DPR.
     pub fn set_dynamic(&self, rules: Vec<DynamicPeers>) {
         *self.0.dynamic.borrow_mut() = rules;
         self.refresh();
@@ -226,8 +226,8 @@ impl<A: Application> Node<A> {
                 continue;
             }
             self.with_slot(key, |slot| slot.rule = None);
-            // RFC 6733 §5.4.3: after REBOOTING the peer connects again, after BUSY once it has waited, both in
-            // vain. This cause says that no messages are expected, and it stays away (§5.4).
+            // RFC 6733 §5.4.3: after REBOOTING the peer would reconnect, after BUSY once it has waited, both in vain.
+            // This cause means that no messages are expected, so the peer does not reconnect (§5.4).
             let cause = disconnect_cause::DO_NOT_WANT_TO_TALK_TO_YOU;
             self.drive(key, Input::Stop(cause), None);
         }

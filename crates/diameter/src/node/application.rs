@@ -1,6 +1,5 @@
-//! What a node's owner implements: the messages that come, the answers that do not, the peers that come and
-//! go. A router implements it to pass messages on ([`Node::forward`]); the endpoint implements it for
-//! those who want to send requests and answer them.
+//! The interface of a node's owner: incoming messages, failed requests, peers that connect and disconnect. A router
+//! implements it to forward messages ([`Node::forward`]); the endpoint implements it to send requests of its own.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,20 +13,19 @@ use super::Node;
 use crate::connection::Connection;
 use crate::peer::PeerUp;
 
-/// The owner of a node. Every call comes on the worker's thread, and no call is made while another of the
-/// same node is under way, except from within the node's own methods.
+/// The owner of a node. Every call is made on the worker's thread, and no call is made during another one of the same
+/// node, except from within the node's own methods.
 ///
-/// Messages come framed, with a right version and length; their AVPs have not been looked at
-/// ([`diameter_proto::Routing::scan`] does, and proves their frames).
+/// Messages are framed, with a valid version and length; their AVPs are not parsed yet
+/// ([`diameter_proto::Routing::scan`] does, and checks their frames).
 pub trait Application: Sized + 'static {
-    /// What is remembered for each request that was sent, until its answer comes.
+    /// The context of each request, stored until its answer arrives.
     type Context: 'static;
-    /// What is kept for each open connection.
+    /// The application's state for each open connection.
     type State: 'static;
 
-    /// A peer is about to be open; messages can be sent once this returns, and
-    /// [`Application::peer_health`] says that they should. What is returned is at hand as
-    /// [`Connection::state`].
+    /// A peer is about to be open; messages can be sent once this returns, and [`Application::peer_health`] reports
+    /// that they should. The return value is available as [`Connection::state`].
     fn peer_up(
         &self,
         node: &Node<Self>,
@@ -39,15 +37,15 @@ pub trait Application: Sized + 'static {
     /// [`Application::unanswered`].
     fn peer_down(&self, node: &Node<Self>, connection: &Rc<Connection<Self::State>>, reason: DownReason);
 
-    /// The watchdog changed its mind: requests should go to this peer ([`Health::Okay`]) or not.
+    /// The status of the watchdog has changed: requests should go to this peer ([`Health::Okay`]) or not.
     fn peer_health(&self, node: &Node<Self>, connection: &Rc<Connection<Self::State>>, health: Health) {
         let _ = (node, connection, health);
     }
 
-    /// A request came. Nobody else answers it.
+    /// A request has arrived. Only the application answers it.
     fn request(&self, node: &Node<Self>, from: &Rc<Connection<Self::State>>, message: MessageMut);
 
-    /// An answer came, to a request that was sent with this context.
+    /// An answer has arrived, to a request that was sent with this context.
     fn answer(
         &self,
         node: &Node<Self>,
@@ -56,8 +54,8 @@ pub trait Application: Sized + 'static {
         message: MessageMut,
     );
 
-    /// As [`Application::answer`], with the request if it was sent with [`crate::Forward::keep`]: for those who
-    /// send it elsewhere when they do not like the answer.
+    /// As [`Application::answer`], with the request if it was sent with [`crate::Forward::keep`]: for applications that
+    /// retry it elsewhere, depending on the answer.
     #[inline]
     fn answer_to(
         &self,
@@ -71,69 +69,69 @@ pub trait Application: Sized + 'static {
         self.answer(node, from, context, message);
     }
 
-    /// No answer came, and none will be delivered any more.
+    /// The request has failed; no answer to it will be delivered any more.
     fn unanswered(&self, node: &Node<Self>, lost: Unanswered<Self::Context, Self::State>);
 
-    /// Whether a request whose peer is in doubt can be sent elsewhere. If so, [`Application::unanswered`] follows; if
-    /// not, it goes on waiting for its answer.
+    /// Whether a request whose peer is suspect can be sent elsewhere. If so, [`Application::unanswered`] follows; if
+    /// not, the request stays pending.
     fn has_alternative(&self, context: &Self::Context, kept: Option<&Kept>) -> bool {
         let _ = (context, kept);
         false
     }
 
-    /// A peer that lives nowhere yet has connected: the worker it should live on. None for this one.
+    /// A peer without an owner has connected: the worker that should own it. None for this one.
     fn place(&self, node: &Node<Self>, host: &str) -> Option<usize> {
         let _ = (node, host);
         None
     }
 
-    /// Something happened that is worth a count, a log line or an alarm.
+    /// An event that deserves a counter, a log line or an alarm.
     fn event(&self, node: &Node<Self>, event: NodeEvent<'_>) {
         let _ = node;
         tracing::debug!(?event, "diameter");
     }
 }
 
-/// What can happen to a node besides messages and peers.
+/// Events of a node besides messages and peers.
 #[derive(Clone, Copy, Debug)]
 pub enum NodeEvent<'a> {
-    /// A CER was refused; the answer said so.
+    /// A CER was refused, with an answer.
     Refused {
         /// Who sent it.
         remote: SocketAddr,
         /// Why.
         fault: &'a Fault,
     },
-    /// Somebody connected and began with something other than a CER.
+    /// A connection began with a message other than a CER.
     NoCer {
         /// Who.
         remote: SocketAddr,
     },
-    /// The bytes of a connection are no messages (any more); it is closed.
+    /// The bytes of a connection are not Diameter messages (any more); it is closed.
     FrameError {
         /// Whose.
         remote: SocketAddr,
         /// What was wrong.
         error: &'a FrameError,
     },
-    /// A connection was turned away because of the [`crate::Limits`] field of that name.
+    /// A connection was refused because of the [`crate::Limits`] field of that name.
     LimitReached {
         /// Whose.
         remote: SocketAddr,
         /// Name of the limit.
         limit: &'static str,
     },
-    /// A connection was cut off because it brought more messages of the base protocol, or answers to no request,
+    /// A connection was closed because it brought more messages of the base protocol, or answers without a request,
     /// than [`crate::Limits::base_rate`].
     Flooded {
         /// Whose.
         remote: SocketAddr,
     },
-    /// A connection was cut off because it stood still in `handshake`, `read` or `write`.
+    /// A connection was closed because it made no progress in `handshake`, `read` or `write`.
     Stalled {
         /// Whose.
         remote: SocketAddr,
-        /// In what.
+        /// The step.
         what: &'static str,
     },
     /// Connecting to a peer failed; it will be tried again.
@@ -153,9 +151,9 @@ pub enum NodeEvent<'a> {
 /// A request that will not be answered.
 #[derive(Debug)]
 pub struct Unanswered<C, S> {
-    /// What was remembered.
+    /// Its context.
     pub context: C,
-    /// Where it was sent.
+    /// The connection it was sent on.
     pub connection: Rc<Connection<S>>,
     /// Why it is given up.
     pub why: UnansweredReason,
@@ -168,13 +166,13 @@ pub struct Unanswered<C, S> {
 pub enum UnansweredReason {
     /// Its deadline passed.
     Timeout,
-    /// The connection it was sent on is gone, or is in doubt and there is another way.
+    /// The connection it was sent on is closed, or suspect and the request can be sent elsewhere.
     ConnectionLost,
-    /// The node stops, and its time to wait is over.
+    /// The node stops, and its grace period is over.
     Stopping,
 }
 
-/// A request that was kept to be sent once more.
+/// A kept request, for another try.
 #[derive(Clone, Debug)]
 pub struct Kept {
     /// As it was sent, except for what was appended.
@@ -206,8 +204,8 @@ impl Kept {
         self.appended.as_deref().unwrap_or_default()
     }
 
-    /// Moves the request out of the buffer it was read into, which may be far larger, so that keeping the
-    /// one does not keep the other.
+    /// Copies the request out of its read buffer, which may be far larger, so that a kept request does not keep the
+    /// buffer.
     pub(crate) fn make_own(&mut self) {
         self.message = self.message.copied();
     }

@@ -1,9 +1,10 @@
-//! The task of one connection: it reads many messages at once, gives each to the node, and writes what was
-//! queued meanwhile with one system call.
+//! The task of one connection: it reads many messages at once, gives each to the node, and writes the messages queued
+//! meanwhile with one system call.
 //!
-//! A turn of the task reads at most [`READS_PER_TURN`] buffers and delivers at most
-//! [`crate::Limits::turn`] messages, so that one busy peer does not keep the others waiting. Messages for other connections are queued there and wake their tasks, which run after
-//! all tasks that are ready now: so their queues have filled by then, and one call writes all of it.
+//! A turn of the task reads at most [`READS_PER_TURN`] buffers and delivers at most [`crate::Limits::turn`] messages,
+//! so that one busy peer does not delay the others. Messages for other connections are queued there and wake their
+//! tasks, which run after all tasks that are ready now: so their queues have filled by then, and one call writes all of
+//! it.
 
 use std::io;
 use std::rc::Rc;
@@ -20,9 +21,9 @@ use crate::transport::Stream;
 
 /// Buffers read in one turn of the task.
 const READS_PER_TURN: usize = 4;
-/// Below so much room the buffer is renewed before reading.
+/// Free space below which the buffer is renewed before reading.
 const LEAST_ROOM: usize = 16 * 1024;
-/// Bytes thrown away while waiting for the peer to close after us.
+/// Bytes discarded while waiting for the peer to close after us.
 const DISCARD: usize = 64 * 1024;
 
 /// Why the task ended.
@@ -32,7 +33,7 @@ pub(crate) enum End {
     Lost(io::Error),
     /// We closed it.
     Closed,
-    /// It goes on at another worker, with this message read but not handled.
+    /// It moves to another worker, with this message read but not handled.
     Elsewhere(usize, MessageMut),
 }
 
@@ -40,13 +41,13 @@ pub(crate) enum End {
 enum Phase {
     /// TLS is being negotiated.
     Handshake,
-    /// Messages come and go.
+    /// Messages are exchanged.
     Running,
-    /// We have closed our half and wait for the peer's.
+    /// This side has closed its half and waits for the peer's.
     Draining,
 }
 
-/// The task's own things.
+/// State of the task.
 pub(crate) struct Io<A: Application> {
     node: Node<A>,
     connection: Rc<Connection<A::State>>,
@@ -76,7 +77,7 @@ impl<A: Application> Io<A> {
 
     /// Runs the connection to its end.
     pub(crate) async fn run(mut self) {
-        // What another worker had read before it handed the connection over.
+        // Bytes that another worker had read before it transferred the connection.
         let mut left = self.node.limits().turn;
         if let Err(end) = self.deliver(&mut left) {
             return self.finish(end);
@@ -136,8 +137,8 @@ impl<A: Application> Io<A> {
             Ending::Open => Poll::Pending,
             Ending::Now => Poll::Ready(End::Closed),
             Ending::AfterFlush => {
-                // Closing with unread bytes would reset the connection, and a reset may overtake the last
-                // message on its way. So only our half is closed; a deadline bounds the wait (see tick).
+                // Closing with unread bytes would reset the connection, and a reset may overtake the last message in
+                // flight. So only our half is closed; a deadline bounds the wait (see tick).
                 self.stream.shutdown_write(cx);
                 self.phase = Phase::Draining;
                 self.drain(cx)
@@ -192,7 +193,7 @@ impl<A: Application> Io<A> {
         }
     }
 
-    /// Gives complete messages to the node, as many as are `left` of this turn.
+    /// Gives complete messages to the node, up to `left` in this turn.
     fn deliver(&mut self, left: &mut usize) -> Result<(), End> {
         self.more = false;
         let now = self.node.refresh();
@@ -215,7 +216,7 @@ impl<A: Application> Io<A> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    // The stream is lost: there is no telling where the next message begins.
+                    // The stream is lost: the start of the next message is unknown.
                     self.node.frame_error(&self.connection, &error);
                     if let Some(header) = error.header
                         && header.flags.contains(CommandFlags::REQUEST)
@@ -242,7 +243,7 @@ impl<A: Application> Io<A> {
         Ok(())
     }
 
-    /// Writes until nothing is left (true) or the socket takes no more (false).
+    /// Writes until the queue is empty (true) or the socket accepts no more (false).
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let figures = self.connection.figures();
         let mut queue = self.connection.queue.borrow_mut();
@@ -268,7 +269,7 @@ impl<A: Application> Io<A> {
         }
     }
 
-    /// Reads until the peer has closed. What comes is thrown away, unless the peer has connected anew.
+    /// Reads until the peer has closed. Messages are discarded, unless the peer has reconnected.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         if self.connection.replaced.get() {
             return self.read_rest(cx);
@@ -283,12 +284,12 @@ impl<A: Application> Io<A> {
                 Poll::Ready(Ok(read)) => total += read,
             }
         }
-        // A peer that goes on sending after our last word is not worth the wait.
+        // A peer that goes on sending after the connection was shut down is not waited for.
         Poll::Ready(End::Closed)
     }
 
-    /// The peer has connected anew, and requests that it sent here before may still be on their way: they are
-    /// served like all others; their answers go to the new connection. A deadline bounds this (see `tick`).
+    /// The peer has reconnected, and requests that it sent here before may still be in flight: they are served like all
+    /// others; their answers go to the new connection. A deadline bounds this (see `tick`).
     fn read_rest(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         for _ in 0..READS_PER_TURN {
             if !self.deliver_rest() {
@@ -305,7 +306,7 @@ impl<A: Application> Io<A> {
         Poll::Pending
     }
 
-    /// Gives every complete message to the node; false when what comes is no Diameter.
+    /// Gives every complete message to the node; false when the bytes are not Diameter messages.
     fn deliver_rest(&mut self) -> bool {
         self.node.refresh();
         loop {

@@ -1,4 +1,4 @@
-//! Connections: accepted, made, secured, carried over from and to other workers, ended.
+//! Connections: accepted, made, secured, transferred between workers, ended.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,13 +23,13 @@ use crate::directory::Handover;
 use crate::transport::tls::TlsStream;
 use crate::transport::{self, BoundListener, Stream};
 
-/// After accepting failed (no descriptors left, usually), nothing is accepted for so long.
+/// Pause after a failed accept (no descriptors left, usually).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What TLS told of a peer.
+/// Properties of a peer that TLS has shown.
 #[derive(Debug)]
 pub(super) struct TlsPeer {
-    /// The peer's own certificate, when it has shown one.
+    /// The peer's own certificate, when it has sent one.
     certificate: Option<rustls::pki_types::CertificateDer<'static>>,
 }
 
@@ -59,7 +59,7 @@ impl<A: Application> Node<A> {
     fn accepted(&self, stream: Stream, remote: SocketAddr, local: SocketAddr, security: &Security) {
         self.refresh();
         if let Err(limit) = self.check_limits(remote) {
-            // Not even an answer: whoever floods us is not to make us work.
+            // No answer either: a flood must not cost answers.
             self.app().event(self, NodeEvent::LimitReached { remote, limit });
             return;
         }
@@ -96,20 +96,20 @@ impl<A: Application> Node<A> {
         Ok(())
     }
 
-    /// A connection that somebody has made to us has shown a right CER, or is gone.
+    /// An accepted connection has sent a valid CER, or is closed.
     pub(super) fn handshake_done(&self, connection: &Connection<A::State>) {
         if connection.in_handshake.take() {
             self.0.handshakes.set(self.0.handshakes.get().saturating_sub(1));
         }
     }
 
-    /// Counts a connection that somebody has made to us, until [`Node::handshake_done`].
+    /// Counts an accepted connection, until [`Node::handshake_done`].
     fn handshake_begins(&self, connection: &Connection<A::State>) {
         connection.in_handshake.set(true);
         self.0.handshakes.set(self.0.handshakes.get() + 1);
     }
 
-    /// Makes a connection known and starts its task.
+    /// Registers a connection and starts its task.
     fn add_connection(
         &self,
         stream: Stream,
@@ -201,7 +201,7 @@ impl<A: Application> Node<A> {
         Err(last)
     }
 
-    /// The handshake is over, or there was none to do.
+    /// The handshake is complete, or none was needed.
     pub(crate) fn secured(
         &self,
         connection: &Rc<Connection<A::State>>,
@@ -242,8 +242,8 @@ impl<A: Application> Node<A> {
             .is_some_and(|link| link.tls.is_some())
     }
 
-    /// The certificate a client has shown has to be about the name it gives (RFC 6733 §13.1): otherwise any
-    /// holder of a certificate of the same authority could speak as any peer.
+    /// Checks that a client's certificate contains its Origin-Host (RFC 6733 §13.1): otherwise any holder of a
+    /// certificate of the same authority could act as any peer.
     pub(super) fn check_certificate(
         &self,
         connection: &Connection<A::State>,
@@ -269,12 +269,12 @@ impl<A: Application> Node<A> {
         let parsed = ParsedCertificate::try_from(certificate)
             .map_err(|error| wrong(format!("the certificate cannot be read: {error}")))?;
         let name = ServerName::try_from(host)
-            .map_err(|_| wrong(format!("`{host}` is no name a certificate can be about")))?;
+            .map_err(|_| wrong(format!("`{host}` is not a name that a certificate can contain")))?;
         rustls::client::verify_server_name(&parsed, &name)
-            .map_err(|error| wrong(format!("the certificate is not about `{host}`: {error}")))
+            .map_err(|error| wrong(format!("the certificate does not contain `{host}`: {error}")))
     }
 
-    /// Whether the peer has shown a certificate that is checked against its name.
+    /// Whether the peer has sent a certificate that is checked against its name.
     pub(super) fn is_proven(&self, connection: &Connection<A::State>) -> bool {
         let connections = self.0.connections.borrow();
         let link = connections.get(connection.id().slot as usize);
@@ -288,7 +288,7 @@ impl<A: Application> Node<A> {
         })
     }
 
-    /// TLS begins on a connection that was in the clear. What was read beyond the CEA belongs to it.
+    /// Starts TLS on a connection that was in the clear. Bytes read beyond the CEA belong to it.
     pub(crate) fn begin_tls(
         &self,
         connection: &Connection<A::State>,
@@ -416,7 +416,7 @@ fn client_session(tls: &TlsConfig, host: &str, tcp: TcpStream, early: BytesMut) 
     let name = ServerName::try_from(host.to_owned()).map_err(|_| {
         io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("`{host}` is no name TLS can check"),
+            format!("`{host}` is not a name that TLS can check"),
         )
     })?;
     let session = rustls::ClientConnection::new(tls.client(), name).map_err(io::Error::other)?;

@@ -1,12 +1,12 @@
-//! A node: one per worker, not `Send`. It owns the connections, the peers and the requests that wait.
+//! A node: one per worker, not `Send`. It owns the connections, the peers and the pending requests.
 //!
 //! | file | what happens there |
 //! |---|---|
-//! | `mod` (this) | the way of a message: in through `received`, out through `forward`, `request`, `answer` |
-//! | `peers` | the peers, and what their machines are told |
-//! | `orders` | what the machines want done |
-//! | `admission` | who may connect, and where they live |
-//! | `link` | connections: made, accepted, carried over, secured, ended |
+//! | `mod` (this) | the path of a message: in through `received`, out through `forward`, `request`, `answer` |
+//! | `peers` | the peers, and the inputs of their machines |
+//! | `orders` | the actions of the machines |
+//! | `admission` | which peers may connect, and which worker owns them |
+//! | `link` | connections: made, accepted, transferred, secured, ended |
 //! | `tick` | deadlines, watchdogs, stalls |
 //! | `pace` | several messages for each system call |
 
@@ -56,10 +56,10 @@ pub(crate) struct Inner<A: Application> {
     local: Arc<Capabilities>,
     connections: RefCell<Slab<Link<A>>>,
     next_generation: Cell<u32>,
-    /// Connections that have shown no right CER.
+    /// Connections that have not sent a valid CER.
     handshakes: Cell<usize>,
     pending: RefCell<Pending<Waiting<A::Context>>>,
-    /// Kept requests, oldest first, to be moved out of read buffers once they have waited a while.
+    /// Kept requests, oldest first, to be copied out of read buffers after a while.
     kept: RefCell<VecDeque<(Instant, u32, u32)>>,
     /// Bytes of kept requests.
     kept_bytes: Cell<usize>,
@@ -75,32 +75,32 @@ pub(crate) struct Inner<A: Application> {
     stopping: Cell<bool>,
 }
 
-/// A connection and how it may be secured.
+/// A connection and its security.
 struct Link<A: Application> {
     connection: Rc<Connection<A::State>>,
     security: Security,
-    /// The name the peer's certificate is about, when it was checked against one.
+    /// The name in the peer's certificate, when it was checked.
     tls: Option<link::TlsPeer>,
 }
 
-/// A request that waits for its answer.
+/// A pending request.
 #[derive(Debug)]
 struct Waiting<C> {
     context: C,
     kept: Option<Kept>,
 }
 
-/// What became of a message that was read.
+/// Outcome of a read message.
 pub(crate) enum Verdict {
     Handled,
-    /// It is the CER of a peer that lives on that worker.
+    /// It is the CER of a peer that belongs to that worker.
     Elsewhere(usize, MessageMut),
 }
 
 /// How a request is to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Forward<'a> {
-    /// When it is given up.
+    /// Its deadline.
     pub deadline: Instant,
     /// Encoded AVPs to append: the Route-Record of the connection it came from
     /// ([`Connection::route_record`]). Empty for none.
@@ -109,14 +109,14 @@ pub struct Forward<'a> {
     pub keep: bool,
 }
 
-/// A request that could not be sent. Nothing of it was; another try is safe.
+/// A request that was not sent; another try is safe.
 #[derive(Debug)]
 pub struct Refused<C> {
     /// Why.
     pub why: RefusedReason,
     /// The request, unchanged except for its Hop-by-Hop Identifier.
     pub message: MessageMut,
-    /// What was to be remembered.
+    /// Its context.
     pub context: C,
 }
 
@@ -129,8 +129,8 @@ pub enum RefusedReason {
     /// The peer reads too slowly: its queue is full.
     #[error("the peer's queue is full")]
     QueueFull,
-    /// Too many requests wait for answers, of this peer or in all.
-    #[error("too many requests wait for answers")]
+    /// Too many requests are pending, of this peer or in all.
+    #[error("too many requests are pending")]
     PendingFull,
     /// With what is to be appended, the length exceeds 24 bits.
     #[error("the message is too long to append to")]
@@ -199,7 +199,7 @@ impl<A: Application> Node<A> {
         &self.0.app
     }
 
-    /// What this node says of itself.
+    /// Our capabilities.
     #[must_use]
     pub fn local(&self) -> &Arc<Capabilities> {
         &self.0.local
@@ -211,14 +211,14 @@ impl<A: Application> Node<A> {
         &self.0.limits
     }
 
-    /// The time, as of the last read or tick: for deadlines, without asking the clock for each message.
+    /// The time of the last read or tick: for deadlines, without a clock read for each message.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Instant {
         self.0.now.get()
     }
 
-    /// Asks the clock: for those who do something after a pause that no read or tick has ended.
+    /// Reads the clock: for actions after a pause that no read or tick has ended.
     #[inline]
     pub fn refresh(&self) -> Instant {
         let now = tokio::time::Instant::now().into_std();
@@ -235,13 +235,13 @@ impl<A: Application> Node<A> {
         random
     }
 
-    /// How many requests wait for answers.
+    /// Number of pending requests.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.0.pending.borrow().len()
     }
 
-    /// How many requests wait for answers of this connection.
+    /// Number of pending requests of this connection.
     #[must_use]
     pub fn pending_of(&self, id: ConnectionId) -> u32 {
         self.0.pending.borrow().owned(id.slot)
@@ -256,7 +256,7 @@ impl<A: Application> Node<A> {
         (link.connection.id() == id).then(|| link.connection.clone())
     }
 
-    /// Every connection, those included whose CER has not come.
+    /// Every connection, also before its CER has arrived.
     #[must_use]
     pub fn connections(&self) -> Vec<Rc<Connection<A::State>>> {
         self.0
@@ -269,7 +269,7 @@ impl<A: Application> Node<A> {
 
     // ---- in ---------------------------------------------------------------------------------------------
 
-    /// A message came.
+    /// Handles a message.
     #[inline]
     pub(crate) fn received(&self, from: &Rc<Connection<A::State>>, message: MessageMut) -> Verdict {
         let is_base = message.application() == applications::COMMON
@@ -302,7 +302,7 @@ impl<A: Application> Node<A> {
                 None => {
                     let figures = from.figures();
                     count(&figures.answers_unmatched, 1);
-                    // A request that was given up may be answered yet, once.
+                    // A request that was given up may still be answered, once.
                     if figures.answers_unmatched.get() > figures.timeouts.get() {
                         self.bears_base(from);
                     }
@@ -312,7 +312,7 @@ impl<A: Application> Node<A> {
         Verdict::Handled
     }
 
-    /// Whether a connection keeps to [`Limits::base_rate`]; one that does not is cut off.
+    /// Whether a connection keeps to [`Limits::base_rate`]; one that does not is closed.
     #[cold]
     fn bears_base(&self, from: &Rc<Connection<A::State>>) -> bool {
         if from.allows_base(self.now(), self.limits().base_rate) {
@@ -328,8 +328,8 @@ impl<A: Application> Node<A> {
 
     // ---- out --------------------------------------------------------------------------------------------
 
-    /// Sends a request on, as a relay does: a new Hop-by-Hop Identifier in place, AVPs appended, the rest as
-    /// it came. The answer comes with `context` to [`Application::answer`]; if none does, `context` comes to
+    /// Forwards a request as a relay does: with a new Hop-by-Hop Identifier in place and AVPs appended, otherwise
+    /// unchanged. Its answer arrives with `context` at [`Application::answer`]; without one, `context` goes to
     /// [`Application::unanswered`].
     ///
     /// # Errors
@@ -400,8 +400,8 @@ impl<A: Application> Node<A> {
         self.forward_kept(to, kept, deadline, CommandFlags::RETRANSMITTED, context)
     }
 
-    /// Sends a kept request with these flags added to its own: the T flag, or none where the first receiver
-    /// answered that it did nothing. The AVPs are those that were kept; only the header is new.
+    /// Sends a kept request with these flags added to its own: the T flag, or none where the answer of the first
+    /// receiver shows that it did not process the request. The AVPs are those that were kept; only the header is new.
     ///
     /// # Errors
     /// When it cannot be sent there.
@@ -475,8 +475,8 @@ impl<A: Application> Node<A> {
         )
     }
 
-    /// Sends an answer, under the Hop-by-Hop Identifier the request came with. False when the connection is
-    /// gone or its queue full; the answer is then lost, as it would be on the wire.
+    /// Sends an answer, under the Hop-by-Hop Identifier of the request. False when the connection is closed or its
+    /// queue full; the answer is then lost, as it would be on the wire.
     #[inline]
     pub fn answer(&self, to: &Connection<A::State>, mut message: MessageMut, hop_by_hop: u32) -> bool {
         let length = message.as_bytes().len();
@@ -535,20 +535,20 @@ impl<A: Application> Node<A> {
         Ok(())
     }
 
-    /// Bytes of requests that are kept while they wait for answers, all peers together.
+    /// Bytes of pending requests that are kept, all peers together.
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
         self.0.kept_bytes.get()
     }
 
-    /// A request of this length is kept until its answer comes.
+    /// A request of this length is kept until its answer arrives.
     #[inline]
     fn hold_bytes(&self, to: &Connection<A::State>, length: usize) {
         self.0.kept_bytes.set(self.0.kept_bytes.get() + length);
         to.kept_bytes.set(to.kept_bytes.get() + length);
     }
 
-    /// A request waits no longer.
+    /// A request is not pending any more.
     #[inline]
     fn release_bytes(&self, of: &Connection<A::State>, waiting: &Waiting<A::Context>) {
         let Some(kept) = &waiting.kept else { return };
@@ -558,7 +558,7 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// Bytes of requests that are kept while they wait for answers.
+    /// Bytes of pending requests that are kept.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.0.kept_bytes.get()

@@ -1,5 +1,5 @@
-//! What the peer machines want done, and how it is done: connections opened, given up, closed, messages sent,
-//! the application told.
+//! Executes the actions of the peer machines: connections opened, abandoned, closed, messages sent, the application
+//! notified.
 
 use std::rc::Rc;
 
@@ -108,7 +108,7 @@ impl<A: Application> Node<A> {
         connection.open.set(true);
     }
 
-    /// TLS is up on a connection whose peer waited for that to be announced.
+    /// TLS is up on a connection whose `Up` waited for it.
     pub(super) fn announce_secured(&self, connection: &Rc<Connection<A::State>>) {
         let Some((key, _)) = connection.binding.get() else {
             return;
@@ -155,15 +155,15 @@ impl<A: Application> Node<A> {
                 }
             });
         }
-        // RFC 6733 §5.4: a peer that sent a DPR may answer until the connection closes; its requests go nowhere else a second
-        // time before.
+        // RFC 6733 §5.4: a peer that sent a DPR may still answer until the connection closes; its requests are not
+        // retried elsewhere before.
         if !matches!(reason, DownReason::PeerSaid(_)) {
             self.give_up_pending(connection, UnansweredReason::ConnectionLost);
         }
     }
 
-    /// RFC 3539 §3.4.1: requests that wait for a peer in doubt are sent elsewhere. Where there is no other way they
-    /// go on waiting.
+    /// RFC 3539 §3.4.1: pending requests of a suspect peer are sent elsewhere. Without an alternative they stay
+    /// pending.
     fn fail_over_pending(&self, connection: &Rc<Connection<A::State>>) {
         let slot = connection.id().slot;
         let ids = self.0.pending.borrow().ids(slot);
@@ -182,7 +182,7 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// Whatever waits for an answer of this connection waits in vain.
+    /// Fails all requests that are pending on this connection.
     pub(super) fn give_up_pending(&self, connection: &Rc<Connection<A::State>>, why: UnansweredReason) {
         loop {
             let waiting = self.0.pending.borrow_mut().take_any(connection.id().slot);

@@ -1,15 +1,14 @@
 //! Gathering: under load, a turn of the worker begins at most every so often, so that each system call carries
 //! several messages.
 //!
-//! A read or write of the kernel costs some microseconds, whether it moves one message or fifty. Near its
-//! limit a worker finds many messages at each turn anyway; well below, it would pay for each message alone,
-//! and be near its limit sooner. So where messages come so often that another one is to be expected within
-//! [`crate::Limits::gather`] (10,000 per second for 100 µs), the worker's thread sleeps for what is left of it
-//! since its last turn. A turn that took longer is followed by the next at once; a lone message, or a peer that
-//! waits for one answer at a time, is never kept waiting.
+//! A read or write of the kernel costs some microseconds, whether it moves one message or fifty. Near its limit a
+//! worker finds many messages at each turn anyway; well below, it would pay for each message alone, and reach its limit
+//! sooner. So where the rate is so high that another message is expected within [`crate::Limits::gather`] (10,000 per
+//! second for 100 µs), the worker's thread sleeps for the rest of that time since its last turn. After a longer turn
+//! the next one starts at once; a single message, or a peer with one request in flight at a time, is never delayed.
 //!
-//! The thread sleeps, not a task: what would run meanwhile is what the sleep wants to gather. Below the rate the
-//! pacer's task sleeps too: it would cost two looks at the sockets with each message.
+//! The thread sleeps, not a task: tasks that would run meanwhile are those whose work is to be gathered. Below the rate
+//! the pacer's task sleeps too: it would cost two polls of the sockets with each message.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -19,12 +18,12 @@ use std::time::{Duration, Instant};
 use super::Node;
 use super::application::Application;
 
-/// Requests under way from which on there is something to gather.
+/// Requests in flight from which gathering starts.
 const FROM_PENDING: usize = 2;
-/// How often the rate is looked at.
+/// Interval at which the rate is measured.
 const WINDOW: Duration = Duration::from_millis(20);
 
-/// What the pacer knows.
+/// State of the pacer.
 pub(super) struct Pace {
     gather: Duration,
     /// Messages were read since the last turn ended.
@@ -49,7 +48,7 @@ impl Pace {
         }
     }
 
-    /// So many messages were read.
+    /// Counts messages that were read.
     #[inline]
     pub(super) fn read(&self, messages: u64, now: Instant) {
         self.messages.set(self.messages.get() + messages);
@@ -103,7 +102,7 @@ impl<A: Application> Node<A> {
                 if !busy.await {
                     return;
                 }
-                // Whatever was ready with the first reader reads, and whatever they woke writes, first.
+                // Reads of all ready connections, and the writes that they wake, run first.
                 tokio::task::yield_now().await;
                 tokio::task::yield_now().await;
                 let Some(inner) = weak.upgrade() else { return };
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_busy_worker_with_several_requests_rests_and_only_for_what_is_left() {
+    fn a_busy_worker_with_several_requests_rests_for_the_rest_of_the_interval() {
         let now = Instant::now();
         let at = |micros| now + Duration::from_micros(micros);
         let gather = Duration::from_micros(200);
@@ -142,7 +141,7 @@ mod tests {
         assert_eq!(
             pace.rest(at(40_050), 1),
             None,
-            "one request at a time is not kept waiting"
+            "one request at a time is not delayed"
         );
         assert_eq!(
             pace.rest(at(40_200), 10),

@@ -1,5 +1,5 @@
-//! The peers of a node: each a machine of `diameter-proto`, which is told what happens and says what is to be
-//! done. What it says is put into one queue and done in order, also when doing it makes other machines speak.
+//! The peers of a node: each a machine of `diameter-proto`, which takes inputs and returns actions. The actions go into
+//! one queue and are executed in order, also when they cause actions of other machines.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::config::PeerConfig;
 use crate::connection::{Connection, ConnectionId, Ending, Totals};
 use crate::peer::{PeerId, PeerUp};
 
-/// A peer as it stands.
+/// State of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerStatus {
     /// Its id.
@@ -25,13 +25,13 @@ pub struct PeerStatus {
     pub host: String,
     /// State of its machine, by RFC 6733 §5.6.
     pub state: State,
-    /// What the watchdog thinks.
+    /// The status of the watchdog.
     pub health: Health,
     /// The open connection.
     pub connection: Option<ConnectionId>,
     /// Whether it is one of the configured ones.
     pub configured: bool,
-    /// Figures since it became known.
+    /// Figures since it was added.
     pub totals: Totals,
 }
 
@@ -69,16 +69,16 @@ pub(crate) struct PeerSlot {
     pub(super) responder: Option<ConnectionId>,
     pub(super) open: Option<ConnectionId>,
     pub(super) connecting: Option<JoinHandle<()>>,
-    /// What is to be announced once TLS is up.
+    /// The `Up` to report once TLS is up.
     pub(super) unsecured: Option<PeerUp>,
-    /// To be forgotten when closed.
+    /// To be removed when closed.
     removed: bool,
     /// Figures of connections that ended.
     pub(super) totals: Totals,
 }
 
 impl PeerSlot {
-    /// How it is configured, unless it is only leaving or nobody has configured it.
+    /// Its settings; none for a dynamic peer and for one that is being removed.
     pub(super) fn lasting(&self) -> Option<&PeerConfig> {
         self.config.as_deref().filter(|_| !self.removed)
     }
@@ -91,12 +91,12 @@ impl PeerSlot {
     }
 }
 
-/// Something a machine wants done.
+/// An action of a machine.
 #[derive(Debug)]
 pub(crate) struct Order<S> {
     pub(super) key: usize,
     pub(super) output: Output,
-    /// The connection a CER came on, for the outputs that are about it.
+    /// The connection on which a CER arrived, for the outputs that refer to it.
     pub(super) incoming: Option<Rc<Connection<S>>>,
 }
 
@@ -133,7 +133,8 @@ impl<A: Application> Node<A> {
         Ok(self.0.peers.borrow().slots[key].id)
     }
 
-    /// A dynamic peer becomes a configured one, its connection untouched; one that is leaving has to be gone first.
+    /// Turns a dynamic peer into a configured one, its connection untouched; a peer that is being removed must be
+    /// closed first.
     fn adopt(&self, key: usize, config: PeerConfig, settings: PeerSettings) -> Result<usize, AddPeerError> {
         let mut peers = self.0.peers.borrow_mut();
         match peers.slots.get_mut(key) {
@@ -181,7 +182,7 @@ impl<A: Application> Node<A> {
         key
     }
 
-    /// Disconnects from a peer (with a DPR of this cause, if it is open) and forgets it.
+    /// Disconnects from a peer (with a DPR of this cause, if it is open) and removes it.
     pub fn remove_peer(&self, id: PeerId, cause: i32) {
         if let Some(key) = self.key(id) {
             self.0.peers.borrow_mut().slots[key].removed = true;
@@ -207,8 +208,8 @@ impl<A: Application> Node<A> {
         });
     }
 
-    /// Connects to peers that have said in a DPR that they are busy or do not want to talk to us (RFC 6733 §5.4), where
-    /// `wanted` says that there is something to send, or after their longest pause where there is `traffic` at all.
+    /// Connects to peers that sent a DPR with BUSY or DO_NOT_WANT_TO_TALK_TO_YOU (RFC 6733 §5.4), where `wanted` says
+    /// that a request for them is pending, or after their longest pause where there is `traffic` at all.
     pub fn wake_idle(&self, traffic: bool, mut wanted: impl FnMut(&str) -> bool) {
         let now = self.now();
         let idle: Vec<usize> = {
@@ -222,14 +223,14 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// Disconnects from a peer and does not connect again until [`Node::connect`] or the peer does.
+    /// Disconnects from a peer and does not reconnect until [`Node::connect`] or the peer does.
     pub fn disconnect(&self, id: PeerId, cause: i32) {
         if let Some(key) = self.key(id) {
             self.drive(key, Input::Stop(cause), None);
         }
     }
 
-    /// Connects now, whatever the back-off says.
+    /// Connects now, whatever the back-off.
     pub fn connect(&self, id: PeerId) {
         if let Some(key) = self.key(id) {
             self.drive(key, Input::Start, None);
@@ -290,9 +291,9 @@ impl<A: Application> Node<A> {
         totals
     }
 
-    // ---- told -------------------------------------------------------------------------------------------
+    // ---- inputs -----------------------------------------------------------------------------------------
 
-    /// Tells a machine what happened and does what it wants done.
+    /// Passes an input to a machine and executes its actions.
     pub(super) fn drive(&self, key: usize, input: Input<'_>, incoming: Option<&Rc<Connection<A::State>>>) {
         let now = self.now();
         {
@@ -335,7 +336,7 @@ impl<A: Application> Node<A> {
         self.0.draining.set(false);
     }
 
-    /// So many messages were read from a peer: its watchdog may rest. Once per read, not per message.
+    /// Messages were read from a peer: restarts its watchdog. Called once per read, not per message.
     #[inline]
     pub(crate) fn heard(
         &self,
@@ -361,7 +362,7 @@ impl<A: Application> Node<A> {
         self.obey();
     }
 
-    /// A message of the base protocol, or any before the peer is open.
+    /// Handles a message of the base protocol, or any message before the peer is open.
     #[cold]
     pub(super) fn received_base(&self, from: &Rc<Connection<A::State>>, message: MessageMut) -> Verdict {
         match from.binding.get() {
@@ -372,10 +373,10 @@ impl<A: Application> Node<A> {
             None if message.command() == known::command::CAPABILITIES_EXCHANGE && message.is_request() => {
                 self.received_cer(from, message)
             }
-            // The connection was replaced, and what the peer still says of it does not matter.
+            // The connection was replaced; further base messages on it have no meaning.
             None if from.peer().is_some() => Verdict::Handled,
             None => {
-                // Whoever does not begin with a CER is no peer (RFC 6733 §5.6: the event is R-Conn-CER).
+                // A connection that does not begin with a CER is closed (RFC 6733 §5.6: the event is R-Conn-CER).
                 self.app().event(
                     self,
                     NodeEvent::NoCer {
@@ -388,7 +389,7 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// A dynamic or removed peer is forgotten when its machine is closed and has nothing more to do.
+    /// Removes a dynamic or removed peer once its machine is closed and has no more actions.
     fn forget_if_done(&self, key: usize) {
         let forgotten = {
             let mut peers = self.0.peers.borrow_mut();
@@ -414,7 +415,7 @@ impl<A: Application> Node<A> {
         self.drive(key, Input::Disconnected(side), None);
     }
 
-    /// Our connection to a peer is there; it belongs to the peer from now on.
+    /// Our connection attempt to a peer has succeeded; the connection belongs to the peer from now on.
     pub(super) fn peer_connected(&self, key: usize, connection: &Rc<Connection<A::State>>) {
         connection.binding.set(Some((key, Side::Initiator)));
         self.with_slot(key, |slot| slot.initiator = Some(connection.id()));

@@ -1,4 +1,4 @@
-//! Deadlines, watchdogs, stalls: what happens because time passes.
+//! Deadlines, watchdogs, stalls: the periodic tick of a node.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ use super::Node;
 use super::application::{Application, NodeEvent, Unanswered, UnansweredReason};
 use crate::connection::{Ending, count};
 
-/// How often connections and peers are looked at.
+/// Interval at which connections and peers are checked.
 const SLOW_TICK: Duration = Duration::from_millis(50);
-/// A request that has waited so long is moved out of its read buffer.
+/// Time after which a pending request is copied out of its read buffer.
 const OWN_AFTER: Duration = Duration::from_millis(500);
-/// How long a peer may take to close after us.
+/// Time that a peer may take to close after us.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long answers to requests that were given up have to reach other workers and their peers when the node stops.
+/// Time that answers to abandoned requests have to reach other workers and their peers when the node stops.
 const STOP_ANSWERS: Duration = Duration::from_millis(50);
-/// How often `stop` looks whether all is done.
+/// Interval at which `stop` checks whether all is done.
 const STOP_STEP: Duration = Duration::from_millis(10);
 
 impl<A: Application> Node<A> {
@@ -52,7 +52,7 @@ impl<A: Application> Node<A> {
                 .borrow()
                 .get(owner as usize)
                 .map(|link| link.connection.clone());
-            // A connection gives up its requests before it is forgotten, so it is there.
+            // A connection gives up its requests before it is removed, so it is present.
             let Some(connection) = connection else { continue };
             self.release_bytes(&connection, &waiting);
             count(&connection.figures().timeouts, 1);
@@ -128,8 +128,8 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// Stops in order: no new connections, a chance of `grace` for answers that are awaited, a DPR of this
-    /// cause to every peer, then the end.
+    /// Stops in order: no new connections, a `grace` period for pending answers, a DPR of this cause to every peer,
+    /// then the end.
     pub async fn stop(&self, grace: Duration, cause: i32) {
         self.0.stopping.set(true);
         let deadline = tokio::time::Instant::now() + grace;
@@ -137,7 +137,7 @@ impl<A: Application> Node<A> {
             tokio::time::sleep(STOP_STEP).await;
         }
         self.refresh();
-        // Who waits for an answer gets one from us before the connections end; nothing is sent elsewhere by then.
+        // Callers of pending requests get an error before the connections end; nothing is sent elsewhere by then.
         if self.pending() > 0 {
             for connection in self.connections() {
                 self.give_up_pending(&connection, UnansweredReason::Stopping);

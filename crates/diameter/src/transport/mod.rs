@@ -1,4 +1,4 @@
-//! What carries the bytes: TCP, TLS over TCP, SCTP. A stream here is polled, by the one task that owns it.
+//! Transports: TCP, TLS over TCP, SCTP. A stream is polled by the one task that owns it.
 
 pub(crate) mod sctp;
 pub(crate) mod tls;
@@ -27,7 +27,7 @@ pub(crate) enum Stream {
     Tcp(TcpStream),
     Tls(Box<TlsStream>),
     Sctp(SctpStream),
-    /// Between TCP and TLS, for the moment of the change.
+    /// Between TCP and TLS, during the change.
     Changing,
 }
 
@@ -74,7 +74,7 @@ impl Stream {
         Poll::Ready(Ok(written))
     }
 
-    /// Writes what the transport itself holds back: records of TLS.
+    /// Writes bytes that the transport itself buffers: records of TLS.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tls(tls) => tls.poll_flush(cx),
@@ -82,7 +82,7 @@ impl Stream {
         }
     }
 
-    /// Tells the peer that nothing more will be written. What it still sends can be read.
+    /// Signals the peer that nothing more will be written. Its further messages can be read.
     pub(crate) fn shutdown_write(&mut self, cx: &mut Context<'_>) {
         match self {
             Self::Tcp(tcp) => {
@@ -94,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// The handshake of TLS; ready at once where there is none.
+    /// The handshake of TLS; ready at once without TLS.
     pub(crate) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tls(tls) => tls.poll_handshake(cx),
@@ -102,7 +102,7 @@ impl Stream {
         }
     }
 
-    /// What is known of the peer through TLS.
+    /// Properties of the peer that TLS has shown.
     pub(crate) fn tls(&self) -> Option<&TlsStream> {
         match self {
             Self::Tls(tls) => Some(tls),

@@ -1,7 +1,7 @@
 //! SCTP of the kernel, one-to-one style (RFC 6458 §4): a stream socket whose writes are messages. One
 //! Diameter message is one SCTP message (RFC 6733 §2.1), with the payload protocol identifier 46.
 //!
-//! Where the kernel has no SCTP, making the socket fails and the error says so; nothing else depends on it.
+//! Where the kernel has no SCTP, the creation of the socket fails with that reason; no other transport depends on it.
 
 use std::io::{self, IoSlice, Read};
 use std::net::{IpAddr, Shutdown, SocketAddr};

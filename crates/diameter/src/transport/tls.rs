@@ -18,7 +18,7 @@ const BUFFER_LIMIT: usize = 128 * 1024;
 pub(crate) struct TlsStream {
     tcp: TcpStream,
     session: Session,
-    /// Bytes that were read before the session took over.
+    /// Bytes that were read before TLS began.
     early: BytesMut,
     at_end: bool,
 }
@@ -87,7 +87,7 @@ impl TlsStream {
                 Err(error) => return Poll::Ready(Err(error)),
             }
             if let Err(error) = self.session.process_new_packets() {
-                // The alert that tells the peer what was wrong; if it cannot be sent now, never.
+                // The alert that names the fault; if it cannot be sent now, it is dropped.
                 let _ = self.session.write_tls(&mut Socket(&self.tcp));
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
             }
@@ -97,7 +97,7 @@ impl TlsStream {
 
     pub(crate) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            // A failed flush of a pending write is seen again below; reading goes on meanwhile.
+            // The poll below reports a failed flush of a pending write again; reading goes on meanwhile.
             let flushed = self.poll_flush(cx)?;
             if !self.session.is_handshaking() {
                 return flushed.map(Ok);
@@ -129,7 +129,7 @@ impl TlsStream {
                         total += taken;
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // The peer left without a close_notify: the end, as far as whole messages go.
+                    // The peer closed without a close_notify: the end, after complete messages.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         self.at_end = true;
                         break;

@@ -1,4 +1,4 @@
-//! Rules for peers that nobody has configured, changed while such peers come and go.
+//! Rules for dynamic peers, changed while such peers connect and disconnect.
 
 use std::net::SocketAddr;
 
@@ -14,8 +14,8 @@ use crate::support::{Hss, S6A, config, listen, run, ulr, until};
 const HOME: &str = "home.example";
 const ROAMING: &str = "roaming.example";
 
-/// Who connects anew replaces the connection there was, also while that is being closed: nothing but the rules
-/// keeps a peer out.
+/// A peer that reconnects replaces its former connection, also while that is being closed: only the rules keep a peer
+/// out.
 fn replacing() -> PeerSettings {
     PeerSettings {
         duplicate: Duplicate::Replace,
@@ -60,12 +60,12 @@ async fn told_to_go(peer: &mut Peer) -> MessageMut {
 }
 
 #[test]
-fn who_is_still_welcome_stays_and_the_others_are_told_to_go() {
+fn admitted_peers_stay_and_the_others_get_a_dpr() {
     run(async {
         let (server, address) = node(&[rule(ROAMING, 9), rule(HOME, 9)]);
         let mut stays = admitted(address, "mme.home.example", HOME).await;
         let mut goes = admitted(address, "mme.roaming.example", ROAMING).await;
-        // Connected, and nothing said yet.
+        // Connected, without a CER yet.
         let mut late = Peer::connect(address).await;
         until(|| server.node().connections().len() == 3).await;
         server.node().set_dynamic(vec![rule(HOME, 9)]);
@@ -74,13 +74,13 @@ fn who_is_still_welcome_stays_and_the_others_are_told_to_go() {
         late.send_cer("late.example", S6A).await;
         late.expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::UNKNOWN_PEER)
             .await;
-        // The node still waits for the DPA, and knows the peer: a new connection is refused all the same.
+        // The node still waits for the DPA, and has the peer in its table: a new connection is refused all the same.
         let unknown = ResultCode::UNKNOWN_PEER;
         refused(address, "mme.roaming.example", ROAMING, unknown).await;
         goes.answer(&dpr, ResultCode::SUCCESS).await;
         goes.expect_close().await;
         refused(address, "mme.roaming.example", ROAMING, unknown).await;
-        // Nor does the name of one who is connected let in who comes from elsewhere.
+        // Nor does the name of a connected peer admit a client at another address.
         refused(address, "mme.home.example", ROAMING, unknown).await;
         served(&mut stays).await;
         until(|| server.node().peers().len() == 1).await;
@@ -96,7 +96,7 @@ fn peers_count_under_the_rule_that_fits_now() {
         let (server, address) = node(&[rule(HOME, 9)]);
         let mut first = admitted(address, "a", HOME).await;
         let mut second = admitted(address, "b", HOME).await;
-        // Both stay, though one is all that the rule allows now, and its position is another.
+        // Both stay, although the rule permits one now, at another position.
         server.node().set_dynamic(vec![rule(ROAMING, 1), rule(HOME, 1)]);
         served(&mut first).await;
         served(&mut second).await;
@@ -106,7 +106,7 @@ fn peers_count_under_the_rule_that_fits_now() {
         first.break_off();
         until(|| server.node().peers().len() == 2).await;
         refused(address, "c", HOME, ResultCode::TOO_BUSY).await;
-        // A peer that connects anew takes its own place, also where the rule is full.
+        // A peer that reconnects replaces itself, also where the rule is full.
         let again = admitted(address, "b", HOME).await;
         again.break_off();
         until(|| server.node().peers().len() == 1).await;
@@ -116,7 +116,7 @@ fn peers_count_under_the_rule_that_fits_now() {
 }
 
 #[test]
-fn who_is_removed_from_the_configured_peers_comes_back_by_a_rule_only() {
+fn a_peer_removed_from_the_configuration_reconnects_by_a_rule_only() {
     run(async {
         let (server, address) = node(&[]);
         let configured = || {
@@ -132,7 +132,7 @@ fn who_is_removed_from_the_configured_peers_comes_back_by_a_rule_only() {
         told_to_go(&mut mme).await;
         refused(address, "mme.home.example", HOME, ResultCode::UNKNOWN_PEER).await;
         server.node().set_dynamic(vec![rule(HOME, 1)]);
-        // Its entry is one of a stranger from now on, and can be one of the configured again.
+        // Its entry is that of a dynamic peer from now on, and can be configured again.
         let mut again = admitted(address, "mme.home.example", HOME).await;
         mme.expect_close().await;
         served(&mut again).await;
@@ -145,7 +145,7 @@ fn who_is_removed_from_the_configured_peers_comes_back_by_a_rule_only() {
 }
 
 #[test]
-fn a_peer_that_is_leaving_has_to_be_gone_before_it_is_configured() {
+fn a_peer_that_is_being_disconnected_must_be_closed_before_it_is_configured() {
     run(async {
         let (server, address) = node(&[rule(HOME, 1)]);
         let configured = || server.node().add_peer(PeerConfig::await_from("mme.home.example"));
@@ -161,7 +161,7 @@ fn a_peer_that_is_leaving_has_to_be_gone_before_it_is_configured() {
 }
 
 #[test]
-fn who_has_agreed_on_tls_and_not_begun_it_is_not_let_in_by_a_rule_of_before() {
+fn a_peer_that_has_not_begun_the_agreed_tls_is_not_admitted_by_a_former_rule() {
     run(async {
         let authority = crate::security::Authority::new();
         let mut config = config("hss.example", S6A);

@@ -83,7 +83,7 @@ fn a_relay_passes_requests_and_answers() {
     });
 }
 
-/// A relay between a scripted MME and two scripted HSSs, everybody connected.
+/// A relay between a scripted MME and two scripted HSSs, all connected.
 async fn scripted() -> (diameter::Node<crate::support::Relay>, Peer, [Peer; 2]) {
     let (node, address) = relay();
     let mut servers = Vec::new();
@@ -165,7 +165,7 @@ fn what_a_lost_peer_left_unanswered_goes_to_another_with_the_t_flag() {
 }
 
 #[test]
-fn a_loop_is_seen_and_an_answer_to_nothing_is_dropped() {
+fn a_loop_is_detected_and_an_answer_without_a_request_is_dropped() {
     run(async {
         let (node, mut mme, [mut hss, _]) = scripted().await;
         let stray =
@@ -186,7 +186,7 @@ fn a_loop_is_seen_and_an_answer_to_nothing_is_dropped() {
 }
 
 #[test]
-fn a_client_that_comes_back_under_its_name_replaces_itself() {
+fn a_client_that_reconnects_under_its_name_replaces_itself() {
     run(async {
         let (node, mut mme, [mut hss, _]) = scripted().await;
         mme.send(ulr("mme.example", "1").as_bytes()).await;
@@ -198,7 +198,7 @@ fn a_client_that_comes_back_under_its_name_replaces_itself() {
         assert!(node.app().down.borrow().contains(&DownReason::Replaced));
         let new = node.open_connection(node.peer("mme.example").unwrap()).unwrap();
         assert_ne!(new.id(), old.id());
-        // The old connection ends in order, and the answer that comes now finds nobody to take it.
+        // The old connection ends in order, and the answer that arrives now has no receiver.
         mme.expect_close().await;
         hss.answer(&request, ResultCode::SUCCESS).await;
         again.send(ulr("mme.example", "2").as_bytes()).await;
@@ -211,7 +211,7 @@ fn a_client_that_comes_back_under_its_name_replaces_itself() {
 }
 
 #[test]
-fn silence_absence_and_leaving_are_told_apart() {
+fn silence_absence_and_leaving_are_different_errors() {
     run(async {
         let client = client("mme.example");
         let lonely = client
@@ -255,7 +255,7 @@ fn silence_absence_and_leaving_are_told_apart() {
 }
 
 #[test]
-fn disconnecting_is_said_and_lasts_until_told_otherwise() {
+fn a_disconnect_sends_a_dpr_and_lasts_until_connect() {
     run(async {
         let (server, address) = hss(HOSTS[0]);
         let client = client("mme.example");

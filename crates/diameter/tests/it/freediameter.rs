@@ -161,7 +161,7 @@ fn both_connect_to_one_another() {
             return;
         };
         server.available(FD).await;
-        // Whoever won the election: one connection, and it lasts.
+        // Whichever side won the election: one connection, and it lasts.
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(server.node().connections().len(), 1);
         assert!(server.node().connections()[0].is_available());

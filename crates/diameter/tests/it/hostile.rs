@@ -1,4 +1,4 @@
-//! Peers that break the rules: an answer or a clean close, bounded memory, and nobody else notices.
+//! Peers that break the rules: an answer or a clean close, bounded memory, and no effect on other peers.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn server(limits: Limits) -> (Endpoint<Hss>, std::net::SocketAddr) {
     (endpoint, address)
 }
 
-/// A connected peer that behaves, and still does after whatever happened.
+/// A well-behaved connected peer, which is still served after the attack.
 async fn assert_served(peer: &mut Peer) {
     peer.send(ulr("good.example", "1").as_bytes()).await;
     peer.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)
@@ -29,7 +29,7 @@ async fn assert_served(peer: &mut Peer) {
 }
 
 #[test]
-fn bytes_that_are_no_diameter_end_their_connection_alone() {
+fn other_protocols_end_their_connection_alone() {
     run(async {
         let (server, address) = hss("hss.example");
         let mut good = Peer::connect(address).await;
@@ -144,7 +144,7 @@ fn a_cer_that_is_wrong_is_refused_by_name() {
 }
 
 #[test]
-fn strangers_are_refused_where_no_rule_lets_them_in() {
+fn unknown_peers_are_refused_where_no_rule_admits_them() {
     run(async {
         let mut config = config("hss.example", S6A);
         config.dynamic = vec![DynamicPeers {
@@ -248,12 +248,12 @@ fn a_flood_of_connections_and_cers_is_bounded() {
 }
 
 #[test]
-fn a_watchdog_flood_by_a_deaf_peer_is_bounded() {
+fn a_watchdog_flood_by_a_peer_that_reads_nothing_is_bounded() {
     run(async {
         let limits = Limits {
             queue: 16 * 1024,
             write_stall: Duration::from_millis(300),
-            // The bound of the queue is looked at here, not that of the rate.
+            // This test reaches the bound of the queue, not that of the rate.
             base_rate: 0,
             ..Limits::default()
         };
@@ -310,7 +310,7 @@ fn a_flood_of_the_base_protocol_ends_its_connection_alone() {
 }
 
 #[test]
-fn late_answers_to_requests_that_were_given_up_are_no_flood() {
+fn late_answers_to_abandoned_requests_do_not_count_as_a_flood() {
     run(async {
         let config = NodeConfig {
             limits: Limits {
@@ -344,7 +344,7 @@ fn late_answers_to_requests_that_were_given_up_are_no_flood() {
         late.send(&dwr("hss.example")).await;
         late.expect(command::DEVICE_WATCHDOG).await;
         assert_eq!(connection.figures().answers_unmatched.get(), 20);
-        // Once more they are answers that nobody asked for.
+        // They are answers without a request once more.
         for request in &requests {
             late.answer(request, ResultCode::SUCCESS).await;
         }

@@ -1,4 +1,4 @@
-//! TLS from the first byte, TLS agreed on in CER and CEA, and whom certificates let in.
+//! TLS from the first byte, TLS agreed on in CER and CEA, and the peers that certificates admit.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -117,7 +117,7 @@ fn tls_agreed_on_in_the_capabilities_exchange() {
 }
 
 #[test]
-fn a_certificate_lets_in_the_node_it_is_about_and_no_other() {
+fn a_certificate_admits_the_node_that_it_names_and_no_other() {
     run(async {
         let authority = Authority::new();
         for in_band in [false, true] {
@@ -132,7 +132,7 @@ fn a_certificate_lets_in_the_node_it_is_about_and_no_other() {
             let client = node(make(MME));
             let security = wrap(authority.tls("other.example"));
             to_hss(&client, address, security);
-            // Long enough for the handshake and a refusal; then nobody is connected.
+            // Long enough for the handshake and a refusal; then no peer is connected.
             tokio::time::sleep(Duration::from_millis(200)).await;
             assert!(
                 client
@@ -168,7 +168,7 @@ fn foreign_authorities_and_plain_text_stay_outside() {
         to_hss(&client, address, security);
         let mut plain = Peer::connect(address).await;
         plain.send_cer("plain.example", S6A).await;
-        // The server's alert is no Diameter; that the connection ends is what counts.
+        // The server's alert is not a Diameter message; the check is that the connection ends.
         until(|| server.node().connections().is_empty()).await;
         assert!(
             client
@@ -181,7 +181,7 @@ fn foreign_authorities_and_plain_text_stay_outside() {
 }
 
 #[test]
-fn who_is_configured_for_tls_does_not_come_without() {
+fn a_peer_configured_for_tls_is_refused_without() {
     run(async {
         let authority = Authority::new();
         let server = Endpoint::new(config(HSS, S6A), Hss::default(), None, 1);
@@ -281,13 +281,13 @@ fn files_that_change_count_for_the_next_handshake() {
         std::fs::copy(replaced.authorities.as_ref().unwrap(), &ca).unwrap();
         check();
         is_answered(address, new.tls(MME)).await.unwrap();
-        // Trusts the new authority, and shows a certificate of the old one: the server turns it away.
+        // The client trusts the new authority, and sends a certificate of the old one: the server refuses it.
         let mixed = TlsFiles {
             authorities: replaced.authorities.clone(),
             ..old.files(MME)
         };
         assert!(is_answered(address, load(&mixed).unwrap()).await.is_err());
-        // Trusts the old authority and turns away by itself.
+        // The client trusts the old authority and refuses the server.
         assert!(is_answered(address, old.tls(MME)).await.is_err());
 
         std::fs::write(&files.key, "no key").unwrap();
@@ -296,7 +296,7 @@ fn files_that_change_count_for_the_next_handshake() {
         std::fs::remove_file(&ca).unwrap();
         check();
         is_answered(address, new.tls(MME)).await.unwrap();
-        // All the while the first connection has stood.
+        // The first connection has stayed open all the time.
         server.service().seen.borrow_mut().clear();
         exchange(&server, &client).await;
         assert_eq!(client.node().peers()[0].totals.connections, 1);

@@ -1,4 +1,4 @@
-//! Nodes for tests: an HSS that answers, an MME that asks, a relay between them.
+//! Nodes for tests: an HSS that answers, an MME that sends requests, a relay between them.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub(crate) use testpeer::local as run;
 
 pub(crate) const REALM: &str = "epc.example";
 
-/// A node of this name that serves S6a (or relays) and lets everybody in.
+/// A node of this name that serves S6a (or relays) and admits all peers.
 pub(crate) fn config(host: &str, applications: &[ApplicationId]) -> NodeConfig {
     let local = Capabilities::new(host, REALM).with_applications(applications.iter().copied());
     NodeConfig {
@@ -97,7 +97,7 @@ pub(crate) fn ulr(origin: &str, user: &str) -> MessageMut {
     builder.finish().unwrap()
 }
 
-/// A relay that sends requests to any peer but the one they came from, and once more if that fails.
+/// A relay that sends requests to any peer but their sender, and once more if that fails.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
     /// Requests go to peers whose name begins with this.

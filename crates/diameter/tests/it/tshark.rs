@@ -340,7 +340,7 @@ fn the_golden_vectors_decode_there_too() {
         return;
     };
     assert_eq!(all.lines().count(), count, "{all}");
-    // Errors only: one vector has an AVP of a vendor nobody knows, which is a warning.
+    // Errors only: one vector has an AVP of an unknown vendor, which is a warning.
     let complaints = tshark(
         &[
             "-Y",
