@@ -104,7 +104,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The side that accepted the connection. It says nothing before the preface of the peer is whole.
+    /// The side that accepted the connection. It sends nothing before the preface of the peer is complete.
     #[must_use]
     pub fn server(config: Arc<Config>, now: Instant) -> Self {
         Self::new(Role::Server, 0, config, now)

@@ -175,7 +175,7 @@ pub(super) struct ResetStreams {
     evicted: u32,
 }
 
-/// How many of them a connection remembers.
+/// How many reset streams a connection keeps.
 const REMEMBERED: usize = 256;
 
 impl ResetStreams {

@@ -13,7 +13,7 @@ enum Repr<'a> {
     Other(&'a str),
 }
 
-/// A name that no field can have.
+/// A text that is not a valid field name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a field name has 1 or more characters of RFC 9110 §5.6.2 (tchar), in lower case")]
 pub struct InvalidName;
@@ -181,7 +181,7 @@ static LENGTHS: [u8; KNOWN] = {
     lengths
 };
 
-/// Length of a known name; 0 if the number is none of a known name.
+/// Length of a known name; 0 for a number without a known name.
 #[inline]
 pub(crate) fn known_len(number: u16) -> usize {
     LENGTHS
@@ -226,7 +226,7 @@ impl<'a> Name<'a> {
     /// The name that `text` is.
     ///
     /// # Errors
-    /// When `text` is no name, or has upper case.
+    /// When `text` is not a valid name, or has upper case.
     pub fn new(text: &'a [u8]) -> Result<Self, InvalidName> {
         if let Some(known) = Self::known(text) {
             return Ok(known);
@@ -308,8 +308,8 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Names are also given as text: in any case, because 3GPP writes `3gpp-Sbi-Oci`. Text that is no name matches no
-/// field.
+/// Names are also given as text: in any case, because 3GPP writes `3gpp-Sbi-Oci`. Text that is not a valid name matches
+/// no field.
 impl<'a> From<&'a str> for Name<'a> {
     fn from(text: &'a str) -> Self {
         Name::find(text.as_bytes(), |known| {

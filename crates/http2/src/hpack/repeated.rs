@@ -1,18 +1,18 @@
 //! Header blocks that repeat themselves: heart-beats, answers, requests of one consumer for one thing.
 //!
 //! A block that refers to the tables and does not change them means the same again as long as the tables are the same.
-//! What was seen once is remembered by its bytes only, so that messages that never repeat pay for one comparison and
-//! one copy; what was seen twice is remembered with its outcome.
+//! A block that was seen once is cached by its bytes only, so that messages that never repeat cost one comparison and
+//! one copy; a block that was seen twice is cached with its fields.
 
 use crate::fields::Fields;
 
 use super::decoder::{Limits, Outcome};
 
-/// Places of a memory; a power of two.
+/// Slots of a cache; a power of two.
 const PLACES: usize = 4;
-/// Longer blocks are not remembered: few repeat, and 4 of them are all that a connection holds.
+/// Longer blocks are not cached: few repeat, and 4 of them are all that a connection may hold.
 const LONGEST: usize = 512;
-/// Nor are lists whose text takes more.
+/// Lists whose text takes more are not cached.
 const LONGEST_TEXT: usize = 1_024;
 
 /// The state of a dynamic table: sequence numbers of its newest and its oldest entry.
@@ -40,7 +40,7 @@ struct Place<K, V> {
 }
 
 impl Decoded {
-    /// Fills `fields` with the list of a block that was decoded before, if what it meant then holds now.
+    /// Fills `fields` with the cached list of a block, if the tables are unchanged since.
     #[inline]
     pub(super) fn find(
         &self,
@@ -58,7 +58,7 @@ impl Decoded {
         })
     }
 
-    /// Remembers a block that has not changed the table.
+    /// Caches a block that has not changed the table.
     pub(super) fn remember(
         &mut self,
         block: &[u8],
@@ -106,7 +106,7 @@ impl Encoded {
         }
     }
 
-    /// The block of a list that was encoded before, if it still means that.
+    /// The cached block of a list, if the tables are unchanged since.
     #[inline]
     pub(super) fn find(&self, status: u16, fields: &Fields, state: State) -> Option<&[u8]> {
         let place = self.places.get(place_of(fields.text()))?;
@@ -115,7 +115,7 @@ impl Encoded {
         same.then_some(block)
     }
 
-    /// Remembers a list whose block has not changed the table.
+    /// Caches a list whose block has not changed the table.
     pub(super) fn remember(&mut self, status: u16, fields: &Fields, state: State, block: &[u8]) {
         if block.len() > LONGEST || fields.text_len() > LONGEST_TEXT {
             return;
@@ -148,7 +148,7 @@ impl Encoded {
     }
 }
 
-/// Where bytes are looked for: nearby lengths and different ends lie apart.
+/// The slot of these bytes: similar lengths and different ends get different slots.
 #[inline]
 fn place_of(bytes: &[u8]) -> usize {
     let byte = |at: usize| bytes.get(at).copied().map_or(0, usize::from);
@@ -156,7 +156,7 @@ fn place_of(bytes: &[u8]) -> usize {
     (len ^ byte(len / 2) ^ byte(len.wrapping_sub(1))) & (PLACES - 1)
 }
 
-/// The place, made if this is the first one.
+/// The slot, allocated by its first use.
 fn place<K: Default, V>(places: &mut Vec<Place<K, V>>, at: usize) -> Option<&mut Place<K, V>> {
     if places.is_empty() {
         places.reserve_exact(PLACES);

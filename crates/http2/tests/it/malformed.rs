@@ -57,7 +57,7 @@ const FIELDS: [(&str, &str, &str); 33] = [
         ":protocol",
         "websocket",
     ),
-    ("content-length that is no number", "content-length", "5,5"),
+    ("content-length that is not a number", "content-length", "5,5"),
     ("content-length below zero", "content-length", "-1"),
 ];
 
@@ -68,7 +68,10 @@ const REQUESTS: [(&str, List<'_>); 29] = [
     ("no :scheme", &[METHOD, PATH, AUTHORITY]),
     ("no :path", &[METHOD, SCHEME, AUTHORITY]),
     ("empty :method", &[(":method", ""), SCHEME, PATH]),
-    (":method that is no token", &[(":method", "GE T"), SCHEME, PATH]),
+    (
+        ":method that is not a token",
+        &[(":method", "GE T"), SCHEME, PATH],
+    ),
     ("empty :scheme", &[METHOD, (":scheme", ""), PATH]),
     (":scheme that is none", &[METHOD, (":scheme", "1http"), PATH]),
     ("empty :path", &[METHOD, SCHEME, (":path", "")]),

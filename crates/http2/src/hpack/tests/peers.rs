@@ -21,7 +21,7 @@ fn pairs() -> impl Strategy<Value = Pairs> {
         Just("x-b"),
         Just("x-rather-long-name-of-a-vendor"),
     ];
-    // With a prefix: `te` and others that HTTP/2 forbids (RFC 9113 §8.2.2) are no part of this.
+    // With a prefix: `te` and others that HTTP/2 forbids (RFC 9113 §8.2.2) are left out of this test.
     let other = "y-[a-z0-9-]{0,40}";
     let name = prop_oneof![8 => name.prop_map(str::to_owned), 1 => other];
     let value = prop_oneof![
