@@ -1,4 +1,4 @@
-//! `make attack`: every attack against the release binary, a table, a report for machines.
+//! `make attack`: every attack against the release binary, a table, a report as JSON.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110)]
 struct Args {
-    /// Only attacks whose names begin so: a family (`http2`) or one (`http2.ping-acks`)
+    /// Only attacks whose names begin with this: a family (`http2`) or one (`http2.ping-acks`)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Print the attacks and do nothing
@@ -24,7 +24,7 @@ struct Args {
     /// The program under attack; without it, the one beside this program
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Where the report for machines is written
+    /// File of the JSON report
     #[arg(long, value_name = "FILE", default_value = "target/attack/report.json")]
     report: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! What came of attacks: a line each, a table, a file for machines.
+//! Results of attacks: a line each, a table, a JSON file.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::attack::Attack;
 use crate::honest::Fared;
 
-/// What came of one attack.
+/// Result of one attack.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Its name.
@@ -36,9 +36,9 @@ pub struct Outcome {
     pub cpu_s: f64,
     /// How long it took.
     pub seconds: f64,
-    /// What the script says.
+    /// Notes of the script.
     pub notes: Vec<String>,
-    /// The bars that were missed, in words; empty: withstood.
+    /// The bars that were missed, in words; empty: passed.
     pub missed: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Outcome {
         }
     }
 
-    /// Takes over how the honest client fared.
+    /// Takes over the results of the honest client.
     pub fn take(&mut self, fared: &Fared) {
         (self.answered, self.errors) = (fared.answered, fared.errors);
         self.p50_ms = fared.percentile(0.5);
@@ -118,7 +118,7 @@ pub fn summary(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// The report for machines.
+/// The report as JSON.
 #[must_use]
 pub fn json(outcomes: &[Outcome], dose: &str) -> String {
     let attacks: Vec<Value> = outcomes.iter().map(Outcome::json).collect();

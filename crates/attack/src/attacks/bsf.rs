@@ -45,7 +45,7 @@ const ALL: &[Attack] = &[
     ),
     attack(
         "bsf.rx-capabilities",
-        "capabilities exchanged over and over, and connections that stay mute",
+        "capabilities exchanged over and over, and connections that stay silent",
         Bsf,
         |f| Box::pin(diameter::capabilities(f)),
     ),
@@ -175,13 +175,13 @@ async fn one_address(field: Rc<Field>) -> anyhow::Result<()> {
 async fn forged(field: Rc<Field>) -> anyhow::Result<()> {
     for event in ["NF_DEREGISTERED", "NF_PROFILE_CHANGED", "NF_REGISTERED", "x"] {
         for n in 0..field.of(500, 10) {
-            let told = json!({
+            let notification = json!({
                 "event": event,
                 "nfInstanceUri": format!("http://127.0.0.1:9/nnrf-nfm/v1/nf-instances/6f1c7a52-0000-4000-8000-{:012x}", n % 2),
                 "nfProfile": {"nfInstanceId": "6f1c7a52-0000-4000-8000-000000000001", "nfType": "PCF", "nfStatus": "SUSPENDED"}
             });
             let path = "/signalbox-bsf/v1/nf-status-notify";
-            let got = field.ask(&Ask::new(Method::POST, path).json(&told)).await;
+            let got = field.ask(&Ask::new(Method::POST, path).json(&notification)).await;
             // Beyond the queue the answer is 503.
             let bounded = got.status == 503 || (200..500).contains(&got.status);
             field.check(bounded, format_args!("answered {}", got.text()));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-/// How long a function may take to start, on a machine that is busy.
+/// Time that a function may take to start, on a busy machine.
 const START: Duration = Duration::from_secs(60);
 
 /// Bounds that the shell sets before the function starts (`ulimit`), in its own words: `-n 64`.
@@ -68,10 +68,10 @@ impl Process {
             .spawn()
             .with_context(|| format!("{} does not start", binary.display()))?;
         let stdout = child.stdout.take().context("a process without stdout")?;
-        let (tell, told) = mpsc::sync_channel(64);
+        let (sender, output) = mpsc::sync_channel(64);
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
+                if sender.send(line).is_err() {
                     return;
                 }
             }
@@ -83,7 +83,7 @@ impl Process {
         };
         let end = Instant::now() + START;
         loop {
-            match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            match output.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) if line == "ready" => return Ok(process),
                 Ok(line) => process.said.push(line),
                 Err(_) => {

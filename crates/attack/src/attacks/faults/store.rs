@@ -1,4 +1,4 @@
-//! What was acknowledged is there, whatever happens to the process and its files.
+//! Acknowledged writes survive every fault of the process and of its files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::attacks::admin;
 use crate::field::Field;
 use crate::measure;
 
-/// Registers until the time is over or `count` requests were sent; those that were acknowledged.
+/// Registers until the time is over or `count` requests were sent; returns the acknowledged ones.
 async fn storm(field: &Field, from: u32, count: u32, time: Duration) -> anyhow::Result<BTreeSet<u32>> {
     let (client, origin) = (client("AMF-storm"), field.origin()?);
     let mut open = tokio::task::JoinSet::new();
@@ -44,7 +44,7 @@ async fn storm(field: &Field, from: u32, count: u32, time: Duration) -> anyhow::
     Ok(kept)
 }
 
-/// How many of these are not there.
+/// How many of these are missing.
 async fn lost(field: &Field, kept: &BTreeSet<u32>) -> usize {
     let client = client("OAM");
     let mut lost = 0;
@@ -60,7 +60,7 @@ pub(super) async fn kill(field: Rc<Field>) -> anyhow::Result<()> {
         let pid = field.world.borrow().process.pid().to_string();
         let killer = async {
             tokio::time::sleep(Duration::from_millis(field.of(1_500, 500))).await;
-            // SIGKILL while requests are on their way.
+            // SIGKILL while requests are in flight.
             let _ = tokio::process::Command::new("kill")
                 .args(["-KILL", &pid])
                 .status()
@@ -102,12 +102,12 @@ pub(super) async fn full(field: Rc<Field>) -> anyhow::Result<()> {
     let ready = admin::get_whole(address, "/readyz").await?;
     field.check(
         !ready.contains(" 200 "),
-        "it says that it is ready while nothing can be written",
+        "it reports ready while no write is possible",
     );
     let alarms = admin::get(address, "/alarms").await?;
-    let told = alarms.to_lowercase();
+    let text = alarms.to_lowercase();
     field.check(
-        told.contains("store") || told.contains("disk"),
+        text.contains("store") || text.contains("disk"),
         "it raises no alarm of its store",
     );
     let grown = measure::file_bytes(&log).saturating_sub(before);

@@ -43,7 +43,7 @@ enum Kind {
     Deregister,
 }
 
-/// Where a stranger would try: the path that was fixed once, and what may be guessed from it.
+/// Paths that an unknown sender would try: the path that was fixed once, and paths that can be guessed from it.
 const PATHS: [&str; 6] = [
     "/signalbox-scp/v1/nf-status-notify",
     "/signalbox-scp/v1/nf-status-notify/0",
@@ -55,14 +55,14 @@ const PATHS: [&str; 6] = [
 
 fn notification(event: &str, profile: &Value) -> Value {
     let id = profile["nfInstanceId"].as_str().unwrap_or(PRODUCER);
-    let mut told = json!({
+    let mut body = json!({
         "event": event,
         "nfInstanceUri": format!("http://127.0.0.1:9/nnrf-nfm/v1/nf-instances/{id}")
     });
     if event != "NF_DEREGISTERED" {
-        told["nfProfile"] = profile.clone();
+        body["nfProfile"] = profile.clone();
     }
-    told
+    body
 }
 
 async fn forged(field: Rc<Field>, kind: Kind) -> anyhow::Result<()> {
@@ -70,7 +70,7 @@ async fn forged(field: Rc<Field>, kind: Kind) -> anyhow::Result<()> {
         sbi::json::response(StatusCode::OK, &json!({"by": "thief"}))
     }))?;
     let port = thief.address.port();
-    let told = match kind {
+    let body = match kind {
         Kind::Register => {
             let id = "00000000-0000-4000-8000-0000000000e1";
             let best = json!({"priority": 0, "capacity": 65_535});
@@ -80,13 +80,16 @@ async fn forged(field: Rc<Field>, kind: Kind) -> anyhow::Result<()> {
         Kind::Deregister => notification("NF_DEREGISTERED", &Value::Null),
     };
     for path in PATHS {
-        let got = field.ask(&Ask::new(Method::POST, path).json(&told)).await;
+        let got = field.ask(&Ask::new(Method::POST, path).json(&body)).await;
         field.check(
             (400..500).contains(&got.status),
-            format_args!("{path}: a stranger's notification is answered {}", got.text()),
+            format_args!(
+                "{path}: a notification of an unknown sender is answered {}",
+                got.text()
+            ),
         );
     }
-    // What a consumer binds to the honest producer goes there still.
+    // A consumer's request that is bound to the honest producer still goes there.
     for _ in 0..10 {
         let bound = crate::stage::wish(Ask::get(PRODUCER_PATH)).header(
             "3gpp-sbi-routing-binding",
@@ -111,8 +114,8 @@ async fn many(field: Rc<Field>) -> anyhow::Result<()> {
     for number in 0..count {
         let id = format!("00000000-0000-4000-8000-{number:012x}");
         let pad = json!({"pad": "x".repeat(4_000)});
-        let told = notification("NF_REGISTERED", &profile(&id, "UDM", "nudm-sdm", 9, &pad));
-        let ask = Ask::new(Method::POST, PATHS[0]).json(&told);
+        let body = notification("NF_REGISTERED", &profile(&id, "UDM", "nudm-sdm", 9, &pad));
+        let ask = Ask::new(Method::POST, PATHS[0]).json(&body);
         let (client, origin) = (client.clone(), origin.clone());
         open.spawn_local(async move { send(&client, &origin, &ask).await.status });
         while open.len() >= 50 {

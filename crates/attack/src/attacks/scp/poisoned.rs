@@ -1,4 +1,4 @@
-//! An NRF that lies to the SCP and to the BSF.
+//! An NRF that sends invalid or hostile answers to the SCP and to the BSF.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -142,7 +142,7 @@ async fn poisoned(field: Rc<Field>) -> anyhow::Result<()> {
                 )
                 .within(Duration::from_secs(8));
             let got = field.ask(&ask).await;
-            // What an NRF makes of its answer must reach neither the honest producer nor a strange place.
+            // No answer of the NRF may reach the honest producer or redirect requests elsewhere.
             let by_honest = got.json()["by"] == "honest";
             field.check(
                 got.status >= 400 || (got.status == 200 && by_honest),
@@ -166,14 +166,16 @@ async fn poisoned(field: Rc<Field>) -> anyhow::Result<()> {
 async fn poisoned_bsf(field: Rc<Field>) -> anyhow::Result<()> {
     for (_, body) in bodies(field.of(3_000_000, 200_000)) {
         poison(&field, 200, body);
-        // The notification is a hint: the BSF asks, gets the poison, and keeps its bindings.
+        // The notification is a hint: the BSF queries the NRF, gets the poison, and keeps its bindings.
         for event in ["NF_DEREGISTERED", "NF_PROFILE_CHANGED"] {
-            let told = json!({
+            let notification = json!({
                 "event": event,
                 "nfInstanceUri": "http://127.0.0.1:9/nnrf-nfm/v1/nf-instances/6f1c7a52-0000-4000-8000-000000000001"
             });
             let path = "/signalbox-bsf/v1/nf-status-notify";
-            field.ask(&Ask::new(http::Method::POST, path).json(&told)).await;
+            field
+                .ask(&Ask::new(http::Method::POST, path).json(&notification))
+                .await;
         }
         tokio::time::sleep(Duration::from_millis(field.of(200, 30))).await;
     }
