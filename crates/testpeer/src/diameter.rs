@@ -1,5 +1,5 @@
-//! A Diameter peer that does what the script says, right or wrong: raw bytes or messages in text form
-//! (`diameter_proto::text`), nothing answered unless told to.
+//! A Diameter peer that executes a script, right or wrong: raw bytes or messages in text form (`diameter_proto::text`).
+//! It answers no message by itself.
 //!
 //! ```ignore
 //! let mut mme = Peer::connect(address).await;
@@ -19,8 +19,8 @@ use diameter_proto::{Dictionary, Message, MessageBuilder, MessageMut, Origin, Re
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long an expected message or close may take: long enough for a busy machine, short enough to tell which
-/// expectation failed.
+/// Timeout of an expected message or close: long enough for a busy machine, short enough that the failed expectation is
+/// known.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest message read.
 const LONGEST: usize = 1 << 24;
@@ -34,7 +34,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Connects; says nothing.
+    /// Connects; sends nothing.
     ///
     /// # Panics
     /// When the connection cannot be made.
@@ -53,7 +53,7 @@ impl Peer {
         let accepted = tokio::time::timeout(PATIENCE, listener.accept()).await;
         Self::over(
             accepted
-                .expect("nobody connects")
+                .expect("no peer connects")
                 .expect("a connection can be accepted")
                 .0,
         )
@@ -101,7 +101,7 @@ impl Peer {
     /// Sends a message in text form.
     ///
     /// # Panics
-    /// When the text is no message, or the other side has closed.
+    /// When the text is not a valid message, or the other side has closed.
     pub async fn send_text(&mut self, message: &str) {
         let message = text::parse(message, Dictionary::standard()).expect("the script is a message");
         self.send(message.as_bytes()).await;
@@ -110,7 +110,7 @@ impl Peer {
     /// The next message, whatever it is; none at the end of the stream.
     ///
     /// # Panics
-    /// When nothing comes, or what comes is no message.
+    /// When no message arrives, or bytes arrive that are not a valid message.
     pub async fn next(&mut self) -> Option<MessageMut> {
         loop {
             if let Some(message) = next_frame(&mut self.buffer, LONGEST).expect("what comes is Diameter") {
@@ -166,14 +166,14 @@ impl Peer {
         }
     }
 
-    /// The other side says goodbye for this cause; the DPR is not answered yet.
+    /// The other side sends a DPR with this cause; the DPR is not answered yet.
     ///
     /// # Panics
     /// When it does not, or for another cause.
     pub async fn expect_disconnect(&mut self, cause: i32) -> MessageMut {
         let dpr = self.expect(command::DISCONNECT_PEER).await;
-        let told = dpr.require(known::DISCONNECT_CAUSE).expect("a DPR has a cause");
-        assert_eq!(told, cause, "the cause of the DPR");
+        let got = dpr.require(known::DISCONNECT_CAUSE).expect("a DPR has a cause");
+        assert_eq!(got, cause, "the cause of the DPR");
         dpr
     }
 

@@ -1,4 +1,4 @@
-//! A name server on loopback: answers what a test says, counts what it is asked, and can stay silent.
+//! A name server on loopback: answers from a zone that a test sets, counts queries, and can stay silent.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,7 +58,7 @@ impl NameServer {
     /// Sets the SRV records of a name: priority, weight, port and target each.
     ///
     /// # Panics
-    /// When a target is no name.
+    /// When a target is not a valid name.
     pub fn services(&self, name: &str, ttl: u32, records: &[(u16, u16, u16, &str)]) {
         let records = records.iter().map(|(priority, weight, port, target)| {
             let target = Name::from_ascii(target).expect("a name");
@@ -70,7 +70,7 @@ impl NameServer {
     /// Sets the NAPTR records of a name: order, flags, services and replacement each.
     ///
     /// # Panics
-    /// When a replacement is no name.
+    /// When a replacement is not a valid name.
     pub fn naptrs(&self, name: &str, ttl: u32, records: &[(u16, &str, &str, &str)]) {
         let bytes = |text: &str| text.as_bytes().into();
         let records = records.iter().map(|(order, flags, services, replacement)| {
@@ -86,7 +86,7 @@ impl NameServer {
         zone.insert((name.trim_end_matches('.').to_ascii_lowercase(), kind), records);
     }
 
-    /// How many questions it has received.
+    /// Number of queries that it has received.
     #[must_use]
     pub fn asked(&self) -> usize {
         self.state.asked.load(Ordering::Relaxed)
@@ -115,7 +115,7 @@ async fn serve(socket: UdpSocket, state: Arc<State>) {
             continue;
         }
         if let Ok(answer) = answer(&question, &state).to_vec() {
-            // A client that has gone is none of its business.
+            // A client that has closed its port does not matter.
             let _ = socket.send_to(&answer, from).await;
         }
     }

@@ -31,11 +31,11 @@ pub struct Setup<'a> {
     pub realm: &'a str,
     /// Where it listens; 0: a free port.
     pub port: u16,
-    /// Whom it connects to.
+    /// The peers that it connects to.
     pub peers: &'a [(&'a str, SocketAddr)],
 }
 
-/// A port nobody uses at this moment.
+/// A port that no program uses at this moment.
 ///
 /// # Panics
 /// When the machine has none left.
@@ -174,7 +174,7 @@ fn write_files(folder: &Path, setup: &Setup<'_>, port: u16, sctp: Option<IpAddr>
         .expect("a certificate can be made");
     std::fs::write(file("cert.pem"), certificate.cert.pem())?;
     std::fs::write(file("key.pem"), certificate.signing_key.serialize_pem())?;
-    // TLS material is wanted though nobody uses it, and the parameters in the old form only.
+    // freeDiameter needs TLS files although no peer uses TLS, and the parameters in the old form only.
     let dh = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/ffdhe2048.pem");
     std::fs::write(file("acl.conf"), "ALLOW_IPSEC *.example\n")?;
     let without_sctp = if sctp.is_some() { "" } else { "No_SCTP;" };

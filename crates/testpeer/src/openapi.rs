@@ -55,7 +55,7 @@ impl OpenApi {
     /// A data type by file and name: `("TS29510_Nnrf_NFDiscovery.yaml", "SearchResult")`.
     ///
     /// # Panics
-    /// When a file or a data type is missing, or is no schema.
+    /// When a file or a data type is missing, or is not a valid schema.
     #[must_use]
     pub fn data_type(&self, file: &str, name: &str) -> DataType {
         let mut definitions = Map::new();
@@ -79,7 +79,7 @@ impl OpenApi {
             .with_draft(jsonschema::Draft::Draft4)
             .should_validate_formats(true)
             .build(&schema)
-            .unwrap_or_else(|error| panic!("{name} of {file} is no schema: {error}"));
+            .unwrap_or_else(|error| panic!("{name} of {file} is not a valid schema: {error}"));
         DataType {
             name: name.to_owned(),
             validator,
@@ -173,7 +173,7 @@ fn translated(schema: &Value, file: &str, wanted: &mut Vec<(String, String)>) ->
             }
             let kept = members
                 .iter()
-                // Words about a schema, which are no part of it; `example` may hold anything.
+                // Keywords of documentation, which do not constrain a value; `example` may hold anything.
                 .filter(|(name, _)| {
                     !matches!(
                         name.as_str(),

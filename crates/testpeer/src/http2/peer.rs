@@ -44,7 +44,7 @@ impl Listener {
     /// Its address.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system does not report it.
     pub fn addr(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
@@ -75,10 +75,10 @@ impl Listener {
 }
 
 impl Peer {
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no program listens at the address.
     pub async fn silent(addr: SocketAddr) -> io::Result<Self> {
         Ok(Self::over(TcpStream::connect(addr).await?))
     }
@@ -86,7 +86,7 @@ impl Peer {
     /// Connects and begins as a client does.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no program listens at the address.
     pub async fn client(addr: SocketAddr) -> io::Result<Self> {
         Self::client_with(addr, &[]).await
     }
@@ -94,7 +94,7 @@ impl Peer {
     /// As [`Peer::client`], with these SETTINGS.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no program listens at the address.
     pub async fn client_with(addr: SocketAddr, settings: &[(u16, u32)]) -> io::Result<Self> {
         let mut peer = Self::silent(addr).await?;
         // Without a dynamic table every status can be read where it stands.
