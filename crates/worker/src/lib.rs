@@ -5,8 +5,8 @@
 //! worker is `Send`, so nothing on it can be shared by accident; what workers have in common they read
 //! from snapshots. The control path (audits, reloads, admin) runs elsewhere.
 //!
-//! [`posts`] let workers send one another messages. [`spawn`] starts the workers, [`control`] a thread for the rest, [`Shutdown`] asks all to drain, and
-//! [`Threads`] are all of them together, for whoever has to end them.
+//! [`posts`] let workers send messages to one another. [`spawn`] starts the workers, [`control`] a thread for other
+//! work, [`Shutdown`] makes all of them drain, and [`Threads`] joins them for the owner that stops the function.
 
 mod listen;
 mod post;
@@ -26,7 +26,7 @@ pub use shutdown::Shutdown;
 pub use threads::{Threads, control};
 pub use wake::woke_at;
 
-/// What a worker knows of itself.
+/// The seat of a worker: its number, the number of workers, its shutdown.
 #[derive(Clone, Debug)]
 pub struct WorkerContext {
     /// Position of this worker, from 0.
@@ -48,7 +48,7 @@ pub enum Pinning {
 }
 
 impl Pinning {
-    /// To these cores; to none in particular if there are none.
+    /// Pinning to these cores; an empty list pins to none.
     #[must_use]
     pub fn to(cores: &[usize]) -> Self {
         match cores {
@@ -130,8 +130,8 @@ where
     })
 }
 
-/// Runs a future, and the tasks that it spawns locally, to its end. A `LocalSet` polls the future that it runs itself
-/// whenever any of its tasks is woken, so that is only the handle of a task.
+/// Runs a future, and the tasks that it spawns locally, to its end. A `LocalSet` polls its own root future whenever any
+/// task wakes, so the future runs in a task of its own and the root only holds that task's handle.
 pub(crate) fn run<T: 'static>(
     runtime: &tokio::runtime::Runtime,
     body: impl Future<Output = T> + 'static,
@@ -140,7 +140,7 @@ pub(crate) fn run<T: 'static>(
     let task = local.spawn_local(body);
     match local.block_on(runtime, task) {
         Ok(ended) => ended,
-        // It is never aborted, so it has panicked.
+        // No caller aborts the task, so a join error means that it has panicked.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

@@ -5,13 +5,13 @@ use std::net::{SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-/// Connections the kernel holds for us until they are accepted.
+/// Backlog: connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 4_096;
 
 /// Binds a listening socket, not blocking, at an address that other workers may bind, too.
 ///
 /// # Errors
-/// When the address is taken by another program or not ours.
+/// When another program has the address, or this machine does not.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = reserve(address)?;
     listen(&listener)?;
@@ -29,7 +29,7 @@ pub fn listen(listener: &TcpListener) -> io::Result<()> {
 /// As [`bind`], but connections are refused until [`listen`].
 ///
 /// # Errors
-/// When the address is taken by another program or not ours.
+/// When another program has the address, or this machine does not.
 pub fn reserve(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -42,11 +42,11 @@ pub fn reserve(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Binds an address once for each worker, by `bind`, which tells where the listener really is: with port 0 the first
-/// worker's port is everybody's. The listeners by worker, and the address.
+/// Binds an address once for each worker. `bind` returns the listener and its real address: for port 0 all workers
+/// share the port that the first one got. Returns the listeners by worker, and the address.
 ///
 /// # Errors
-/// The first of `bind`.
+/// The first error of `bind`.
 pub fn bind_each<L, E>(
     wanted: SocketAddr,
     workers: usize,

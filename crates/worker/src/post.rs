@@ -11,18 +11,18 @@ use std::task::{Poll, Waker};
 
 use tokio::sync::mpsc;
 
-/// Where a worker finds what others send it.
+/// The mailbox of a worker: messages from other workers.
 #[derive(Debug)]
 pub struct Mailbox<P> {
     batches: mpsc::Receiver<Vec<P>>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// The way to one worker.
+/// The sender side of one worker's mailbox.
 #[derive(Debug)]
 struct Way<P> {
     batches: mpsc::Sender<Vec<P>>,
-    /// Messages that it has not taken. Written once per batch.
+    /// Messages that the worker has not received. Written once per batch.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -35,7 +35,7 @@ impl<P> Clone for Way<P> {
     }
 }
 
-/// A worker's ways to all workers. [`Post::deliver`] has to run on the worker as well.
+/// A worker's senders to all workers. [`Post::deliver`] has to run on the same worker.
 pub struct Post<P> {
     ways: Vec<Way<P>>,
     most: usize,
@@ -44,12 +44,13 @@ pub struct Post<P> {
     waker: Cell<Option<Waker>>,
 }
 
-/// Posts and mailboxes for so many workers; at most `most` messages wait for one of them.
+/// Creates posts and mailboxes for a number of workers; at most `most` messages are pending for one of them.
 #[must_use]
 pub fn posts<P>(workers: usize, most: usize) -> Vec<(Post<P>, Mailbox<P>)> {
     let (ways, mailboxes): (Vec<Way<P>>, Vec<Mailbox<P>>) = (0..workers)
         .map(|_| {
-            // A batch holds at least one message, so the bound in messages is met first.
+            // Every batch has one message or more, so the bound on messages is reached before the capacity of the
+            // channel.
             let (batches, receiver) = mpsc::channel(most.max(1));
             let waiting = Arc::<AtomicUsize>::default();
             let mailbox = Mailbox {
@@ -86,7 +87,7 @@ impl<P> Post<P> {
     /// Sends a message to a worker, with the next batch.
     ///
     /// # Errors
-    /// Gives it back when too many wait there, or there is no such worker.
+    /// Returns the message when the mailbox of that worker is full, or no worker has this number.
     pub fn send(&self, worker: usize, packet: P) -> Result<(), P> {
         let mut outgoing = self.outgoing.borrow_mut();
         let (Some(way), Some(batch)) = (self.ways.get(worker), outgoing.get_mut(worker)) else {
@@ -104,7 +105,7 @@ impl<P> Post<P> {
         Ok(())
     }
 
-    /// Hands over what turns leave behind, until dropped. One task of the worker does.
+    /// Sends the batches that turns of the worker have collected, until dropped. One task of the worker runs it.
     pub async fn deliver(&self) -> Infallible {
         loop {
             std::future::poll_fn(|cx| {
@@ -128,7 +129,8 @@ impl<P> Post<P> {
             let next = Vec::with_capacity(batch.len());
             let full = std::mem::replace(batch, next);
             way.waiting.fetch_add(full.len(), Ordering::Relaxed);
-            // It fails only when the other worker has ended, and then nobody waits for these any more.
+            // `try_send` fails only after the other worker has ended; its messages are dropped then, as nothing can
+            // receive them.
             let _ = way.batches.try_send(full);
         }
     }
@@ -159,10 +161,10 @@ mod tests {
             }
         };
         assert_eq!([post.send(1, 7), post.send(1, 8), post.send(1, 9)], [Ok(()); 3]);
-        assert_eq!(post.send(1, 10), Err(10), "three are waiting");
+        assert_eq!(post.send(1, 10), Err(10), "three are pending");
         assert_eq!(post.send(2, 11), Err(11), "there is no third worker");
         deliver.await;
-        assert_eq!(post.send(1, 12), Err(12), "they are waiting at the other end");
+        assert_eq!(post.send(1, 12), Err(12), "they are pending at the receiver");
         assert_eq!(mailbox.next().await, Some(vec![7, 8, 9]));
         assert_eq!(post.send(1, 13), Ok(()));
     }

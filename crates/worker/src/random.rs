@@ -1,4 +1,4 @@
-//! Random numbers that spread load: cheap, of one thread, and no secrets.
+//! Pseudo-random numbers that spread load: cheap, one generator per thread, not for secrets.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};

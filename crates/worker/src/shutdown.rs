@@ -1,8 +1,8 @@
-//! A token that fires once and tells everybody who holds it to drain.
+//! A token that fires once and makes all its holders drain.
 
 use tokio_util::sync::CancellationToken;
 
-/// Fires once; cheap to clone, may be awaited anywhere. A child fires with its parent, not the other way.
+/// Fires once; cheap to clone, may be awaited anywhere. A child fires with its parent, a parent not with its child.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown(CancellationToken);
 
@@ -19,7 +19,7 @@ impl Shutdown {
         Self(self.0.child_token())
     }
 
-    /// Tells all holders to drain. Firing twice is firing once.
+    /// Fires the token: all holders drain. A second call has no effect.
     pub fn fire(&self) {
         self.0.cancel();
     }

@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 
 use crate::{Shutdown, Workers};
 
-/// Starts a thread that runs `body` on a runtime of its own: audits, reloads, notifications, whatever must not keep
-/// a worker from its messages. The future need not be `Send`; tasks that it spawns locally end with it.
+/// Starts a thread that runs `body` on a runtime of its own, for work that must not delay a worker: audits, reloads,
+/// notifications. The future need not be `Send`; tasks that it spawns locally end with it.
 ///
 /// # Errors
 /// When the system refuses a runtime or a thread.
@@ -24,7 +24,7 @@ where
         .spawn(move || crate::run(&runtime, body()))
 }
 
-/// All threads of a function that runs. Dropping them tells them to stop and does not wait.
+/// All threads of a running function. Dropping them makes them stop, without waiting for it.
 #[derive(Debug)]
 pub struct Threads {
     shutdown: Shutdown,
@@ -43,7 +43,7 @@ impl Threads {
         }
     }
 
-    /// And a control thread, which ends with the workers or by `shutdown` as well.
+    /// Adds a control thread, which ends with the workers or by `shutdown`.
     #[must_use]
     pub fn and(mut self, control: JoinHandle<()>) -> Self {
         self.control = Some(control);
@@ -93,13 +93,13 @@ mod tests {
 
     #[test]
     fn all_threads_end_together() {
-        let (told, heard) = std::sync::mpsc::sync_channel(1);
-        threads(move || told.send(7).unwrap()).stop().unwrap();
-        assert_eq!(heard.recv(), Ok(7));
+        let (sender, ended) = std::sync::mpsc::sync_channel(1);
+        threads(move || sender.send(7).unwrap()).stop().unwrap();
+        assert_eq!(ended.recv(), Ok(7));
     }
 
     #[test]
-    fn a_panic_of_the_control_thread_is_told() {
+    fn a_panic_of_the_control_thread_is_reported() {
         let ended = threads(|| panic!("on purpose")).stop();
         assert!(ended.unwrap_err().to_string().contains("panicked"));
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// A wait that is shorter says that something was ready already: asking the kernel takes a few microseconds.
+/// A shorter wait means that an event was ready already: the call into the kernel alone takes a few microseconds.
 const SLEPT: Duration = Duration::from_micros(20);
 
 thread_local! {
@@ -27,7 +27,7 @@ pub(crate) fn woke() {
     }
 }
 
-/// When the event loop of this thread last woke from waiting for events; none: never, or this is no worker.
+/// When the event loop of this thread last woke from waiting for events; none: never, or this thread runs no worker.
 #[must_use]
 pub fn woke_at() -> Option<Instant> {
     WOKE.get()
