@@ -41,8 +41,8 @@ pub enum ReadError {
         /// Why.
         source: io::Error,
     },
-    /// It is no report.
-    #[error("{path} is no report of this version: {source}")]
+    /// The file holds other JSON, or none.
+    #[error("{path} is not a report of this version: {source}")]
     Json {
         /// Which.
         path: String,

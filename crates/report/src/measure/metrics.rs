@@ -1,12 +1,12 @@
-//! What a function says of itself at its admin endpoint, as Prometheus text.
+//! The metrics of a function's admin endpoint, as Prometheus text.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a function may take to tell.
+/// Timeout of a query to the admin endpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// More than this is not read.
+/// Bytes of an answer that are read at most.
 const MOST: u64 = 64 << 20;
 
 /// The metrics of a function at one moment.
@@ -16,7 +16,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Asks the admin endpoint; `None` when it does not answer.
+    /// Queries the admin endpoint; `None` when it does not answer.
     #[must_use]
     pub fn read(admin: SocketAddr) -> Option<Self> {
         let mut stream = TcpStream::connect_timeout(&admin, PATIENCE).ok()?;
@@ -32,8 +32,8 @@ impl Metrics {
         text.starts_with("HTTP/1.1 200").then_some(Self { text })
     }
 
-    /// The sum of a metric over all its series that have these labels. NaN when the function has no metric of this
-    /// name, so that no comparison holds and no check passes for want of what it looks at.
+    /// Returns the sum of a metric over all its series that have these labels. NaN when the function has no metric of
+    /// this name: a comparison with NaN is false, so a check of a missing metric fails.
     #[must_use]
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         match self.has(name) {

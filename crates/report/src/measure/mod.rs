@@ -1,4 +1,4 @@
-//! Looking at processes from outside: processor time, memory, connections, and the machine they run on.
+//! Measurement of processes from outside: processor time, memory, connections, and the machine they run on.
 
 mod machine;
 mod metrics;
@@ -16,14 +16,14 @@ pub use process::{Connections, Process, Thread, Usage};
 /// The cores that this process may use.
 ///
 /// # Errors
-/// When the system does not tell.
+/// When the system does not report them.
 pub fn cpus() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
-/// Processor time that anybody has used on these cores since the machine began, interrupts included; `None`
-/// when the system does not tell. What a hypervisor took away counts as used.
+/// Processor time that any process has used on these cores since the machine booted, interrupts included; `None` when
+/// the system does not report it. Time that a hypervisor took away counts as used.
 #[must_use]
 pub fn busy(cpus: &[usize]) -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
@@ -33,7 +33,7 @@ pub fn busy(cpus: &[usize]) -> Option<Duration> {
     ))
 }
 
-/// Time that a hypervisor has taken away from these cores since the machine began; `None` when the system does not
+/// Time that a hypervisor has taken away from these cores since the machine booted; `None` when the system does not
 /// report it.
 #[must_use]
 pub fn stolen(cpus: &[usize]) -> Option<Duration> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
-/// A process to be looked at.
+/// A process that is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     id: u32,
@@ -54,7 +54,7 @@ impl Process {
         }
     }
 
-    /// What it has used; `None` when it is gone.
+    /// What it has used; `None` when it has ended.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.id)).ok()?;
