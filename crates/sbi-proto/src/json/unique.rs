@@ -10,10 +10,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Why bytes are no such JSON.
+/// Why bytes are not JSON with unique member names.
 #[derive(Debug)]
 pub enum Fault {
-    /// No JSON at all.
+    /// The bytes are not valid JSON.
     Syntax(serde_json::Error),
     /// The JSON pointer of a member that comes twice.
     Twice(String),
@@ -22,7 +22,7 @@ pub enum Fault {
 /// Reads a value.
 ///
 /// # Errors
-/// When the bytes are no JSON, deeper than 128 levels, or have a member twice.
+/// When the bytes are not JSON, deeper than 128 levels, or have a member twice.
 pub fn parse(bytes: &[u8]) -> Result<Value, Fault> {
     let twice = RefCell::new(None);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);

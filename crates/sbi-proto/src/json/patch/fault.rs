@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::problem::{Cause, Problem};
 
-/// Who is to blame for a patch that does not apply.
+/// The kind of fault of a patch that does not apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// The operation is none of RFC 6902.

@@ -285,7 +285,8 @@ proptest! {
         }
     }
 
-    /// Bytes of strangers: an answer, never a panic, and never more than the limit.
+    /// Bytes of an unknown sender: the patch answers with a result or an error, never a panic, and never exceeds the
+    /// limit.
     #[test]
     fn any_bytes_are_a_patch_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
         if let Ok(read) = operations(&bytes, 8) {
