@@ -1,5 +1,5 @@
-//! What a message processor does under too much load: how loaded it is, which level that is, which requests
-//! go. Pure: CPU time, time and counts are arguments.
+//! Congestion of a message processor: its load, the level in effect, and the requests that are discarded. Pure: CPU
+//! time, time and counts are arguments.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -31,14 +31,14 @@ pub(crate) struct Counts {
 #[derive(Debug)]
 pub(crate) struct Congestion {
     settings: Overload,
-    /// Messages per second beyond which all goes, whatever the load; 0: there is no such limit.
+    /// Messages per second above which requests are discarded, whatever the load; 0: there is no such limit.
     hard_limit: f64,
     levels: CongestionLevels,
     average: RunningAverage,
     /// Requests per second.
     offered: RunningAverage,
     load: CpuLoad,
-    /// What the levels were judged by last.
+    /// The load by which the level was last decided.
     judged: Option<f64>,
     discard: PriorityDiscard,
     classes: Vec<Vec<Discard>>,
@@ -47,8 +47,8 @@ pub(crate) struct Congestion {
     /// Of all requests, by the hard limit.
     beyond: f64,
     counts: Option<(Instant, Counts)>,
-    /// Of the realm: of requests that name no host, this router chooses the server. A host's overload only the host
-    /// itself reports; that of a neighbour would be RFC 8581's.
+    /// Reports of the realm: of requests that name no host, this router chooses the server. Only a host itself reports
+    /// its overload; a report about a neighbour would be RFC 8581's.
     reporter: Reporter,
     numbers: Arc<AtomicU64>,
     /// The report in force, encoded: alone, and with the features.
@@ -58,12 +58,12 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// Calm. `numbers` grow from run to run and are shared by all workers, for overload reports.
+    /// Without congestion. `numbers` grow from run to run and are shared by all workers, for overload reports.
     #[must_use]
     pub(crate) fn new(settings: &Overload, numbers: Arc<AtomicU64>) -> Self {
         let validity = settings.doic_validity.duration();
         let spare = settings.spare_priority.min(DRMP - 1);
-        // The classes of `class` below that are spared.
+        // The classes that are spared.
         let spared = match settings.policy {
             Policy::ColourWithinPriority => 2 * spare + 1,
             Policy::PriorityWithinColour | Policy::PriorityOnly => spare,
@@ -105,15 +105,15 @@ impl Congestion {
         let mut new = Self::new(settings, self.numbers.clone());
         new.average = std::mem::replace(&mut self.average, RunningAverage::new(Duration::ZERO));
         (new.load, new.judged, new.counts) = (self.load, self.judged, self.counts);
-        // Its reports are in force at clients: the end of an overload is reported as well (RFC 7683 §5.2.3).
+        // Clients have its reports in effect: the end of an overload is reported as well (RFC 7683 §5.2.3).
         new.reporter = self.reporter.clone();
         new.reporter.configure(settings.doic_validity.duration());
         new.report(Instant::now());
         *self = new;
     }
 
-    /// Takes a reading of CPU time, or a load in percent that somebody drives, and the counts so far. Tells
-    /// when the level changes.
+    /// Takes a reading of CPU time, or an assumed load in percent, and the counts so far. Returns the level when it has
+    /// changed.
     pub(crate) fn sample(&mut self, now: Instant, cpu: Cpu, counts: Counts) -> Option<Change> {
         let load = match cpu {
             Cpu::Used(used) => self.load.feed(used, now),
@@ -137,7 +137,7 @@ impl Congestion {
         change
     }
 
-    /// What has to go for the hard limit to hold.
+    /// The share to discard so that the hard limit holds.
     fn limit(&mut self, now: Instant, counts: Counts) {
         let last = self.counts.replace((now, counts));
         let limit = self.hard_limit;
@@ -147,12 +147,12 @@ impl Congestion {
             self.beyond = 0.0;
             return;
         }
-        // What comes varies by chance; at the limit itself that must not cost more than it has to.
+        // Arrivals vary by chance; at the limit itself that must not discard more than needed.
         let offered = counts.offered.saturating_sub(before.offered) as f64 / elapsed;
         let offered = self.offered.feed(offered, now);
         let accepted = counts.accepted.saturating_sub(before.accepted) as f64;
         let messages = counts.messages.saturating_sub(before.messages) as f64;
-        // A request that is taken is followed by its answer: so many messages come of each.
+        // An accepted request is followed by its answer: messages per accepted request.
         let each = if accepted > 0.0 {
             (messages / accepted).max(1.0)
         } else {
@@ -203,7 +203,7 @@ impl Congestion {
         self.reports.first().is_some_and(|report| !report.is_empty())
     }
 
-    /// Whether requests may be discarded now.
+    /// Whether any request may be discarded now.
     #[inline]
     #[must_use]
     pub(crate) fn is_calm(&self) -> bool {
@@ -217,21 +217,21 @@ impl Congestion {
         (level, self.levels.name(level))
     }
 
-    /// The load that the level is judged by, measured or driven, in percent; none: not known yet.
+    /// The load that decides the level, measured or assumed, in percent; none: not known yet.
     #[must_use]
     pub(crate) const fn load(&self) -> Option<f64> {
         self.judged
     }
 
-    /// The share of requests that clients are asked to hold back now, and for how long; none: nothing is reported.
+    /// The share of requests that clients are asked to abate now, and for how long; none: no report is in effect.
     #[must_use]
     pub(crate) fn reported(&self, now: Instant) -> Option<(f64, Duration)> {
         let report = self.reporter.report(now).filter(|_| self.settings.doic)?;
         Some((f64::from(report.reduction) / 100.0, report.validity))
     }
 
-    /// Whether the next request is discarded, of a client that holds back this share of its requests already
-    /// (RFC 7683 §5.2.3: what a reacting node has abated is not taken a second time).
+    /// Whether to discard the next request of a client that abates this share of its requests already (RFC 7683 §5.2.3:
+    /// the share that a reacting node has abated is not discarded a second time).
     pub(crate) fn discards(&mut self, priority: u8, colour: Colour, obeyed: f64) -> bool {
         if self.is_calm() {
             return false;
@@ -264,7 +264,7 @@ impl Congestion {
         let yellow = u8::from(colour == Colour::Yellow);
         let class = match self.settings.policy {
             Policy::ColourWithinPriority => 2 * priority + yellow,
-            // What is spared is spared in any colour.
+            // A spared priority is spared in any colour.
             Policy::PriorityWithinColour if priority <= self.settings.spare_priority => priority,
             Policy::PriorityWithinColour => DRMP * yellow + priority,
             Policy::PriorityOnly => priority,
@@ -283,7 +283,7 @@ fn features(report: Option<&Report>) -> Bytes {
     out.into_bytes()
 }
 
-/// Where the load comes from.
+/// The source of the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cpu {
     /// CPU time that the thread has used since it began.

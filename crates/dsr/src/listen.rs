@@ -1,4 +1,4 @@
-//! Identities and listeners of the router: read and bound before anything runs, so that mistakes keep it from starting.
+//! Identities and listeners of the router: read and bound before it starts, so that mistakes keep it from starting.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Bound {
 type Listeners = Vec<Vec<Vec<BoundListener>>>;
 
 impl Bound {
-    /// Reads TLS files and binds every address for so many workers.
+    /// Reads TLS files and binds every address for a number of workers.
     ///
     /// # Errors
     /// When a file or an address cannot be used.
@@ -76,7 +76,7 @@ impl function::Listeners for Bound {
     }
 }
 
-/// How a local node behaves, and what it announces.
+/// Behaviour and capabilities of a local node.
 fn node(config: &Config, local: &LocalNode) -> NodeConfig {
     let applications: Vec<ApplicationId> = match local.applications.is_empty() {
         true => vec![ApplicationId::RELAY],

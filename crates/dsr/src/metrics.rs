@@ -1,4 +1,4 @@
-//! What is shown at `/metrics`.
+//! Metrics at `/metrics`.
 
 use std::sync::Weak;
 
@@ -12,12 +12,12 @@ use crate::rows::{ApplicationRow, IndicatorRow, PeerRow};
 use crate::shared::Dsr;
 
 telemetry::declare! {
-    /// What goes up and down, and how long things take.
+    /// Gauges and histograms.
     pub(crate) GAUGES;
     gauge PEERS = "signalbox_dsr_peers" ["state"]: "Peers by state: available, degraded, unavailable.";
-    gauge INDICATORS = "signalbox_dsr_indicator" ["number", "name", "about"]: "Indicators by the numbers of the benchmarking guide, averaged over indicators.interval, in the unit that signalbox dsr indicators tells.";
+    gauge INDICATORS = "signalbox_dsr_indicator" ["number", "name", "about"]: "Indicators by the numbers of the benchmarking guide, averaged over indicators.interval, in the unit that signalbox dsr indicators shows.";
     gauge LEVEL = "signalbox_dsr_congestion_level" ["worker"]: "Congestion level of a message processor: 0 for none, 1 for the first of overload.levels.";
-    gauge LOAD = "signalbox_dsr_load_ratio" ["worker"]: "Load of a message processor (dsr.Cpu), as a share of what it can have.";
+    gauge LOAD = "signalbox_dsr_load_ratio" ["worker"]: "Load of a message processor (dsr.Cpu), as a share of its capacity.";
     gauge PLANNED = "signalbox_dsr_profile_messages_per_second" ["profile"]: "What a message processor is planned for (overload.profile, overload.profileMps).";
     histogram HOLD = "signalbox_dsr_request_seconds" [] in SECONDS: "Time from a request to its answer, as the router sees it, all attempts together.";
     counter TRANSACTIONS = "signalbox_dsr_transactions_total" ["application", "command", "vendor", "result"]: "Transactions by application, command and result: a Result-Code, or with a vendor an Experimental-Result-Code.";
@@ -28,7 +28,7 @@ telemetry::declare! {
     gauge APPLICATION_ENTRIES = "signalbox_dsr_application_entries" ["application", "table"]: "Entries of each table of an application inside the router.";
     gauge APPLICATION_BYTES = "signalbox_dsr_application_bytes" ["application", "table"]: "Memory that the entries of each table of an application take.";
     gauge TRACED = "signalbox_dsr_cached_trace_messages" []: "Traced messages that are cached to be searched (trace.cachedMessages, trace.cachedBytes).";
-    gauge PENDING = "signalbox_dsr_pending_requests" []: "Requests that wait for a peer's answer.";
+    gauge PENDING = "signalbox_dsr_pending_requests" []: "Requests that are pending at a peer.";
 }
 
 /// Every metric of a router.
@@ -107,7 +107,7 @@ pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
     });
 }
 
-/// Peers that are shown one by one; beyond, configured ones come first.
+/// Peers that are shown one by one at most; configured ones come first.
 const MAX_PEERS: usize = 1000;
 
 fn observe_measures(registry: &Registry, seen: &Weak<Dsr>) {

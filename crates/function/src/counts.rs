@@ -16,7 +16,7 @@ impl<E> Clone for Counts<E> {
 }
 
 impl<E: Happening> Counts<E> {
-    /// Counters for so many workers, shown in `registry`.
+    /// Counters for a number of workers, shown in `registry`.
     #[must_use]
     pub fn new(workers: usize, registry: &Registry) -> Self {
         let counts = Self((0..=workers).map(|_| Arc::default()).collect());
@@ -25,19 +25,19 @@ impl<E: Happening> Counts<E> {
         counts
     }
 
-    /// Those of a worker; beyond the workers those of the control thread.
+    /// The counters of a worker; for a position above the last worker those of the control thread.
     #[must_use]
     pub fn of(&self, worker: usize) -> Arc<Counters<E>> {
         self.0.get(worker).map_or_else(|| self.control(), Arc::clone)
     }
 
-    /// Those of the control thread.
+    /// The counters of the control thread.
     #[must_use]
     pub fn control(&self) -> Arc<Counters<E>> {
         self.0.last().cloned().unwrap_or_default()
     }
 
-    /// How often something has happened, over all threads.
+    /// The count of an event, summed over all threads.
     #[must_use]
     pub fn sum(&self, event: E) -> u64 {
         self.0.iter().map(|counters| counters.get(event)).sum()

@@ -23,7 +23,7 @@ pub enum StartError {
     /// A thread or another part cannot be started.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The step that failed.
         what: String,
         /// Why it failed.
         source: std::io::Error,
@@ -31,7 +31,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Makes of an error of the system one that says `what` was being done.
+    /// Turns an error of the system into a [`StartError`] that names the failed step in `what`.
     pub fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }

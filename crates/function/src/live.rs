@@ -30,7 +30,7 @@ impl<C, D> Deref for Effective<C, D> {
 
 type Swap<C, D> = Arc<ArcSwap<Effective<C, D>>>;
 
-/// Holds what is in effect; readers never wait.
+/// The configuration in effect; readers never wait for a lock.
 #[derive(Debug)]
 pub struct Live<C, D> {
     current: Swap<C, D>,
@@ -125,7 +125,7 @@ impl<C, D> Follower<C, D> {
 pub struct Changes(watch::Receiver<u64>);
 
 impl Changes {
-    /// Resolves after the next change; false when there will be none any more.
+    /// Resolves after the next change; false when no change can follow, because [`Live`] was dropped.
     pub async fn next(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }

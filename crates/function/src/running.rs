@@ -1,4 +1,4 @@
-//! A function that runs: what others can ask of it and do to it.
+//! A running function: its state, its admin pages, reload and stop.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -90,8 +90,8 @@ impl<F: NetworkFunction> Handle<F> {
         self.function.routes()
     }
 
-    /// Takes the settings that may change while it runs from another configuration; the rest stays. Requests in progress
-    /// end as they began. Files that settings name are read again.
+    /// Takes the settings that may change while it runs from another configuration; the rest stays. Requests in flight
+    /// finish with the former settings. Files that settings name are reloaded.
     ///
     /// # Errors
     /// What cannot be used; nothing has changed then.
@@ -107,7 +107,7 @@ impl<F: NetworkFunction> Handle<F> {
             .change(change, |before, now| self.function.reloaded(before, now))
     }
 
-    /// Reads certificates, keys and trust again; handshakes from now on use them. Answers whether something has changed.
+    /// Reloads certificates, keys and trust; later handshakes use them. Returns whether any of them has changed.
     ///
     /// # Errors
     /// What cannot be used; nothing has changed then.
@@ -150,7 +150,7 @@ impl<F: NetworkFunction> Running<F> {
         self.handle.reread()
     }
 
-    /// Finishes the requests in progress and stops. Blocks.
+    /// Finishes the requests in flight and stops. Blocks.
     ///
     /// # Errors
     /// The first error a thread ended with.

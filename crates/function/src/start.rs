@@ -17,9 +17,9 @@ use crate::running::{Handle, Running};
 
 /// A worker that has not run for this long hangs; only a restart helps.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
-/// How often a worker shows that it runs.
+/// Interval at which a worker renews its sign of life.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long it takes to notice that files are to be checked for changes, when they were not before.
+/// Longest delay until a reload that sets `checkInterval` for the first time takes effect.
 const UNWATCHED: Duration = Duration::from_secs(60);
 
 /// Starts a function. Blocks until it is ready.
@@ -84,7 +84,7 @@ fn open<F: NetworkFunction>(opening: Opening<F>) -> Result<(Arc<F>, JoinHandle<(
                     if let Some(watched) = listeners.watched() {
                         tokio::task::spawn_local(certificates::watch(alarms, Arc::downgrade(watched)));
                     }
-                    // It ends with the thread.
+                    // The task ends with the thread.
                     tokio::task::spawn_local(follow_files::<F>(live, listeners));
                     control.await;
                 }
@@ -152,7 +152,7 @@ async fn life<F: NetworkFunction>(handle: Handle<F>, context: WorkerContext, pul
     }
 }
 
-/// Fires when the last worker drops it, however that ends.
+/// Fires when the last worker drops it, however that worker ends.
 struct Last(Shutdown);
 
 impl Drop for Last {
@@ -161,7 +161,7 @@ impl Drop for Last {
     }
 }
 
-/// Checks again and again whether files have changed, under the lock of all changes.
+/// Checks periodically whether files have changed, under the lock of all changes.
 async fn follow_files<F: NetworkFunction>(live: Arc<Live<F>>, listeners: Arc<F::Listeners>) {
     let mut known = None;
     loop {
@@ -171,12 +171,12 @@ async fn follow_files<F: NetworkFunction>(live: Arc<Live<F>>, listeners: Arc<F::
             continue;
         }
         let (live, listeners) = (live.clone(), listeners.clone());
-        // The files may be on a slow disk; a panic there is in the log already.
+        // The files may be on a slow disk, so a blocking thread reads them; the panic handler has logged a panic there.
         let read = move || live.hold(|now| listeners.reload_files(&F::common(&now.config)));
         let read = tokio::task::spawn_blocking(read).await;
         let fault = read.ok().and_then(Result::err);
         if let Some(fault) = fault.as_ref().filter(|fault| known.as_ref() != Some(*fault)) {
-            tracing::warn!(%fault, "TLS files cannot be used; handshakes go on with what was in them before");
+            tracing::warn!(%fault, "TLS files invalid; handshakes use the certificates loaded before");
         }
         known = fault;
     }

@@ -36,7 +36,7 @@ impl<F: NetworkFunction> Opening<F> {
 pub fn watch(store: &Store, health: &Health, alarms: &Alarms) {
     let (component, raised) = (health.component("store"), alarms.clone());
     store.watch_damage(move |damage| {
-        // The function serves what can be read; where to look is said where it is asked how it is.
+        // The function still serves reads, so it stays ready; the alarm names the damaged file.
         let detail = damage.first().map(|first| {
             let Damage { file, byte, reason } = first;
             format!("{} damaged files; {file} at byte {byte}: {reason}", damage.len())
@@ -59,14 +59,14 @@ telemetry::declare! {
     pub METRICS;
     counter BATCHES = "signalbox_store_batches_total" []: "Batches of writes that were committed.";
     counter CONFLICTS = "signalbox_store_conflicts_total" []: "Batches refused because a condition did not hold.";
-    counter OVERFLOWS = "signalbox_store_overflows_total" []: "Writes and reads refused because too many waited (queueLength, queueBytes, readQueue).";
+    counter OVERFLOWS = "signalbox_store_overflows_total" []: "Writes and reads refused because too many were pending (queueLength, queueBytes, readQueue).";
     counter FAILURES = "signalbox_store_failures_total" []: "Batches that failed for any other reason.";
     counter OPERATIONS = "signalbox_store_operations_total" []: "Operations that were committed.";
     counter GROUPS = "signalbox_store_groups_total" []: "Commits of the engine, each of one batch or more.";
     counter COMMIT_SECONDS = "signalbox_store_commit_seconds_total" []: "Time spent in commits of the engine.";
     gauge TROUBLED = "signalbox_store_troubled" []: "Whether nothing can be made durable and all writes are refused: 1, otherwise 0.";
-    gauge WAITING = "signalbox_store_waiting" []: "Batches that wait now (queueLength).";
-    gauge WAITING_BYTES = "signalbox_store_waiting_bytes" []: "Bytes of batches that wait now (queueBytes).";
+    gauge WAITING = "signalbox_store_waiting" []: "Batches that are pending now (queueLength).";
+    gauge WAITING_BYTES = "signalbox_store_waiting_bytes" []: "Bytes of batches that are pending now (queueBytes).";
     gauge DISK = "signalbox_store_disk_bytes" []: "Bytes of the log on disk (embedded engine).";
     gauge LIVE = "signalbox_store_live_bytes" []: "Bytes of the log that are current records (embedded engine).";
     gauge SEGMENTS = "signalbox_store_segments" []: "Files of the log (embedded engine).";

@@ -21,7 +21,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Sends back what comes, on a thread of its own.
+/// Echoes received bytes, on a thread of its own.
 fn echo() -> Result<SocketAddr, Failure> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

@@ -1,4 +1,5 @@
-//! A worker's listeners: they accept connections while the front end is active, and find each a processor or server.
+//! A worker's listeners: they accept connections while the front end is active, and select a processor or server for
+//! each.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -29,7 +30,7 @@ pub(crate) const SERVER_UNAVAILABLE: AlarmKind = AlarmKind {
     text: "A server of an egress set accepts no connections at any of its addresses.",
     advice: "Check that the server runs, and that it admits the address in `egressSets[].from`.",
 };
-/// An address that this front end should have is not on this machine. The number is ours.
+/// An address of this front end is not configured on this machine. The number is ours.
 pub(crate) const ADDRESS_UNAVAILABLE: AlarmKind = AlarmKind {
     number: 10516,
     name: "IPFE Address Unavailable",
@@ -38,7 +39,7 @@ pub(crate) const ADDRESS_UNAVAILABLE: AlarmKind = AlarmKind {
     advice: "Check what `pair.takeover` does, and whether another program has the address; the log has the reason.",
 };
 
-/// What the connections of a worker have in common.
+/// Shared state of the connections of a worker.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) counters: Counters,
@@ -47,7 +48,7 @@ pub(crate) struct Desk {
     pub(crate) pairing: Arc<Pairing>,
 }
 
-/// Where a listener comes from.
+/// The origin of a listener.
 #[derive(Debug)]
 pub(crate) enum Origin {
     /// It was bound at the start.
@@ -130,7 +131,7 @@ async fn accept(
     }
 }
 
-/// A connection ends when its address goes to the mate: its client would send to another machine.
+/// A connection ends when its address moves to the mate: the client's packets would arrive at another machine.
 async fn serve_while_active(
     client: TcpStream,
     set: &Arc<Set>,
@@ -143,12 +144,12 @@ async fn serve_while_active(
     }
 }
 
-/// Finds a processor or server for a connection and carries it to its end.
+/// Selects a processor or server for a connection and relays it to its end.
 async fn serve(client: TcpStream, set: &Arc<Set>, desk: &Desk) -> io::Result<()> {
     let config = desk.live.load().config.clone();
     let counters = &desk.counters;
     let mut tried = Vec::new();
-    // Closing without a byte: the client connects again, or elsewhere.
+    // The front end closes without a byte: the client reconnects, here or elsewhere.
     while let Some(counted) = set.choose(&tried) {
         let attempt = connect(counted.backend.address, set.behind().from);
         let attempt = tokio::time::timeout(config.connect.duration(), attempt).await;
@@ -178,7 +179,7 @@ async fn serve(client: TcpStream, set: &Arc<Set>, desk: &Desk) -> io::Result<()>
         }
     }
     if set.side == Side::Egress {
-        let detail = "a message processor was refused for it".to_owned();
+        let detail = "the server refused the connection of a message processor".to_owned();
         desk.alarms.set(&SERVER_UNAVAILABLE, &set.name, Some(detail));
     }
     counters.unavailable.inc();

@@ -1,4 +1,4 @@
-//! The message processors or servers behind an address: their state, and which of them gets the next connection.
+//! The message processors or servers behind an address: their state, and the selection for a new connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::config::{self, EgressSet, TargetSet, most};
 
-/// How a processor stands.
+/// State of a processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum State {
@@ -102,7 +102,7 @@ impl Backend {
             name: config.name.clone(),
             address: config.address,
             admin: config.admin,
-            // Until it is known better: a front end that starts refuses nobody for want of a check.
+            // Available until a check fails: a front end that has just started refuses no client for want of a check.
             state: AtomicU8::new(State::Up as u8),
             misses: AtomicU32::new(0),
             connections: AtomicUsize::new(0),
@@ -123,7 +123,7 @@ impl Backend {
         }
     }
 
-    /// What a check found; `None`: it did not answer, which counts after so many times.
+    /// Records the result of a check; `None`: no answer, which counts after `check.failures` checks in a row.
     pub(crate) fn found(&self, state: Option<State>, failures: u32) {
         match state {
             Some(state) => {
@@ -142,7 +142,7 @@ impl Backend {
     }
 }
 
-/// A connection that is counted, for as long as this lives.
+/// A counted connection; the count ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     set: Arc<Set>,
@@ -157,7 +157,7 @@ impl Drop for Counted {
 }
 
 impl Behind {
-    /// Of a target set; processors that were there `before` stay what they are.
+    /// Processors of a target set; those that existed `before` keep their state.
     pub(crate) fn of_target(config: &TargetSet, before: &[Arc<Backend>]) -> Self {
         Self {
             backends: backends(&config.backends, before),
@@ -218,12 +218,12 @@ impl Set {
         }
     }
 
-    /// What is behind it now.
+    /// The processors or servers behind it now.
     pub(crate) fn behind(&self) -> Arc<Behind> {
         self.behind.load_full()
     }
 
-    /// After a reload. Connections of processors that are no longer there stay. Returns the new processors.
+    /// Takes the processors of a reload. Connections of removed processors stay. Returns the new processors.
     pub(crate) fn replace(&self, now: Behind) -> Vec<Arc<Backend>> {
         let before = self.behind();
         let is_in =
@@ -244,7 +244,7 @@ impl Set {
         behind.admitted.is_empty() || behind.admitted.iter().any(|network| network.contains(&client))
     }
 
-    /// Whether there is no room for another connection.
+    /// Whether the set has as many connections as it may have.
     pub(crate) fn is_full(&self) -> bool {
         self.connections() >= self.behind.load().most
     }
@@ -253,9 +253,10 @@ impl Set {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// The processor that gets the next connection: of those that take some and were not tried, the one with the
-    /// fewest. Of a server, the first address that was not tried; one that refused the last connection comes last, since
-    /// only a connection shows that it is back. It is counted at once, for those who connect meanwhile.
+    /// Selects the processor of the next connection: of those that take connections and were not tried, the one with
+    /// the fewest. Of a server it selects the first address that was not tried; an address that refused the last
+    /// connection comes last, since only a connection shows that it is available again. The connection is counted at
+    /// once, so that concurrent selections see it.
     pub(crate) fn choose(self: &Arc<Self>, tried: &[SocketAddr]) -> Option<Counted> {
         let behind = self.behind.load();
         let mut open = behind.backends.iter().filter(|one| !tried.contains(&one.address));
@@ -296,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_go_where_there_are_fewest_and_never_into_stasis() {
+    fn connections_go_to_the_least_busy_processor_and_never_into_stasis() {
         let backend = |number: u16| config::Backend {
             name: format!("mp{number}"),
             address: SocketAddr::from(([127, 0, 0, 1], number)),
@@ -322,7 +323,7 @@ mod tests {
         held.extend((0..3).filter_map(|_| set.choose(&[])));
         assert!(set.is_full());
         assert_eq!(counts()[0], 2, "it keeps what it has: {:?}", counts());
-        // One answer missed is none.
+        // One missed answer does not make the processor unavailable.
         backends[1].found(None, 2);
         assert_eq!(backends[1].state(), State::Up);
         backends[1].found(None, 2);

@@ -1,4 +1,4 @@
-//! Asks message processors at their admin endpoint whether they take connections.
+//! Checks at the admin endpoint of message processors whether they take connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) async fn look_after(
             let state = now.as_str();
             tracing::info!(backend = backend.name, set, state, "message processor");
         }
-        let stasis = (now == State::Stasis).then(|| "it is not ready for more".to_owned());
+        let stasis = (now == State::Stasis).then(|| "its /readyz does not answer 200".to_owned());
         alarms.set(&STASIS, &instance, stasis);
         let down = (now == State::Down).then(|| format!("{} does not answer", backend.address));
         alarms.set(&UNAVAILABLE, &instance, down);
@@ -63,7 +63,7 @@ pub(crate) async fn look_after(
     alarms.clear(&UNAVAILABLE, &instance);
 }
 
-/// Its state; none when it does not answer.
+/// Returns its state; none when it does not answer.
 async fn ask(backend: &Backend, timeout: Duration) -> Option<State> {
     let answer = async {
         match backend.admin {
@@ -74,7 +74,7 @@ async fn ask(backend: &Backend, timeout: Duration) -> Option<State> {
     tokio::time::timeout(timeout, answer).await.ok()?.ok()
 }
 
-/// What `/readyz` says.
+/// The status of `/readyz`.
 async fn ready(admin: SocketAddr) -> std::io::Result<State> {
     let answer = get(admin, "/readyz").await?;
     match answer.split(|byte| *byte == b' ').nth(1) {

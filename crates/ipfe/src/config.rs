@@ -37,8 +37,8 @@ pub struct Config {
     /// A connection of which one side has ended ends when the other has sent nothing for this time.
     #[schemars(extend("x-reload" = true))]
     pub linger: Period,
-    /// A client or message processor that the network does not reach any more loses its connection after this time, also
-    /// when nothing is sent: its place goes to others.
+    /// A client or message processor that has become unreachable loses its connection after this time, also when no
+    /// data is in flight; its connection no longer counts.
     #[schemars(extend("x-reload" = true))]
     pub silence: Period,
     /// How long connections may last when the front end stops. Diameter connections never end by themselves.
@@ -72,7 +72,7 @@ pub struct TargetSet {
     pub listen: Listen,
     /// The message processors.
     pub backends: Vec<Backend>,
-    /// Connections at once; 0: 2000. What comes beyond is refused.
+    /// Bound of concurrent connections; 0: 2000. Connections above it are refused.
     pub max_connections: usize,
 }
 
@@ -85,8 +85,8 @@ pub struct Backend {
     /// Where it takes connections.
     #[schemars(extend("format" = "socket-address"))]
     pub address: SocketAddr,
-    /// Its admin endpoint, asked for `/readyz`: while it is not ready (every processor of it at CL1 or above), it
-    /// gets no new connections. Absent: it is only seen whether it accepts connections.
+    /// Its admin endpoint, queried for `/readyz`: while it is not ready (every processor of it at CL1 or above), it
+    /// gets no new connections. Absent: the front end only checks whether it accepts connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "socket-address"))]
     pub admin: Option<SocketAddr>,
@@ -120,7 +120,7 @@ pub struct EgressSet {
     /// Networks of the message processors; other clients are refused. Empty: this machine.
     #[schemars(with = "Vec<String>")]
     pub processors: Vec<IpNet>,
-    /// Connections at once; 0: 2000. What comes beyond is refused.
+    /// Bound of concurrent connections; 0: 2000. Connections above it are refused.
     pub max_connections: usize,
 }
 
@@ -129,19 +129,20 @@ pub struct EgressSet {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Pair {
-    /// Admin endpoint of the mate, asked for `/ipfe/pair` at each `check.interval`. After `check.failures` times
-    /// without an answer this one becomes active.
+    /// Admin endpoint of the mate, queried for `/ipfe/pair` at each `check.interval`. After `check.failures` queries
+    /// without an answer this front end becomes active.
     #[schemars(extend("format" = "socket-address"))]
     pub mate: SocketAddr,
-    /// Whether this one is active where both could be: when both start, and after each of them believed the other dead.
-    /// Exactly one of the two has it. A preferred front end that returns leaves a mate that is active alone.
+    /// Whether this front end has precedence where both could be active: when both start, and when both were active
+    /// because each found the other unreachable. Exactly one of the two must set it. A preferred front end that
+    /// restarts does not replace a mate that is active alone.
     #[serde(default)]
     pub preferred: bool,
     /// Program and arguments that move the addresses to this machine (`ip address add`, `arping`, the interface of a
-    /// cloud), run before it listens. Empty: nothing has to be moved.
+    /// cloud); runs before the front end listens. Empty: no program.
     #[serde(default)]
     pub takeover: Vec<String>,
-    /// Program and arguments that take the addresses from this machine, run when it stops to be active.
+    /// Program and arguments that remove the addresses from this machine; runs when the front end stops being active.
     #[serde(default)]
     pub release: Vec<String>,
     /// How long either program may take.
@@ -157,11 +158,11 @@ const fn command_timeout() -> Period {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Check {
-    /// How often each is asked.
+    /// Interval of the checks.
     pub interval: Period,
-    /// How long it may take to answer.
+    /// Timeout of a check.
     pub timeout: Period,
-    /// So many times without an answer, and it is unavailable.
+    /// Checks in a row without an answer after which the processor is unavailable.
     #[schemars(range(min = 1))]
     pub failures: u32,
 }
@@ -196,9 +197,7 @@ impl Config {
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
         if self.check.interval.is_zero() {
-            faults
-                .at("check.interval")
-                .say("is no time at all", "a period such as 1s");
+            faults.at("check.interval").say("is 0", "a period such as 1s");
         }
         for (key, period, least) in [
             ("linger", self.linger, Period::from_millis(1)),

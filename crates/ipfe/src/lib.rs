@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`config`] | settings |
 //! | `backend` | the processors or servers behind an address: which of them gets the next connection |
-//! | `check` | asks processors whether they take connections |
+//! | `check` | checks whether processors take connections |
 //! | `pair` | active or standby: which of two front ends listens |
 //! | `accept` | a worker's listeners: from a client to a processor, or from a processor to a server |
 //! | `splice` | one connection: bytes from one socket to the other |

@@ -1,4 +1,4 @@
-//! What is shown at `/metrics`.
+//! Metrics at `/metrics`.
 
 use std::sync::{Arc, Weak};
 

@@ -1,9 +1,9 @@
 //! An active/standby pair: one of two front ends listens at the addresses of the sets, the other takes over when the first
 //! does not answer.
 //!
-//! Each asks the other at its admin endpoint. Established connections end with the front end that carried them, clients
-//! connect again to the same address. Two that cannot reach one another are both active; the one that is not preferred
-//! becomes standby when they can.
+//! Each queries the other at its admin endpoint. Established connections end with the front end that relayed them;
+//! clients reconnect to the same address. If the two cannot reach one another, both are active; when they can again,
+//! the one that is not preferred becomes standby.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -35,11 +35,11 @@ pub(crate) const MATE_UNAVAILABLE: AlarmKind = AlarmKind {
 pub(crate) enum Role {
     /// It listens.
     Active,
-    /// It waits for the mate to fail.
+    /// It does not listen until the mate fails.
     Standby,
 }
 
-/// The role of this front end, and what it knows of the mate.
+/// The role of this front end, and the last known state of the mate.
 #[derive(Debug)]
 pub(crate) struct Pairing {
     role: watch::Sender<Role>,
@@ -59,7 +59,7 @@ pub(crate) struct PairRow {
     pub(crate) mate: Option<Role>,
 }
 
-/// A listener that accepts, for as long as this lives.
+/// An accepting listener; counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Listening(Arc<Pairing>);
 
@@ -70,7 +70,7 @@ impl Drop for Listening {
 }
 
 impl Pairing {
-    /// Of a front end with a mate it is standby at first, alone active.
+    /// Standby at first with a mate, active without one.
     pub(crate) fn new(pair: Option<&Pair>) -> Arc<Self> {
         let first = match pair {
             Some(_) => Role::Standby,
@@ -107,13 +107,13 @@ impl Pairing {
     }
 }
 
-/// The role that follows; `mate` is none when it has not answered as often as `check.failures` says.
+/// The next role; `mate` is none when `check.failures` queries in a row had no answer.
 fn next(mine: Role, preferred: bool, mate: Option<Role>) -> Role {
     match (mine, mate) {
         (_, None) => Role::Active,
         (Role::Standby, Some(Role::Active)) => Role::Standby,
         (Role::Active, Some(Role::Standby)) => Role::Active,
-        // Both or neither: the preferred one.
+        // Both active or both standby: the preferred one is active.
         (Role::Active, Some(Role::Active)) | (Role::Standby, Some(Role::Standby)) => match preferred {
             true => Role::Active,
             false => Role::Standby,
@@ -121,7 +121,7 @@ fn next(mine: Role, preferred: bool, mate: Option<Role>) -> Role {
     }
 }
 
-/// Asks the mate until the front end ends, and changes the role.
+/// Queries the mate until the front end ends, and changes the role.
 pub(crate) async fn follow_mate(
     pairing: Arc<Pairing>,
     pair: Pair,
@@ -144,7 +144,7 @@ pub(crate) async fn follow_mate(
         alarms.set(
             &MATE_UNAVAILABLE,
             &instance,
-            silent.then(|| format!("{misses} times without an answer")),
+            silent.then(|| format!("no answer to {misses} checks in a row")),
         );
         let before = pairing.role();
         let now = next(before, pair.preferred, answer);
@@ -159,7 +159,8 @@ pub(crate) async fn follow_mate(
     }
 }
 
-/// Moves the addresses and changes the role, in the order in which no client meets an address without a listener for long.
+/// Moves the addresses and changes the role, in the order that keeps the time short in which an address has no
+/// listener.
 async fn assume(pairing: &Pairing, pair: &Pair, role: Role) {
     match role {
         Role::Active => {
@@ -173,14 +174,14 @@ async fn assume(pairing: &Pairing, pair: &Pair, role: Role) {
     }
 }
 
-/// Gives the addresses away when the front end stops.
+/// Gives up the addresses when the front end stops.
 pub(crate) async fn release(pairing: &Pairing, pair: &Pair) {
     if pairing.role() == Role::Active {
         assume(pairing, pair, Role::Standby).await;
     }
 }
 
-/// What the mate says of itself.
+/// The state that the mate reports.
 async fn ask(pair: &Pair, check: &Check) -> Option<Role> {
     let answer = tokio::time::timeout(check.timeout.duration(), get(pair.mate, "/ipfe/pair"));
     let answer = answer.await.ok()?.ok()?;
@@ -192,7 +193,8 @@ async fn ask(pair: &Pair, check: &Check) -> Option<Role> {
     Some(rows.next()?.ok()?.role)
 }
 
-/// Runs a program of the settings; the role changes whatever becomes of it, since a listener shows whether the address is there.
+/// Runs a program of the settings. The role changes even if the program fails: the bind of the listeners shows whether
+/// the address is present.
 async fn run(command: &[String], timeout: Duration) {
     let Some((program, arguments)) = command.split_first() else {
         return;

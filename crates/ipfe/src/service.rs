@@ -85,7 +85,7 @@ impl Bound {
         })
     }
 
-    /// The listeners of a worker, for the first that asks.
+    /// The listeners of a worker; the first call takes them.
     fn take(&self, worker: usize) -> Vec<SetListener> {
         let mut all = self.listeners.lock();
         all.get_mut(worker).map(std::mem::take).unwrap_or_default()
@@ -113,9 +113,9 @@ fn behind(config: &Config, sets: &[Arc<Set>]) -> Vec<(Side, Behind)> {
     target.chain(egress).collect()
 }
 
-/// Begins to check processors. The tasks end with the control thread.
+/// Begins to check processors. The checks end with the control thread.
 fn check(set: &Set, backends: &[Arc<Backend>], live: &Arc<Live<Config, ()>>, alarms: &Alarms) {
-    // What a server is up to is seen by the connections to it: it would take each check for a peer.
+    // Servers are not checked: a server would take a check for a Diameter peer. Connections to it show its state.
     if set.side == Side::Egress {
         return;
     }
@@ -221,7 +221,7 @@ impl NetworkFunction for Ipfe {
         });
         Ok(Opened::new(function, async move {
             shutdown.fired().await;
-            // One that ends does not become active once more.
+            // A front end that stops does not become active again.
             following.inspect(tokio::task::JoinHandle::abort);
             drained.fired().await;
             if let Some(pair) = &pair {
@@ -284,7 +284,7 @@ impl Ipfe {
         self.sets.iter().flat_map(|set| set.rows()).collect()
     }
 
-    /// Whether it listens: always, but for the standby of a pair.
+    /// Whether it listens: always, except for the standby of a pair.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.pairing.role() == Role::Active

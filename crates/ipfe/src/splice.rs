@@ -1,5 +1,4 @@
-//! One connection: bytes from one socket to the other, through a pipe of the kernel. Nothing of them comes into
-//! this process.
+//! One connection: bytes from one socket to the other through a kernel pipe, without a copy into this process.
 
 use std::cell::Cell;
 use std::io;
@@ -17,9 +16,9 @@ use tokio::net::TcpStream;
 /// Bytes moved at once: what a pipe holds.
 const AT_ONCE: usize = 64 * 1024;
 
-/// Carries a connection to its end, both ways; what one side closes is closed on the other. Once one side has ended, the
-/// other is given up when it has sent nothing for `linger`: a client that is gone would keep its place until the
-/// kernel gives it up.
+/// Relays a connection to its end, in both directions; when one side closes, the other is shut down. Once one side has
+/// ended, the other is closed when it has sent no data for `linger`: an unreachable client would hold its slot until
+/// the kernel closes it.
 pub(crate) async fn carry(
     client: &TcpStream,
     backend: &TcpStream,
@@ -49,8 +48,8 @@ pub(crate) async fn carry(
     }
 }
 
-/// Lets the kernel end a connection whose other side is not reached for so long: with nothing to send by probes
-/// (`SO_KEEPALIVE`), else by what is not acknowledged (`TCP_USER_TIMEOUT`, RFC 5482).
+/// Makes the kernel close a connection whose peer is unreachable for this time: idle ones by probes (`SO_KEEPALIVE`),
+/// others by unacknowledged data (`TCP_USER_TIMEOUT`, RFC 5482).
 pub(crate) fn bound_silence(stream: &TcpStream, silence: Duration) -> io::Result<()> {
     let part = (silence / 4).max(Duration::from_secs(1));
     sockopt::set_socket_keepalive(stream, true)?;
@@ -69,7 +68,7 @@ async fn one_way(from: &TcpStream, to: &TcpStream, bytes: &AtomicU64, moved: &Ce
             .async_io(Interest::READABLE, || move_bytes(from, &into, AT_ONCE))
             .await?;
         if held == 0 {
-            // The other direction goes on until it ends as well. One that is gone already needs no shutdown.
+            // The other direction goes on until it ends as well. A socket that is closed already needs no shutdown.
             let _ = shut(to);
             return Ok(());
         }
@@ -88,7 +87,7 @@ fn move_bytes(from: impl AsFd, to: impl AsFd, most: usize) -> io::Result<usize> 
     Ok(splice(from, None, to, None, most, flags)?)
 }
 
-/// Says that nothing more will come.
+/// Shuts down the sending side.
 fn shut(stream: &TcpStream) -> io::Result<()> {
     let shared: OwnedFd = stream.as_fd().try_clone_to_owned()?;
     std::net::TcpStream::from(shared).shutdown(Shutdown::Write)

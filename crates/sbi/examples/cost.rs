@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The origin answers 4.8 KB (any path) or 20 KB (`/large`); the relay sends everything on to the origin.
-//! Each has a thread and a core of its own, h2load shares the origin's core; `/proc` tells their CPU time.
+//! Each has a thread and a core of its own, h2load shares the origin's core; the program reads their CPU time in
+//! `/proc`.
 
 #![allow(clippy::print_stdout)]
 
@@ -28,7 +29,7 @@ use worker::{Pinning, Shutdown, WorkerContext};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// As many as fill some seconds.
+/// Requests of one measurement: enough for a few seconds.
 const REQUESTS: u64 = 400_000;
 
 struct Fixed {
@@ -124,7 +125,7 @@ async fn serve<S: Service>(addr: SocketAddr, service: S, context: WorkerContext)
     .await
 }
 
-/// An address nobody listens on yet.
+/// An address at which no program listens yet.
 fn free() -> io::Result<SocketAddr> {
     std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -1,4 +1,4 @@
-//! Who has sent a request, as it has proved, and for which NF instances that counts.
+//! The identity that the sender of a request has proved, and the NF instances for which it may act.
 //!
 //! A sender proves an NF instance in three ways: its certificate names it (`urn:uuid:…` among the names, TS 33.310
 //! §6.1.3c.3), a client credentials assertion is signed by it (TS 33.501 §13.3.8), an access token was issued to it
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::oauth::{AssertionMode, AssertionSettings};
 use crate::tls::instance_of;
 
-/// What is asked of the sender of a request that concerns one NF instance.
+/// Identity that the sender of a request must prove, where the request concerns one NF instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum IdentityMode {
@@ -33,7 +33,7 @@ pub enum IdentityMode {
     Required,
 }
 
-/// Ties NF instances to who sends requests for them.
+/// Settings that bind NF instances to the senders of requests for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct IdentitySettings {
@@ -43,13 +43,13 @@ pub struct IdentitySettings {
     /// §6.1.3c.3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<IdentityMode>,
-    /// Names (DNS names, or NF instance ids) in certificates of SCPs. Beside one of these an assertion or an access
-    /// token says who has sent the request; without either it proves only the SCP itself.
+    /// Names (DNS names, or NF instance ids) in certificates of SCPs. Behind one of these an assertion or an access
+    /// token identifies the sender of the request; without either it proves only the SCP itself.
     pub relays: Vec<String>,
-    /// Names (DNS names, or NF instance ids) in certificates of those that may act for every NF instance, such as an
+    /// Names (DNS names, or NF instance ids) in certificates of clients that may act for every NF instance, such as an
     /// operator's tools and NRFs that forward requests.
     pub trusted: Vec<String>,
-    /// Client credentials assertions, by which consumers prove who they are.
+    /// Client credentials assertions, by which consumers prove their identity.
     pub assertions: AssertionSettings,
 }
 
@@ -90,10 +90,10 @@ impl Validate for IdentitySettings {
     }
 }
 
-/// What a request shows of its sender. Only what was verified belongs here.
+/// Verified proofs of a request's sender. Only verified values belong here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shown<'a> {
-    /// What TLS says of the other end of the connection.
+    /// The certificate of the peer of the TLS connection.
     pub peer: Option<&'a TlsPeer>,
     /// `sub` of the client credentials assertion.
     pub assertion: Option<&'a str>,
@@ -101,7 +101,7 @@ pub struct Shown<'a> {
     pub token: Option<&'a str>,
 }
 
-/// The sender of a request, as it has proved.
+/// The sender of a request, by its proofs.
 #[derive(Clone, Debug)]
 pub struct Sender<'a> {
     mode: IdentityMode,
@@ -175,10 +175,10 @@ impl<'a> Sender<'a> {
             !wanted.is_empty() && names.any(|name| wanted.iter().any(|one| is_named(name, one)))
         };
         sender.trusted = any_of(&settings.trusted);
-        // Whose certificate it is that says who has sent the request.
+        // The certificate decides whether the assertion and the token, or the certificate itself, identify the sender.
         let bound = !sender.trusted && !any_of(&settings.relays);
         let silent = shown.assertion.or(shown.token).is_none();
-        // A relay that proves no consumer acts for itself, where an identity must be proved.
+        // Where an identity must be proved, a relay that proves no consumer acts for itself.
         if bound || (silent && mode == IdentityMode::Required) {
             let certified = names.iter().filter_map(|name| instance_of(name));
             sender.instances.extend(certified);
@@ -232,7 +232,7 @@ impl<'a> Sender<'a> {
         )
     }
 
-    /// Whether it has proved as much as is asked of every sender, whichever instance it is.
+    /// Whether it has proved an identity of the kind that is required of every sender, whichever instance it is.
     ///
     /// # Errors
     /// The answer, when it has not.
@@ -241,7 +241,7 @@ impl<'a> Sender<'a> {
         judge(self.mode, self.trusted, unknown, !unknown)
     }
 
-    /// The same for later.
+    /// A copy that outlives the request.
     #[must_use]
     pub fn to_actor(&self) -> Actor {
         Actor {
@@ -271,7 +271,8 @@ impl Actor {
         match owner {
             Some(owner) => self.may_act_for(owner),
             None if self.mode == IdentityMode::Required && !self.trusted => {
-                Err(Problem::new(Cause::Forbidden).detail("its owner is not known, so it may not be changed"))
+                Err(Problem::new(Cause::Forbidden)
+                    .detail("its owner is unknown, so only a trusted sender may change it"))
             }
             None => Ok(()),
         }
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_act_for_whom() {
+    fn senders_act_for_the_instances_they_prove() {
         let (amf, udm, scp) = (
             format!("urn:uuid:{AMF}"),
             format!("URN:UUID:{}", UDM.to_uppercase()),
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_is_itself_where_it_speaks_for_itself() {
+    fn a_relay_without_assertion_acts_for_itself() {
         let peer = peer(&[&format!("urn:uuid:{SCP}")]);
         let shown = Shown {
             peer: Some(&peer),
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_owner_stays_as_it_is_where_identities_are_required() {
+    fn a_resource_without_owner_cannot_change_where_identities_are_required() {
         let actor = |mode, token| {
             let shown = Shown {
                 token,

@@ -5,15 +5,15 @@
 //!   no runtime: crate `sbi-proto`, whose names are those of this crate too.
 //! * [`server`]: HTTP/2 with prior knowledge or over TLS, one listener per worker, every limit a setting.
 //! * [`client`]: a pool of connections per origin; errors say whether another try is safe.
-//! * [`dns`]: names of hosts and services, remembered for all workers, resolved on a thread of its own.
+//! * [`dns`]: names of hosts and services, cached for all workers, resolved on a thread of its own.
 //! * [`tls`], [`oauth`], [`identity`]: who the peer is, what its token allows, and which NF instance it has proved.
 //!
-//! The way of bytes: the `reactor` of a worker runs what is ready to its end. A `link` reads what a socket has into the
-//! HTTP/2 engine (crate `http2`); whole requests run at once, and what they write leaves in one system call for each
-//! connection and turn, large segments of bodies without a copy.
+//! Data path: the `reactor` of a worker runs everything that is ready. A `link` reads what a socket has into the HTTP/2
+//! engine (crate `http2`); whole requests run at once, and their output leaves in one system call for each connection
+//! and turn, large segments of bodies without a copy.
 //!
-//! What the connections of a worker hold, of its server and of its client, is counted in `memory` and has one
-//! limit; the connection that holds most gives way first.
+//! `memory` counts the bytes that the connections of a worker hold, of its server and of its client, against one limit;
+//! the connection that holds most is closed first.
 
 pub mod client;
 pub mod dns;

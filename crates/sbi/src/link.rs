@@ -16,11 +16,11 @@ use crate::reactor::{MemberKey, Reactor};
 /// The largest frame we take: a usual body arrives in one piece.
 pub(crate) const FRAME_SIZE: u32 = 64 * 1024;
 
-/// How much of what a peer still sends is read after our last words, and for how long.
+/// Bytes and time of a peer's input that are read and discarded after the GOAWAY was sent.
 pub(crate) const LINGER: (usize, Duration) = (256 * 1024, Duration::from_millis(500));
 
-/// What a connection reads before others have their turn: requests, which make work, in small portions; answers, which
-/// finish it, as long as there are any within reason.
+/// Bytes that a connection reads before other connections have their turn: few of requests, which add work; many of
+/// answers, which finish it.
 pub(crate) const REQUESTS: usize = 64 * 1024;
 pub(crate) const ANSWERS: usize = 2 * 1024 * 1024;
 
@@ -38,13 +38,13 @@ pub(crate) enum Socket {
 pub(crate) struct Link {
     socket: Socket,
     pub(crate) engine: Connection,
-    /// Bytes that the engine did not take in its turn, and since when they wait.
+    /// Bytes that the engine did not take in its turn, and the time since which they are pending.
     left: Vec<u8>,
     left_since: Option<Instant>,
     /// Bytes read since this turn began, and how many one turn may read.
     read_this_turn: usize,
     portion: usize,
-    /// The engine takes nothing before the peer takes what it has asked for.
+    /// The engine takes no input before the peer reads its output.
     waits_for_output: bool,
     /// TLS may hold bytes that the socket has not taken.
     unflushed: bool,
@@ -54,18 +54,18 @@ pub(crate) struct Link {
     bytes_out: u64,
 }
 
-/// What reading has led to.
+/// Outcome of a read.
 #[derive(Debug)]
 pub(crate) enum Read {
     /// The engine got something: there may be events, and more to read.
     Some,
-    /// Nothing is there; the peer's next bytes wake the connection.
+    /// The socket has no input; the peer's next bytes wake the connection.
     Nothing,
-    /// There may be more, but others have to have their turn first.
+    /// The socket may have more input; other connections have their turn first.
     Enough,
     /// The peer has closed its side, or the connection is broken.
     End,
-    /// The peer broke a rule or a limit; the engine has said goodbye.
+    /// The peer broke a rule or a limit; the engine has written GOAWAY.
     Fault(Fault),
 }
 
@@ -202,9 +202,9 @@ impl Link {
         (self.bytes_in, self.bytes_out)
     }
 
-    /// Writes what is left, ends our side, then reads and forgets what still comes, until the peer ends its side, a
-    /// bound of bytes, or a moment has passed: closing a socket with unread bytes would destroy the last words on their
-    /// way to the peer.
+    /// Writes the rest of the output, ends this side, then reads and discards the peer's input until the peer ends its
+    /// side, or a bound of bytes or time is reached: closing a socket with unread bytes would destroy the GOAWAY that
+    /// is still being sent.
     pub(crate) async fn linger(mut self) {
         let last_words = async {
             let written = std::future::poll_fn(|cx| self.write(Instant::now(), cx)).await;
@@ -224,8 +224,8 @@ pub(crate) trait Talks {
     fn events(&self, now: Instant);
 }
 
-/// Reads what the socket has, as much as one turn allows, and has the events handled; how it ended. Where there is more
-/// to read, the connection gets another turn.
+/// Reads what the socket has, as much as one turn permits, and passes the events to the connection; returns how it
+/// ended. Where there is more to read, the connection gets another turn.
 pub(crate) fn read(connection: &impl Talks, key: MemberKey, reactor: &Reactor, cx: &mut Context<'_>) -> Read {
     if let Some(link) = &mut *connection.link() {
         link.read_this_turn = 0;
@@ -239,7 +239,7 @@ pub(crate) fn read(connection: &impl Talks, key: MemberKey, reactor: &Reactor, c
         match read {
             Read::Some => connection.events(now),
             Read::Fault(_) => {
-                // What came before the fault counts.
+                // Events before the fault are still handled.
                 connection.events(now);
                 return read;
             }
@@ -252,7 +252,7 @@ pub(crate) fn read(connection: &impl Talks, key: MemberKey, reactor: &Reactor, c
     }
 }
 
-/// Ends our side and forgets what still comes.
+/// Ends this side and discards the peer's further input.
 pub(crate) async fn linger(socket: &mut Socket) {
     let (mut scrap, mut limit) = (vec![0; 16 * 1024], LINGER.0);
     std::future::poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! What a server has seen, counted on one worker and readable from anywhere.
+//! Counters of a server, written by one worker and readable from any thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,7 +56,7 @@ stats! {
         connections_refused,
         /// Connections closed at once because there were too many from the same address.
         connections_refused_address,
-        /// Idle connections closed because others needed their places.
+        /// Idle connections closed because new connections needed their slots.
         connections_displaced,
         /// Connections closed before they had finished TLS and the preface, because there were too many such.
         handshakes_displaced,
@@ -66,7 +66,7 @@ stats! {
         connections_http1,
         /// Connections closed because they were idle for too long.
         connections_idle,
-        /// Connections closed because the peer did not take what it had asked for.
+        /// Connections closed because the peer did not read its answers.
         connections_stalled,
         /// Connections closed because headers did not arrive in time.
         connections_slow_headers,
@@ -75,7 +75,8 @@ stats! {
         connections_flooding,
         /// Connections closed because the peer reset too many streams.
         connections_resetting,
-        /// Connections closed because they held most when all of the worker held more than maxMemory.
+        /// Connections closed because they held most when all connections of the worker together held more than
+        /// maxMemory.
         connections_greedy,
         /// Connections closed for a violation of HTTP/2 or of a limit of the engine (CONTINUATION floods, floods
         /// of small DATA frames, header lists far beyond the limit).
@@ -91,19 +92,19 @@ stats! {
         headers_too_large,
         /// Requests answered 400 because Host and :authority do not name the same.
         requests_ambiguous,
-        /// Requests refused because the peer does not take its answers.
+        /// Requests refused because the peer does not read its answers.
         requests_refused_untaken,
         /// Requests refused because their connection held more memory than was still free.
         requests_refused_memory,
-        /// Requests refused because too many of their connection were waiting for their bodies.
+        /// Requests refused because too many requests of their connection were pending for their bodies.
         requests_refused_unfinished,
-        /// Answers given up because the peer did not take them.
+        /// Answers given up because the peer did not read them.
         answers_not_taken,
         /// Requests answered 413.
         bodies_too_large,
         /// Requests whose body did not arrive in time.
         bodies_too_slow,
-        /// Requests the peer gave up.
+        /// Requests that the peer cancelled.
         requests_abandoned,
         /// Requests whose handling panicked: a defect of the function. Their streams were reset.
         requests_panicked,
@@ -117,7 +118,8 @@ stats! {
     "client" {
         /// Connections to peers closed because the peer sent too many frames.
         peers_flooding,
-        /// Connections to peers closed because they held most when all of the worker held more than maxMemory.
+        /// Connections to peers closed because they held most when all connections of the worker together held more
+        /// than maxMemory.
         peers_greedy,
         /// Requests not sent because every connection of their origin was at maxRequestRate.
         requests_over_connection_rate,

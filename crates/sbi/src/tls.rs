@@ -60,8 +60,7 @@ impl Tls {
         &self.watched
     }
 
-    /// Uses these files, as they are now, and reads every other set again. Answers whether something has changed.
-    ///
+    /// Uses these files, as they are now, and reloads every other set. Returns whether any has changed.
     /// # Errors
     /// What cannot be used; nothing has changed then.
     pub fn reload(&self, server: Option<&TlsFiles>, client: Option<&TlsFiles>) -> Result<bool, String> {
@@ -69,7 +68,7 @@ impl Tls {
         Ok(self.watched.prepare(&wanted)?.apply())
     }
 
-    /// Reads the files in use again. Answers whether something has changed.
+    /// Reloads the files in use. Returns whether any has changed.
     ///
     /// # Errors
     /// As [`Tls::reload`].

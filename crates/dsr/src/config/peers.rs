@@ -1,4 +1,4 @@
-//! Whom the router talks to.
+//! Settings of the router's peers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,16 +11,16 @@ use tls::TlsFiles;
 
 use super::nodes::is_identity;
 
-/// A peer that is known by name.
+/// A configured peer.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Peer {
-    /// Its DiameterIdentity; what it has to give as Origin-Host.
+    /// Its DiameterIdentity, which its Origin-Host must equal.
     pub host: String,
-    /// Where to connect, tried in turn; empty: it connects to us.
+    /// Addresses to connect to, tried in turn; empty: the peer connects to the router.
     #[schemars(with = "Vec<String>")]
     pub addresses: Vec<SocketAddr>,
-    /// Names of where to connect, resolved before each attempt (RFC 6733 §5.2) and tried after `addresses`:
+    /// Names to connect to, resolved before each attempt (RFC 6733 §5.2) and tried after `addresses`:
     /// `hss1.example.org:3868` is a host; `example.org` has NAPTR records for Diameter, else SRV records of
     /// `_diameter._tcp`, else is a host at port 3868 (with TLS: `_diameters._tcp`, 5868).
     pub names: Vec<String>,
@@ -34,11 +34,11 @@ pub struct Peer {
     pub bind: Option<IpAddr>,
     /// Further addresses of ours over SCTP, when connecting: paths that the association moves to where one fails.
     pub bind_also: Vec<IpAddr>,
-    /// What carries the connection.
+    /// Transport of the connection.
     pub transport: TransportKind,
-    /// Names of the local nodes that have a connection with it, one each; empty: the first local node.
+    /// Names of the local nodes that each have a connection with it; empty: the first local node.
     pub local_nodes: Vec<String>,
-    /// The message processor on which its connections live; absent: spread evenly.
+    /// The message processor that holds its connections; absent: spread evenly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<usize>,
     /// TLS when connecting; absent: in the clear.
@@ -51,14 +51,14 @@ pub struct Peer {
     /// Table of application route rules for its requests; empty: that of the application, else the default
     /// table.
     pub application_route_table: String,
-    /// How long it may take to answer; absent: `routing.transaction.answer`.
+    /// Timeout of its answers; absent: `routing.transaction.answer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_timeout: Option<Period>,
-    /// DRMP priority of its requests that bring none (0 most important, 15 least); absent: 10.
+    /// DRMP priority of its requests that have none (0 most important, 15 least); absent: 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 15))]
     pub priority: Option<u8>,
-    /// How many requests per second are taken from it; absent: `ingress` of the router.
+    /// Bound of the requests per second that the router accepts from it; absent: `ingress` of the router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
     /// Applications it may send requests of; others are answered DIAMETER_APPLICATION_UNSUPPORTED. Empty: any.
@@ -69,21 +69,21 @@ pub struct Peer {
     /// `priority` does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_priority: Option<bool>,
-    /// Whether its overload reports (RFC 7683) are heeded and passed on, and those of others are sent to it;
-    /// absent: unless `untrusted`.
+    /// Whether its overload reports (RFC 7683) take effect and are relayed, and those of others are sent to it; absent:
+    /// unless `untrusted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_overload_reports: Option<bool>,
-    /// Whether it is another message processor of this router, in another process. It has the same
-    /// configuration; nothing that came from one goes to another.
+    /// Whether it is another message processor of this router, in another process. It has the same configuration; a
+    /// message from one sibling is never sent to another.
     pub sibling: bool,
-    /// Whether it is the other router of a mated pair, which carries our traffic when we are unavailable, as we do its:
-    /// while it is available, alarm 10204 goes by `indicators.mpCpuWithMate`.
+    /// Whether it is the other router of a mated pair, which carries our traffic when this router is unavailable, and
+    /// vice versa: while it is available, `indicators.mpCpuWithMate` is the threshold of alarm 10204.
     pub mate: bool,
-    /// The sibling that has its connection; empty: we have it ourselves.
+    /// The sibling that has its connection; empty: this router has it.
     pub via: String,
 }
 
-/// How many requests per second are taken from a connection.
+/// Bound of the requests per second of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Ingress {
@@ -111,12 +111,12 @@ pub struct ThrottleGroup {
     pub name: String,
     /// The peers' DiameterIdentities.
     pub peers: Vec<String>,
-    /// Requests per second to all of them; each message processor keeps the share of the available peers that live on it.
+    /// Requests per second to all of them; each message processor keeps the share of the available peers that it owns.
     pub rate: u32,
     /// Whether siblings (`peers[].sibling`) have the group as well, with connections of their own to its peers: this router
     /// keeps one part of the rate, each sibling that is available another of the same size.
     pub shared_with_siblings: bool,
-    /// Before the rate is reached, the less important requests go elsewhere: levels by rising load.
+    /// Below the rate, less important requests already go to other peers: levels by rising load.
     pub levels: Vec<ThrottleLevel>,
 }
 
@@ -124,21 +124,21 @@ pub struct ThrottleGroup {
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ThrottleLevel {
-    /// The share of the rate from which on the level holds.
+    /// The share of the rate from which the level is in effect.
     pub at: Percent,
     /// Requests less important than this DRMP priority are not sent to the group.
     #[schemars(range(min = 0, max = 15))]
     pub priority: u8,
 }
 
-/// What carries a connection.
+/// Transport of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TransportKind {
     /// TCP.
     #[default]
     Tcp,
-    /// SCTP of the system's kernel; where it has none, connecting and listening fail and say so.
+    /// SCTP of the system's kernel; where the kernel has none, connecting and listening fail with that reason.
     Sctp,
 }
 
@@ -185,24 +185,24 @@ impl Validate for Peer {
     }
 }
 
-/// Peers that may connect without being configured one by one. The first rule that fits counts.
+/// Peers that may connect without an entry of their own. The first rule that matches counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct DynamicPeers {
-    /// Origin-Realms that are welcome: exactly, or with a leading dot all realms below. Empty: any.
+    /// Origin-Realms that are accepted: exactly, or with a leading dot all realms below. Empty: any.
     pub realms: Vec<String>,
-    /// Networks they may come from. Empty: any.
+    /// Networks from which they may connect. Empty: any.
     #[schemars(with = "Vec<String>")]
     pub networks: Vec<IpNet>,
     /// Whether only over TLS.
     pub tls_only: bool,
-    /// How many at once with one message processor.
+    /// Bound of such peers at one message processor.
     pub max: usize,
     /// Timers and policy of their connections.
     pub timers: Timers,
     /// Applications they may send requests of; others are answered DIAMETER_APPLICATION_UNSUPPORTED. Empty: any.
     pub accepts: Vec<u32>,
-    /// How many requests per second are taken from each; absent: `ingress` of the router.
+    /// Bound of the requests per second that the router accepts from each; absent: `ingress` of the router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
     /// Whether they belong to foreign networks: `topologyHiding` applies.
@@ -211,11 +211,11 @@ pub struct DynamicPeers {
     /// `priority` does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_priority: Option<bool>,
-    /// Whether their overload reports (RFC 7683) are heeded and passed on, and those of others are sent to them;
+    /// Whether their overload reports (RFC 7683) take effect and are relayed, and those of others are sent to them;
     /// absent: unless `untrusted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_overload_reports: Option<bool>,
-    /// DRMP priority of their requests that bring none; absent: 10.
+    /// DRMP priority of their requests that have none; absent: 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 15))]
     pub priority: Option<u8>,
@@ -239,7 +239,7 @@ impl Validate for DynamicPeers {
 }
 
 impl Default for DynamicPeers {
-    /// Whoever is on this machine.
+    /// The networks of this machine itself: loopback.
     fn default() -> Self {
         Self {
             realms: Vec::new(),
@@ -282,7 +282,7 @@ impl<'n> PeerName<'n> {
 }
 
 impl Peer {
-    /// Whether we connect to it; else it connects to us.
+    /// Whether the router connects to it; else it connects to the router.
     pub(crate) fn is_connected_to(&self) -> bool {
         !self.addresses.is_empty() || !self.names.is_empty()
     }
@@ -341,14 +341,14 @@ pub struct Timers {
     pub reconnect_min: Period,
     /// … up to this.
     pub reconnect_max: Period,
-    /// What to do when a peer that is connected connects again.
+    /// Policy for a second connection of a peer that is connected.
     pub duplicate: DuplicatePolicy,
-    /// After which losses a new connection of a configured peer has to prove itself by three answered watchdogs, while
-    /// requests prefer other peers (RFC 3539 §3.4.1, state REOPEN).
+    /// The losses after which a new connection of a configured peer must have three answered watchdogs, while requests
+    /// prefer other peers (RFC 3539 §3.4.1, state REOPEN).
     pub reopen: ReopenPolicy,
 }
 
-/// After which losses a new connection has to prove itself.
+/// The losses after which a new connection is in state REOPEN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ReopenPolicy {
@@ -363,11 +363,11 @@ pub enum ReopenPolicy {
     Always,
 }
 
-/// What to do when a peer that is connected connects again.
+/// Policy for a second connection of a peer that is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DuplicatePolicy {
-    /// Refuse the new connection (RFC 6733 §5.6) and ask the old one whether it lives.
+    /// Refuse the new connection (RFC 6733 §5.6) and send a DWR on the old one.
     Reject,
     /// Replace the old connection when both come from one address, else refuse.
     #[default]

@@ -1,4 +1,4 @@
-//! An answer: rerouted or delivered. And requests that get no answer.
+//! Answers: rerouted or delivered. Failed requests.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::events::Event;
 use crate::hiding::Hiding;
 use crate::measures::Transaction;
 
-/// What happens with an answer.
+/// Outcome of an answer.
 enum AnswerAction {
     Deliver,
     Elsewhere,
@@ -49,7 +49,7 @@ impl Core {
                 if routing.overload_report || routing.load || (asked && routing.supports_overload) {
                     changed = self.take_reports(from, &transit, &routing, &message);
                 }
-                // What was taken out is not in the answer any more.
+                // AVPs that were removed are not in the answer any more.
                 let believed =
                     changed.is_none() || from.state().is_some_and(|link| link.profile().trusts_reports);
                 let flags = &mut transit.origin.flags;
@@ -86,7 +86,7 @@ impl Core {
         }
     }
 
-    /// Whether the request goes elsewhere because of its answer.
+    /// Whether the answer causes the request to be sent elsewhere.
     fn diverts(
         &self,
         from: &Connection<Link>,
@@ -98,7 +98,7 @@ impl Core {
         match action {
             AnswerAction::Deliver => false,
             AnswerAction::NextSibling => {
-                // It did not have the peer: no attempt.
+                // The sibling did not have the peer: this does not count as an attempt.
                 transit.sent = transit.sent.saturating_sub(1);
                 self.try_again(kept, CommandFlags::default(), transit).is_ok()
             }
@@ -142,7 +142,7 @@ impl Core {
         }
     }
 
-    /// A request will not be answered by the hop it was sent to.
+    /// A request has failed at the hop it was sent to.
     pub(super) fn on_unanswered(&self, lost: Unanswered<Transit, Link>) {
         let Unanswered {
             mut context,
@@ -161,7 +161,7 @@ impl Core {
             UnansweredReason::Timeout if self.snapshot.borrow().on_timeout => {
                 self.elsewhere(kept, again, context, Exception::NoAnswer);
             }
-            // The next server would get a duplicate of what the last one may do yet.
+            // The next server would get a duplicate of a request that the last one may still process.
             UnansweredReason::Stopping => {
                 let kept = context.original.map_or(kept, |original| *original);
                 self.except(context.origin, kept.message(), Exception::ConnectionFailure);
@@ -208,7 +208,7 @@ impl Core {
         };
         let message = self.hide_answer(&connection, message);
         let message = self.withhold_reports(&connection, origin, message);
-        let (report, tells) = self.own_load(origin, &connection);
+        let (report, reports_load) = self.own_load(origin, &connection);
         if origin.trace > 0 {
             self.trace(
                 origin.trace,
@@ -221,7 +221,7 @@ impl Core {
             true => node.answer(&connection, message, origin.hop_by_hop),
             false => node.answer_with(&connection, message, origin.hop_by_hop, report),
         };
-        if sent && tells {
+        if sent && reports_load {
             self.load_reported(&connection);
         }
         self.count(if sent {

@@ -1,4 +1,4 @@
-//! The way of a message.
+//! The path of a message through a worker.
 //!
 //! ```text
 //!  request ─► on_request                                            answer ─► on_answer
@@ -328,11 +328,11 @@ impl Core {
 
     /// Our names towards a peer of this node.
     fn names(&self, node: u8) -> &Names {
-        static NOBODY: std::sync::LazyLock<Names> = std::sync::LazyLock::new(|| Names::new("", ""));
-        self.names.get(usize::from(node)).unwrap_or(&NOBODY)
+        static NAMELESS: std::sync::LazyLock<Names> = std::sync::LazyLock::new(|| Names::new("", ""));
+        self.names.get(usize::from(node)).unwrap_or(&NAMELESS)
     }
 
-    /// Answers a request for the router's own reasons.
+    /// Answers a request with an error of the router itself.
     #[cold]
     fn refuse<B: AsRef<[u8]>>(&self, origin: Origin, request: &Message<B>, fault: &Fault) {
         self.count(Event::Refused);

@@ -22,7 +22,7 @@ pub(crate) struct RouteList {
     across: bool,
 }
 
-/// What has to be known to choose a hop.
+/// Input of the choice of a hop.
 #[derive(Debug)]
 pub(crate) struct Choice<'a> {
     /// Hops that were tried, by id.
@@ -63,7 +63,7 @@ impl RouteGroup {
     /// A hop in this state, by weight.
     fn choose(&self, state: HopState, choice: &Choice<'_>) -> Option<&Arc<Hop>> {
         let usable = |hop: &Hop| hop.usable() == state && choice.permits(hop);
-        // A peer that tells its load gets less, the more loaded it is (RFC 8583 §6).
+        // A peer that reports its load gets less, the more loaded it is (RFC 8583 §6).
         let weight = |(hops, weight): &(Hops, u32)| match hops.iter().find(|hop| usable(hop)) {
             Some(hop) => u128::from(*weight) * u128::from(hop.load_weight()),
             None => 0,
@@ -130,12 +130,12 @@ impl RouteList {
         most.1
     }
 
-    /// Where to send: a hop of the active group, else of the others in order; what is available before what
-    /// is in doubt.
+    /// The next hop: of the active group, else of the others in order; available hops before suspect ones.
     #[must_use]
     pub(crate) fn choose(&self, choice: &Choice<'_>) -> Option<&Arc<Hop>> {
         let active = self.active();
-        // What failed in one group stays in it, unless it may go across, also when that makes another one active.
+        // A request that failed in one group stays in it, unless `across` permits others, also when that makes another
+        // one active.
         let open = |group: &RouteGroup| {
             self.across || choice.tried.is_empty() || group.hops().any(|hop| choice.tried.contains(&hop.id))
         };
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(spread(&list, &[], None), [(1, 1000)]);
         hops[1].set_state(HopState::Down);
         assert_eq!(spread(&list, &[], None), [(2, 1000)]);
-        // Doubt is better than nothing.
+        // A suspect hop is better than none.
         hops[2].set_state(HopState::Down);
         hops[1].set_state(HopState::Degraded);
         assert_eq!(spread(&list, &[], None), [(1, 1000)]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_is_not_tried_again_nor_sent_back() {
+    fn a_hop_is_tried_once_and_never_the_sender() {
         let World { list, .. } = world(&[&[1, 1], &[1]], 1, true);
         assert_eq!(spread(&list, &[0], None), [(1, 1000)]);
         assert_eq!(spread(&list, &[0], Some(1)), [(2, 1000)]);

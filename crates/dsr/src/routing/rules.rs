@@ -1,6 +1,6 @@
-//! Tables of rules. A table of twenty thousand rules must not cost twenty thousand comparisons per request, so
-//! each rule is filed under its most telling condition, if that is an exact name or a number's beginning; a
-//! request meets only the rules filed under what it has, and those filed under nothing.
+//! Tables of rules. A table of twenty thousand rules must not cost twenty thousand comparisons per request, so each
+//! rule is filed under its most selective condition, if that is an exact name or a prefix of a number; a request is
+//! compared only with the rules filed under its own values, and with those that are not filed.
 
 use std::cell::OnceCell;
 
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::identity::{self, Digits};
 use crate::config::{Conditions, TextCondition};
 
-/// What rules look at. The subscriber's numbers are searched only when a rule asks.
+/// Input of the rules. The subscriber's numbers are searched only when a rule needs them.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     /// Application id of the header.
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a condition is about, the most telling first.
+/// The field of a condition, the most selective first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Field {
     DestinationHost,
@@ -208,12 +208,12 @@ impl<A> Rules<A> {
             .collect();
         // Rules are far fewer than u32 can count: the file they come from is bounded.
         let number = self.rules.len() as u32;
-        let telling = texts.iter().find_map(|(field, test)| match (field, test) {
+        let selective = texts.iter().find_map(|(field, test)| match (field, test) {
             (_, Test::Equals(all)) => Some((*field, all, true)),
             (Field::Imsi | Field::Msisdn, Test::StartsWith(all)) => Some((*field, all, false)),
             _ => None,
         });
-        match telling {
+        match selective {
             Some((field, names, true)) => {
                 let map = match self.exact.iter_mut().position(|(of, _)| *of == field) {
                     Some(at) => &mut self.exact[at].1,
@@ -256,7 +256,7 @@ impl<A> Rules<A> {
         });
     }
 
-    /// What the first rule that fits leads to.
+    /// The target of the first rule that matches.
     #[must_use]
     pub(crate) fn find(&self, view: &View<'_>) -> Option<&A> {
         let mut best = u32::MAX;
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn filing_finds_what_looking_at_every_rule_finds() {
+    fn filed_rules_match_as_a_comparison_with_every_rule() {
         let realms = ["a.example", "b.example", "c.example"];
         let mut state = 7u64;
         let mut dice = |sides: u64| {

@@ -57,7 +57,7 @@ fn ranges_decide_and_are_read_again_when_their_file_changes() {
             assert_eq!(request.require(known::DESTINATION_HOST).unwrap(), HSS[1]);
             assert_eq!(request.require(known::DESTINATION_REALM).unwrap(), "two.example");
         }
-        mme.send(ulr("nobody").as_bytes()).await;
+        mme.send(ulr("unknown").as_bytes()).await;
         let answer = mme
             .expect_result(command::UPDATE_LOCATION, ResultCode(5001))
             .await;
@@ -119,7 +119,7 @@ fn a_million_ranges_are_replaced_beside_the_traffic() {
             world(read(config(), &rbar(&path.display().to_string())), HSS, "").await;
         let mut mme = client(&dsr, MME).await;
         let (first, second) = peers.split_at_mut(1);
-        // One request after the other all the time; who answered the subscriber of range `n`.
+        // One request after the other all the time; the server that answered the subscriber of range `n`.
         let mut ask = async |n: usize| {
             mme.send(ulr(&format!("00101{:010}", n * 100 + 37)).as_bytes())
                 .await;
@@ -182,7 +182,7 @@ fn redirects_are_followed_when_wanted() {
         let redirect = |hbh: u32, host: &str| {
             format!(
                 "ULA app=16777251 flags=PE hbh={hbh} {{ Session-Id = \"x\" Result-Code = 3006 Redirect-Host = \
-                 \"aaa://nobody.example:3868\" Redirect-Host = \"aaa://{host}:3868;transport=tcp\" }}"
+                 \"aaa://absent.example:3868\" Redirect-Host = \"aaa://{host}:3868;transport=tcp\" }}"
             )
         };
         mme.send(ulr("1").as_bytes()).await;
@@ -193,7 +193,7 @@ fn redirects_are_followed_when_wanted() {
         let request = answered(&mut mme, &mut peers[1]).await;
         assert!(!request.flags().contains(CommandFlags::RETRANSMITTED));
         assert_eq!(dsr.count(Event::Redirected), 1);
-        // Nobody of that name is connected: the client may know more.
+        // No such peer is connected: the client may have another route.
         mme.send(ulr("1").as_bytes()).await;
         let request = peers[0].expect(command::UPDATE_LOCATION).await;
         peers[0]
@@ -236,7 +236,7 @@ fn routes_of_redirect_indications_are_cached() {
 }
 
 #[test]
-fn a_copy_goes_to_its_list_and_nobody_waits_for_its_answer() {
+fn a_copy_goes_to_its_list_and_its_answer_is_dropped() {
     run(async {
         let rules = one_list(&HSS).replace(
             "rules: [{action: {routeList: all}}]",
@@ -262,7 +262,7 @@ fn a_copy_goes_to_its_list_and_nobody_waits_for_its_answer() {
         answered(&mut mme, &mut peers[0]).await;
         // Request, copy, answer; the answer to the copy is not one.
         assert_eq!((dsr.count(Event::Message), dsr.count(Event::Copied)), (3, 1));
-        // A copy that is lost is nobody's loss.
+        // The loss of a copy affects no client.
         mme.send(request.as_bytes()).await;
         peers[1].expect(command::UPDATE_LOCATION).await;
         peers.remove(1).break_off();

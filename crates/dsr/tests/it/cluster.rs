@@ -60,16 +60,16 @@ fn siblings_forward_to_one_another_and_not_in_circles() {
             .flatten()
             .filter(|avp| avp.is(diameter::proto::known::ROUTE_RECORD));
         assert_eq!(path.count(), 2, "the client and the first message processor");
-        // The other way: a client that the second does not know is asked for at its siblings.
+        // In the other direction: the siblings are queried for a client that the second does not know.
         server.send(ulr_to("mme.example").as_bytes()).await;
         answered(&mut server, &mut mme).await;
-        // Nobody knows this one; nobody asks for ever.
-        server.send(ulr_to("nobody.example").as_bytes()).await;
+        // No sibling knows this host; the request ends with an answer.
+        server.send(ulr_to("unknown.example").as_bytes()).await;
         server
             .expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
             .await;
         assert_eq!(one.count(Event::Loop) + two.count(Event::Loop), 0);
-        // The link between the processors is lost: an answer all the same.
+        // The connection between the processors is lost: an answer all the same.
         mme.send(ulr_to("hss.example").as_bytes()).await;
         server.expect(command::UPDATE_LOCATION).await;
         tokio::task::spawn_blocking(move || two.stop())
@@ -100,7 +100,7 @@ fn connections_are_spread_and_kept_away_from_a_congested_processor() {
         assert_eq!(
             workers_of(&dsr),
             [10, 10],
-            "whoever accepted them, they are spread evenly"
+            "connections are spread evenly over the processors"
         );
         // Without room anywhere a front end is to send connections elsewhere.
         dsr.drive_load(0, Some(62.0));
@@ -129,7 +129,7 @@ fn connections_are_spread_and_kept_away_from_a_congested_processor() {
         }
         assert_eq!(workers_of(&dsr), [20, 20]);
         for mme in &mut clients {
-            mme.send(ulr_to("nobody.example").as_bytes()).await;
+            mme.send(ulr_to("unknown.example").as_bytes()).await;
             mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
                 .await;
         }

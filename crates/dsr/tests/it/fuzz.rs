@@ -1,4 +1,4 @@
-//! Bytes nobody asked for, for each parser.
+//! Random bytes, for each parser.
 
 use dsr::fuzzing;
 use fuzz_support::run;

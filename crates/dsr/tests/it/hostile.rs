@@ -1,5 +1,5 @@
-//! Peers that break the rules, met by a whole router: an answer or a clean close, bounded memory, and nobody else
-//! notices.
+//! Peers that break the rules, at a whole router: an answer or a clean close, bounded memory, and no effect on other
+//! peers.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn two() -> Config {
     }
 }
 
-/// A client and a server that behave, and still do after whatever happened.
+/// A well-behaved client and server, which are still served after the attack.
 struct Good {
     dsr: Running,
     mme: Peer,
@@ -52,7 +52,7 @@ impl Good {
         Peer::connect(self.dsr.addresses()[0]).await
     }
 
-    /// Waits until only those are connected that behave.
+    /// Waits until only the well-behaved peers are connected.
     async fn alone(&self) {
         until(|| (0..2).map(|worker| self.dsr.connections_of(worker)).sum::<i64>() == 2).await;
     }
@@ -67,7 +67,7 @@ fn offset(message: &MessageMut, position: usize) -> usize {
 }
 
 #[test]
-fn bytes_that_are_no_diameter_end_their_connection_alone() {
+fn other_protocols_end_their_connection_alone() {
     run(async {
         let mut good = Good::new(two()).await;
         let cases: [&[u8]; 7] = [
@@ -87,12 +87,12 @@ fn bytes_that_are_no_diameter_end_their_connection_alone() {
             bad.send(bytes).await;
             while bad.next().await.is_some() {}
         }
-        // The same from one who was let in, before and after a request of his.
+        // The same from an admitted peer, before and after one of its requests.
         for (number, bytes) in cases.into_iter().take(5).enumerate() {
             let mut bad = good.stranger().await;
             bad.capabilities(&format!("bad{number}.example"), APPLICATIONS)
                 .await;
-            bad.send(ulr_to("nobody.example").as_bytes()).await;
+            bad.send(ulr_to("unknown.example").as_bytes()).await;
             bad.send(bytes).await;
             bad.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
                 .await;
@@ -121,7 +121,7 @@ fn truncated_overlapping_and_misnumbered_avps_are_answered() {
                     .await;
             }
         }
-        // Cut off within an AVP, the header telling the truth about it.
+        // Cut off within an AVP, with a right length in the header.
         let at = offset(&request, count - 1) + 4;
         let mut cut = request.as_bytes()[..at].to_vec();
         cut[1..4].copy_from_slice(&(at as u32).to_be_bytes()[1..]);
@@ -133,15 +133,15 @@ fn truncated_overlapping_and_misnumbered_avps_are_answered() {
         bad.send(flags.as_bytes()).await;
         bad.expect_result(command::UPDATE_LOCATION, ResultCode::INVALID_HDR_BITS)
             .await;
-        // None of it has reached the server, and the connection is of use still.
+        // None of it has reached the server, and the connection still works.
         bad.send(ulr_to(HSS).as_bytes()).await;
         answered(&mut bad, &mut good.hss).await;
         good.is_served().await;
     });
 }
 
-/// A relay does not read what it does not route by (RFC 6733 §2.8.1): whether an AVP is known is for the server to
-/// say, and its answer comes back.
+/// A relay does not read AVPs that it does not route by (RFC 6733 §2.8.1): the server decides whether it knows an AVP,
+/// and its answer is relayed.
 #[test]
 fn an_unknown_mandatory_avp_passes_and_the_answer_to_it_comes_back() {
     run(async {
@@ -160,7 +160,7 @@ fn an_unknown_mandatory_avp_passes_and_the_answer_to_it_comes_back() {
         good.mme
             .expect_result(command::UPDATE_LOCATION, ResultCode::AVP_UNSUPPORTED)
             .await;
-        // In a CER it is the router that is asked.
+        // In a CER the router itself decides.
         let mut bad = good.stranger().await;
         bad.send_text(
             "CER { Origin-Host = \"odd.example\" Origin-Realm = \"example\" Host-IP-Address = 127.0.0.1 \
@@ -179,7 +179,7 @@ fn a_claim_of_16_megabytes_reserves_nothing() {
         let mut good = Good::new(two()).await;
         let before = resident();
         for round in 0..20 {
-            // From strangers, and from those who were let in.
+            // From unknown peers, and from admitted ones.
             let mut bad = good.stranger().await;
             if round % 2 == 0 {
                 bad.capabilities(&format!("bad{round}.example"), APPLICATIONS)
@@ -204,7 +204,7 @@ fn a_claim_of_16_megabytes_reserves_nothing() {
     });
 }
 
-/// Resident memory of this process in bytes; 0 where the system does not tell.
+/// Resident memory of this process in bytes; 0 where the system does not report it.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = pages
@@ -215,7 +215,7 @@ fn resident() -> usize {
 }
 
 #[test]
-fn who_sends_slowly_or_not_at_all_is_cut_off() {
+fn a_slow_or_silent_sender_is_disconnected() {
     run(async {
         let mut slow = two();
         slow.limits.handshake = settings::Period::from_millis(200);
@@ -320,7 +320,7 @@ fn a_cer_that_is_wrong_is_refused_by_name() {
     });
 }
 
-/// What dynamic peers may do is said by the rule that lets them in.
+/// The rule that admits dynamic peers bounds them.
 #[test]
 fn peers_of_a_rule_keep_to_its_applications_rate_and_number() {
     run(async {
@@ -395,9 +395,9 @@ fn a_flood_of_the_base_protocol_ends_its_connection_alone() {
     });
 }
 
-/// While a server that waits to be connected from is away, nobody else takes its name and its requests.
+/// While a server that connects to the router is disconnected, no other peer gets its name and its requests.
 #[test]
-fn a_configured_name_is_taken_from_where_the_peer_may_be() {
+fn a_configured_name_is_accepted_only_from_the_networks_of_the_peer() {
     run(async {
         let mut named = two();
         let peer = |host: &str, networks: &[&str]| dsr::config::Peer {
@@ -424,7 +424,7 @@ fn a_configured_name_is_taken_from_where_the_peer_may_be() {
         here.capabilities("here.example", APPLICATIONS).await;
         let mut anywhere = good.stranger().await;
         anywhere.capabilities("anywhere.example", APPLICATIONS).await;
-        // A reload says where the peer is now, and no connection ends for it.
+        // A reload changes the networks of the peer, and no connection ends for it.
         let mut moved = dsr::Config::clone(&good.dsr.snapshot().config);
         let away = moved
             .peers

@@ -1,4 +1,4 @@
-//! Under load: peers that die, clients that come back, a peer that sends rubbish.
+//! Under load: peers that die, clients that reconnect, a peer that sends random bytes.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use tokio::task::JoinHandle;
 
 use crate::support::{APPLICATIONS, Waiting, available, client, config, run, ulr, ulr_to, until, world};
 
-/// Requests a client has under way.
+/// Requests of a client in flight.
 const WINDOW: u32 = 64;
 const BOTH: &str = "  peerRouteTables:\n    - {name: default, rules: [{action: {routeList: all}}]}\n  \
      routeLists:\n    - {name: all, groups: [all]}\n  routeGroups:\n    \
      - {name: all, peers: [{host: hss1.example}, {host: hss2.example}]}\n";
 
-/// Answers requests until it has answered so many, then breaks off with what it has not answered; without a
-/// number, until the router ends the connection.
+/// Answers a number of requests, then disconnects with the others unanswered; without a number, until the router ends
+/// the connection.
 fn serve(mut peer: Peer, until: Option<usize>) -> JoinHandle<usize> {
     tokio::task::spawn_local(async move {
         let mut count = 0;
@@ -45,7 +45,7 @@ fn numbered(number: u32, host: Option<&str>) -> MessageMut {
     request
 }
 
-/// Takes an answer off the list of those that are missing.
+/// Removes an answer from the list of missing ones.
 fn tick(missing: &mut BTreeSet<u32>, answer: &MessageMut) {
     assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 2001, "{answer:?}");
     assert!(
@@ -99,7 +99,7 @@ fn a_server_that_dies_costs_no_request() {
 }
 
 #[test]
-fn a_client_that_comes_back_again_and_again_loses_no_answer() {
+fn a_client_that_reconnects_repeatedly_loses_no_answer() {
     run(async {
         let (dsr, _servers, peers) = two_workers().await;
         for peer in peers {
@@ -111,7 +111,7 @@ fn a_client_that_comes_back_again_and_again_loses_no_answer() {
             mme.send(numbered(number, None).as_bytes()).await;
             missing.insert(number);
             if number % 500 == 499 {
-                // No DPR: the new connection replaces the old one, with requests under way, some of which the
+                // No DPR: the new connection replaces the old one while requests are in flight, some of which the
                 // router has not read yet.
                 let mut again = Peer::connect(dsr.addresses()[0]).await;
                 again.capabilities("mme.example", APPLICATIONS).await;
@@ -132,7 +132,7 @@ fn a_client_that_comes_back_again_and_again_loses_no_answer() {
 }
 
 #[test]
-fn a_peer_that_sends_rubbish_is_alone_with_it() {
+fn a_peer_that_sends_random_bytes_affects_no_other() {
     run(async {
         let (dsr, _servers, peers) = two_workers().await;
         for peer in peers {

@@ -1,4 +1,4 @@
-//! What peers are told of our own load (RFC 8583).
+//! Load of the router as reported to its peers (RFC 8583).
 
 use diameter::proto::known::{self, command};
 use diameter::proto::overload::doic::{LOSS, Report, SupportedFeatures};
@@ -20,7 +20,7 @@ fn request() -> MessageMut {
     })
 }
 
-/// The answer to a request, and what it says of our load. The server tells its own: as a host and as a neighbour.
+/// The answer to a request, and the load of the router in it. The server reports its own: as a host and as a neighbour.
 async fn asked(mme: &mut Peer, hss: &mut Peer) -> (MessageMut, Option<u16>) {
     mme.send(request().as_bytes()).await;
     let request = hss.expect(command::UPDATE_LOCATION).await;
@@ -37,7 +37,7 @@ async fn asked(mme: &mut Peer, hss: &mut Peer) -> (MessageMut, Option<u16>) {
     assert_eq!(answer.as_bytes().len(), answer.header().length as usize);
     let (hosts, mut ours): (Vec<Load>, Vec<Load>) =
         Load::all(&answer).partition(|load| load.kind == LoadType::Host);
-    // The server's load as a host goes on, that as a neighbour ended here.
+    // The server's load as a host is relayed, that as a neighbour ends here.
     assert_eq!(hosts.len(), 1, "{hosts:?}");
     assert!(ours.len() <= 1, "{ours:?}");
     let ours = ours.pop().map(|load| {
@@ -47,7 +47,7 @@ async fn asked(mme: &mut Peer, hss: &mut Peer) -> (MessageMut, Option<u16>) {
     (answer, ours)
 }
 
-/// Asks until our load is told.
+/// Sends requests until an answer reports the router's load.
 async fn news(mme: &mut Peer, hss: &mut Peer) -> u16 {
     loop {
         if let (_, Some(value)) = asked(mme, hss).await {
@@ -57,7 +57,7 @@ async fn news(mme: &mut Peer, hss: &mut Peer) -> u16 {
 }
 
 #[test]
-fn a_change_of_load_is_told_once_to_each_peer() {
+fn a_change_of_load_is_reported_once_to_each_peer() {
     run(async {
         let settings = "overload: {tellLoad: {enabled: true, interval: 1h}}";
         let (dsr, _servers, mut peers) = world(read(config(), settings), HSS, &one_list(&HSS)).await;
@@ -71,10 +71,10 @@ fn a_change_of_load_is_told_once_to_each_peer() {
         assert_eq!(
             asked(&mut other, hss).await.1,
             Some(39_321),
-            "each has to be told"
+            "each peer gets the report"
         );
         assert_eq!(dsr.count(Event::LoadTold), 3);
-        // Who comes back is told anew.
+        // A peer that reconnects gets the report again.
         other.break_off();
         until(|| dsr.hops().get(&b"other.example"[..]).is_none()).await;
         let mut other = client(&dsr, "other.example").await;
@@ -83,7 +83,7 @@ fn a_change_of_load_is_told_once_to_each_peer() {
 }
 
 #[test]
-fn every_answer_tells_the_load_where_that_is_wanted_and_foreign_networks_hear_nothing() {
+fn every_answer_reports_the_load_where_configured_and_foreign_networks_get_no_report() {
     run(async {
         let settings = "overload: {tellLoad: {enabled: true, interval: 0s}}";
         let mut base = config();
@@ -104,7 +104,7 @@ fn every_answer_tells_the_load_where_that_is_wanted_and_foreign_networks_hear_no
         };
         let hss = &mut peers[0];
         let (mut mme, mut foreign) = (client(&dsr, MME).await, client(&dsr, FOREIGN).await);
-        assert_eq!(asked(&mut mme, hss).await.1, None, "nobody has asked for it");
+        assert_eq!(asked(&mut mme, hss).await.1, None, "load reports are off");
         change(settings);
         assert_eq!(news(&mut mme, hss).await, IDLE);
         dsr.drive_load(0, Some(61.0));
@@ -118,7 +118,7 @@ fn every_answer_tells_the_load_where_that_is_wanted_and_foreign_networks_hear_no
             assert_eq!(load, None);
             assert_eq!(Report::all(&answer).count(), 0);
         }
-        // An answer of our own tells it as well.
+        // An answer of the router itself reports it as well.
         let lost = ulr_with("1", |b| {
             b.put(known::DRMP, 0);
         });

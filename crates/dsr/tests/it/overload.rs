@@ -1,4 +1,4 @@
-//! Rates, levels of overload (driven, not measured), reports to clients.
+//! Rates, levels of overload (with an assumed load), reports to clients.
 
 use diameter::proto::known::{self, command};
 use diameter::proto::overload::doic::{LOSS, Report, ReportType, SupportedFeatures};
@@ -46,7 +46,7 @@ fn discards_follow_the_percentages_of_the_level() {
         });
         assert_eq!(relayed(&mut mme, &mut peers[0], &low, 50).await, 50);
         let before = dsr.count(Event::Message);
-        // The share is one of all requests: what the important do not give, the others do.
+        // The share is one of all requests: where the spared ones are not discarded, more of the others are.
         for (load, level, least, most) in [
             (55.0, 1, 370, 390),
             (61.0, 2, 290, 310),
@@ -63,7 +63,7 @@ fn discards_follow_the_percentages_of_the_level() {
         assert_eq!(
             dsr.count(Event::Message) - before,
             2 * (4 * 420 - discarded),
-            "what overload control discards is no message in the sense of MPS"
+            "discarded requests do not count as messages of MPS"
         );
         // Watchdogs pass at any level.
         mme.send_text("DWR { Origin-Host = \"mme.example\" Origin-Realm = \"epc.example\" }")
@@ -103,7 +103,7 @@ fn discards_can_be_silent_and_by_class() {
 }
 
 #[test]
-fn clients_that_ask_are_told_to_send_less() {
+fn clients_that_support_doic_get_overload_reports() {
     run(async {
         let (dsr, _servers, mut peers) = world(config(), HSS, &one_list(&HSS)).await;
         let mut mme = client(&dsr, MME).await;
@@ -130,7 +130,7 @@ fn clients_that_ask_are_told_to_send_less() {
         assert_eq!((reports[0].kind, reports[0].reduction), (ReportType::Realm, 25));
         assert!(SupportedFeatures::of(&answer).is_some());
         assert_eq!(answer.as_bytes().len(), answer.header().length as usize);
-        // A report about the host is the host's to give.
+        // A report about the host comes from the host.
         let named = ulr_with("1", |b| {
             b.put(known::DRMP, 0).put(known::DESTINATION_HOST, HSS[0]);
             SupportedFeatures { vector: LOSS }.write(b);
@@ -140,7 +140,7 @@ fn clients_that_ask_are_told_to_send_less() {
         peers[0].answer(&request, ResultCode::SUCCESS).await;
         let answer = mme.expect(command::UPDATE_LOCATION).await;
         assert_eq!(Report::all(&answer).count(), 0);
-        // A server that reports itself is heard instead.
+        // The reports of a server that supports DOIC itself are relayed instead.
         mme.send(able.as_bytes()).await;
         let request = peers[0].expect(command::UPDATE_LOCATION).await;
         peers[0]
@@ -153,7 +153,7 @@ fn clients_that_ask_are_told_to_send_less() {
         let answer = mme.expect(command::UPDATE_LOCATION).await;
         let reports: Vec<Report> = Report::all(&answer).collect();
         assert_eq!((reports.len(), reports[0].reduction), (1, 77));
-        // Who does not ask is not told.
+        // A client without OC-Supported-Features gets no report.
         mme.send(
             ulr_with("1", |b| {
                 b.put(known::DRMP, 0);
@@ -188,7 +188,7 @@ fn a_server_that_asks_for_less_gets_less() {
              action: {routeList: all}}]}\n  routeLists:\n    - {name: all, groups: [all]}\n  routeGroups:\n    \
              - {name: all, peers: [{host: hss1.example}, {host: hss2.example}]}\n";
         let mut two = read(config(), "overload: {heed: {ask: true}}");
-        // What one worker hears, the other knows.
+        // A report that one worker receives takes effect at the other.
         two.workers = 2;
         let (dsr, _servers, mut peers) = world(two, hosts, both).await;
         let (first, second) = peers.split_at_mut(1);
@@ -202,7 +202,7 @@ fn a_server_that_asks_for_less_gets_less() {
                 b.put(known::DESTINATION_HOST, host).put(known::DRMP, priority);
             })
         };
-        // We ask on behalf of the client, and keep the report for ourselves.
+        // The router supports DOIC on behalf of the client, and does not relay the report.
         clients[0].send(named(hosts[0], 10).as_bytes()).await;
         let request = hss1.expect(command::UPDATE_LOCATION).await;
         assert!(SupportedFeatures::of(&request).is_some());
@@ -214,7 +214,8 @@ fn a_server_that_asks_for_less_gets_less() {
         assert!(SupportedFeatures::of(&answer).is_none() && Report::all(&answer).next().is_none());
         assert_eq!(answer.as_bytes().len(), answer.header().length as usize);
         until(|| dsr.count(Event::ReportHeard) == 1).await;
-        // What names it is refused, wherever its client lives; what names nobody goes to the other.
+        // A request that names the host is refused, whichever worker has its client; one without a host goes to the
+        // other server.
         for mme in &mut clients {
             loop {
                 mme.send(named(hosts[0], 10).as_bytes()).await;
@@ -224,7 +225,7 @@ fn a_server_that_asks_for_less_gets_less() {
                         assert_eq!(answer.require(known::RESULT_CODE).unwrap(), 5012);
                         break;
                     }
-                    // The report is on its way to the other worker.
+                    // The report is in transit to the other worker.
                     request = hss1.expect(command::UPDATE_LOCATION) => {
                         hss1.send_text(&report(&request, hosts[0], 1, 0, 100)).await;
                         mme.expect(command::UPDATE_LOCATION).await;
@@ -239,7 +240,7 @@ fn a_server_that_asks_for_less_gets_less() {
             answered(mme, hss2).await;
         }
         assert!(dsr.count(Event::Abated) >= 4 && dsr.count(Event::Diverted) > 5);
-        // A client that takes reports itself is not kept from anything, and hears them.
+        // A client that supports DOIC itself is not abated, and gets the reports.
         let able = ulr_with("1", |b| {
             b.put(known::DESTINATION_HOST, hosts[0]);
             SupportedFeatures { vector: LOSS }.write(b);
@@ -316,7 +317,7 @@ fn a_loaded_server_gets_the_smaller_part() {
                 request = second[0].expect(command::UPDATE_LOCATION) => (1, &mut second[0], request),
             };
             counts[at] += 1;
-            // The first is nearly full, the second idle (RFC 8583 §7.3: 65535 is no load).
+            // The first is nearly full, the second idle (RFC 8583 §7.3: 65535 means no load).
             server
                 .send_text(&format!(
                     "ULA app=16777251 flags=P hbh={} {{ Session-Id = \"x\" Result-Code = 2001 \
@@ -368,7 +369,7 @@ fn a_connection_keeps_to_its_maximum_and_others_do_not_suffer() {
 }
 
 #[test]
-fn a_throttle_group_that_has_its_fill_is_gone_round() {
+fn a_throttle_group_at_its_rate_is_bypassed() {
     run(async {
         let hosts = ["hss1.example", "hss2.example"];
         let settings = "peers: []\nthrottleGroups: []\n";

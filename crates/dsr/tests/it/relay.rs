@@ -67,8 +67,8 @@ fn what_cannot_be_routed_is_answered() {
             .await;
         assert!(answer.flags().contains(CommandFlags::ERROR));
         assert_eq!(answer.require(known::ORIGIN_HOST).unwrap(), DSR);
-        // Its own name, a name nobody has, the sender's own: none of them is a way.
-        for host in [DSR, "nobody.example", MME] {
+        // Its own name, an unknown name, the sender's own: none of them has a route.
+        for host in [DSR, "unknown.example", MME] {
             mme.send(ulr_to(host).as_bytes()).await;
             mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
                 .await;
@@ -98,7 +98,7 @@ fn what_cannot_be_routed_is_answered() {
 }
 
 #[test]
-fn malformed_input_harms_nobody_else() {
+fn malformed_input_affects_no_other_peer() {
     run(async {
         let (dsr, _servers, mut peers) = world(config(), ["hss.example"], "").await;
         let mut mme = client(&dsr, MME).await;
@@ -114,7 +114,7 @@ fn malformed_input_harms_nobody_else() {
         bad.send(flags.as_bytes()).await;
         bad.expect_result(command::UPDATE_LOCATION, ResultCode::INVALID_HDR_BITS)
             .await;
-        // A malformed answer does not reach the client; it hears that there is none.
+        // A malformed answer does not reach the client; it gets an error.
         mme.send(ulr_to("hss.example").as_bytes()).await;
         let request = peers[0].expect(command::UPDATE_LOCATION).await;
         let mut answer = request.as_bytes().to_vec();
@@ -143,7 +143,7 @@ fn malformed_input_harms_nobody_else() {
 }
 
 #[test]
-fn a_client_that_comes_back_under_its_name_gets_its_answers() {
+fn a_client_that_reconnects_under_its_name_gets_its_answers() {
     run(async {
         let (dsr, _servers, mut peers) = world(config(), ["hss.example"], "").await;
         let mut mme = client(&dsr, MME).await;
@@ -178,7 +178,7 @@ fn a_client_that_comes_back_under_its_name_gets_its_answers() {
 }
 
 #[test]
-fn an_answer_to_an_earlier_connection_is_never_taken_for_that_to_a_new_request() {
+fn an_answer_to_an_earlier_connection_never_matches_a_new_request() {
     run(async {
         let (dsr, _servers, mut peers) = world(config(), ["hss.example"], "").await;
         let mut mme = client(&dsr, MME).await;
@@ -194,7 +194,7 @@ fn an_answer_to_an_earlier_connection_is_never_taken_for_that_to_a_new_request()
             mme.send(numbered(id, "1").as_bytes()).await;
             old.push(peers[0].expect(command::UPDATE_LOCATION).await);
         }
-        // The client starts anew: it counts from 1 again.
+        // The client restarts: it counts from 1 again.
         let mut again = Peer::connect(dsr.addresses()[0]).await;
         again.capabilities(MME, APPLICATIONS).await;
         available(&dsr, MME).await;
@@ -218,7 +218,7 @@ fn an_answer_to_an_earlier_connection_is_never_taken_for_that_to_a_new_request()
         peers[0].answer(&new, ResultCode::SUCCESS).await;
         let answer = again.expect(command::UPDATE_LOCATION).await;
         assert_eq!((answer.hop_by_hop(), answer.end_to_end()), (2, new.end_to_end()));
-        // With another Origin-State-Id it has lost what it knew (RFC 6733 §8.16): it gets nothing of before.
+        // With another Origin-State-Id it has lost its state (RFC 6733 §8.16): it gets no answers to former requests.
         again.send(numbered(9, "1").as_bytes()).await;
         let last = peers[0].expect(command::UPDATE_LOCATION).await;
         let mut third = Peer::connect(dsr.addresses()[0]).await;

@@ -63,7 +63,7 @@ fn rules_decide_and_change_while_running() {
                 break;
             }
         }
-        // A peer that is not configured any more is left; its place in the list is empty.
+        // A removed peer is disconnected; it is missing in the list.
         next.peers.retain(|peer| peer.host != HSS[1]);
         routing(
             &mut next,
@@ -82,7 +82,7 @@ fn rules_decide_and_change_while_running() {
 }
 
 #[test]
-fn a_lost_peer_leaves_nobody_hanging() {
+fn a_lost_peer_leaves_no_request_pending() {
     run(async {
         let (dsr, servers, mut peers) = world(config(), HSS, &one_list(&HSS)).await;
         let mut mme = client(&dsr, MME).await;
@@ -118,7 +118,7 @@ fn a_lost_peer_leaves_nobody_hanging() {
             100 + 60 + 100,
             "a re-route counts as a message"
         );
-        // It is connected to again, and used again.
+        // The router reconnects to it, and uses it again.
         let mut back = servers[0].connected(&dsr).await;
         mme.send(ulr("1").as_bytes()).await;
         answered(&mut mme, &mut back).await;
@@ -126,7 +126,7 @@ fn a_lost_peer_leaves_nobody_hanging() {
 }
 
 #[test]
-fn nothing_left_is_answered() {
+fn a_request_without_a_hop_is_answered() {
     run(async {
         let mut config = config();
         config.routing.transaction.answer = settings::Period::from_millis(100);
@@ -141,7 +141,7 @@ fn nothing_left_is_answered() {
         );
         dsr.reload(&next).unwrap();
         let mut mme = client(&dsr, MME).await;
-        // Nobody answers: twice sent, then given up.
+        // No server answers: sent twice, then abandoned.
         mme.send(ulr("1").as_bytes()).await;
         let first = peers[0].expect(command::UPDATE_LOCATION).await;
         assert!(!first.flags().contains(CommandFlags::RETRANSMITTED));
@@ -149,9 +149,9 @@ fn nothing_left_is_answered() {
         assert!(second.flags().contains(CommandFlags::RETRANSMITTED));
         mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
             .await;
-        // A late answer meets nobody.
+        // A late answer matches no request.
         peers[0].answer(&first, ResultCode::SUCCESS).await;
-        // Lost, and nothing else to try.
+        // The connection is lost, and no other hop is left.
         mme.send(ulr_to(HSS[1]).as_bytes()).await;
         let request = peers[0].expect(command::UPDATE_LOCATION).await;
         drop(request);
@@ -169,7 +169,7 @@ fn nothing_left_is_answered() {
 }
 
 #[test]
-fn answers_that_say_so_lead_elsewhere() {
+fn configured_results_lead_to_another_peer() {
     run(async {
         let rules = format!(
             "{}  reroute:\n    - {{applications: [16777251], resultCodes: [3004], experimentalCodes: [5420]}}\n",

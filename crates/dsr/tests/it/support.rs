@@ -22,8 +22,8 @@ pub(crate) const APPLICATIONS: &[ApplicationId] = &[
 
 /// A configuration with one worker that listens at a port of the system's choice.
 ///
-/// It is never overloaded but where a test drives its load: an unoptimised worker on a busy machine is, at once, and
-/// answers itself what a test waits for elsewhere.
+/// It is never overloaded except where a test sets an assumed load: an unoptimised worker on a busy machine would be
+/// overloaded at once, and refuse requests that a test expects at a server.
 pub(crate) fn config() -> Config {
     Config {
         overload: Overload {
@@ -82,7 +82,7 @@ fn parse(yaml: &str, base: &Config) -> Config {
     settings::from_str(&format!("{peers}{yaml}"), "test").unwrap_or_else(|report| panic!("{report}"))
 }
 
-/// A server that waits to be connected to.
+/// A server that waits for the router's connection.
 pub(crate) struct Waiting {
     pub(crate) host: String,
     listener: TcpListener,
@@ -96,14 +96,14 @@ impl Waiting {
         }
     }
 
-    /// How the router is told of it.
+    /// Its entry in the router's settings.
     pub(crate) fn peer(&self) -> PeerConfig {
         PeerConfig {
             host: self.host.clone(),
             addresses: vec![self.listener.local_addr().unwrap()],
             timers: dsr::config::Timers {
                 reconnect_min: settings::Period::from_millis(50),
-                // Watchdogs that prove a connection take two intervals.
+                // The watchdogs of state REOPEN take two intervals.
                 reopen: dsr::config::ReopenPolicy::Never,
                 ..dsr::config::Timers::default()
             },
@@ -137,7 +137,7 @@ impl Waiting {
         peer
     }
 
-    /// The connection, once the router has made it and counts on it.
+    /// The connection, once the router has made it and considers it available.
     pub(crate) async fn connected(&self, dsr: &Running) -> Peer {
         let peer = self.reconnected().await;
         available(dsr, &self.host).await;
@@ -145,7 +145,7 @@ impl Waiting {
     }
 }
 
-/// Waits until the router counts on this peer.
+/// Waits until the router considers this peer available.
 pub(crate) async fn available(dsr: &Running, host: &str) {
     let key = host.to_ascii_lowercase().into_bytes();
     until(|| {
@@ -156,7 +156,7 @@ pub(crate) async fn available(dsr: &Running, host: &str) {
     .await;
 }
 
-/// A client that has introduced itself.
+/// A client that has exchanged capabilities.
 pub(crate) async fn client(dsr: &Running, host: &str) -> Peer {
     let mut peer = Peer::connect(dsr.addresses()[0]).await;
     peer.capabilities(host, APPLICATIONS).await;
@@ -207,7 +207,7 @@ pub(crate) async fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until something has happened so often.
+/// Waits until an event has been counted this many times.
 pub(crate) async fn counted(dsr: &Running, event: Event, count: u64) {
     until(|| dsr.count(event) >= count).await;
 }

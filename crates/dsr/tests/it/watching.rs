@@ -19,14 +19,14 @@ fn severity(dsr: &Running, number: u32) -> Option<&'static str> {
 }
 
 #[test]
-fn a_profile_by_name_is_what_traffic_is_measured_by() {
+fn traffic_is_measured_against_the_named_profile() {
     run(async {
         // A fiftieth of a percent of 5,000 is one message per second; two for each request.
         // The client of this test may be faster than such a machine: no request is to be discarded for that.
         let settings = "overload: {profile: \"vm:5k mps\", hardLimitPercent: 10000}\n\
                         indicators: {interval: 1s, trafficMinor: 0.01%, trafficMajor: 0.02%}\n";
         let (dsr, _servers, mut peers) = world(read(config(), settings), HSS, &one_list(&HSS)).await;
-        // Other programs may use the cores: their load must not have requests of this test discarded.
+        // Other programs may use the cores: their load must not cause requests of this test to be discarded.
         dsr.drive_load(0, Some(0.0));
         let mut mme = client(&dsr, MME).await;
         while severity(&dsr, 10501) != Some("major") {
@@ -52,7 +52,7 @@ fn a_profile_by_name_is_what_traffic_is_measured_by() {
             "{page}"
         );
         until(|| severity(&dsr, 10501).is_none()).await;
-        // Nobody plans for anything: there is nothing to tell.
+        // No profile is configured: there is no gauge.
         let next = Config {
             overload: config().overload,
             ..Config::clone(&dsr.snapshot().config)
@@ -404,7 +404,7 @@ fn indicators_of_the_machine_are_alarms() {
         // Of the guide: CPU_UtilPct_Average, RAM_UtilPct_Average.
         let numbers = [31_052, 31_056];
         until(|| numbers.iter().all(|number| active(*number))).await;
-        // A limit of 0 is none: a machine that other tests keep busy is below no other.
+        // A limit of 0 means none: no machine is below another limit when other tests keep it busy.
         dsr.reload(&with(0.0)).unwrap();
         until(|| !numbers.iter().any(|number| active(*number))).await;
     });

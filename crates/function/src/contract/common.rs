@@ -7,9 +7,9 @@ use tls::TlsFiles;
 /// The settings that every function has, wherever its own type keeps them.
 #[derive(Clone, Debug)]
 pub struct Common<'a> {
-    /// Where its admin endpoint listens.
+    /// The address of its admin endpoint.
     pub admin: SocketAddr,
-    /// Every address that it listens at, with the key that says so; without the admin endpoint.
+    /// Every listen address with its key in the settings, without the admin endpoint.
     pub listen: Vec<(String, SocketAddr)>,
     /// Worker threads; 0: one per core.
     pub workers: usize,
@@ -24,7 +24,7 @@ pub struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// How often to check whether TLS files have changed: the shortest interval that they ask for; none: never.
+    /// Interval at which TLS files are checked for changes: the shortest `checkInterval` of the settings; none: never.
     pub(crate) fn files_interval(&self) -> Option<Duration> {
         let files = [self.tls, self.client_tls, self.other_tls];
         let asked = files.into_iter().flatten().map(|files| files.check_interval);

@@ -33,7 +33,7 @@ impl<F: NetworkFunction> Front<F> {
             function,
             seat,
         });
-        // A worker without requests follows as well; it ends with its thread.
+        // A worker that has no requests adopts the new settings as well. The task ends with the thread of the worker.
         tokio::task::spawn_local(front.clone().follow());
         front
     }
@@ -80,7 +80,7 @@ impl<F: NetworkFunction> Front<F> {
         &self.function
     }
 
-    /// The place of this worker.
+    /// The seat of this worker: its number, its listeners and its shutdown.
     pub fn seat(&self) -> &Seat<F> {
         &self.seat
     }

@@ -1,4 +1,4 @@
-//! What a function has to say of itself.
+//! The contract of a network function: the trait that each one implements.
 
 mod common;
 mod front;
@@ -70,8 +70,8 @@ pub trait NetworkFunction: Sized + Send + Sync + 'static {
     /// What its settings have in common with those of every function.
     fn common(config: &Self::Config) -> Common<'_>;
 
-    /// Reserves its addresses and reads its TLS files. May complete settings by what is known only then: the port that
-    /// URIs name.
+    /// Reserves its addresses and reads its TLS files. May complete settings by values that only the bound sockets
+    /// show: the port that URIs name.
     ///
     /// # Errors
     /// When an address or a file cannot be used.
@@ -86,7 +86,7 @@ pub trait NetworkFunction: Sized + Send + Sync + 'static {
     /// Opens it, on the control thread: its store, its tasks.
     ///
     /// # Errors
-    /// What keeps it from starting.
+    /// The reason why the function cannot start.
     fn open(opening: Opening<Self>) -> impl Future<Output = Result<Opened<Self>, StartError>>;
 
     /// One worker's share. After a reload it is made from the one `before`, so that caches and measurements stay unless
@@ -98,7 +98,7 @@ pub trait NetworkFunction: Sized + Send + Sync + 'static {
         before: Option<&Rc<Self::Worker>>,
     ) -> Rc<Self::Worker>;
 
-    /// The life of a worker: serves until the shutdown of its seat fires and what is in progress has ended.
+    /// The life of a worker: it serves until the shutdown of its seat fires and no request is in flight.
     fn serve(front: Rc<Front<Self>>) -> impl Future<Output = io::Result<()>>;
 
     /// The admin endpoints of the other functions in this process, for a function that sends where requests say.
@@ -140,8 +140,8 @@ pub trait Listeners: Send + Sync + 'static {
         None
     }
 
-    /// Reads the files again that listeners and clients use: TLS certificates, keys, trust. Answers whether something has
-    /// changed. Listeners whose settings may name other files meanwhile use those.
+    /// Reloads the files that listeners and clients use: TLS certificates, keys, trust. Returns whether any of them has
+    /// changed. Listeners whose settings name other files by now use those.
     ///
     /// # Errors
     /// What cannot be used; nothing has changed then.
@@ -167,9 +167,9 @@ pub struct Opening<F: NetworkFunction> {
     pub health: Health,
     /// Its alarms.
     pub alarms: Alarms,
-    /// Fires when the function is asked to stop.
+    /// Fires when the function is to stop.
     pub shutdown: Shutdown,
-    /// Fires when its workers have ended after that: from then on there are no more requests.
+    /// Fires when all workers have ended after that: no request follows.
     pub drained: Shutdown,
 }
 
@@ -191,7 +191,7 @@ impl<F> Opened<F> {
     }
 }
 
-/// The place of a worker in its function.
+/// The seat of a worker in its function.
 pub struct Seat<F: NetworkFunction> {
     /// Its number, and when it is to end.
     pub context: WorkerContext,

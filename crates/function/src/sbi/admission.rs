@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use super::priority;
 use crate::shedder::Shedder;
 
-/// By how much clocks of consumers may be ahead of ours before a request counts as late.
+/// Time by which the clock of a consumer may be ahead of ours before its request counts as late.
 const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
 /// A request that asks for admission.
@@ -22,8 +22,8 @@ impl Offered for Offer<'_> {
         priority(self.0)
     }
 
-    /// TS 29.500 §6.11.2: `3gpp-Sbi-Max-Rsp-Time` counts from `3gpp-Sbi-Sender-Timestamp`, without one from when the
-    /// request came.
+    /// TS 29.500 §6.11.2: `3gpp-Sbi-Max-Rsp-Time` counts from `3gpp-Sbi-Sender-Timestamp`, or from the receipt of the
+    /// request where that header is absent.
     fn is_late(&self, waited: Duration) -> Option<bool> {
         let headers = self.0.headers();
         if !headers.contains(names::MAX_RSP_TIME) {
@@ -31,7 +31,7 @@ impl Offered for Offer<'_> {
         }
         let most = MaxRspTime::of(headers).ok().flatten()?.duration();
         let sent = SenderTimestamp::of(headers).ok().flatten();
-        // A date of a consumer whose clock is ahead says nothing.
+        // The timestamp of a consumer whose clock is ahead gives no elapsed time.
         let passed = sent
             .and_then(|SenderTimestamp(sent)| Duration::try_from(OffsetDateTime::now_utc() - sent).ok())
             .map_or(Duration::ZERO, |passed| passed.saturating_sub(CLOCK_SKEW));
@@ -39,13 +39,13 @@ impl Offered for Offer<'_> {
     }
 }
 
-/// How long a request has waited at most: for its worker to read it, and since.
+/// An upper bound of the time that a request was queued for its worker, and the moment from which it counts.
 #[must_use]
 pub fn waited(request: &Request, now: Instant) -> Duration {
     request.waited + now.saturating_duration_since(request.received)
 }
 
-/// Decides about a request of this class; one without a class is served whatever the load.
+/// Admits or refuses a request of this class; a request without a class is served under any load.
 pub fn admit(shedder: &Shedder, request: &Request, class: Option<usize>) -> Admission {
     if let Some(class) = class {
         return admit_as(shedder, request, class, &Offer(request));
@@ -69,7 +69,7 @@ pub fn refusal(admission: Admission) -> Option<Problem> {
         Admission::Refused => Some(Problem::new(Cause::NfCongestion).detail("discarded under overload")),
         Admission::Late => Some(
             Problem::new(Cause::TimedOutRequest)
-                .detail("the request has waited here longer than its sender waits"),
+                .detail("the request was queued here for longer than its 3gpp-Sbi-Max-Rsp-Time"),
         ),
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_late_when_its_sender_no_longer_waits() {
+    fn a_request_is_late_after_its_max_rsp_time() {
         let is_late = |headers: &[(&'static str, String)], millis| {
             Offer(&request(headers)).is_late(Duration::from_millis(millis))
         };
@@ -116,7 +116,7 @@ mod tests {
             let value = SenderTimestamp(date).to_value().unwrap();
             ("3gpp-sbi-sender-timestamp", value.to_str().unwrap().to_owned())
         };
-        assert_eq!(is_late(&[], 60_000), None, "it does not say");
+        assert_eq!(is_late(&[], 60_000), None, "no header gives a time");
         assert_eq!(is_late(&[most(500)], 499), Some(false));
         assert_eq!(is_late(&[most(500)], 500), Some(true));
         assert_eq!(is_late(&[most(500), sent(0.9)], 6), Some(false), "clocks differ");

@@ -1,11 +1,11 @@
-//! What the servers of the service-based interface count, as metrics.
+//! Counters and gauges of the servers of the service-based interface, as metrics.
 
 use ::sbi::server::StatsSnapshot;
 use telemetry::metrics::Kind;
 use telemetry::{Declaration, Registry};
 
 telemetry::declare! {
-    /// What goes up and down.
+    /// The gauges.
     GAUGES;
     gauge OPEN = "signalbox_sbi_server_connections" []: "Connections of the service-based interface that are open now.";
     gauge HELD = "signalbox_sbi_memory_bytes" []: "Bytes held for the connections of the service-based interface, those of its clients included; each worker's are bounded by server.maxMemory.";

@@ -33,7 +33,7 @@ use crate::shedder::AdmissionMetrics;
 
 /// Answers requests: what the worker of a function with a service-based interface does.
 pub trait Answer: 'static {
-    /// Its operations, as traces and metrics call them: service and method. The last one is what is none of them.
+    /// Its operations as traces and metrics name them: service and method. The last one stands for any other request.
     const OPERATIONS: &'static [&'static str];
 
     /// The metrics of its operations, `Some(operation_metrics!("nrf"))`, which are part of
@@ -43,7 +43,7 @@ pub trait Answer: 'static {
     /// The position of a request's operation in [`OPERATIONS`](Self::OPERATIONS).
     fn operation(request: &Request) -> usize;
 
-    /// The way of a request.
+    /// Serves a request.
     fn answer(self: Rc<Self>, request: Request) -> impl Future<Output = Response>;
 
     /// Completes an answer that the server makes itself (see [`Service::complete`]).
@@ -62,7 +62,7 @@ pub fn metrics_of<W: Answer, E: events::Happening>(
     own.chain(operations).chain(events::declarations::<E>()).collect()
 }
 
-/// Priority of a message that does not say (TS 29.500 §6.8.4 leaves it to the function).
+/// Priority of a message without `3gpp-Sbi-Message-Priority` (TS 29.500 §6.8.4 leaves it to the function).
 const USUAL_PRIORITY: u8 = 24;
 
 /// The priority of a request, 0 the most important, 31 the least (`3gpp-Sbi-Message-Priority`).

@@ -48,7 +48,7 @@ macro_rules! operation_metrics {
 /// The metrics of one worker, resolved before requests need them.
 pub(super) struct Operations {
     names: &'static [&'static str],
-    /// None where the function measures otherwise.
+    /// None where the function has metrics of its own for its operations.
     each: Box<[Operation]>,
     responses: Option<Family<Counter>>,
 }
@@ -87,7 +87,7 @@ impl Operations {
         self.names.get(operation).copied().unwrap_or("other")
     }
 
-    /// An operation was answered whose request was received then.
+    /// Records an operation that was answered now, whose request was received at this moment.
     pub(super) fn answered(&self, operation: usize, status: u16, received: Instant) {
         let Some((operation, responses)) = self.each.get(operation).zip(self.responses.as_ref()) else {
             return;

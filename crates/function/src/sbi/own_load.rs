@@ -145,7 +145,7 @@ struct Conveyed {
     value: RefCell<Option<HeaderValue>>,
     reported: Cell<u8>,
     at: Cell<Option<Instant>>,
-    /// When it was last other than nothing.
+    /// The last moment at which the value was above zero.
     positive: Cell<Option<Instant>>,
 }
 
@@ -161,7 +161,7 @@ impl Conveyed {
         }
     }
 
-    /// Whether a new value is to be made of `now_is`.
+    /// Whether a new value is to be reported, now that the measure is `now_is`.
     fn is_due(&self, now_is: u8, now: Instant) -> bool {
         let due = self.at.get().is_none_or(|at| {
             now.saturating_duration_since(at) >= self.interval
@@ -180,7 +180,7 @@ impl Own {
     fn new(settings: &Conveying, scope: Scope) -> Self {
         let validity = settings.oci_validity.duration();
         let lci = Conveyed::new(settings.lci_interval.duration(), settings.lci_change);
-        // Reported again well before it ends.
+        // A report is renewed well before its validity ends.
         let oci = Conveyed::new(validity / 2, settings.lci_change);
         Self {
             scope,
@@ -206,7 +206,7 @@ impl Own {
         if !oci.is_due(reduction, now) {
             return;
         }
-        // An end is reported for as long as somebody may believe in the overload.
+        // The end is reported for as long as a consumer may still have the overload cached.
         let recent = oci
             .positive
             .get()

@@ -20,19 +20,20 @@ impl Default for Cost {
 }
 
 impl Cost {
-    /// Until it is measured: a millisecond, more than any request takes. Too much means more refusals.
+    /// The assumed cost until one is measured: a millisecond, more than any request takes. A cost that is too high
+    /// means more refusals.
     const UNKNOWN: f64 = 1.0;
     /// Requests in an interval of which a cost can be measured.
     const ENOUGH: f64 = 20.0;
 
-    /// An interval has passed in which so many were offered; `calm`: all were admitted without waiting.
+    /// Records an interval in which this many requests were offered; `calm`: all were admitted, none was queued.
     pub(super) fn feed(&mut self, load: f64, offered: f64, calm: bool, now: Instant) {
         self.offered.feed(offered, now);
         if !calm || offered < Self::ENOUGH {
             return;
         }
-        // What else the worker does is in it as well: the least that was measured is nearest to the truth. It fades, as
-        // requests may come to cost more.
+        // The measured load includes other work of the worker, so the lowest measurement is nearest to the cost of a
+        // request. The minimum fades, because requests may become more expensive.
         let measured = load / offered;
         let part = if measured < self.of_one { 0.5 } else { 0.02 };
         self.of_one += part * (measured - self.of_one);

@@ -35,7 +35,7 @@ macro_rules! admission_metrics {
                 kind: $crate::telemetry::metrics::Kind::Histogram(
                     $crate::telemetry::metrics::Buckets::SECONDS,
                 ),
-                help: "Time that requests have waited when a worker begins with them.",
+                help: "Time that requests were queued before a worker began to serve them.",
                 labels: &["worker"],
             },
             threshold: $crate::telemetry::Declaration {

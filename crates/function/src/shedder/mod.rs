@@ -110,7 +110,7 @@ fn sorted(mut settings: Shedding) -> Shedding {
 }
 
 impl Shedder {
-    /// Without load yet.
+    /// A shedder that has measured no load yet.
     #[must_use]
     pub fn new(settings: Shedding, meters: Meters) -> Self {
         let settings = sorted(settings);
@@ -165,13 +165,14 @@ impl Shedder {
         }
     }
 
-    /// How long a request that the worker begins with now has waited for it, where its listener does not say.
+    /// Upper bound of the time that the request which the worker begins with now was queued, where its listener does
+    /// not measure it.
     #[must_use]
     pub fn waited(&self, now: Instant) -> Duration {
         self.lag.waited(now, worker::woke_at())
     }
 
-    /// Decides about a request of this class that has waited for so long.
+    /// Admits or refuses a request of this class that was queued for this time.
     pub fn admit(&self, now: Instant, waited: Duration, class: usize, message: &impl Offered) -> Admission {
         self.count(waited);
         let admission = self.admission.borrow_mut().admit(now, waited, class, message);
@@ -181,7 +182,7 @@ impl Shedder {
         admission
     }
 
-    /// Takes the waiting time of a request that is served whatever the load.
+    /// Records the queueing time of a request that is served under any load.
     pub fn observe(&self, now: Instant, waited: Duration) {
         self.count(waited);
         self.admission.borrow_mut().observe(now, waited);
@@ -247,7 +248,7 @@ impl Shedder {
         }
     }
 
-    /// Takes a processor time in percent of a core; whether the level has changed.
+    /// Records a processor time in percent of a core; returns whether the level has changed.
     fn feed(&self, load: f64, now: Instant) -> bool {
         let mut measured = self.measured.borrow_mut();
         let mut admission = self.admission.borrow_mut();
@@ -271,7 +272,7 @@ impl Shedder {
         measured.settings.steps.get(at).filter(|_| self.enforced.get())
     }
 
-    /// Discards what the level says.
+    /// Refuses the share that the level sets.
     fn impose(&self, measured: &Measured, admission: &mut AdmissionController) {
         let step = self.step(measured);
         let spare = step.and_then(|step| step.spare);
@@ -305,12 +306,12 @@ impl Shedder {
         self.admission.borrow().refused_share().max(imposed)
     }
 
-    /// When the event loop is expected to come to the next measurement of its lag.
+    /// The time at which the event loop should reach the next measurement of its lag.
     pub(crate) fn expect(&self, now: Instant) -> Instant {
         self.lag.expect(now, self.busy.take(), SAMPLE_INTERVAL)
     }
 
-    /// It has come to it.
+    /// Records that the event loop has reached the measurement.
     pub(crate) fn arrived(&self, now: Instant) {
         self.lag.arrived(now, worker::woke_at());
     }

@@ -57,7 +57,7 @@ fn shares_are_those_of_level_and_class_and_spared_priorities_pass() {
     let shedder = levelled();
     let mut now = Instant::now();
     let mut discarded = |class, priority: u8| {
-        // The first messages are those of which it learns the mix.
+        // The shedder learns the mix of classes from the first messages.
         let mut gone = 0;
         for number in 0..300 {
             now += Duration::from_micros(200);
@@ -101,8 +101,8 @@ fn a_switched_off_shedder_measures_and_refuses_nothing() {
     assert_eq!(shedder.reduction(), 1.0);
 }
 
-/// A worker that other things than requests load, for so many intervals each time, and whose requests then wait: the share
-/// of the requests that was refused in each of these phases. A request takes a thousandth of the time.
+/// A worker that other work than requests loads, for this many intervals in each phase, and whose requests are queued
+/// afterwards. Returns the share of requests that was refused in each phase. A request takes 1/1000 of an interval.
 fn flooded(phases: &[(u32, f64)], offered: u32) -> Vec<[f64; 2]> {
     let shedder = Shedder::new(shedding(Vec::new()), meters());
     let mut now = Instant::now();
@@ -136,7 +136,7 @@ fn flooded(phases: &[(u32, f64)], offered: u32) -> Vec<[f64; 2]> {
 
 #[test]
 fn load_that_requests_do_not_cause_costs_them_nothing() {
-    // A flood that fills the core: at 30 % of it, requests take less than what is theirs.
+    // A flood fills the core; at 30 % of the core, requests take less than their part.
     let phases = flooded(&[(50, 0.0), (300, 100.0), (50, 0.0)], 300);
     assert_eq!(phases, [[0.0, 0.0]; 3]);
 }
@@ -148,7 +148,7 @@ fn beside_a_flood_requests_keep_their_part_and_after_it_all() {
     // 50 % of the core for 90 %: four in nine go, none of the important quarter.
     let [important, rest] = phases[1];
     assert!(important < 0.02 && (0.5..=0.65).contains(&rest), "{phases:?}");
-    // A second is enough to let all in again.
+    // After a second the shedder admits all requests.
     assert!(phases[2][1] < 0.3 && phases[3] == [0.0, 0.0], "{phases:?}");
 }
 
@@ -206,7 +206,7 @@ fn an_event_loop_that_is_late_makes_requests_wait() {
     lag.arrived(at(40), Some(at(2)));
     assert_eq!(lag.expect(at(40), true, SAMPLE_INTERVAL), at(50));
     assert_eq!((waited(45, 2), waited(90, 2)), (30, 40));
-    // It has idled since: what comes now has not waited.
+    // The loop has idled since: a request that arrives now was not queued.
     assert_eq!(waited(91, 90), 1);
     // It idled when the timer was due, and the system woke it late.
     lag.arrived(at(95), Some(at(94)));

@@ -26,7 +26,7 @@ fn egress(servers: Vec<SocketAddr>, processors: &str) -> Config {
     }
 }
 
-/// A server that notes who connects, and sends back what it gets.
+/// A server that records the addresses of its clients, and echoes what it receives.
 fn server() -> (SocketAddr, mpsc::Receiver<IpAddr>) {
     let listener = listener();
     let address = listener.local_addr().unwrap();
@@ -95,7 +95,7 @@ fn a_server_without_its_first_address_is_reached_at_the_second_and_an_alarm_says
     until("the alarm", || {
         alarms.active().iter().any(|alarm| alarm.number == 10515)
     });
-    // Only a connection shows that it is back.
+    // Only a connection shows that the server is available again.
     let back = std::net::TcpListener::bind(gone).unwrap();
     each(back, |mut stream| {
         let mut buffer = [0; 3];

@@ -1,4 +1,5 @@
-//! The front end over real sockets: connections are spread, kept out of congested processors, and carried whole.
+//! The front end over real sockets: connections are distributed, kept out of congested processors, and relayed without
+//! loss.
 
 mod egress;
 mod pair;
@@ -32,7 +33,7 @@ fn connections_are_spread_and_kept_out_of_a_congested_processor() {
             .iter()
             .any(|alarm| alarm.number == 5005)
     });
-    // What stands goes on.
+    // Established connections continue.
     held[0].write_all(b"still").unwrap();
     let mut back = [0; 5];
     held[0].read_exact(&mut back).unwrap();
@@ -96,10 +97,12 @@ fn a_dead_processor_costs_no_connection_and_bounds_are_kept() {
     drop(held);
     until("there is room again", || counts(&front) == [0, 0]);
     echo.status.store(503, Ordering::Relaxed);
-    until("nobody takes any", || front.backends()[1].state == "stasis");
-    let mut nobody = TcpStream::connect(front.addresses()[0]).unwrap();
-    nobody.set_read_timeout(Some(PATIENCE)).unwrap();
-    assert_eq!(nobody.read(&mut [0; 8]).unwrap_or_default(), 0);
+    until("no processor takes connections", || {
+        front.backends()[1].state == "stasis"
+    });
+    let mut refused = TcpStream::connect(front.addresses()[0]).unwrap();
+    refused.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(refused.read(&mut [0; 8]).unwrap_or_default(), 0);
     let text = telemetry::metrics::render(&[front.handle().registry().clone()]);
     assert!(
         text.contains("signalbox_ipfe_refused_connections_total{why=\"full\"} 1"),
@@ -123,7 +126,7 @@ fn a_silent_client_of_a_processor_that_closed_gives_its_place_back() {
         let mut hello = [0; 5];
         let _ = stream.read_exact(&mut hello);
         let _ = stream.write_all(&hello);
-        // It closes; the client, whose network is gone, says nothing to that.
+        // The processor closes; the client, whose network is lost, does not answer.
     });
     let one = Config {
         linger: Period::from_millis(50),
@@ -137,7 +140,7 @@ fn a_silent_client_of_a_processor_that_closed_gives_its_place_back() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn invalid_settings_are_reported() {
     let text = "
 targetSets:
   - {name: a, listen: \"127.0.0.1:4000\", backends: [{name: x, address: \"127.0.0.1:4000\"}, {name: x}]}
@@ -160,7 +163,7 @@ check: {interval: 0s}
         "at least one address of the server",
         "a port for each set",
         "is empty",
-        "no time at all",
+        "is 0",
     ] {
         assert!(report.contains(part), "{part}: {report}");
     }

@@ -91,7 +91,7 @@ fn the_standby_takes_over_the_address_when_the_active_front_end_dies() {
     });
 
     let before = takeovers(&second);
-    // It dies: its admin endpoint answers no more, its sockets are gone.
+    // The active front end dies: its admin endpoint does not answer any more, its sockets are closed.
     first_page.end();
     first.stop().unwrap();
     until("the standby is active", || second.is_active());
@@ -102,7 +102,7 @@ fn the_standby_takes_over_the_address_when_the_active_front_end_dies() {
     until("the alarm about the mate", || is_silent(&second));
     assert_eq!(takeovers(&second), before + 1);
 
-    // One that returns leaves the connections where they are, although it is the preferred one.
+    // A front end that restarts leaves the connections at its mate, although it is the preferred one.
     let returned_admin = TcpListener::bind(first_at).unwrap();
     let returned = ipfe::start(member(tsa, &echo, second_at, true)).unwrap();
     let returned_page = Admin::serve(returned_admin, &returned);
@@ -130,7 +130,7 @@ fn the_programs_of_a_pair_move_the_address_and_connections_end_with_it() {
     until("it listens", || TcpStream::connect(tsa).is_ok());
     let mut held = connect(&front);
 
-    // The mate was active as well, behind a cut that is over now: it is the preferred one.
+    // The mate was active as well, behind a network partition that has ended: it is the preferred one.
     let mate = ipfe::start(Config {
         pair: None,
         ..config(vec![echo.backend("mp1")], 0)
@@ -147,7 +147,7 @@ fn the_programs_of_a_pair_move_the_address_and_connections_end_with_it() {
 }
 
 #[test]
-fn an_address_that_is_not_here_is_an_alarm_until_it_is() {
+fn an_address_that_cannot_be_bound_raises_an_alarm_until_it_can() {
     let (echo, tsa) = (Echo::start(), tsa());
     // Another program has the address, without SO_REUSEPORT.
     let other = TcpListener::bind(tsa).unwrap();

@@ -18,12 +18,12 @@ fn processors_are_added_and_removed_beside_the_traffic() {
     until("mp2 is there", || front.backends()[0].name == "mp2");
     let next = connect(&front);
     assert_eq!(counts(&front), [1], "connections that are made now go to mp2");
-    // What mp1 has stays.
+    // Connections of mp1 continue.
     held.write_all(b"still").unwrap();
     let mut back = [0; 5];
     held.read_exact(&mut back).unwrap();
     assert_eq!(&back, b"still");
-    // It counts for the bound, which is another now.
+    // They count for the bound, which the reload has changed.
     let third = connect(&front);
     let mut fourth = std::net::TcpStream::connect(front.addresses()[0]).unwrap();
     assert_eq!(fourth.read(&mut [0; 8]).unwrap_or_default(), 0);

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use ipfe::config::{Backend, Check, Config, TargetSet};
 use settings::Period;
 
-/// How long anything may take.
+/// Bound of each wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A processor that sends back what it gets, and tells how it is.
+/// A message processor that echoes what it receives, and reports its state at `/readyz`.
 pub(crate) struct Echo {
     pub(crate) address: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// What `/readyz` says.
+    /// The status of `/readyz`.
     pub(crate) status: Arc<AtomicU16>,
 }
 

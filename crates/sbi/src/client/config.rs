@@ -11,28 +11,28 @@ pub struct ClientConfig {
     pub user_agent: String,
     /// Connections to one origin.
     pub connections_per_origin: u16,
-    /// Origins that connections are kept to; unused ones make room.
+    /// Origins that connections are kept to; a new origin evicts an unused one.
     pub max_origins: u32,
-    /// Requests in progress on one connection, where the peer allows more.
+    /// Requests in flight on one connection, where the peer allows more.
     pub max_streams_per_connection: u32,
-    /// Requests per second on one connection; more go to another connection of the origin, which is made where there
-    /// are fewer than `connectionsPerOrigin`. Beyond what all of them may send a request is not sent: an SCP tries
-    /// another producer, or answers 429. 0: not limited.
+    /// Requests per second on one connection; further requests go to another connection of the origin, which is made
+    /// where there are fewer than `connectionsPerOrigin`. A request beyond the rate of all connections is not sent: an
+    /// SCP tries another producer, or answers 429. 0: not limited.
     pub max_request_rate: u32,
-    /// Requests that wait for a connection to one origin; more fail at once.
+    /// Requests that are pending for a connection to one origin; further requests fail at once.
     pub max_waiting: u32,
-    /// How long a connection may take to be made, TLS included.
+    /// Timeout of connection setup, TLS included.
     pub connect_timeout: Period,
-    /// First pause after a failed connection, or after one that was closed because the peer sent too many
-    /// frames; doubles up to `backoffMax`. Requests fail at once meanwhile.
+    /// First pause after a failed connection attempt, or after the client closed a connection because the peer sent too
+    /// many frames; doubles up to `backoffMax`. Requests fail at once during the pause.
     pub backoff_min: Period,
     /// Longest pause after failed connections.
     pub backoff_max: Period,
-    /// How often a silent connection is probed (PING) while requests are in progress. 0: never.
+    /// Interval of probes (PING) on a silent connection while requests are in flight. 0: never.
     pub ping_interval: Period,
-    /// How long the answer to a probe may take before the connection is given up.
+    /// Timeout of the answer to a probe; the client closes the connection after it.
     pub ping_timeout: Period,
-    /// How long a connection may be unused before it is closed.
+    /// Idle time after which a connection is closed.
     pub idle_timeout: Period,
     /// Size of the body of a response.
     pub max_body: ByteSize,
@@ -40,13 +40,13 @@ pub struct ClientConfig {
     pub max_header_list: ByteSize,
     /// Bytes of responses that are still arriving on one connection, all together; never less than `maxBody`.
     pub max_arriving: ByteSize,
-    /// Requests given up by their sender whose answers are still awaited and discarded, per connection;
-    /// beyond them streams are reset as soon as `maxCancelRate` allows.
+    /// Requests given up by their sender whose answers the client still awaits and discards, per connection; beyond
+    /// this count their streams are reset as soon as `maxCancelRate` allows.
     pub max_abandoned: u32,
-    /// How long the answer to a request that was given up is awaited before its stream is reset.
+    /// Time for which the client awaits the answer to a request that was given up, before it resets the stream.
     pub abandoned_wait: Period,
-    /// Streams per second and connection that are reset because their sender gave up. More at a time look
-    /// like an attack (rapid reset) to the peer, which would end a connection that others use. 0: none.
+    /// Streams per second and connection that are reset because their sender gave up. A peer takes a higher rate for an
+    /// attack (rapid reset) and would close a connection that other requests use. 0: none.
     pub max_cancel_rate: u32,
     /// PING, SETTINGS, PRIORITY, GOAWAY and unknown frames per second that a peer may send, and resets and
     /// informational responses beyond what its requests give reason for, before its connection is closed with
@@ -96,12 +96,12 @@ impl Validate for ClientConfig {
         if self.connections_per_origin == 0 {
             faults
                 .at("connectionsPerOrigin")
-                .say("leaves no way to anybody", "1 or more");
+                .say("permits no connection to any origin", "1 or more");
         }
         if self.max_streams_per_connection == 0 {
             faults
                 .at("maxStreamsPerConnection")
-                .say("lets no request through", "1 or more");
+                .say("permits no request", "1 or more");
         }
         if self.backoff_min > self.backoff_max {
             faults
@@ -111,7 +111,7 @@ impl Validate for ClientConfig {
         if self.connect_timeout.is_zero() {
             faults
                 .at("connectTimeout")
-                .say("leaves no time at all", "a period such as 2s");
+                .say("is 0, so that every attempt fails", "a period such as 2s");
         }
     }
 }

@@ -56,7 +56,7 @@ async fn open(pool: &Pool) -> Result<TcpStream, String> {
         addresses = guard.screen(addresses)?;
     }
     let mut why = String::new();
-    // An address that stays silent leaves the others their part of the time.
+    // The timeout of an address that does not answer leaves the other addresses their share of the time.
     let limit = pool.config.connect_timeout.duration() / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
         match tokio::time::timeout(limit, TcpStream::connect(address)).await {

@@ -18,7 +18,7 @@ pub enum SendErrorKind {
     Connect(String),
     /// The deadline passed.
     Timeout,
-    /// Too many requests wait for this peer, or too many peers are known.
+    /// Too many requests are pending for this peer, or the client has connections to `origins` others in use.
     Overflow,
     /// Every connection of the origin has sent what `maxRequestRate` allows.
     OverRate,
@@ -41,7 +41,7 @@ pub enum SendErrorKind {
 pub enum Processed {
     /// It certainly had none: any request may be tried elsewhere.
     No,
-    /// It was sent, and what became of it is not known.
+    /// The request was sent, and no answer shows whether the peer processed it.
     Maybe,
 }
 
@@ -60,8 +60,8 @@ impl SendError {
         }
     }
 
-    /// The peer has ended the stream of a request that was sent, `processed` or not (RFC 9113 §8.7); `left`: it has said
-    /// goodbye before.
+    /// The peer has ended the stream of a request that was sent, `processed` or not (RFC 9113 §8.7); `left`: it has
+    /// sent GOAWAY before.
     pub(crate) fn of_stream(reason: Reason, processed: bool, left: bool) -> Self {
         match (processed, left) {
             (true, _) => Self::unknown(SendErrorKind::Reset(reason.code())),
@@ -76,7 +76,7 @@ impl fmt::Display for SendError {
         match &self.kind {
             SendErrorKind::Connect(why) => write!(f, "could not connect: {why}"),
             SendErrorKind::Timeout => f.write_str("no response before the deadline"),
-            SendErrorKind::Overflow => f.write_str("too many requests wait for this peer"),
+            SendErrorKind::Overflow => f.write_str("too many requests are pending for this peer"),
             SendErrorKind::OverRate => {
                 f.write_str("every connection to this peer is at its request rate (client.maxRequestRate)")
             }

@@ -2,18 +2,18 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Says to which addresses a client may connect. It is asked after names are resolved, for each connection: what a
-/// name may resolve to another address than at the earlier check.
+/// Decides to which addresses a client may connect. The client queries it after name resolution, for each connection: a
+/// name may resolve to another address than at an earlier check.
 #[derive(Clone)]
 pub struct Guard(Rc<dyn Fn(SocketAddr) -> bool>);
 
 impl Guard {
-    /// One that lets these addresses pass.
+    /// A guard that permits these addresses.
     pub fn new(lets_pass: impl Fn(SocketAddr) -> bool + 'static) -> Self {
         Self(Rc::new(lets_pass))
     }
 
-    /// Those of the addresses that may be connected to.
+    /// Those of the addresses that the client may connect to.
     ///
     /// # Errors
     /// When none may.
@@ -23,7 +23,7 @@ impl Guard {
     ) -> Result<Vec<SocketAddr>, String> {
         let passing: Vec<SocketAddr> = addresses.into_iter().filter(|one| (self.0)(*one)).collect();
         match passing.is_empty() {
-            true => Err("the address may not be connected to".to_owned()),
+            true => Err("connections to this address are not permitted".to_owned()),
             false => Ok(passing),
         }
     }

@@ -54,12 +54,12 @@ struct Inner {
     pools: RefCell<AHashMap<Origin, Rc<Pool>>>,
 }
 
-/// How a request is to be sent.
+/// Deadline and priority of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct SendOptions {
-    /// From now until the whole response is here.
+    /// Time from now until the whole response has arrived.
     pub deadline: Duration,
-    /// Message priority, 0 (highest) to 31; decides who goes first when requests wait for a connection.
+    /// Message priority, 0 (highest) to 31: the order in which requests that are pending for a connection are sent.
     pub priority: u8,
 }
 
@@ -130,8 +130,8 @@ impl Client {
         pool.send(request, options).await
     }
 
-    /// Whether the rate of its connections (`maxRequestRate`) lets a request be sent to an origin now. One that may not
-    /// be is counted.
+    /// Whether the rate of its connections (`maxRequestRate`) permits a request to an origin now. A request that the
+    /// rate does not permit is counted.
     #[must_use]
     pub fn admits(&self, origin: &Origin) -> bool {
         if self.0.config.max_request_rate == 0 {
@@ -149,7 +149,7 @@ impl Client {
         !at_rate
     }
 
-    /// What is known of each origin that was sent to.
+    /// State of each origin to which requests were sent.
     #[must_use]
     pub fn peers(&self) -> Vec<(Origin, PeerStats)> {
         let pools = self.0.pools.borrow();

@@ -1,17 +1,17 @@
-//! Something that may happen only so often.
+//! A rate limit for single actions, evenly spaced.
 
 use std::time::{Duration, Instant};
 
-/// Gives out turns, evenly spaced.
+/// Grants turns, evenly spaced.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// `None`: no turn ever comes.
+    /// `None`: no turn is ever granted.
     period: Option<Duration>,
     next: Option<Instant>,
 }
 
 impl Pace {
-    /// Turns per second; with 0 no turn ever comes.
+    /// Turns per second; with 0 no turn is ever granted.
     pub(super) fn new(per_second: u32) -> Self {
         Self {
             period: Duration::from_secs(1).checked_div(per_second),

@@ -1,4 +1,4 @@
-//! The connections to one origin, and the requests that wait for one.
+//! The connections to one origin, and the requests that are pending for one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -23,20 +23,20 @@ use crate::memory::Memory;
 use crate::stats::count;
 use crate::tls::ClientTls;
 
-/// A peer that has not flooded for this multiple of the longest pause begins with the shortest again.
+/// A peer that has not flooded for this multiple of the longest pause starts with the shortest pause again.
 const FORGIVEN_AFTER: u32 = 10;
 
-/// A connection with as many requests in progress is busy: others are used as well.
+/// A connection with this many requests in flight is busy: the pool uses another one as well.
 const BUSY: u32 = 32;
 
-/// What is known of a peer.
+/// State of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerStats {
     /// Connections open now.
     pub connections: usize,
-    /// Requests in progress now.
+    /// Requests in flight now.
     pub in_progress: u64,
-    /// Requests waiting for a connection now.
+    /// Requests pending for a connection now.
     pub waiting: usize,
     /// Requests sent.
     pub sent: u64,
@@ -48,13 +48,13 @@ pub struct PeerStats {
     pub connected: u64,
     /// Connections that could not be made.
     pub connect_failures: u64,
-    /// Connections closed because the peer sent too many frames, or more than there was memory for.
+    /// Connections closed because the peer sent too many frames, or more than the memory limit permits.
     pub flooded: u64,
-    /// Why the last connection could not be made or kept.
+    /// Why the last connection failed or was closed.
     pub last_failure: Option<String>,
 }
 
-/// What a request that waited gets.
+/// What a pending request receives.
 type Given = Result<Rc<Connection>, SendError>;
 
 /// Connections to one origin.
@@ -65,17 +65,17 @@ pub(super) struct Pool {
     /// Resolves the name of the origin; without it the system does.
     pub(super) names: Option<Dns>,
     pub(super) guard: Option<Guard>,
-    /// What every request for it says in `:authority`.
+    /// Value of `:authority` in every request to it.
     authority: String,
     connections: RefCell<Vec<Rc<Connection>>>,
     connecting: Cell<u16>,
-    /// No connection is tried before this.
+    /// No connection attempt before this time.
     not_before: Cell<Option<Instant>>,
     failures_in_a_row: Cell<u32>,
-    /// Connections that ended in a flood, one soon after the other, and when the last one did.
+    /// Connections closed for a flood, one soon after the other, and the time of the last one.
     floods_in_a_row: Cell<u32>,
     last_flood: Cell<Option<Instant>>,
-    /// Requests that wait, most important first, then oldest.
+    /// Pending requests, most important first, then oldest.
     waiting: RefCell<BTreeMap<(u8, u64), oneshot::Sender<Given>>>,
     next_ticket: Cell<u64>,
     stats: RefCell<PeerStats>,
@@ -133,22 +133,22 @@ impl Pool {
                 Some(connection) => connection,
                 None => match timeout_at(deadline.into(), self.wait(options.priority)?).await {
                     Ok(Ok(found)) => found?,
-                    // The pool went away while waiting.
+                    // The pool was dropped while the request was pending.
                     Ok(Err(_)) => return Err(SendError::not_sent(SendErrorKind::Overflow)),
                     Err(_) => return Err(SendError::not_sent(SendErrorKind::Timeout)),
                 },
             };
             match connection.begin(request, deadline) {
                 Ok(exchange) => break exchange,
-                // Another connection then; this one has no room any longer.
+                // The connection has no room any longer: try another one.
                 Err(NotBegun::Gone(back)) => request = *back,
             }
         };
         exchange.response().await
     }
 
-    /// Writes this origin's scheme and authority into the request. A Host that came with a request that is sent on
-    /// would name another server than `:authority` does (RFC 9113 §8.3.1).
+    /// Writes this origin's scheme and authority into the request. The Host of a relayed request would name another
+    /// server than `:authority` does (RFC 9113 §8.3.1).
     fn address(&self, request: &mut Outbound) -> Result<(), SendError> {
         let scheme = match self.origin.scheme() {
             Scheme::Http => Value::from_static("http"),
@@ -165,8 +165,8 @@ impl Pool {
         Ok(())
     }
 
-    /// A connection with room: one that is in use already, until it is busy. So a few requests at a time leave in one
-    /// system call and their answers come in one. Sees to it that there are as many connections as may be used.
+    /// Returns a connection with room: one that is in use already, until it is busy, so that a few requests leave in
+    /// one system call and their answers arrive in one. Starts further connections where the settings permit them.
     ///
     /// # Errors
     /// When every connection is at its rate, and no other may be made.
@@ -207,7 +207,7 @@ impl Pool {
     }
 
     fn connect_another(&self, present: usize) {
-        // One at a time: a peer that has just come back is not met by all at once.
+        // One attempt at a time, so that a restarted peer does not get all connections at once.
         if self.connecting.get() > 0 || !self.may_connect(present) {
             return;
         }
@@ -224,7 +224,8 @@ impl Pool {
     }
 
     fn connected(&self, connection: Rc<Connection>) {
-        // A peer that floods can be connected to: its pause lasts whatever else succeeds.
+        // A peer that floods accepts connections: the pause after a flood ends only with time, not with a successful
+        // attempt.
         if self.floods_in_a_row.get() == 0 {
             self.not_before.set(None);
         }
@@ -247,8 +248,8 @@ impl Pool {
         self.give_up_hopeless();
     }
 
-    /// A connection was closed for what the peer sent: the next one is not made at once, so that a peer that
-    /// only floods costs little.
+    /// A connection was closed for what the peer sent: the next attempt is delayed, so that a peer that only floods
+    /// costs little.
     pub(super) fn blamed(&self, blamed: Blamed) {
         let now = Instant::now();
         let calm = self.config.backoff_max.duration().saturating_mul(FORGIVEN_AFTER);
@@ -267,21 +268,22 @@ impl Pool {
         stats.last_failure = Some(format!("the peer sent {}", blamed.what()));
     }
 
-    /// No connection for a while; `failures` came before.
+    /// Starts a pause without connection attempts; `failures` attempts failed before.
     fn pause(&self, failures: u32) {
         let min = self.config.backoff_min.duration();
         let pause = min
             .saturating_mul(1 << failures.min(16))
             .min(self.config.backoff_max.duration());
-        // Between half and all of it, so that those who lost a peer together do not come back together.
+        // A random share between half and all of the pause, so that clients that lost a peer together do not reconnect
+        // together.
         let pause = pause.mul_f64(0.5 + rand::random::<f64>() / 2.0);
         let until = Instant::now() + pause;
         let later = self.not_before.get().map_or(until, |at| at.max(until));
         self.not_before.set(Some(later));
     }
 
-    /// Fails the waiting requests if no connection can come, or those that there are may send nothing now: of these
-    /// none would tell when it may again.
+    /// Fails the pending requests if no connection can be made, or if the existing connections have used up their rate:
+    /// no event would wake the requests later.
     fn give_up_hopeless(&self) {
         if self.waiting.borrow().is_empty() {
             return;
@@ -294,16 +296,16 @@ impl Pool {
         };
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         for (_, waiter) in waiting {
-            // A waiter that is gone needs no answer.
+            // The sender of this request has given up, so it needs no answer.
             let _ = waiter.send(Err(error.clone()));
         }
     }
 
-    /// No connection, and none is being made: why.
+    /// The reason why there is no connection and none is being made.
     fn unreachable(&self) -> SendError {
         let why = self.stats.borrow().last_failure.clone();
         SendError::not_sent(SendErrorKind::Connect(why.unwrap_or_else(|| {
-            "the connection was lost and is not made again yet".to_owned()
+            "the connection was lost; the pause before the next attempt has not ended".to_owned()
         })))
     }
 
@@ -327,7 +329,7 @@ impl Pool {
         Ok(receiver)
     }
 
-    /// Gives connections with room to those who wait.
+    /// Assigns connections with room to pending requests.
     pub(super) fn serve_waiting(&self) {
         if self.waiting.borrow().is_empty() {
             return;
@@ -364,7 +366,7 @@ impl Pool {
         }
     }
 
-    /// A connection has ended: those who wait get another one.
+    /// A connection has ended: pending requests get another one.
     pub(super) fn lost(&self) {
         let present = {
             let mut connections = self.connections.borrow_mut();
@@ -393,7 +395,7 @@ impl Pool {
 }
 
 impl Drop for Pool {
-    /// The client is gone: what is in progress finishes, then its connections close.
+    /// The client was dropped: requests in flight finish, then its connections close.
     fn drop(&mut self) {
         for connection in self.connections.take() {
             connection.retire();

@@ -9,7 +9,7 @@ const SLOT: Duration = Duration::from_millis(50);
 /// The running slot, and those that a second before it may reach into.
 const SLOTS: usize = 21;
 
-/// The requests of the last second. Whenever a peer's own seconds begin, none of them has more than the limit.
+/// The requests of the last second. Wherever a peer's own seconds begin, none of them has more than the limit.
 #[derive(Clone, Debug)]
 pub(super) struct RateWindow {
     /// Requests per second. 0: not limited.

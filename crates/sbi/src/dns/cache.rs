@@ -1,4 +1,4 @@
-//! Answers by name for their time to live, negative answers, and questions in flight. Time is an argument.
+//! Answers by name for their time to live, negative answers, and queries in flight. Time is an argument.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,19 +14,19 @@ pub(super) type Answer<T> = Result<Arc<[T]>, DnsError>;
 /// Receives the answer when it arrives.
 pub(super) type Waiter<T> = watch::Receiver<Option<Answer<T>>>;
 
-/// What to do for a name.
+/// Outcome of a lookup.
 pub(super) enum Looked<T> {
     /// Use this answer.
     Known(Answer<T>),
-    /// A question is in flight; wait for its answer.
+    /// A query is in flight; wait for its answer.
     Wait(Waiter<T>),
-    /// Ask, and [`Cache::learn`]; then wait.
+    /// Send a query, pass its answer to [`Cache::learn`], then wait.
     Ask(Waiter<T>),
-    /// Too many questions are in flight.
+    /// Too many queries are in flight.
     Full,
 }
 
-/// How long answers are kept.
+/// Times for which answers are cached.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) max_ttl: Duration,
@@ -35,7 +35,7 @@ pub(super) struct Times {
     pub(super) max_stale: Duration,
 }
 
-/// What is known of a name.
+/// The entry of a name.
 struct Known<T> {
     answer: Answer<T>,
     /// Until when the answer is used.
@@ -62,7 +62,7 @@ impl<T> Cache<T> {
         }
     }
 
-    /// Names with an answer or a question.
+    /// Names with an answer or a query in flight.
     pub(super) fn len(&self) -> usize {
         let unanswered = self
             .asking
@@ -86,7 +86,7 @@ impl<T> Cache<T> {
         Looked::Ask(waiter)
     }
 
-    /// A question has been answered with records and their time to live (no records: the name has none), or has failed.
+    /// Stores the answer to a query: records with their time to live (an empty list: the name has none), or a failure.
     pub(super) fn learn(&mut self, name: &str, answer: Result<(Vec<T>, Duration), DnsError>, now: Instant) {
         let times = self.times;
         let before = self.known.peek(name);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn one_asks_the_others_wait_and_all_know_until_the_time_is_over() {
+    fn one_query_answers_all_callers_until_its_time_to_live_ends() {
         let (mut cache, now) = cache();
         assert!(matches!(cache.look("a", now), Looked::Ask(_)));
         let Looked::Wait(waiter) = cache.look("a", now) else {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_failures_are_remembered_for_a_while() {
+    fn negative_answers_and_failures_are_cached() {
         let (mut cache, now) = cache();
         let _ = cache.look("a", now);
         cache.learn("a", Ok((Vec::new(), Duration::from_secs(600))), now);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_answer_is_used_while_nobody_answers_but_not_for_ever() {
+    fn a_stale_answer_is_used_while_servers_are_unreachable_but_not_for_ever() {
         let (mut cache, now) = cache();
         let _ = cache.look("a", now);
         cache.learn("a", Ok((vec![7], Duration::from_secs(10))), now);

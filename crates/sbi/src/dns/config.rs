@@ -4,29 +4,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
-/// How names are resolved, and what of it is remembered.
+/// How names are resolved, and how long answers are cached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct DnsConfig {
-    /// Name servers, such as `10.0.0.10:53`. Empty: those of the system (`/etc/resolv.conf`), with its search
-    /// domains. `/etc/hosts` as it was at the start counts in both cases.
+    /// Name servers, such as `10.0.0.10:53`. Empty: those of the system (`/etc/resolv.conf`), with its search domains.
+    /// Entries of `/etc/hosts`, as read at the start, are used in both cases.
     #[schemars(with = "Vec<String>")]
     pub servers: Vec<SocketAddr>,
-    /// How long an answer may take, all tries together.
+    /// Timeout of a query, all retries together.
     pub timeout: Period,
-    /// How often a server is asked when it does not answer.
+    /// Tries of a query at each server that does not answer.
     pub attempts: u8,
-    /// Names that are remembered at most, those with addresses and those with services each.
+    /// Names cached at most, addresses and services counted separately.
     pub cache_size: usize,
-    /// Longest time an answer is used, whatever its time to live says.
+    /// Longest time that an answer is cached, also where its time to live is longer.
     pub max_ttl: Period,
-    /// Longest time it is remembered that a name has no records.
+    /// Longest time that a negative answer (the name has no records) is cached.
     pub negative_ttl: Period,
-    /// How long to wait before a name is asked again that no server has answered.
+    /// Pause after a failed query (no server answered) before the name is queried again.
     pub retry_after: Period,
-    /// How long an answer is still used after its time when no server answers (RFC 8767); 0: not at all.
+    /// Time for which an expired answer is still used while no server answers (RFC 8767); 0: not at all.
     pub max_stale: Period,
-    /// Names that may be asked at the same time; further ones fail at once.
+    /// Queries in flight at the same time; further ones fail at once.
     pub max_asking: usize,
 }
 

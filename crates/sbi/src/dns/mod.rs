@@ -6,8 +6,8 @@
 //!               └► thread `dns` ─ name servers ─► cached for its time to live, and delivered
 //! ```
 //!
-//! The cache is shared by all workers. It is read when a connection is made and when a producer
-//! cannot be reached, never for a message that goes its usual way.
+//! All workers share the cache. A worker reads it when it makes a connection and when a producer is unreachable, never
+//! for a message on an open connection.
 
 mod cache;
 mod config;
@@ -43,7 +43,7 @@ pub enum DnsError {
     /// No server has answered in time.
     #[error("no name server has answered in time")]
     Timeout,
-    /// Too many names are being asked.
+    /// Too many queries are in flight.
     #[error("too many names are being resolved")]
     Overflow,
     /// A server could not or would not answer; the text says how.
@@ -54,15 +54,15 @@ pub enum DnsError {
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DnsStats {
-    /// Names that are remembered.
+    /// Names in the cache.
     pub names: usize,
-    /// Questions that name servers were asked.
+    /// Queries sent to name servers.
     pub asked: u64,
-    /// Questions that no name server has answered.
+    /// Queries that no name server has answered.
     pub failed: u64,
 }
 
-/// Resolves names. Cloning shares what is remembered; the thread behind it ends with the last clone.
+/// Resolves names. Clones share the cache; the thread of the resolver ends with the last clone.
 #[derive(Clone)]
 pub struct Dns(Arc<Shared>);
 
@@ -88,7 +88,8 @@ impl std::fmt::Debug for Dns {
     }
 }
 
-/// Nothing can go wrong while it is held but a panic of the map's, and then what it holds is still whole.
+/// The critical sections only call methods of the map, so a panic there leaves the cache consistent: a poisoned lock
+/// may be used.
 fn locked<T>(cache: &Mutex<Cache<T>>) -> MutexGuard<'_, Cache<T>> {
     cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -106,7 +107,7 @@ impl Dns {
             max_stale: config.max_stale.duration(),
         };
         let most_asking = config.max_asking.clamp(1, 1 << 20);
-        // Room for all that may be asked of each kind.
+        // Capacity for all queries of each kind that may be in flight.
         let (questions, asked) = mpsc::channel(3 * most_asking);
         let shared = Arc::new(Shared {
             timeout: config.timeout.duration(),
@@ -121,7 +122,7 @@ impl Dns {
             .enable_all()
             .build()?;
         let resolver = {
-            // It may want to spawn.
+            // The resolver may spawn local tasks.
             let _inside = runtime.enter();
             resolver(config).map_err(|error| io::Error::other(error.to_string()))?
         };
@@ -213,7 +214,7 @@ impl Shared {
                 waiter
             }
         };
-        // The thread keeps the time; a little more shows that it is stuck.
+        // The thread enforces the timeout; a caller that waits a little longer detects a thread that is stuck.
         let patience = self.timeout + Duration::from_millis(500);
         let answered = tokio::time::timeout(patience, waiter.wait_for(Option::is_some));
         match answered.await {
@@ -242,7 +243,7 @@ fn resolver(config: &DnsConfig) -> Result<TokioResolver, NetError> {
     let attempts = usize::from(config.attempts.max(1));
     options.attempts = attempts - 1;
     options.timeout = config.timeout.duration() / u32::from(config.attempts.max(1));
-    // What is remembered is bounded, counted and shared here.
+    // This module bounds, counts and shares the cache, so the library's own cache is off.
     options.cache_size = 0;
     builder.build()
 }
@@ -273,10 +274,10 @@ async fn answer(mut questions: mpsc::Receiver<Question>, resolver: TokioResolver
     }
 }
 
-/// Records and how long they may be used; none at all is an answer, too.
+/// Records and the time for which they may be used; an empty list is an answer as well.
 type Records<T> = Result<(Vec<T>, Duration), DnsError>;
 
-/// Delivers an answer to those who wait for it, and caches it.
+/// Delivers an answer to the callers that wait for it, and caches it.
 fn learn<T>(
     shared: &Weak<Shared>,
     cache: fn(&Shared) -> &Mutex<Cache<T>>,
@@ -350,7 +351,7 @@ async fn naptrs(resolver: &TokioResolver, name: &str) -> Records<Naptr> {
     }
 }
 
-/// What an error says: that there are no records, or nothing.
+/// Maps an error of the library: no records, or a failure.
 fn nothing<T>(error: &NetError) -> Records<T> {
     match error {
         NetError::Timeout => Err(DnsError::Timeout),

@@ -1,6 +1,6 @@
 //! SRV records and the order in which their targets are tried (RFC 2782).
 
-/// A place that a service is offered at.
+/// Host and port at which a service is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Srv {
     /// Smaller is tried first.
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everybody_is_tried_once(
+        fn every_target_is_tried_once(
             records in proptest::collection::vec((0u16..3, any::<u16>(), any::<u16>()), 0..20),
             random in any::<u64>(),
         ) {

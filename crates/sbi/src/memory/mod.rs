@@ -1,13 +1,14 @@
-//! What the connections of a worker hold, all together, and which of them has to give way.
+//! Memory that the connections of a worker hold together, and the choice of the connection that is closed above the
+//! limit.
 //!
 //! A limit for each connection does not bound a process that takes thousands of them. So every connection of
 //! a worker, of its server and of its client, has an [`Account`] of the bytes held for it, and all accounts
 //! of a worker share a limit:
 //!
-//! * A connection that holds more than is still free gets no new requests (REFUSED_STREAM): one may hold half
-//!   of the memory, two a third each, and so on, and there is room for those who hold little.
-//! * Above the limit, which what belongs to requests that were let in may pass, the connection that holds most
-//!   is ended, and what it held is let go.
+//! * A connection that holds more than is still free gets no new requests (REFUSED_STREAM): one connection may hold
+//!   half of the memory, two a third each, and so on, and connections that hold little always have room.
+//! * Admitted requests may raise the total above the limit; then the connection that holds most is closed and its
+//!   memory freed.
 //!
 //! Counted are the heads of requests in progress by what they take in memory, not on the wire ([`cost`]),
 //! bodies that arrive or wait for their service, answers of other functions that are being collected, answers
@@ -35,8 +36,7 @@ pub(crate) use cost::REQUEST;
 use shared::Segments;
 pub(crate) use shared::Shares;
 
-/// A connection that holds less than this part of the limit is not refused anything: it is not what memory is
-/// short of.
+/// A connection that holds less than this share of the limit is never refused: it is not the cause of a shortage.
 const MODEST: usize = 256;
 
 thread_local! {
@@ -62,14 +62,14 @@ pub(crate) struct Memory {
 /// What a connection has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// End, if it has nothing to do: another one needs its place.
+    /// Close, if no request is in flight: another connection needs its slot.
     Yield,
-    /// End at once: it holds most where all together hold too much.
+    /// Close at once: it holds most while all together exceed the limit.
     Close,
 }
 
-/// What lets go of things when their connection has to, at once and without its driver, which may have ended:
-/// requests outlive the connection they came on.
+/// Frees what a connection holds when it has to close, at once and without the connection's task, which may have ended:
+/// requests outlive the connection on which they arrived.
 pub(crate) trait LetGo {
     fn let_go(&self);
 }

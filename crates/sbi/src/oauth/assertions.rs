@@ -25,7 +25,7 @@ use settings::{Faults, Period, Validate};
 use super::jws::{self, Unusable};
 use crate::tls::instance_of;
 
-/// What is made of a `3gpp-Sbi-Client-Credentials`.
+/// Handling of `3gpp-Sbi-Client-Credentials`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AssertionMode {
@@ -70,7 +70,7 @@ pub struct AssertionSettings {
     pub max_validity: Period,
     /// By how much clocks may differ.
     pub clock_skew: Period,
-    /// Assertions that a worker remembers as verified.
+    /// Verified assertions that a worker caches.
     pub remembered: usize,
 }
 
@@ -93,7 +93,7 @@ impl Validate for AssertionSettings {
         if self.mode != AssertionMode::Ignore && self.keys.is_empty() && self.authorities.is_none() {
             // The whole section is at fault, not one of its keys.
             faults.at("mode").say(
-                "is switched on and nothing is named to check by",
+                "is switched on without keys and authorities",
                 "`keys`, `authorities`, or both",
             );
         }
@@ -107,14 +107,14 @@ impl Validate for AssertionSettings {
     }
 }
 
-/// What assertions are checked by: read once, shared by the workers.
+/// The keys and authorities that verify assertions: read once, shared by the workers.
 #[derive(Clone)]
 pub struct AssertionAuthorities {
     keys: Vec<Key>,
     anchors: Vec<TrustAnchor<'static>>,
 }
 
-/// A configured key and whose it is.
+/// A configured key and its owner.
 #[derive(Clone)]
 struct Key {
     id: String,
@@ -123,7 +123,7 @@ struct Key {
     instances: Vec<String>,
 }
 
-/// Whose signature it is.
+/// The owner of the signing key.
 enum Holder<'a> {
     Certificate(CertificateDer<'static>),
     Instances(&'a [String]),
@@ -177,11 +177,11 @@ pub struct Assertions {
     /// NF types of which one must be in the audience; empty: any.
     audiences: Vec<String>,
     authorities: Arc<AssertionAuthorities>,
-    /// Those whose signature held, with their claims.
+    /// Assertions whose signature was verified, with their claims.
     known: RefCell<AHashMap<Box<str>, Rc<AssertionClaims>>>,
 }
 
-/// Why an assertion is refused, as its sender reads it.
+/// Why an assertion is refused, as text for its sender.
 pub type AssertionRefused = &'static str;
 
 /// Why a request is refused for its assertion.
@@ -252,7 +252,7 @@ impl AssertionAuthorities {
         Ok(Self { keys, anchors })
     }
 
-    /// The key that has signed an assertion, and whose it is.
+    /// The key that has signed an assertion, and its owner.
     fn key_of(
         &self,
         header: &jsonwebtoken::Header,
@@ -569,7 +569,7 @@ mod tests {
         assert_eq!(
             checker.known.borrow().len(),
             2,
-            "only those whose signature holds are remembered"
+            "only assertions with a valid signature are cached"
         );
     }
 
@@ -594,7 +594,7 @@ mod tests {
         assert_eq!(
             checker.check(&sign(&amf, &other, false), NOW).unwrap_err(),
             "its key is not that of the NF instance in `sub`",
-            "the holder of one key does not speak for others"
+            "the owner of one key does not sign for other instances"
         );
         let (_, stranger) = consumer(ID);
         assert!(checker.check(&sign(&stranger, &claims(), false), NOW).is_err());
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_used_are_told_at_the_start() {
+    fn invalid_files_are_reported_at_the_start() {
         let settings = AssertionSettings {
             authorities: Some("/nowhere/ca.pem".into()),
             ..AssertionSettings::default()

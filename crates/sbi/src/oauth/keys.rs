@@ -60,7 +60,7 @@ impl Keys {
     }
 
     /// Adds the keys of a JSON Web Key Set (RFC 7517); keys of other kinds, and keys without an id, are left
-    /// out. Answers how many were added.
+    /// out. Returns how many were added.
     ///
     /// # Errors
     /// When the text is not a key set.
@@ -138,7 +138,7 @@ impl SigningKey {
         })
     }
 
-    /// Makes a new EC P-256 key; answers it and its PKCS#8 DER, to be kept.
+    /// Creates a new EC P-256 key; returns it and its PKCS#8 DER, which the caller stores.
     ///
     /// # Errors
     /// When the system has no randomness.
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key() {
+    fn invalid_keys_are_refused() {
         let (_, der) = SigningKey::generate("k").unwrap();
         for text in [
             &b""[..],
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(
             Keys::new().add_jwks(unusable).unwrap(),
             0,
-            "a shared secret is no public key"
+            "a shared secret is not a public key"
         );
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Verifier`] is what a producer switches on: it checks a token's signature, issuer, audience, expiry,
 //! scope and the slice and set claims, and answers with the problem that RFC 6750 asks for. Only ES256 and
-//! RS256 are accepted, whatever a token's header says. A verified token is remembered until it expires,
-//! because a signature costs tens of microseconds and a consumer shows the same token again and again.
+//! RS256 are accepted, whatever a token's header says. A verified token is cached until it expires, because the check
+//! of a signature costs tens of microseconds and a consumer sends the same token many times.
 //!
 //! [`Assertions`] does the same for client credentials assertions (TS 33.501 §13.3.8).
 

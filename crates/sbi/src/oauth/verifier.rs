@@ -50,7 +50,7 @@ pub struct VerifierStats {
     pub accepted: u64,
     /// Requests that were denied.
     pub denied: u64,
-    /// Signatures checked; the other tokens were known.
+    /// Signatures checked; all other tokens were cached.
     pub signatures: u64,
 }
 
@@ -66,7 +66,7 @@ pub enum Denied {
 }
 
 impl Verifier {
-    /// A verifier with these keys that remembers at most `capacity` tokens.
+    /// A verifier with these keys that caches at most `capacity` tokens.
     #[must_use]
     pub fn new(keys: Arc<Keys>, expectation: Expectation, capacity: usize) -> Self {
         Self {
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(
             f.check_token(&early, "nudm-sdm", 1),
             Err(Denied::Invalid("the token is not to be accepted yet")),
-            "a remembered token is judged by the time as well"
+            "the times of a cached token are checked as well"
         );
     }
 

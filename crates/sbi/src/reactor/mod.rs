@@ -66,7 +66,7 @@ pub(crate) trait Member {
     fn panicked(self: Rc<Self>);
 }
 
-/// Which member. A place is used again, its serial is not.
+/// Key of a member. A slot is reused, its serial is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberKey {
     index: u32,
@@ -96,7 +96,7 @@ pub(crate) struct Reactor {
     serial: Cell<u32>,
     tasks: Tasks,
     dirty: RefCell<Vec<MemberKey>>,
-    /// Members with more to do after the others had their turn.
+    /// Members with more to do after the other members had their turn.
     later: RefCell<Vec<Arc<Wakeable>>>,
     timers: RefCell<Wheel<Due>>,
     scratch: RefCell<Vec<u8>>,
@@ -145,7 +145,7 @@ impl Reactor {
         self.date.stamp(fields, self.now.get());
     }
 
-    /// How the time is that bytes have waited for this turn at most.
+    /// Upper bound of the time that bytes were pending for this turn.
     pub(crate) fn waited(&self) -> &Waited {
         &self.waited
     }
@@ -202,7 +202,7 @@ impl Reactor {
         });
     }
 
-    /// The member has more to do when others had their turn and the sockets were asked.
+    /// The member has more to do after the other members had their turn and the sockets were polled.
     pub(crate) fn has_more(&self, key: MemberKey) {
         if let Some(wakeable) = self.entry(key, |entry| entry.wakeable.clone()) {
             self.later.borrow_mut().push(wakeable);
@@ -269,7 +269,7 @@ impl Reactor {
         let mut later = self.later.borrow_mut();
         let more = !later.is_empty();
         later.drain(..).for_each(std::task::Wake::wake);
-        // What the last writes have made of output wakes nothing while the turn runs.
+        // Output that the last writes have produced wakes no task while the turn runs.
         let unwritten = !self.dirty.borrow().is_empty();
         self.ready.end() || more || unwritten
     }
@@ -290,7 +290,7 @@ impl Reactor {
         };
         let Some((member, waker)) = found else { return };
         let broken = member.clone();
-        // A member that has panicked is not called again, so that nothing sees what it left half done.
+        // A member that has panicked is not called again, so that no code sees its inconsistent state.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             call(member, &mut Context::from_waker(&waker));
         }));

@@ -1,4 +1,4 @@
-//! What a turn must not leave behind.
+//! Work that a turn must not leave behind.
 
 use super::*;
 

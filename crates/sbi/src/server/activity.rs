@@ -1,4 +1,4 @@
-//! What a connection has in progress, as its listener and the worker's memory see it.
+//! The requests in flight on a connection, for its listener and the worker's memory account.
 
 use std::cell::Cell;
 use std::rc::Rc;

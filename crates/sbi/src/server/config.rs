@@ -9,15 +9,15 @@ use settings::{ByteSize, Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ServerConfig {
-    /// Connections a worker accepts at most. A newcomer beyond takes the place of the connection that has been
-    /// without a request for longest, which is closed with GOAWAY (NO_ERROR); if none is idle, the newcomer is
-    /// closed at once.
+    /// Connections a worker accepts at most. A new connection beyond this count replaces the one that has been without
+    /// a request for longest, which is closed with GOAWAY (NO_ERROR); if none is idle, the new connection is closed at
+    /// once.
     pub max_connections: u32,
     /// Connections a worker accepts from one address (of IPv6: from one /64); more are closed at once. Proxies
     /// and SCPs that speak for many need one or a few each. 0: not limited.
     pub max_connections_per_address: u32,
-    /// Connections of a worker that have not finished TLS and the HTTP/2 preface; a newcomer beyond takes the
-    /// place of the oldest of them. 0: not limited.
+    /// Connections of a worker that have not finished TLS and the HTTP/2 preface; a new connection beyond this count
+    /// replaces the oldest of them. 0: not limited.
     pub max_half_open: u32,
     /// Bytes that a worker holds for all its connections, those of its clients included: heads and bodies of
     /// requests in progress, answers being collected, answers not taken, buffers of sockets. A connection that
@@ -113,7 +113,7 @@ impl Validate for ServerConfig {
         let least = ByteSize(self.max_body.bytes() * 2 + self.max_header_list.bytes() * 2);
         if self.max_memory.bytes() > 0 && self.max_memory < least {
             faults.at("maxMemory").say(
-                "leaves no room for a single request",
+                "is too small for a single request",
                 format!("at least {least}: twice maxBody and maxHeaderList"),
             );
         }
@@ -126,9 +126,7 @@ impl Validate for ServerConfig {
             ("idleTimeout", self.idle_timeout),
         ] {
             if period.is_zero() {
-                faults
-                    .at(name)
-                    .say("leaves no time at all", "a period such as 10s");
+                faults.at(name).say("is 0", "a period such as 10s");
             }
         }
         for (name, number) in [

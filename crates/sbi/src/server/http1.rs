@@ -1,4 +1,4 @@
-//! The one answer to HTTP/1 on a port of HTTP/2: 426 (RFC 9110 §15.5.22), with a text for the person behind it.
+//! The one answer to HTTP/1 on a port of HTTP/2: 426 (RFC 9110 §15.5.22), with a text for the reader.
 
 use sbi_proto::Peer;
 
@@ -19,7 +19,7 @@ pub(super) fn is_request(came: &[u8]) -> Option<bool> {
     Some(line.len() > 9 && line[..line.len() - 1].ends_with(b" HTTP/1."))
 }
 
-/// The answer; `about` says whose port it is.
+/// The answer; `about` names the function that owns the port.
 pub(super) fn answer(peer: &Peer, about: &str) -> Vec<u8> {
     let (upgrade, option, scheme) = match peer.tls {
         None => ("h2c", "--http2-prior-knowledge", "http"),

@@ -53,7 +53,8 @@ pub async fn serve<S: Service>(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file descriptors, or the peer has gone already: others may still be served.
+                    // The process has no file descriptors left, or the peer has closed already: other connections may
+                    // still be served.
                     tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;

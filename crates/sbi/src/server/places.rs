@@ -1,4 +1,4 @@
-//! The places of a listener: which connections have them, and who makes place for a newcomer.
+//! The connection slots of a listener: which connections hold them, and which one is evicted for a new connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,9 +13,9 @@ use super::activity::Activity;
 use super::config::ServerConfig;
 use crate::memory::{Memory, Notice};
 
-/// How many idle connections one search finds: a search looks at all.
+/// Idle connections that one search collects: a search scans all connections.
 const FOUND: usize = 64;
-/// After a search that found nothing there is none for so long.
+/// After a search without a result, the next one starts after this time.
 const REST: Duration = Duration::from_millis(100);
 
 /// The connections of a listener.
@@ -26,22 +26,22 @@ pub(super) struct Places {
     half_open: Cell<u32>,
     /// The half-open connections in the order they came, and others that have become open since.
     newest: RefCell<VecDeque<(Instant, usize)>>,
-    /// Connections that were asked to yield and are still open.
+    /// Connections that were notified to close and are still open.
     leaving: Cell<u32>,
-    /// Those of them that can be cut off, the first to leave first.
+    /// Those of them that can be aborted, the one notified first at the front.
     going: RefCell<VecDeque<Weak<Place>>>,
     /// Idle connections that were found, the one to close first at the end.
     idle: RefCell<Vec<(Instant, usize)>>,
     searched: Cell<Option<Instant>>,
 }
 
-/// What a connection is to the listener.
+/// State of a connection, for the listener.
 #[derive(Debug)]
 struct Place {
     activity: Rc<Activity>,
     source: IpAddr,
     stage: Cell<Stage>,
-    /// When it came, or when its last request began.
+    /// When it was accepted, or when its last request began.
     since: Cell<Instant>,
 }
 
@@ -53,7 +53,7 @@ enum Stage {
     Leaving,
 }
 
-/// The place of a connection; free when it is dropped.
+/// The slot of a connection; free when it is dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
     places: Rc<Places>,
@@ -61,12 +61,12 @@ pub(super) struct Seat {
     key: usize,
 }
 
-/// Why a newcomer has no place.
+/// Why a new connection gets no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// All are taken by connections with something to do.
+    /// All slots are held by connections with requests in flight.
     Full,
-    /// Its address has as many as it may have.
+    /// Its address holds as many slots as it may.
     Address,
 }
 
@@ -78,7 +78,7 @@ pub(super) enum Displaced {
 }
 
 impl Places {
-    /// A place for a connection from `address`; and who has to go for it.
+    /// A slot for a connection from `address`, and the connection that is evicted for it.
     pub(super) fn admit(
         self: &Rc<Self>,
         address: IpAddr,
@@ -99,7 +99,8 @@ impl Places {
         }
         let staying = self.taken.borrow().len() - self.leaving.get() as usize;
         if staying >= config.max_connections as usize {
-            // Those who leave say so first, which takes a moment. Where too many do at once, the first is cut off.
+            // A connection that closes sends GOAWAY first, which takes a moment. Where too many do so at once, the one
+            // notified first is aborted.
             let may_leave = config.max_connections / 16 + 16;
             let moves = self.leaving.get() < may_leave || self.cut_one_off();
             if !moves || !self.displace_idle(now) {
@@ -121,7 +122,7 @@ impl Places {
         Ok((Seat { places, place, key }, displaced))
     }
 
-    /// The oldest half-open connection goes: an honest one is open soon.
+    /// Evicts the oldest half-open connection: an honest client finishes the handshake soon.
     fn displace_half_open(&self) -> bool {
         while let Some((since, key)) = self.newest.borrow_mut().pop_front() {
             let found = self.taken.borrow().get(key).cloned();
@@ -133,7 +134,7 @@ impl Places {
         false
     }
 
-    /// Remembers a connection that is not open yet.
+    /// Records a connection that is not open yet.
     fn remember_half_open(&self, since: Instant, key: usize) {
         let mut newest = self.newest.borrow_mut();
         newest.push_back((since, key));
@@ -147,7 +148,7 @@ impl Places {
         }
     }
 
-    /// The connection that has been idle for longest goes.
+    /// Evicts the connection that has been idle for longest.
     fn displace_idle(&self, now: Instant) -> bool {
         loop {
             if self.idle.borrow().is_empty() && !self.search(now) {
@@ -165,10 +166,10 @@ impl Places {
         }
     }
 
-    /// A connection that leaves is given no more time to; whether there was one.
+    /// Aborts a closing connection; returns whether there was one.
     fn cut_one_off(&self) -> bool {
         while let Some(place) = self.going.borrow_mut().pop_front() {
-            // One that got a request before it heard of its leaving answers first.
+            // A connection that got a request before it was notified answers first.
             if let Some(place) = place.upgrade().filter(|place| place.activity.open() == 0) {
                 place.activity.account().notify(Notice::Close);
                 return true;
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_idle_for_longest_makes_place() {
+    fn the_longest_idle_connection_is_evicted() {
         let listener = Listener::new(config(3, 0, 0));
         let seats: Vec<_> = (0..3).map(|i| listener.open("10.0.0.1", i)).collect();
         let busy = seats[0].activity().begin();
@@ -341,7 +342,7 @@ mod tests {
         newcomer.opened(listener.3);
         let busy_too = [seats[1].activity().begin(), newcomer.activity().begin()];
         assert_eq!(listener.admit("10.0.0.1", 7).unwrap_err(), Refused::Full);
-        // Those who leave are not counted twice, and all is free at the end.
+        // A connection that closes is not counted twice, and all slots are free at the end.
         drop(seats);
         drop((busy, busy_too, newcomer));
         let places = &listener.0;
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_takes_its_time_to_leave_is_cut_off() {
+    fn a_connection_that_is_slow_to_close_is_aborted() {
         let listener = Listener::new(config(40, 0, 0));
         let seats: Vec<_> = (0..40).map(|i| listener.open("10.0.0.1", i)).collect();
         // 40 / 16 + 16 may be leaving at a time.
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_so_many() {
+    fn connections_of_an_address_are_bounded() {
         let listener = Listener::new(config(100, 2, 0));
         let seats = ["10.0.0.1", "10.0.0.1", "2001:db8::1", "2001:db8::2"].map(|a| listener.open(a, 0));
         for refused in ["10.0.0.1", "::ffff:10.0.0.1", "2001:db8::3"] {
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_half_open_makes_place() {
+    fn the_oldest_half_open_connection_is_evicted() {
         let listener = Listener::new(config(100, 0, 2));
         let open = listener.open("10.0.0.1", 0);
         let seats: Vec<_> = (1..3).map(|i| listener.admit("10.0.0.1", i).unwrap().0).collect();
@@ -411,7 +412,7 @@ mod tests {
         }
         assert!(
             listener.0.newest.borrow().len() < 100,
-            "those that have become open are forgotten"
+            "connections that have become open are removed from the list"
         );
     }
 }

@@ -11,7 +11,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// What is read in one piece at most; a client's SETTINGS and first request often come with the preface.
 const PIECE: usize = 4 * 1024;
 
-/// The first words of a peer.
+/// What the first bytes of a peer are.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Opening {
     /// The preface of HTTP/2; these bytes came, the preface among them.

@@ -432,7 +432,7 @@ fn half_closed_and_nonsensical_streams_harm_nobody() {
         peer.status(5).await.unwrap();
         peer.send(&frame::get(3, "/")).await.unwrap();
         assert!(peer.goodbye().await.is_some());
-        // Headers that are no HPACK.
+        // A header block that is not valid HPACK.
         let mut peer = Peer::client(addr).await.unwrap();
         let nonsense = frame::raw(
             kind::HEADERS,

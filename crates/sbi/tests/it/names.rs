@@ -87,7 +87,7 @@ fn a_client_connects_by_name_and_to_the_address_that_listens() {
     local(async {
         let server = NameServer::start().await.unwrap();
         let there = start(ServerConfig::default(), |_| async { Response::default() }).addr;
-        // Nobody listens at the first.
+        // No server listens at the first address.
         let both = ["127.0.0.77".parse().unwrap(), there.ip()];
         server.addresses("nf.example.org", 60, &both);
         let dns = asking(&server, |_| {});
@@ -98,7 +98,7 @@ fn a_client_connects_by_name_and_to_the_address_that_listens() {
             client.send(&origin, request, SendOptions::default()).await
         };
         assert_eq!(send("nf.example.org").await.unwrap().status(), StatusCode::OK);
-        let nobody = send("nobody.example.org").await.unwrap_err();
-        assert!(matches!(nobody.kind, SendErrorKind::Connect(_)), "{nobody}");
+        let unknown = send("unknown.example.org").await.unwrap_err();
+        assert!(matches!(unknown.kind, SendErrorKind::Connect(_)), "{unknown}");
     });
 }

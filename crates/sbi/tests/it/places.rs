@@ -68,7 +68,7 @@ fn idle_connections_make_place_for_newcomers() {
                 .wait_for("GOAWAY", |f| f.kind == kind::GOAWAY)
                 .await
                 .unwrap();
-            // What it sends now was not looked at and is safe to repeat.
+            // The server has not processed what the client sends now, so that it is safe to repeat.
             assert_eq!((goodbye.code(), goodbye.last_stream()), (Some(0), Some(1)));
         }
         oldest.send(&frame::get(5, "/")).await.unwrap();

@@ -45,7 +45,7 @@ fn mutual_tls_tells_who_is_there() {
             format!("TLSv1.3 amf.example {NF_ID}")
         );
 
-        // Without a certificate, or with one of a stranger, nobody comes in.
+        // A client without a certificate, or with one of another authority, gets no connection.
         let nameless = authority.material(None, false).client(tls::HTTP2).unwrap();
         let stranger = Authority::new("stranger").unwrap();
         let forged = stranger.issue(&["amf.example"]).unwrap();
@@ -109,7 +109,7 @@ fn faults_of_files_name_the_file_and_what_it_should_hold() {
     assert!(text(&files).contains("no authorities"), "{}", text(&files));
 }
 
-/// What a client meets at `localhost` when it shakes hands anew.
+/// The server name that a new TLS handshake at `localhost` shows.
 async fn meets(port: u16, tls: Option<ClientTls>) -> Result<String, String> {
     let client = Client::with_names(Arc::new(ClientConfig::default()), tls, None);
     ask(&client, port).await
@@ -159,7 +159,7 @@ fn files_that_have_changed_are_for_handshakes_from_then_on() {
         assert_eq!(meets(port, of(&new)).await.unwrap(), "amf.example");
         assert!(meets(port, of(&old)).await.is_err(), "the old authority is gone");
         assert_eq!(meets(port, tls.client()).await.unwrap(), "localhost");
-        // Whoever was connected goes on: one handshake all the time.
+        // An open connection continues: one handshake in all.
         assert_eq!(ask(&lasting, port).await.unwrap(), "localhost");
         assert_eq!(lasting.peers()[0].1.connected, 1);
 

@@ -1,4 +1,4 @@
-//! How a connection to a peer ends, and what becomes of its requests.
+//! How a connection to a peer ends, and how its requests end with it.
 
 use std::task::Context;
 
@@ -8,17 +8,17 @@ use super::Connection;
 use crate::client::error::{SendError, SendErrorKind};
 use crate::stats::{ServerStats, count};
 
-/// Why we ended a connection, where that was the peer's doing.
+/// Why the client ended a connection that the peer misused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum Blamed {
     /// It sent too many frames.
     Flood(http2::Flood),
-    /// Its answers held most where all connections of the worker together held too much.
+    /// Its answers held the most memory when all connections of the worker exceeded the limit.
     Greedy,
 }
 
 impl Blamed {
-    /// In words, for those who had requests on the connection.
+    /// The reason as text, for the errors of requests on the connection.
     pub(in crate::client) fn what(self) -> &'static str {
         match self {
             Self::Flood(flood) => flood.describe(),

@@ -21,10 +21,10 @@ pub(super) struct Sent {
     sender: Sender,
 }
 
-/// Who waits for the answer.
+/// The sender that awaits the answer.
 enum Sender {
     Waits(Option<Waker>),
-    /// The answer is here, or there will be none.
+    /// The answer has arrived, or the request has failed.
     Has(Result<Response, SendError>),
     /// The sender has given up; the answer is awaited and discarded.
     Left,
@@ -185,7 +185,7 @@ impl Connection {
         self.done(stream, || Err(SendError::unknown(SendErrorKind::Timeout)));
     }
 
-    /// The sender of the request in this place does not wait any longer.
+    /// The sender of the request in this slot has given up.
     fn abandon(&self, place: usize) {
         let now = Instant::now();
         let mut state = self.state.borrow_mut();
@@ -217,7 +217,7 @@ impl Exchange {
     /// Waits for the answer.
     pub(in crate::client) async fn response(&mut self) -> Result<Response, SendError> {
         poll_fn(|cx| {
-            // Asked again after the answer was given: there is no second one.
+            // Polled again after the answer was returned: there is no second answer.
             let Some(place) = self.place else {
                 return Poll::Ready(Err(SendError::unknown(SendErrorKind::Timeout)));
             };

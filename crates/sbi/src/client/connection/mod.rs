@@ -28,7 +28,7 @@ pub(super) use ending::Blamed;
 pub(super) use exchange::NotBegun;
 use exchange::Sent;
 
-/// The timer of the periodic check; those of requests have the number of their place, plus one.
+/// The timer of the periodic check; the timers of requests have the number of their slot, plus one.
 const CHECK: u64 = 0;
 
 /// A connection that requests can be sent on.
@@ -37,7 +37,7 @@ pub(super) struct Connection {
     key: MemberKey,
     /// Whether it takes requests.
     usable: Cell<bool>,
-    /// The peer has said goodbye.
+    /// The peer has sent GOAWAY.
     left: Cell<bool>,
     in_progress: Cell<u32>,
     last_used: Cell<Instant>,
@@ -63,7 +63,7 @@ struct State {
     /// `None` once the connection has ended.
     link: Option<Link>,
     requests: Slab<Sent>,
-    /// The places of requests by their streams.
+    /// The slots of requests by their streams.
     places: AHashMap<u32, usize>,
     abandoned: usize,
     resets: Pace,
@@ -73,7 +73,7 @@ struct State {
     probed: Option<Instant>,
     /// Bytes that had come at the last check, and when it was.
     heard: (u64, Instant),
-    /// Gets the link where last words are to be said.
+    /// Receives the link that still has its GOAWAY to send.
     over: Option<oneshot::Sender<Link>>,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn start(socket: Socket, pool: &Rc<Pool>) -> Rc<Connection> {
         let leaves = leaves;
         let Ok(link) = ended.await else { return };
         drop(leaves);
-        // The GOAWAY says why, if the peer still listens.
+        // The GOAWAY carries the reason, if the peer still reads.
         link.linger().await;
     });
     connection
@@ -297,7 +297,7 @@ impl Connection {
         }
     }
 
-    /// Probes a silent peer, gives a dead one up, closes what is unused.
+    /// Probes a silent peer, closes the connection of a peer that does not answer, and closes unused connections.
     fn check(&self, now: Instant) {
         let limits = &self.limits;
         let is_dead = {

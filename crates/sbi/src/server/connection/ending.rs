@@ -1,4 +1,4 @@
-//! How a connection ends, and what its peer is late with.
+//! How a connection ends, and which timeouts its peer has exceeded.
 
 use std::sync::atomic::AtomicU64;
 use std::task::Context;
@@ -14,28 +14,28 @@ use crate::stats::{ServerStats, add};
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// By the peer's wish.
+    /// The peer closed it.
     Peer,
     /// The peer broke the rules of HTTP/2, or a limit of the engine.
     Fault(Fault),
     Idle,
     Stalled,
     SlowHeaders,
-    /// It held most where all together held too much.
+    /// It held most while all connections together exceeded the memory limit.
     Greedy,
-    /// Another one needed its place.
+    /// Another connection needed its slot.
     Displaced,
     Drained,
 }
 
-/// What a peer is late with.
+/// The timeout that a peer has exceeded.
 enum Overdue {
     Nothing,
     /// There has been no request for too long.
     Request,
-    /// A head has been on its way for too long.
+    /// The header block of a request did not arrive in time.
     Headers,
-    /// It does not take what it asked for, or does not heed that the connection ends.
+    /// It does not read its answers, or does not close after GOAWAY.
     Peer(End),
 }
 
@@ -104,7 +104,7 @@ impl<S: Service> Connection<S> {
         let (arriving, answers, check, link) = {
             let mut state = self.state.borrow_mut();
             state.buffers.set(0);
-            // Its task does not wait any longer.
+            // The task of the request does not wait any longer.
             state.over = None;
             (
                 std::mem::take(&mut state.arriving),
@@ -155,7 +155,7 @@ impl<S: Service> Connection<S> {
         self.next_check(now);
     }
 
-    /// What the peer is late with. Answers that it does not take are given up.
+    /// The timeout that the peer has exceeded. Answers that it does not read are given up.
     fn overdue(&self, now: Instant) -> Overdue {
         let config = &self.shared.config;
         let mut state = self.state.borrow_mut();
