@@ -1,6 +1,6 @@
 //! Associations in the store. A request is answered when its write is durable.
 //!
-//! A change is written on condition that nobody else has changed the association since it was read, so that each
+//! A change is written on condition that no other writer has changed the association since it was read, so that each
 //! association has one writer at a time across all workers and instances.
 
 use std::cmp::Reverse;
