@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -302,8 +302,8 @@ impl Thread {
             .flush(&self.poller, self.clock.elapsed(), &mut self.ledger);
     }
 
-    /// Reports the results of requests since the last report. A full channel means that no caller reads the reports any
-    /// more.
+    /// Reports the results of requests since the last report. While the reader of the reports is late and their channel
+    /// is full, the results stay in the ledger, for the next report.
     fn report(&mut self, now: Duration) {
         let lateness = std::mem::take(&mut self.lateness);
         let in_flight = self.ledger.in_flight() as u64;
@@ -311,18 +311,111 @@ impl Thread {
             if record.is_empty() {
                 continue;
             }
-            let record = std::mem::replace(record, Record::new(record.operations.len()));
-            let _ = self.sender.try_send(Snapshot {
+            let empty = Record::new(record.operations.len());
+            let snapshot = Snapshot {
                 step: *step,
                 at: now,
-                record,
+                record: std::mem::replace(record, empty),
                 in_flight,
                 connections: self.carrier.connections(),
                 lateness,
                 cpu: thread::thread_cpu(),
                 bytes: self.carrier.bytes(),
                 thread: self.index,
-            });
+            };
+            if let Some(unsent) = unsent(&self.sender, snapshot) {
+                self.lateness = self.lateness.max(unsent.lateness);
+                *record = unsent.record;
+            }
         }
+    }
+}
+
+/// Sends a report; returns it when the channel is full. Without a reader it is dropped.
+fn unsent(sender: &SyncSender<Snapshot>, report: Snapshot) -> Option<Snapshot> {
+    match sender.try_send(report) {
+        Err(TrySendError::Full(report)) => Some(report),
+        Ok(()) | Err(TrySendError::Disconnected(_)) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::load::{Answer, Draft, Fault, Interest, Ticket, Workload};
+
+    struct Nothing;
+
+    impl Workload for Nothing {
+        fn operations(&self) -> Vec<String> {
+            vec!["nothing".to_owned()]
+        }
+
+        fn headers(&self) -> Vec<(&'static str, String)> {
+            Vec::new()
+        }
+
+        fn next(&mut self, _: &mut SmallRng, draft: &mut Draft) -> Ticket {
+            draft.method = "GET";
+            Ticket::default()
+        }
+
+        fn interest(&mut self, _: &Ticket, _: u16, _: Option<u64>) -> Interest {
+            Interest::Skip
+        }
+
+        fn judge(&mut self, _: &Ticket, _: &Answer<'_>) -> Result<(), Fault> {
+            Ok(())
+        }
+    }
+
+    fn thread(sender: SyncSender<Snapshot>) -> Thread {
+        let plan = Plan {
+            targets: vec![(Ipv4Addr::LOCALHOST, 1).into()],
+            authority: String::new(),
+            connections: 1,
+            timeout: Duration::from_secs(1),
+            max_in_flight: 1,
+            arrivals: Arrivals::Constant,
+            seed: 1,
+            cpus: Vec::new(),
+            tick: TICK,
+            tls: None,
+            sources: Vec::new(),
+        };
+        Thread {
+            index: 0,
+            poller: Poller::new(TICK).unwrap(),
+            carrier: Traffic::from(Box::new(Nothing) as Box<dyn Workload>).carrier(&plan, 0, 1),
+            schedule: Schedule::new(TICK, Arrivals::Constant, 0.0, Duration::ZERO),
+            random: SmallRng::seed_from_u64(1),
+            ledger: Ledger::new(vec!["nothing".to_owned()], 1),
+            part: 1.0,
+            control: Arc::new(Control {
+                rate: AtomicU64::new(0),
+                in_flight: AtomicU32::new(0),
+                step: AtomicU32::new(0),
+                stop: AtomicBool::new(false),
+            }),
+            sender,
+            clock: Instant::now(),
+            lateness: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn results_are_kept_while_their_reader_is_late() {
+        let (sender, reports) = sync_channel(1);
+        let mut thread = thread(sender);
+        for _ in 0..3 {
+            thread.ledger.offer(Ticket::default());
+            thread.report(Duration::ZERO);
+        }
+        let offered = |report: Snapshot| report.record.total().offered;
+        assert_eq!(reports.try_recv().map(offered), Ok(1));
+        thread.report(Duration::ZERO);
+        assert_eq!(reports.try_recv().map(offered), Ok(2));
     }
 }
