@@ -112,12 +112,13 @@ async fn accept(
                     tracing::info!(%remote, set = set.name, "client refused: outside of `processors`");
                     continue;
                 }
-                if set.is_full() {
+                let Some(admitted) = set.admit() else {
                     desk.counters.full.inc();
                     continue;
-                }
+                };
                 let (set, desk, role) = (set.clone(), desk.clone(), desk.pairing.follow());
                 tokio::task::spawn_local(async move {
+                    let _admitted = admitted;
                     if let Err(error) = serve_while_active(client, &set, &desk, role).await {
                         tracing::debug!(%remote, %error, "connection ended");
                     }

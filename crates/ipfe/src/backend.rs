@@ -142,17 +142,25 @@ impl Backend {
     }
 }
 
-/// A counted connection; the count ends when it is dropped.
+/// A connection within the bound of its set, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Admitted(Arc<Set>);
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection that counts for its processor, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
-    set: Arc<Set>,
     pub(crate) backend: Arc<Backend>,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.backend.connections.fetch_sub(1, Ordering::Relaxed);
-        self.set.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -244,9 +252,15 @@ impl Set {
         behind.admitted.is_empty() || behind.admitted.iter().any(|network| network.contains(&client))
     }
 
-    /// Whether the set has as many connections as it may have.
-    pub(crate) fn is_full(&self) -> bool {
-        self.connections() >= self.behind.load().most
+    /// Counts a connection from now on; `None` when the set has `maxConnections` of them. Other workers count at the
+    /// same time, so the check and the count are one step.
+    pub(crate) fn admit(self: &Arc<Self>) -> Option<Admitted> {
+        let most = self.behind.load().most;
+        let next = |now: usize| (now < most).then_some(now + 1);
+        let admitted = self
+            .connections
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        admitted.is_ok().then(|| Admitted(self.clone()))
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -257,7 +271,7 @@ impl Set {
     /// the fewest. Of a server it selects the first address that was not tried; an address that refused the last
     /// connection comes last, since only a connection shows that it is available again. The connection is counted at
     /// once, so that concurrent selections see it.
-    pub(crate) fn choose(self: &Arc<Self>, tried: &[SocketAddr]) -> Option<Counted> {
+    pub(crate) fn choose(&self, tried: &[SocketAddr]) -> Option<Counted> {
         let behind = self.behind.load();
         let mut open = behind.backends.iter().filter(|one| !tried.contains(&one.address));
         let chosen = match self.side {
@@ -270,9 +284,7 @@ impl Set {
             }
         };
         chosen.connections.fetch_add(1, Ordering::Relaxed);
-        self.connections.fetch_add(1, Ordering::Relaxed);
         Some(Counted {
-            set: self.clone(),
             backend: chosen.clone(),
         })
     }
@@ -321,7 +333,6 @@ mod tests {
         held.pop();
         held.pop();
         held.extend((0..3).filter_map(|_| set.choose(&[])));
-        assert!(set.is_full());
         assert_eq!(counts()[0], 2, "it keeps what it has: {:?}", counts());
         // One missed answer does not make the processor unavailable.
         backends[1].found(None, 2);
@@ -332,5 +343,9 @@ mod tests {
         assert!(set.choose(&[only.backend.address]).is_none());
         drop((only, held));
         assert_eq!(counts(), [0, 0, 0]);
+        let mut admitted: Vec<Admitted> = (0..9).filter_map(|_| set.admit()).collect();
+        assert_eq!((admitted.len(), set.connections()), (7, 7), "maxConnections");
+        admitted.pop();
+        assert_eq!(set.connections(), 6);
     }
 }

@@ -115,6 +115,31 @@ fn a_dead_processor_costs_no_connection_and_bounds_are_kept() {
 }
 
 #[test]
+fn a_burst_of_connections_keeps_the_bound() {
+    const BURST: usize = 200;
+    let echo = Echo::start();
+    let front = ipfe::start(config(vec![echo.backend("mp1")], 3)).unwrap();
+    let burst: Vec<TcpStream> = (0..BURST)
+        .map(|_| TcpStream::connect(front.addresses()[0]).unwrap())
+        .collect();
+    let count = |name: &str| {
+        let text = telemetry::metrics::render(&[front.handle().registry().clone()]);
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(0, |value| value.trim().parse::<usize>().unwrap())
+    };
+    let counts = || {
+        let refused = count("signalbox_ipfe_refused_connections_total{why=\"full\"}");
+        (count("signalbox_ipfe_connections_total"), refused)
+    };
+    until("every connection is accepted or refused", || {
+        let (accepted, refused) = counts();
+        accepted + refused == BURST
+    });
+    assert_eq!(counts(), (3, BURST - 3));
+    drop(burst);
+}
+
+#[test]
 fn a_silent_client_of_a_processor_that_closed_gives_its_place_back() {
     let closes = listener();
     let backend = Backend {
