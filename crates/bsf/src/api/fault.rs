@@ -16,7 +16,7 @@ pub(crate) enum Fault {
     Store(store::Error),
     /// Other requests keep changing the same resource.
     Overtaken,
-    /// There is no such resource.
+    /// The resource does not exist.
     NotFound(String),
     /// A query parameter is wrong.
     Query {
@@ -42,7 +42,7 @@ pub(crate) enum Fault {
     BodyTooLarge(usize),
     /// Another PCF has a binding; these members say where it is (`ExtProblemDetails`, `MbsExtProblemDetails`).
     Existing(Vec<(&'static str, Value)>),
-    /// So many sessions match, at different PCFs.
+    /// Several sessions match, at different PCFs.
     Ambiguous(usize),
     /// A fault of the request as such, of any service.
     Request(Problem),

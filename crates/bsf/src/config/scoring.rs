@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
-/// How well this instance does, as one figure from 0 to 100 for dashboards and for whoever spreads traffic: the
+/// How well this instance does, as one figure from 0 to 100 for dashboards and for what spreads traffic: the
 /// mean of what follows by these weights. A weight of 0 leaves a criterion out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]

@@ -69,7 +69,7 @@ impl Transit {
 /// What an answer says of the session.
 enum Outcome {
     Good,
-    /// There is no such session.
+    /// The session does not exist.
     None,
     /// It could not be delivered, or is to be tried again.
     Unknown,

@@ -153,7 +153,7 @@ fn faults_are_told_by_pointer() {
     });
 }
 
-/// Members that nobody knows are kept, so each patch could add one.
+/// Unknown members are kept, so each patch could add one.
 #[test]
 fn patches_do_not_make_a_binding_grow_for_ever() {
     local(async {

@@ -200,7 +200,7 @@ impl Churn {
         true
     }
 
-    /// Waits until so many more bindings have lived.
+    /// Waits until this many more bindings have lived.
     pub async fn goes_on(&self, more: usize) {
         let wanted = self.lives.borrow().len() + more;
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Bytes nobody asked for, for each parser.
+//! Arbitrary bytes, for each parser.
 
 use bsf::fuzzing;
 use fuzz_support::run;

@@ -1,4 +1,4 @@
-//! Who sends too much is told so, and nobody else.
+//! A client that sends too much is refused; other clients are not.
 
 use http::StatusCode;
 use sbi::Body;

@@ -155,11 +155,11 @@ fn where_dns_says_that_the_subscriber_is_served_too() {
         let dns = testpeer::dns::NameServer::start().await.unwrap();
         let another = Server::start(|_| no_content());
         let port = another.address.port();
-        let nobody = testpeer::freediameter::free_port();
+        let closed = testpeer::freediameter::free_port();
         for name in ["nef.example", "nef2.example"] {
             dns.addresses(name, 60, &["127.0.0.1".parse().unwrap()]);
         }
-        let places = [(1, 1, nobody, "nef.example"), (2, 1, port, "nef2.example")];
+        let places = [(1, 1, closed, "nef.example"), (2, 1, port, "nef2.example")];
         dns.services("_http._tcp.nef.example", 60, &places);
         let bsf = start(|config| {
             config.dns.servers = vec![dns.address];
@@ -167,7 +167,7 @@ fn where_dns_says_that_the_subscriber_is_served_too() {
             config.notifications.retry_pause = settings::Period::from_millis(1);
         });
         let body = json!({"events": ["PCF_PDU_SESSION_BINDING_REGISTRATION"], "notifCorreId": "c",
-            "notifUri": format!("http://nef.example:{nobody}/x"), "supi": "imsi-00001"});
+            "notifUri": format!("http://nef.example:{closed}/x"), "supi": "imsi-00001"});
         bsf.path(&bsf.post("subscriptions", &body).await);
         bsf.path(
             &bsf.post("pcfBindings", &binding(&json!({"supi": "imsi-00001"})))
