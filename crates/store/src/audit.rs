@@ -1,4 +1,4 @@
-//! The audit: walks records that nobody has written for a long time, at a bounded rate, and does with each what
+//! The audit: walks records that were not written for a long time, at a bounded rate, and does with each what
 //! its owner decides.
 //!
 //! A record may be left behind: its peer died, a message was lost, a site took over. The walk goes through the
@@ -110,7 +110,7 @@ fn ahead(now: u64) -> u64 {
     now.saturating_add(u64::try_from(AHEAD.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// Records read at a time: at most so many, and no more than a fifth of a second's.
+/// Records read at a time: at most this many, and no more than a fifth of a second's.
 const LARGEST_PAGE: u32 = 100;
 
 impl<T: Record> Audit<T> {

@@ -81,7 +81,7 @@ async fn main() -> Result<(), store::Error> {
     binding::LARGE.store(arguments.value, std::sync::atomic::Ordering::Relaxed);
     let mut say = |line: String| {
         use std::io::Write as _;
-        // Nobody reads any more: nothing to do about it.
+        // The reader is gone: nothing to do about it.
         let _ = writeln!(std::io::stdout(), "{line}");
     };
     let config = Config {

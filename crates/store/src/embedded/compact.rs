@@ -41,7 +41,7 @@ use super::writer::Message;
 use crate::config::EmbeddedConfig;
 use crate::trouble::Damage;
 
-/// A segment that was compacted is left alone until the log has so many newer ones, unless records in it were
+/// A segment that was compacted is left alone until the log has this many newer ones, unless records in it were
 /// deleted since: what it still holds are deletions that cannot go yet.
 const REST: u32 = 8;
 /// Copies that the writer thread turns over at a time; a millisecond of its time.

@@ -28,7 +28,7 @@ pub(super) struct Location(u64);
 const OFFSET_BITS: u32 = 25;
 /// A segment is no longer than this.
 pub(super) const MAX_SEGMENT: u64 = 8 << OFFSET_BITS;
-/// So many segments can exist at the same time.
+/// Segments that can exist at the same time.
 pub(super) const MAX_SEGMENTS: usize = 1 << (LOCATION_BITS - OFFSET_BITS);
 
 impl Location {
@@ -187,7 +187,7 @@ impl HashIndex {
         shard
     }
 
-    /// The hash of a key, for the other methods. Differs between indexes and runs, so that nobody outside can
+    /// The hash of a key, for the other methods. Differs between indexes and runs, so that a client cannot
     /// choose keys that collide.
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key)
@@ -282,7 +282,7 @@ impl HashIndex {
     }
 
     /// Some places after `after`, in an order of the index's own that lasts while the index does, and where to go
-    /// on. At least `limit` if there are so many; all places of a tag stay together.
+    /// on. At least `limit` if there are as many; all places of a tag stay together.
     pub(super) fn walk(
         &self,
         after: Option<WalkPlace>,

@@ -1,4 +1,4 @@
-//! Whether a directory takes writes: looked at while a store is in trouble, since nobody may write to it then.
+//! Whether a directory takes writes: looked at while a store is in trouble, since no write is accepted then.
 
 use std::io::{self, Write as _};
 use std::path::Path;

@@ -2,7 +2,7 @@
 //!
 //! Entries are taken in the order of the log; the last one of a record counts. The end of the newest file may hold a
 //! group that a crash has torn. It is cut off where the mark and the groups after it show that it was never
-//! acknowledged, and kept aside under another name. Any other damage is told, with file and byte, and nothing is
+//! acknowledged, and kept aside under another name. Any other damage is reported, with file and byte, and nothing is
 //! opened and nothing changed.
 
 use std::io::Write as _;
@@ -116,7 +116,7 @@ pub(super) struct Tail {
     pub(super) open: Option<(Arc<Segment>, Progress)>,
 }
 
-/// Changes of secondary indexes handed over together, and so many such groups on their way.
+/// Changes of secondary indexes handed over together, and the groups that may be in flight.
 const GROUP: usize = 4_096;
 const AHEAD: usize = 8;
 /// Threads that build secondary indexes, at most.

@@ -417,7 +417,7 @@ impl Sift {
         Ok(())
     }
 
-    /// Drops what was read of a batch, and what follows up to `to` with so many more entries.
+    /// Drops what was read of a batch, and what follows up to `to` with this many more entries.
     fn give_up(&mut self, to: u64, more: u64, reason: &str) {
         let entries = self.batch.len() as u64 + more;
         let from = std::mem::replace(&mut self.began, to);

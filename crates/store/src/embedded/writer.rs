@@ -2,7 +2,7 @@
 //!
 //! It takes whatever batches wait, checks each one's conditions against what is stored, and writes those that
 //! pass to the end of the log, flushed to disk in one go. Then it lets the indexes point to them and answers all.
-//! One writer means that conditions need no locks: what it has read, nobody else changes. Compaction, too, hands
+//! One writer means that conditions need no locks: what it has read, no other thread changes. Compaction, too, hands
 //! its changes of indexes to this thread.
 //!
 //! After each flush the mark is written ([`super::mark`]), which tells a torn end from a damaged one.
@@ -74,7 +74,7 @@ pub(super) struct Writer {
     pub(super) progress: Progress,
     /// What must be cut off the active segment before anything is written to it.
     pub(super) cut: Option<u64>,
-    /// Tells compaction that there may be work.
+    /// Wakes compaction: there may be work.
     pub(super) wake: Sender<()>,
     pub(super) group: Group,
     /// Why no write is accepted any more.
@@ -125,7 +125,7 @@ impl Writer {
                 Ok(None) => continue,
                 Err(_) => break,
             };
-            // Whoever comes in a quiet moment is served at once; under load groups keep their distance, so that
+            // A batch in a quiet moment is served at once; under load groups keep their distance, so that
             // each flush serves many. Asleep, not waiting on the queue: callers need not wake this thread.
             std::thread::sleep(
                 self.config
@@ -147,7 +147,7 @@ impl Writer {
                         self.finish();
                         self.fresh = false;
                         self.apply_moves(&moves);
-                        // Compaction may have been told to stop; then nobody waits.
+                        // Compaction may have been stopped; then no thread waits.
                         let _ = done.send(());
                     }
                     Message::Checkpoint(done) => {
@@ -203,7 +203,7 @@ impl Writer {
                     _ => &self.shared.counters.failures,
                 };
                 counter.fetch_add(1, Relaxed);
-                // Whoever asked may have gone; nothing was written.
+                // The caller may have gone; nothing was written.
                 let _ = done.send(Err(error));
             }
         }
@@ -406,7 +406,7 @@ impl Writer {
             } else {
                 counters.failures.fetch_add(1, Relaxed);
             }
-            // Whoever asked may have gone; the write is kept all the same.
+            // The caller may have gone; the write is kept all the same.
             let _ = done.send(outcome.clone().map(|()| version));
         }
         self.group.bytes.clear();
@@ -448,7 +448,7 @@ impl Writer {
     }
 }
 
-/// A group of so many bytes is written without waiting for more.
+/// A group of this many bytes is written without waiting for more.
 const LARGE_GROUP: usize = 8 << 20;
 /// A group buffer larger than this is given back.
 const KEEP_GROUP: usize = 4 << 20;

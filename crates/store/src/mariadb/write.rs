@@ -52,7 +52,7 @@ impl Dispatcher {
         let mut waiting: VecDeque<Job> = VecDeque::new();
         let mut busy: AHashSet<Row> = AHashSet::new();
         let (mut open, mut running) = (true, 0usize);
-        // So many wait here at most; the rest wait in the bounded queue.
+        // This many wait here at most; the rest wait in the bounded queue.
         let most = self.config.group_batches * (self.idle.len() + 1);
         while open || running > 0 || !waiting.is_empty() {
             tokio::select! {
@@ -165,7 +165,7 @@ impl Writer {
             self.counters.commit_micros.fetch_add(took, Relaxed);
             for ((caller, member), verdict) in group.callers.into_iter().zip(&group.members).zip(verdicts) {
                 self.counters.count(&verdict, member.batch.operations.len());
-                // Whoever asked may have gone; what is written is kept all the same.
+                // The caller may have gone; what is written is kept all the same.
                 let _ = caller.send(verdict);
             }
             if done.send((own.clone(), group.rows)).await.is_err() {

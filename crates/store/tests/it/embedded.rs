@@ -57,7 +57,7 @@ async fn one_process_owns_the_directory() {
     assert!(matches!(second, Err(Error::Open(_))), "{second:?}");
 }
 
-/// What still refers to a closed store keeps nobody from opening its directory. Here it is a table, which keeps the
+/// What still refers to a closed store keeps no process from opening its directory. Here it is a table, which keeps the
 /// descriptor of the lock open; a process that is just being started holds a copy of it likewise.
 #[tokio::test]
 async fn a_closed_store_can_be_opened_again() {

@@ -144,7 +144,7 @@ async fn compaction_and_restarts_lose_and_revive_nothing() {
     assert!(bytes < 1 << 20, "{bytes} bytes for some 150 KB of records");
 }
 
-/// Records that nobody changes are found at every moment, whatever compaction does to the files around them.
+/// Records that do not change are found at every moment, whatever compaction does to the files around them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn readers_find_records_while_compaction_moves_them() {
     let directory = tempfile::tempdir().unwrap();
@@ -330,7 +330,7 @@ async fn a_full_disk_is_told_and_survived() {
     }
 }
 
-/// Damage before the end is told, with the place, and nothing is thrown away.
+/// Damage before the end is reported, with the place, and nothing is thrown away.
 #[tokio::test]
 async fn damage_is_told() {
     let directory = tempfile::tempdir().unwrap();

@@ -299,7 +299,7 @@ async fn a_server_is_killed(servers: &Servers, config: &store::Config) {
     store.close().await;
 }
 
-/// A write that was given up is told until the database takes writes again, also where nobody writes any more.
+/// A write that was given up is reported until the database takes writes again, also where no further write comes.
 async fn a_lost_database_is_told(servers: &Servers, config: &store::Config) {
     let mut config = config.clone();
     config.mariadb.retry_for = settings::Period::from_millis(500);
@@ -307,7 +307,7 @@ async fn a_lost_database_is_told(servers: &Servers, config: &store::Config) {
     assert_eq!(store.trouble(), None);
     assert!(servers.run("kill", Some(1)));
     let mut batch = Batch::default();
-    batch.insert(&sessions, &Session::new(1 << 40, "nobody"));
+    batch.insert(&sessions, &Session::new(1 << 40, "last"));
     let refused = store.commit(batch).await;
     assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
     assert!(store.trouble().is_some() && store.stats().troubled);
