@@ -8,6 +8,8 @@
 #   two-sites.sh stop                                           all sites
 #   two-sites.sh remove                                         all sites and their data
 #
+# --tls FOLDER with authority.crt, server.crt and server.key: the servers take encrypted connections as well.
+#
 # Site I (from 1) listens for SQL on BASE + 10 (I - 1). User "signalbox", password "signalbox", database "signalbox".
 # Every site replicates from every other one (multi-source), asynchronously, by GTID with one domain per site.
 #
@@ -21,6 +23,7 @@ set -euo pipefail
 DIR=${TMPDIR:-/tmp}/signalbox-sites
 PORT=13410
 SITES=2
+TLS=
 COMMAND=${1:-help}
 shift || true
 SITE=
@@ -30,6 +33,7 @@ while [ $# -gt 0 ]; do
     --dir) DIR=$2; shift 2 ;;
     --port) PORT=$2; shift 2 ;;
     --sites) SITES=$2; shift 2 ;;
+    --tls) TLS=$2; shift 2 ;;
     *) echo "two-sites.sh: unknown option $1" >&2; exit 2 ;;
   esac
 done
@@ -86,6 +90,10 @@ slave_parallel_threads=4
 slave_net_timeout=5
 wsrep_on=OFF
 CNF
+  if [ -n "$TLS" ]; then
+    cp "$TLS"/authority.crt "$TLS"/server.crt "$TLS"/server.key "$home/"
+    printf 'ssl_ca=%s/authority.crt\nssl_cert=%s/server.crt\nssl_key=%s/server.key\n' "$home" "$home" "$home" >> "$home/my.cnf"
+  fi
   own "$home"
   if [ ! -d "$home/data/mysql" ]; then
     # A server that starts removes the temporary tables of its folder: those of others that are installed at the same time.
@@ -168,5 +176,5 @@ case $COMMAND in
   remove)
     for site in $(seq "$SITES"); do if alive "$site"; then kill -KILL "$(pid_of "$site")" || true; fi; done
     sleep 0.3; rm -rf "$DIR" ;;
-  *) sed -n '2,22p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
+  *) sed -n '2,24p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
 esac

@@ -90,6 +90,11 @@ pub struct MariadbConfig {
     pub password: Option<Secret>,
     /// Certificates (PEM file) of the authority that signed the nodes'; connections are encrypted when given.
     pub certificate_authority: Option<PathBuf>,
+    /// Certificate (PEM file, with the chain up to the authority) that is shown to the nodes, for a user that must have one
+    /// (`REQUIRE X509`, `REQUIRE SUBJECT`). Read when the store opens.
+    pub client_certificate: Option<PathBuf>,
+    /// Its private key (PEM file).
+    pub client_key: Option<PathBuf>,
     /// Storage engine of the tables: `InnoDB` for a single server or Galera, `NDBCLUSTER` for NDB Cluster.
     pub storage_engine: String,
     /// Connections for reading.
@@ -109,7 +114,7 @@ pub struct MariadbConfig {
     pub connect_timeout: Period,
     /// How long a statement may take before the node is taken for lost.
     pub statement_timeout: Period,
-    /// How long a write is tried again, on whatever node, before its caller is told.
+    /// How long a write is tried again, on whatever node, before its caller gets the error.
     pub retry_for: Period,
     /// How often this site writes its heart-beat, and the delay of others' is looked at.
     pub heartbeat: Period,
@@ -175,6 +180,8 @@ impl Default for MariadbConfig {
             user: "signalbox".to_owned(),
             password: None,
             certificate_authority: None,
+            client_certificate: None,
+            client_key: None,
             storage_engine: "InnoDB".to_owned(),
             readers: 4,
             writers: 2,
@@ -290,6 +297,18 @@ impl Validate for MariadbConfig {
                 .at("database")
                 .say("is not a plain name", "letters, digits and underscores");
         }
+        if self.client_certificate.is_some() != self.client_key.is_some() {
+            faults.at("clientKey").say(
+                "and clientCertificate belong together, one of them is missing",
+                "both, or none",
+            );
+        }
+        if self.client_certificate.is_some() && self.certificate_authority.is_none() {
+            faults.at("clientCertificate").say(
+                "is not used: connections are not encrypted without certificateAuthority",
+                "certificateAuthority as well",
+            );
+        }
         let counts = [
             ("readers", self.readers),
             ("writers", self.writers),
@@ -319,6 +338,24 @@ impl Validate for MariadbConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_certificate_needs_its_key_and_an_authority() {
+        let faults = |certificate: bool, key: bool, authority: bool| {
+            let file = |is_set: bool| is_set.then(|| PathBuf::from("a.pem"));
+            let config = MariadbConfig {
+                client_certificate: file(certificate),
+                client_key: file(key),
+                certificate_authority: file(authority),
+                ..MariadbConfig::default()
+            };
+            let mut faults = Faults::default();
+            config.validate(&mut faults);
+            !faults.is_empty()
+        };
+        assert!(!faults(true, true, true) && !faults(false, false, true));
+        assert!(faults(true, false, true) && faults(false, true, true) && faults(true, true, false));
+    }
 
     #[test]
     fn each_engine_is_valid_with_the_other_settings_at_their_defaults() {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
+use mysql_async::{ClientIdentity, Conn, Opts, OptsBuilder, SslOpts};
 use parking_lot::Mutex;
 
 use super::triggers::LOCAL;
@@ -60,7 +60,7 @@ pub(super) enum Failure {
     Unfit(String),
     /// A unique key exists already; which one, as far as the server tells.
     Duplicate(String),
-    /// The server cannot store these values, whoever sends them: the fault of who made the batch.
+    /// The server cannot store these values, also of another caller: the fault is the batch's.
     Refused(String),
     /// The server fails, and trying again does not help: the fault of the database or of this program.
     Failed(String),
@@ -101,10 +101,14 @@ impl Nodes {
             ),
             None => None,
         };
+        let identity = config.client_certificate.clone().zip(config.client_key.clone());
         let tls = config.certificate_authority.as_ref().map(|path| {
             SslOpts::default()
                 .with_root_certs(vec![path.clone().into()])
                 .with_disable_built_in_roots(true)
+                .with_client_identity(
+                    identity.map(|(certificate, key)| ClientIdentity::new(certificate.into(), key.into())),
+                )
         });
         let options = |host: &str, port| {
             OptsBuilder::default()

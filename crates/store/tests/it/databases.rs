@@ -12,20 +12,31 @@ pub(crate) struct Servers {
     directory: tempfile::TempDir,
     port: u16,
     count: (&'static str, u16),
+    /// A folder with the certificates of the servers.
+    tls: Option<PathBuf>,
 }
 
 impl Servers {
     /// Three nodes, or however many, of a Galera cluster; `None` (and a word) where that is not installed.
     pub(crate) fn galera(nodes: u16) -> Option<Servers> {
-        Servers::start("galera/galera.sh", ("--nodes", nodes))
+        Servers::start("galera/galera.sh", ("--nodes", nodes), None)
     }
 
     /// Sites that replicate to one another; one site is a plain server.
     pub(crate) fn sites(sites: u16) -> Option<Servers> {
-        Servers::start("two-sites/two-sites.sh", ("--sites", sites))
+        Servers::start("two-sites/two-sites.sh", ("--sites", sites), None)
     }
 
-    fn start(script: &str, count: (&'static str, u16)) -> Option<Servers> {
+    #[allow(
+        dead_code,
+        reason = "not every program of tests that shares this file uses TLS"
+    )]
+    /// A server with the certificates `authority.crt`, `server.crt` and `server.key` of a folder.
+    pub(crate) fn with_tls(folder: &Path) -> Option<Servers> {
+        Servers::start("two-sites/two-sites.sh", ("--sites", 1), Some(folder.to_owned()))
+    }
+
+    fn start(script: &str, count: (&'static str, u16), tls: Option<PathBuf>) -> Option<Servers> {
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR"))
             .ancestors()
             .nth(2)?
@@ -36,6 +47,7 @@ impl Servers {
             directory,
             port: free_ports(count.1),
             count,
+            tls,
         };
         let galera = script.contains("galera") && !Path::new("/usr/lib/galera/libgalera_smm.so").exists();
         if galera
@@ -62,6 +74,11 @@ impl Servers {
             .arg(self.directory.path())
             .args(["--port", &self.port.to_string()]);
         script.args([self.count.0, &self.count.1.to_string()]);
+        script.args(
+            self.tls
+                .iter()
+                .flat_map(|folder| [Path::new("--tls"), folder.as_path()]),
+        );
         let output = script.stdin(Stdio::null()).output().unwrap();
         if !output.status.success() {
             eprintln!(

@@ -5,6 +5,7 @@ mod checkpoint;
 mod conflicts;
 mod crash;
 mod damage;
+mod database_tls;
 mod databases;
 mod embedded;
 mod export;
