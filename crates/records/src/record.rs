@@ -18,11 +18,29 @@ pub trait Record: Sized + 'static {
     /// The table's shape.
     const TABLE: &'static TableSchema;
 
+    /// The index that has the records by [`Record::expires`]; it is declared `ordered`, and [`Record::index`] gives it no key.
+    /// None: the records of this table do not expire.
+    const EXPIRY: Option<Index> = None;
+
     /// The primary key.
     fn key(&self) -> Key;
 
     /// Adds the keys under which the record can be found.
     fn index(&self, keys: &mut IndexKeys);
+
+    /// When the record expires, in microseconds since 1970; `None`: never. From then on reads leave it out, and the store's
+    /// sweep removes it. Until then its key is taken: a write on the condition that there is none conflicts.
+    fn expires(&self) -> Option<u64> {
+        None
+    }
+
+    /// The keys under which the record can be found, with the one of its expiry.
+    fn all_keys(&self, keys: &mut IndexKeys) {
+        self.index(keys);
+        if let (Some(index), Some(at)) = (Self::EXPIRY, self.expires()) {
+            keys.add(index, &at.to_be_bytes());
+        }
+    }
 
     /// Appends the record as bytes. The primary key need not be repeated.
     fn encode(&self, out: &mut Vec<u8>);

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`schema`](TableSchema), [`record`](Record), [`batch`](Batch), [`version`](Version) | what functions speak |
 //! | `store` | the handle, tables, scans |
-//! | [`audit`](Audit) | walks records that nobody has written for long |
+//! | [`audit`](Audit) | walks records that were not written for long |
 //! | `engine` | what an engine does |
 //! | `mariadb` | the engine for databases: batches merged into transactions, retries, failover, migrations |
 //! | `embedded` | the engine inside this process: a log on disk, indexes in memory, one writer thread |
@@ -22,7 +22,7 @@
 //! set aside. [`verify`] lists all damage, [`salvage`] keeps what is valid on the operator's word.
 //!
 //! What a crash leaves: each batch is kept whole or not at all; it is acknowledged when it is on disk. Readers see
-//! a batch only after that, so nobody acts on a write that a crash could take back.
+//! a batch only after that, so no caller acts on a write that a crash could take back.
 
 mod audit;
 mod batch;
@@ -39,6 +39,7 @@ mod reply;
 mod schema;
 mod stats;
 mod store;
+mod sweep;
 mod trouble;
 mod version;
 
@@ -56,5 +57,6 @@ pub use reply::{Receipt, Reply};
 pub use schema::{Index, IndexSchema, MAX_INDEXES, MAX_KEY, TableSchema};
 pub use stats::Stats;
 pub use store::{Page, Scan, Store, Table};
+pub use sweep::{Sweep, SweepConfig};
 pub use trouble::Damage;
 pub use version::{Clock, Version};

@@ -55,7 +55,7 @@ impl TableDef {
         TableDef {
             schema: T::TABLE,
             reindex: |key, value, keys| {
-                T::decode(key, value)?.index(keys);
+                T::decode(key, value)?.all_keys(keys);
                 Ok(())
             },
         }

@@ -31,6 +31,7 @@ struct Inner {
     tables: Vec<&'static TableSchema>,
     compress_above: Option<usize>,
     dictionaries: Dictionaries,
+    clock: Clock,
     max_operations: usize,
     max_bytes: usize,
 }
@@ -70,7 +71,7 @@ impl Store {
         let opening = Opening {
             tables: tables.clone(),
             site: Arc::from(config.site.as_str()),
-            clock,
+            clock: clock.clone(),
         };
         let own = config.clone();
         // Recovery reads files for seconds, a database is far: not on a runtime's thread.
@@ -97,6 +98,7 @@ impl Store {
             engine,
             tables,
             dictionaries,
+            clock,
             compress_above: (config.compress_above.bytes() > 0).then_some(config.compress_above.as_usize()),
             max_operations: config.max_batch_operations,
             max_bytes: config.max_batch_bytes.as_usize(),
@@ -210,7 +212,7 @@ async fn stored_dictionaries(engine: &dyn Engine, position: usize) -> Result<Vec
     while let Some(next) = scan {
         let limit = usize::MAX;
         let page = engine.page(table, next.request.clone()).await?;
-        let page = Page::<Dictionary>::decode(page, next, limit, &Dictionaries::none())?;
+        let page = Page::<Dictionary>::decode(page, next, 0, limit, &Dictionaries::none())?;
         all.extend(page.records.into_iter().map(|stored| stored.record));
         scan = page.next;
     }
@@ -341,23 +343,25 @@ impl<T: Record> Table<T> {
 
     /// The record of a primary key.
     pub fn get(&self, key: &[u8]) -> Reply<Option<Stored<T>>> {
-        let limit = self.store.0.max_bytes;
+        let (limit, now) = (self.store.0.max_bytes, self.now());
         self.engine()
             .get(self.id, key)
             .decode(&self.store.0.dictionaries, move |row, dictionaries| {
-                row.map(|row| decode(row, limit, dictionaries)).transpose()
+                let decoded = row.map(|row| decode(row, now, limit, dictionaries)).transpose()?;
+                Ok(decoded.flatten())
             })
     }
 
     /// Records under a key of an index, newest (by creation) first, at most `limit`. When more share the key,
     /// which of them are returned is not said.
     pub fn find(&self, index: Index, key: &[u8], limit: usize) -> Reply<Vec<Stored<T>>> {
-        let bytes = self.store.0.max_bytes;
+        let (bytes, now) = (self.store.0.max_bytes, self.now());
         self.engine().find(self.id, index, key, limit).decode(
             &self.store.0.dictionaries,
             move |rows, dictionaries| {
                 let rows = rows.into_iter();
-                rows.map(|row| decode(row, bytes, dictionaries)).collect()
+                rows.filter_map(|row| decode(row, now, bytes, dictionaries).transpose())
+                    .collect()
             },
         )
     }
@@ -383,11 +387,11 @@ impl<T: Record> Table<T> {
             );
             return Reply::now(Err(Error::Invalid(fault)));
         }
-        let (limit, order) = (self.store.0.max_bytes, scan.clone());
+        let (limit, now, order) = (self.store.0.max_bytes, self.now(), scan.clone());
         self.engine()
             .page(self.id, scan.request.clone())
             .decode(&self.store.0.dictionaries, move |page, dictionaries| {
-                Page::decode(page, order, limit, dictionaries)
+                Page::decode(page, order, now, limit, dictionaries)
             })
     }
 
@@ -399,7 +403,7 @@ impl<T: Record> Table<T> {
 
     pub(crate) fn encode(&self, record: &T) -> NewRow {
         let mut row = NewRow::default();
-        record.index(&mut row.keys);
+        record.all_keys(&mut row.keys);
         record.encode(&mut row.value);
         row.value = self.pack(std::mem::take(&mut row.value));
         if self.columns {
@@ -424,12 +428,40 @@ impl<T: Record> Table<T> {
         compress::pack(value, Some(above), dictionary)
     }
 
+    /// The time that records expire by; 0 where those of this table do not.
+    pub(crate) fn now(&self) -> u64 {
+        match T::EXPIRY {
+            Some(_) => self.store.0.clock.micros(),
+            None => 0,
+        }
+    }
+
+    /// Keys and versions of some records that have expired now.
+    pub(crate) fn expired(&self, most: usize) -> Reply<Vec<(Key, Version)>> {
+        let Some(index) = T::EXPIRY else {
+            return Reply::now(Ok(Vec::new()));
+        };
+        let end = self.now().saturating_add(1).to_be_bytes();
+        let scan = Scan::by_index(index, most).to_key(&end);
+        let page = self.engine().page(self.id, scan.request);
+        page.decode(&self.store.0.dictionaries, |page, _| {
+            let rows = page.rows.into_iter();
+            Ok(rows.map(|row| (Key::from_slice(&row.key), row.version)).collect())
+        })
+    }
+
     fn engine(&self) -> &dyn Engine {
         &*self.store.0.engine
     }
 }
 
-fn decode<T: Record>(row: Row, limit: usize, dictionaries: &Dictionaries) -> Result<Stored<T>, Error> {
+/// The record of a row; `None` where it has expired `now`.
+fn decode<T: Record>(
+    row: Row,
+    now: u64,
+    limit: usize,
+    dictionaries: &Dictionaries,
+) -> Result<Option<Stored<T>>, Error> {
     let corrupt = |key: &[u8], reason: String| Error::Corrupt {
         table: T::TABLE.name,
         key: hex(key),
@@ -438,12 +470,15 @@ fn decode<T: Record>(row: Row, limit: usize, dictionaries: &Dictionaries) -> Res
     let value = compress::unpack(row.value, limit, |id| dictionaries.get(id))
         .map_err(|reason| corrupt(&row.key, reason))?;
     let record = T::decode(&row.key, &value).map_err(|error| corrupt(&row.key, error.0))?;
-    Ok(Stored {
+    if T::EXPIRY.is_some() && record.expires().is_some_and(|at| at <= now) {
+        return Ok(None);
+    }
+    Ok(Some(Stored {
         record,
         version: row.version,
         created: row.created,
         site: row.site,
-    })
+    }))
 }
 
 /// What to scan: an order, a range of it, and how much at a time.
@@ -517,13 +552,14 @@ impl<T: Record> Page<T> {
     fn decode(
         page: RowPage,
         mut scan: Scan,
+        now: u64,
         limit: usize,
         dictionaries: &Dictionaries,
     ) -> Result<Page<T>, Error> {
         let records = page
             .rows
             .into_iter()
-            .map(|row| decode(row, limit, dictionaries))
+            .filter_map(|row| decode(row, now, limit, dictionaries).transpose())
             .collect::<Result<_, _>>()?;
         let next = page.next.map(|place| {
             scan.request.after = Some(place);

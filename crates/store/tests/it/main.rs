@@ -8,6 +8,7 @@ mod damage;
 mod database_tls;
 mod databases;
 mod embedded;
+mod expiry;
 mod export;
 mod format_one;
 mod full;

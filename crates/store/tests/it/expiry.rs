@@ -1,0 +1,179 @@
+//! Records with a lifetime, on both engines.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use store::{
+    Batch, Clock, Condition, Config, DecodeError, Error, Index, IndexKeys, IndexSchema, Key, Record, Scan,
+    Store, Sweep, SweepConfig, Table, TableDef, TableSchema,
+};
+
+use crate::databases::Servers;
+use crate::session::Session;
+
+/// A number of an owner, until a time.
+#[derive(Clone, Debug, PartialEq)]
+struct Lease(u64, Option<u64>);
+
+const OWNER: Index = Index(0);
+
+impl Record for Lease {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "lease",
+        indexes: &[IndexSchema::many("owner"), IndexSchema::many("expiry").ordered()],
+        by_modified: true,
+        sql: None,
+    };
+    const EXPIRY: Option<Index> = Some(Index(1));
+
+    fn key(&self) -> Key {
+        Key::from_slice(&self.0.to_be_bytes())
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(OWNER, b"owner");
+    }
+
+    fn expires(&self) -> Option<u64> {
+        self.1
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.1.iter().flat_map(|at| at.to_be_bytes()));
+    }
+
+    fn decode(key: &[u8], value: &[u8]) -> Result<Lease, DecodeError> {
+        let number = |bytes: &[u8]| bytes.try_into().map(u64::from_be_bytes);
+        let id = number(key).map_err(|_| DecodeError("a key of 8 bytes".to_owned()))?;
+        Ok(Lease(id, number(value).ok()))
+    }
+}
+
+/// A clock that a test sets.
+fn clock(now: &Arc<AtomicU64>) -> Clock {
+    let now = now.clone();
+    Clock::new(move || now.load(Relaxed))
+}
+
+const BEGIN: u64 = 1_777_000_000_000_000;
+
+async fn put(leases: &Table<Lease>, lease: &Lease, condition: Condition) -> Result<(), Error> {
+    let mut batch = Batch::default();
+    batch.put(leases, lease, condition);
+    leases.store().commit(batch).await.map(drop)
+}
+
+/// The numbers that each kind of read shows; all kinds agree.
+async fn seen(leases: &Table<Lease>) -> Vec<u64> {
+    let mut by_key = Vec::new();
+    for number in 0..20u64 {
+        let got = leases.get(&number.to_be_bytes()).await.unwrap();
+        by_key.extend(got.map(|stored| stored.record.0));
+    }
+    let found = leases.find(OWNER, b"owner", 1_000).await.unwrap();
+    let scanned = async |scan: Scan| leases.scan(&scan).await.unwrap().records;
+    let lists = [
+        found,
+        scanned(Scan::all(1_000)).await,
+        scanned(Scan::by_modified(1_000)).await,
+    ];
+    for records in lists {
+        let mut numbers: Vec<u64> = records.iter().map(|stored| stored.record.0).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, by_key);
+    }
+    by_key
+}
+
+async fn contract(store: &Store, now: &AtomicU64) {
+    let leases = store.table::<Lease>().unwrap();
+    for number in 0..10u64 {
+        let expires = (number != 9).then_some(BEGIN + 1_000_000 * (1 + number));
+        put(&leases, &Lease(number, expires), Condition::Absent)
+            .await
+            .unwrap();
+    }
+    assert_eq!(seen(&leases).await.len(), 10);
+    now.store(BEGIN + 5_000_000, Relaxed);
+    assert_eq!(seen(&leases).await, [5, 6, 7, 8, 9]);
+    // One that has expired is renewed, one that has not ends earlier.
+    put(&leases, &Lease(0, Some(BEGIN + 60_000_000)), Condition::Always)
+        .await
+        .unwrap();
+    put(&leases, &Lease(5, Some(BEGIN)), Condition::Present)
+        .await
+        .unwrap();
+    let taken = put(&leases, &Lease(1, None), Condition::Absent).await;
+    assert!(matches!(taken, Err(Error::Conflict { .. })), "{taken:?}");
+    assert_eq!(seen(&leases).await, [0, 6, 7, 8, 9]);
+
+    let sweep = Sweep::new(leases.clone(), SweepConfig::default()).unwrap();
+    sweep.round().await.unwrap();
+    assert_eq!(sweep.removed(), 5);
+    assert_eq!(leases.scan(&Scan::all(100)).await.unwrap().records.len(), 5);
+    put(&leases, &Lease(1, None), Condition::Absent).await.unwrap();
+    assert_eq!(seen(&leases).await, [0, 1, 6, 7, 8, 9]);
+    sweep.round().await.unwrap();
+    assert_eq!(sweep.removed(), 5);
+    now.store(BEGIN + 3_600_000_000, Relaxed);
+    sweep.round().await.unwrap();
+    assert_eq!((sweep.removed(), seen(&leases).await), (9, vec![1, 9]));
+}
+
+fn tables() -> [TableDef; 2] {
+    [TableDef::of::<Lease>(), TableDef::of::<Session>()]
+}
+
+#[tokio::test]
+async fn expired_records_are_not_read_and_are_swept_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.embedded.directory = directory.path().to_owned();
+    let now = Arc::new(AtomicU64::new(BEGIN));
+    let store = Store::open_with_clock(&config, &tables(), clock(&now))
+        .await
+        .unwrap();
+    contract(&store, &now).await;
+    let endless = store.table::<Session>().unwrap();
+    let refused = Sweep::new(endless, SweepConfig::default()).unwrap_err();
+    assert!(refused.to_string().contains("expiry"), "{refused}");
+
+    // More than one page, at a rate that does not hold up the test, also after a restart.
+    let leases = store.table::<Lease>().unwrap();
+    for number in 100..1_100u64 {
+        let expires = BEGIN + 3_600_000_000 + number;
+        put(&leases, &Lease(number, Some(expires)), Condition::Absent)
+            .await
+            .unwrap();
+    }
+    drop(leases);
+    store.close().await;
+    now.store(BEGIN + 3_600_000_000 + 600, Relaxed);
+    let store = Store::open_with_clock(&config, &tables(), clock(&now))
+        .await
+        .unwrap();
+    let leases = store.table::<Lease>().unwrap();
+    let sweep = Sweep::new(
+        leases.clone(),
+        SweepConfig {
+            rate: 100_000,
+            ..SweepConfig::default()
+        },
+    )
+    .unwrap();
+    sweep.round().await.unwrap();
+    assert_eq!(sweep.removed(), 501);
+    assert_eq!(leases.count().await.unwrap(), 501);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_keeps_the_same_contract() {
+    let Some(servers) = Servers::sites(1) else { return };
+    let now = Arc::new(AtomicU64::new(BEGIN));
+    let config = servers.config("site-1", &[1]);
+    let store = Store::open_with_clock(&config, &tables(), clock(&now))
+        .await
+        .unwrap();
+    contract(&store, &now).await;
+    store.close().await;
+}
