@@ -1,10 +1,14 @@
-.PHONY: bench-store bench-engines crash-store
+.PHONY: bench-store bench-policy bench-engines crash-store
 
 BENCH_DIR ?= $(or $(TMPDIR),/tmp)/signalbox-bench
 RECORDS ?= 1000000
+SESSIONS ?= 200000
 
 bench-store: ## what the embedded store costs: RECORDS=1000000 BENCH_DIR=…
 	$(CARGO) run --profile dist --locked -p store --example store-bench -- --records $(RECORDS) --directory $(BENCH_DIR)
+
+bench-policy: ## policy sessions of 12 KB in the embedded store: SESSIONS=200000 BENCH_DIR=…
+	$(CARGO) run --profile dist --locked -p store --example policy-bench -- --sessions $(SESSIONS) --directory $(BENCH_DIR)
 
 bench-engines: ## the embedded store beside other storage engines
 	$(CARGO) run --profile dist --locked -p store --features bench-engines --example engine-bench -- --records $(RECORDS) --directory $(BENCH_DIR)
