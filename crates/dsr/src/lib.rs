@@ -20,7 +20,6 @@
 //! * `administration`: peers that an operator drains, disables, enables or reconnects.
 //! * `why`: what would become of a message.
 //! * `events`: what can happen, each with its counter; [`metrics`], `pages` and `rows`: how to look inside.
-//! * `discovery`: where peers are that are named by DNS.
 //! * `listen` and `peers`: identities and listeners, and the peers that workers connect to.
 //! * [`config`]: every setting, documented where it is defined.
 //!
@@ -31,7 +30,6 @@ mod application;
 pub mod config;
 mod congestion;
 mod derived;
-mod discovery;
 mod edit;
 mod eir;
 mod events;

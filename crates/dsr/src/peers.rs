@@ -4,12 +4,12 @@
 use ahash::AHashMap;
 use diameter::proto::known::disconnect_cause;
 use diameter::{AddPeerError, Node, PeerConfig, PeerId};
+use function::diameter_names::lookup;
 use sbi::dns::Dns;
 use tls::Watched;
 
 use crate::config::{DynamicPeers, Peer};
 use crate::derived::Effective;
-use crate::discovery::lookup;
 use crate::listen::security;
 use crate::registry::HopState;
 use crate::router::Router;
@@ -126,10 +126,10 @@ fn same_connection(old: &Peer, new: &Peer) -> bool {
 
 fn peer_config(peer: &Peer, watched: &Watched, dns: Option<&Dns>) -> Result<PeerConfig, String> {
     let mut made = PeerConfig::connect(&peer.host, peer.addresses.iter().copied());
-    made.lookup = lookup(peer, dns);
     made.networks = peer.admitted_from();
     made.bind = peer.bind.iter().chain(&peer.bind_also).copied().collect();
     made.transport = peer.transport.driver();
+    made.lookup = lookup(&peer.names, made.transport, peer.tls.is_some(), dns);
     made.settings = peer.timers.driver();
     made.security = security(watched, peer.tls.as_ref())?;
     Ok(made)

@@ -26,6 +26,8 @@
 //! read TLS files itself, or keep a list of what may be reloaded.
 
 pub mod certificates;
+#[cfg(feature = "diameter")]
+pub mod diameter_names;
 pub mod files;
 pub mod live;
 

@@ -23,7 +23,6 @@ pub use overload::{
     AdvertiseLoad, ClassDiscard, Colour, LevelSeverity, Overload, OverloadLevel, Policy, ServerReports,
     Thresholds,
 };
-pub(crate) use peers::PeerName;
 pub use peers::{
     DuplicatePolicy, DynamicPeers, Ingress, Peer, ReopenPolicy, ThrottleGroup, ThrottleLevel, Timers,
     TransportKind,

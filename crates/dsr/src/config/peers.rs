@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use diameter::proto::peer::{Duplicate, PeerSettings, Reopen};
+use function::diameter_names::check_names;
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -174,14 +175,7 @@ impl Validate for Peer {
                 .at("via")
                 .say("and addresses or names exclude one another", "one of them");
         }
-        for (index, name) in self.names.iter().enumerate() {
-            if PeerName::parse(name).is_none() {
-                faults.at(format!("names[{index}]")).say(
-                    format!("`{name}` is not a name"),
-                    "a name such as epc.example.org, or with a port hss1.epc.example.org:3868",
-                );
-            }
-        }
+        check_names(&self.names, faults);
     }
 }
 
@@ -255,28 +249,6 @@ impl Default for DynamicPeers {
             priority: None,
             peer_route_table: String::new(),
             application_route_table: String::new(),
-        }
-    }
-}
-
-/// A name in DNS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PeerName<'n> {
-    /// Of a host, with a port.
-    Host(&'n str, u16),
-    /// Of a realm or a service.
-    Service(&'n str),
-}
-
-impl<'n> PeerName<'n> {
-    pub(crate) fn parse(text: &'n str) -> Option<Self> {
-        let name = |name: &'n str| is_identity(name).then_some(name);
-        match text.rsplit_once(':') {
-            Some((host, port)) => Some(Self::Host(
-                name(host)?,
-                port.parse().ok().filter(|port| *port > 0)?,
-            )),
-            None => Some(Self::Service(name(text)?)),
         }
     }
 }
