@@ -115,6 +115,7 @@ impl NetworkFunction for Bsf {
         let (pcf_changes, changed) = mpsc::channel(PCF_CHANGES);
         let (sets, questions) = Sets::new();
         let bsf = Arc::new(Self {
+            live: opening.live.clone(),
             notices: Notices {
                 repository: repository.clone(),
                 queue,
@@ -126,6 +127,7 @@ impl NetworkFunction for Bsf {
             brake: Arc::default(),
             rx_latency: Latencies::new(&opening.registry),
             sets,
+            names: names.clone(),
             counts: Counts::new(opening.workers, &opening.registry),
             workers: opening.workers,
             diameter: opening.listeners.diameter().to_vec(),
@@ -139,7 +141,7 @@ impl NetworkFunction for Bsf {
 
         let limits = Arc::new(config.client.clone());
         let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names.clone());
-        let nrfs = nrf::nrfs(&config, client.clone());
+        let nrfs = nrf::nrfs(&config, client.clone(), names.clone());
         let (live, counters) = (opening.live.clone(), bsf.counts.control());
         // These tasks end with the control thread.
         if config.store.engine == store::EngineKind::Mariadb {
@@ -242,7 +244,9 @@ impl NetworkFunction for Bsf {
 
 /// The resolver of names; none: the system.
 fn names(config: &Config) -> Result<Option<Dns>, StartError> {
-    let wanted = !config.dns.servers.is_empty() || config.notifications.dns_srv;
+    let services = config.notifications.dns_srv || config.nrf.dns_srv;
+    let peers = config.rx.enabled && config.rx.peers.iter().any(|peer| !peer.names.is_empty());
+    let wanted = !config.dns.servers.is_empty() || services || peers;
     let names = wanted.then(|| Dns::start(&config.dns)).transpose();
     names.map_err(StartError::io("starting to resolve names"))
 }

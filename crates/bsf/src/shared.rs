@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use function::Counts;
+use sbi::dns::Dns;
 use telemetry::health::Component;
 use tokio::sync::mpsc;
 
 use crate::brake::Brake;
 use crate::events::Event;
 use crate::latency::Latencies;
+use crate::live::Live;
 use crate::notify::Notices;
 use crate::operator::OperatorSettings;
 use crate::peers::pcfs;
@@ -21,6 +23,7 @@ use crate::state::{State, Switches};
 /// What the threads of a BSF share.
 #[derive(Debug)]
 pub struct Bsf {
+    pub(crate) live: Arc<Live>,
     pub(crate) notices: Notices,
     pub(crate) switches: Arc<Switches>,
     /// What an operator has set, as it is stored.
@@ -35,6 +38,8 @@ pub struct Bsf {
     pub(crate) rx_latency: Latencies,
     /// PCFs of a set, for the Diameter agents.
     pub(crate) sets: Sets,
+    /// The resolver of names; none: the system.
+    pub(crate) names: Option<Dns>,
     pub(crate) counts: Counts<Event>,
     pub(crate) workers: usize,
     pub(crate) diameter: Vec<SocketAddr>,
@@ -105,6 +110,11 @@ impl Bsf {
         self.set(change, |switches| switches.set_congestion(on)).await?;
         tracing::info!(on, "an operator has switched congestion control");
         Ok(())
+    }
+
+    /// Bindings that may be removed in a second (`audit.removalRate`).
+    pub(crate) fn removal_rate(&self) -> u32 {
+        self.live.load().config.audit.removal_rate.max(1)
     }
 
     /// Load of the busiest worker, in percent of a core.

@@ -1,13 +1,15 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode};
-use sbi::client::{Client, SendError, SendOptions};
+use sbi::client::{Client, Origin, SendError, SendOptions};
+use sbi::dns::Dns;
 use sbi::headers::TargetApiRoot;
 use sbi::name::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use sbi::{Body, Fields, Response};
+use worker::Random;
 
 use crate::tokens::{OwnTokens, scope_of};
 use crate::turns::Turns;
@@ -27,6 +29,40 @@ pub struct Nrfs {
     tokens: Option<OwnTokens>,
     /// Whether no NRF answered the last request: logged once per outage.
     silent: Cell<bool>,
+    services: Option<Services>,
+}
+
+/// Places of NRFs by the SRV records of their names.
+struct Services {
+    names: Dns,
+    random: Random,
+    /// The place that answered last: it is asked until it fails.
+    last: RefCell<Option<Origin>>,
+}
+
+/// Places of one name that a request is sent to at most.
+const MOST_PLACES: usize = 8;
+
+impl Services {
+    /// Where the NRF of a name is, in the order in which to try the places; the name itself where it has no SRV record.
+    async fn places(&self, nrf: &TargetApiRoot) -> Vec<TargetApiRoot> {
+        let mut found = self.names.alternates(&nrf.origin, || self.random.next()).await;
+        if let Some(place) = found
+            .iter()
+            .position(|origin| Some(origin) == self.last.borrow().as_ref())
+        {
+            found[..=place].rotate_right(1);
+        }
+        found.truncate(MOST_PLACES);
+        if found.is_empty() {
+            found.push(nrf.origin.clone());
+        }
+        let at = |origin| TargetApiRoot {
+            origin,
+            prefix: nrf.prefix.clone(),
+        };
+        found.into_iter().map(at).collect()
+    }
 }
 
 /// An NRF's answer other than a server error (5xx).
@@ -59,7 +95,20 @@ impl Nrfs {
             failed: Box::new(|| ()),
             tokens: None,
             silent: Cell::new(false),
+            services: None,
         }
+    }
+
+    /// Looks for the NRFs by the SRV records of their names (`_http._tcp.NAME`, `_https._tcp.NAME`; RFC 2782), in the order of
+    /// priority and weight. A name without such records, and an address, is used as it is.
+    #[must_use]
+    pub fn by_services(mut self, names: Option<Dns>) -> Self {
+        self.services = names.map(|names| Services {
+            names,
+            random: Random::default(),
+            last: RefCell::default(),
+        });
+        self
     }
 
     /// Calls this for each attempt that failed.
@@ -102,22 +151,37 @@ impl Nrfs {
         body: Option<(&str, Bytes)>,
     ) -> Option<Answer> {
         for nrf in self.turns.in_turn() {
-            match self.ask_one(nrf, method, path, body.as_ref()).await? {
-                Ok(response) if !response.status().is_server_error() => {
-                    let (head, body) = response.into_parts();
-                    return Some(Answer {
-                        status: head.status,
-                        headers: head.fields,
-                        body: body.into_bytes(),
-                    });
+            for place in &self.places(nrf).await {
+                match self.ask_one(place, method, path, body.as_ref()).await? {
+                    Ok(response) if !response.status().is_server_error() => {
+                        if let Some(services) = &self.services {
+                            services.last.replace(Some(place.origin.clone()));
+                        }
+                        let (head, body) = response.into_parts();
+                        return Some(Answer {
+                            status: head.status,
+                            headers: head.fields,
+                            body: body.into_bytes(),
+                        });
+                    }
+                    Ok(response) => {
+                        tracing::debug!(nrf = %place, path, status = %response.status(), "the NRF failed");
+                    }
+                    Err(error) => tracing::debug!(nrf = %place, path, %error, "the NRF did not answer"),
                 }
-                Ok(response) => tracing::debug!(%nrf, path, status = %response.status(), "the NRF failed"),
-                Err(error) => tracing::debug!(%nrf, path, %error, "the NRF did not answer"),
+                (self.failed)();
             }
-            (self.failed)();
             self.turns.next(nrf);
         }
         None
+    }
+
+    /// Where an NRF is, in the order in which to try the places.
+    async fn places(&self, nrf: &TargetApiRoot) -> Vec<TargetApiRoot> {
+        match &self.services {
+            Some(services) => services.places(nrf).await,
+            None => vec![nrf.clone()],
+        }
     }
 
     /// Sends a request to one NRF, with a token if it requires one; `None` if the request is invalid.

@@ -54,8 +54,8 @@ pub struct Config {
     pub server: sbi::server::ServerConfig,
     /// Connections to other functions.
     pub client: sbi::client::ClientConfig,
-    /// How names of subscribers, NRFs and key sets are resolved, where `servers` or `notifications.dnsSrv` are set;
-    /// otherwise by the system.
+    /// How names of subscribers, NRFs and key sets are resolved, where `servers`, `notifications.dnsSrv`,
+    /// `nrf.dnsSrv` or `rx.peers[].names` are set; otherwise by the system.
     pub dns: sbi::dns::DnsConfig,
     /// Where bindings are kept.
     pub store: store::Config,

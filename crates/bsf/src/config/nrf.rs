@@ -12,6 +12,9 @@ use settings::{Faults, Period, Validate};
 pub struct Nrf {
     /// API roots of NRFs, tried in turn (`http://127.0.0.1:8010`); none: the BSF does not register.
     pub api_roots: Vec<String>,
+    /// Whether the names in `apiRoots` are looked up as services (SRV records of `_http._tcp.NAME` or `_https._tcp.NAME`): hosts
+    /// and ports of NRFs in the order of priority and weight. A name without such records is used as it is.
+    pub dns_srv: bool,
     /// Time between heart-beats that is asked for; the NRF may give another.
     pub heart_beat: Period,
     /// How long the NRF may take to answer.
@@ -24,6 +27,7 @@ impl Default for Nrf {
     fn default() -> Self {
         Self {
             api_roots: Vec::new(),
+            dns_srv: false,
             heart_beat: Period::from_secs(10),
             timeout: Period::from_secs(2),
             profile: serde_json::Map::new(),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use diameter::{Security, TlsConfig};
+use function::diameter_names::check_names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
@@ -109,8 +110,14 @@ pub struct RxPeer {
     /// Its DiameterIdentity.
     pub host: String,
     /// Its addresses, tried in turn.
+    #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub addresses: Vec<SocketAddr>,
+    /// Names of where to connect, resolved before each attempt (RFC 6733 §5.2) and tried after `addresses`:
+    /// `pcf1.example.org:3868` is a host; `example.org` has NAPTR records for Diameter, else SRV records of
+    /// `_diameter._tcp`, else is a host at port 3868 (with TLS: `_diameters._tcp`, 5868).
+    #[serde(default)]
+    pub names: Vec<String>,
     /// What carries the messages.
     #[serde(default)]
     pub transport: RxTransport,
@@ -172,6 +179,12 @@ impl Rx {
     }
 }
 
+impl Validate for RxPeer {
+    fn validate(&self, faults: &mut Faults) {
+        check_names(&self.names, faults);
+    }
+}
+
 impl Validate for Rx {
     fn validate(&self, faults: &mut Faults) {
         if let Some(files) = &self.tls {
@@ -211,11 +224,13 @@ impl Validate for Rx {
             faults.at("timeout").say("is 0", "some time");
         }
         for (index, peer) in self.peers.iter().enumerate() {
-            if peer.host.is_empty() || peer.addresses.is_empty() {
-                faults
-                    .at(format!("peers[{index}]"))
-                    .say("has no host or no addresses", "a name and at least one address");
+            if peer.host.is_empty() || peer.addresses.is_empty() && peer.names.is_empty() {
+                faults.at(format!("peers[{index}]")).say(
+                    "has no host or no addresses",
+                    "a name, and at least one address or one of `names`",
+                );
             }
+            faults.within(format!("peers[{index}]"), peer);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use nrf_client::{Nrfs, Presence, Turns};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sbi::client::Client;
+use sbi::dns::Dns;
 use serde_json::{Value, json};
 use telemetry::{AlarmKind, Alarms, Severity};
 
@@ -18,13 +19,14 @@ use crate::state::{State, Switches};
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The NRFs of the configuration.
-pub(crate) fn nrfs(config: &Config, client: Client) -> Rc<Nrfs> {
+pub(crate) fn nrfs(config: &Config, client: Client, names: Option<Dns>) -> Rc<Nrfs> {
     let settings = &config.nrf;
     let nrfs = Nrfs::new(
         Turns::new(&settings.api_roots),
         client,
         settings.timeout.duration(),
     );
+    let nrfs = nrfs.by_services(names.filter(|_| settings.dns_srv));
     Rc::new(nrfs.as_instance(&config.nf_instance_id, "BSF"))
 }
 

@@ -46,6 +46,8 @@ use diameter::{
     Application, BoundListener, Connection, Directory, DynamicPeers, Node, NodeConfig, PeerConfig, PeerUp,
     Security, Transport, Unanswered,
 };
+use function::StartError;
+use function::diameter_names::lookup;
 use overload::{Rate, RateLimiter};
 
 use self::answer::Transit;
@@ -57,7 +59,6 @@ use crate::config::{Rx, RxTransport};
 use crate::events::Counters;
 use crate::repository::Repository;
 use crate::worker::Front;
-use function::StartError;
 
 pub(crate) use self::expiry::tidy;
 
@@ -225,6 +226,7 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
         lookups: Lookups::default(),
         reports: Reports::new(),
     };
+    let names = agent.front.function().names.clone();
     let seed = uuid::Uuid::new_v4().as_u64_pair().0;
     let node = Node::new(config, agent, Some(seat.directory), seed);
     for listener in seat.listeners {
@@ -236,9 +238,12 @@ pub(crate) fn run(seat: Seat, front: Rc<Front>) -> std::io::Result<Node<Agent>> 
                 RxTransport::Tcp => (Transport::Tcp, seat.security.clone()),
                 RxTransport::Sctp => (Transport::Sctp, Security::None),
             };
+            let tls = !matches!(security, Security::None);
+            let lookup = lookup(&peer.names, transport, tls, names.as_ref());
             let peer = PeerConfig {
                 transport,
                 security,
+                lookup,
                 ..PeerConfig::connect(peer.host, peer.addresses)
             };
             node.add_peer(peer)

@@ -1,4 +1,4 @@
-//! Diameter peers that break the rules: a clear result, bounded memory, and nobody else notices.
+//! Diameter peers that break the rules: a clear result, bounded memory, no effect on other peers.
 
 use std::net::SocketAddr;
 
@@ -32,6 +32,7 @@ async fn running(
             host: PCF.to_owned(),
             addresses: vec![address],
             transport: RxTransport::Tcp,
+            names: Vec::new(),
         }];
         change(config);
     });
@@ -75,7 +76,7 @@ fn faults_are_told_with_the_failed_avp() {
             let answer = bad.expect_result(command::AA, ResultCode::MISSING_AVP).await;
             assert_eq!(failed(&answer), (0, what));
         }
-        // An AVP with the M flag that nobody knows, alone and within a group.
+        // An AVP with the M flag that the BSF does not know, alone and within a group.
         let unknown = AvpKey {
             code: 65_000,
             vendor: 10415,
@@ -135,7 +136,7 @@ fn faults_are_told_with_the_failed_avp() {
         bad.expect_result(command::AA, ResultCode::INVALID_AVP_LENGTH)
             .await;
 
-        // Sessions that nobody knows.
+        // Sessions that are not known.
         for code in [
             command::SESSION_TERMINATION,
             command::RE_AUTH,
@@ -253,6 +254,7 @@ fn a_silent_pcf_costs_its_own_sessions_only() {
                 host: "silent.example".to_owned(),
                 addresses: vec![silent_address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             });
         })
         .await;

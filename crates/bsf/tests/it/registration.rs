@@ -1,14 +1,34 @@
-//! The BSF registers at an NRF, tells its load and state, and deregisters.
+//! The BSF registers at an NRF, reports its load and state, and deregisters.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
 use sbi::problem::Problem;
 use serde_json::json;
+use testpeer::dns::NameServer;
 use testpeer::sbi::{Seen, Server};
 
 use crate::support::{local, start};
+
+/// Answers as an NRF that wants a heart-beat each second.
+fn answer(seen: &Seen) -> sbi::Response {
+    let mut profile = match seen.method {
+        Method::PUT => seen.json(),
+        _ => json!({}),
+    };
+    profile["heartBeatTimer"] = json!(1);
+    sbi::json::response(StatusCode::OK, &profile)
+}
+
+/// Answers so until it is down.
+fn failing(is_down: Rc<Cell<bool>>) -> impl Fn(&Seen) -> sbi::Response {
+    move |seen| match is_down.get() {
+        true => Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response(),
+        false => answer(seen),
+    }
+}
 
 /// An NRF that wants a heart-beat each second, and does not know the instance at the first one.
 fn nrf() -> Server {
@@ -46,6 +66,45 @@ fn two_installations_with_default_settings_register_as_two() {
         while registered().len() < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    });
+}
+
+/// The NRF that SRV records name first does not listen; when the second one fails, the third answers.
+#[test]
+fn nrfs_are_found_by_the_srv_records_of_their_name() {
+    local(async {
+        let names = NameServer::start().await.unwrap();
+        let is_down = Rc::new(Cell::new(false));
+        let (second, third) = (Server::start(failing(is_down.clone())), Server::start(answer));
+        let closed = testpeer::freediameter::free_port();
+        let places = [
+            (1, 1, closed, "nrf1.test"),
+            (2, 1, second.address.port(), "nrf2.test"),
+            (3, 1, third.address.port(), "nrf3.test"),
+        ];
+        names.services("_http._tcp.nrf.test", 60, &places);
+        for (_, _, _, host) in places {
+            names.addresses(host, 60, &["127.0.0.1".parse().unwrap()]);
+        }
+        let _bsf = start(|config| {
+            config.dns.servers = vec![names.address];
+            config.nrf.api_roots = vec!["http://nrf.test".to_owned()];
+            config.nrf.dns_srv = true;
+        });
+        while second.count() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(third.count(), 0);
+        is_down.set(true);
+        while third.count() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // The one that answered last is asked first.
+        let before = second.count();
+        while third.count() < 4 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(second.count(), before);
     });
 }
 

@@ -97,6 +97,7 @@ fn a_session_stays_on_one_path() {
                 host: PCF.to_owned(),
                 addresses: vec![address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             }];
         });
         let (af, _) = peer(AF);
@@ -232,6 +233,7 @@ fn a_free_diameter_relay_on_each_side() {
                 host: "fd2.example".to_owned(),
                 addresses: vec![second_address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             }];
         });
         let own = bsf.running.as_ref().unwrap().diameter_addresses()[0];
@@ -312,6 +314,7 @@ fn between_a_free_diameter_as_af_and_one_as_pcf() {
                 host: "pcf.example".to_owned(),
                 addresses: vec![pcf_address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             }];
         });
         bsf.path(
@@ -372,6 +375,7 @@ fn a_path_outlives_the_bsf() {
             host: PCF.to_owned(),
             addresses: vec![address],
             transport: RxTransport::Tcp,
+            names: Vec::new(),
         }];
         let mut bsf = start(|config| config.rx.peers.clone_from(&peers));
         {
@@ -420,15 +424,21 @@ fn a_path_outlives_the_bsf() {
     });
 }
 
+/// A BSF that is connected to a PCF, the PCF, and an AF that is connected to the BSF.
+async fn connected() -> (Bsf, Endpoint<Peer>, Endpoint<Peer>) {
+    let (pcf, address) = peer(PCF);
+    let bsf = start(|config| config.rx.peers = vec![rx_peer(PCF, address)]);
+    let (af, _) = peer(AF);
+    connect(&af, &bsf).await;
+    pcf.available(BSF).await;
+    (bsf, pcf, af)
+}
+
 /// RFC 6733 §6.1.4 and §6.5: who names the agent does not name the PCF.
 #[test]
 fn a_request_that_names_the_bsf_reaches_the_pcf_by_its_own_name() {
     local(async {
-        let (pcf, address) = peer(PCF);
-        let bsf = start(|config| config.rx.peers = vec![rx_peer(PCF, address)]);
-        let (af, _) = peer(AF);
-        connect(&af, &bsf).await;
-        pcf.available(BSF).await;
+        let (bsf, pcf, af) = connected().await;
         bsf.path(&bsf.post("pcfBindings", &binding(&json!({}))).await);
         let mut first = aar("af;1;1", [10, 0, 0, 1]);
         first.put(known::DESTINATION_HOST, BSF);
@@ -446,11 +456,7 @@ fn a_request_that_names_the_bsf_reaches_the_pcf_by_its_own_name() {
 #[test]
 fn an_initial_request_that_failed_is_sent_where_the_binding_points_next() {
     local(async {
-        let (pcf, address) = peer(PCF);
-        let bsf = start(|config| config.rx.peers = vec![rx_peer(PCF, address)]);
-        let (af, _) = peer(AF);
-        connect(&af, &bsf).await;
-        pcf.available(BSF).await;
+        let (bsf, _pcf, af) = connected().await;
         let gone = json!({"pcfDiamHost": "pcf9.example.org"});
         bsf.path(&bsf.post("pcfBindings", &binding(&gone)).await);
         assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 1])).await), 3002);
@@ -496,6 +502,7 @@ pub fn rx_peer(host: &str, address: SocketAddr) -> RxPeer {
         host: host.to_owned(),
         addresses: vec![address],
         transport: RxTransport::Tcp,
+        names: Vec::new(),
     }
 }
 
@@ -509,6 +516,7 @@ fn paths_in_the_store_are_bounded() {
                 host: PCF.to_owned(),
                 addresses: vec![address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             }];
         });
         let (af, _) = peer(AF);
@@ -530,7 +538,7 @@ fn paths_in_the_store_are_bounded() {
 }
 
 #[test]
-fn a_path_that_nobody_ends_is_forgotten_with_its_age() {
+fn a_path_that_is_not_ended_expires_with_its_age() {
     local(async {
         let (pcf, address) = peer(PCF);
         let bsf = start(|config| {
@@ -539,6 +547,7 @@ fn a_path_that_nobody_ends_is_forgotten_with_its_age() {
                 host: PCF.to_owned(),
                 addresses: vec![address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             }];
         });
         let (af, _) = peer(AF);
@@ -608,7 +617,7 @@ fn over_tls() {
             .unwrap();
         af.available(BSF).await;
         assert_eq!(result(&ask(&af, BSF, aar("af;1;1", [10, 0, 0, 9])).await), 3002);
-        // In the clear nobody comes in: the connection ends.
+        // A connection in the clear is refused: it ends.
         let mut clear = tokio::net::TcpStream::connect(address).await.unwrap();
         let cer = begun(command::CAPABILITIES_EXCHANGE, "x", "clear.example")
             .finish()
@@ -617,7 +626,7 @@ fn over_tls() {
         let mut rest = Vec::new();
         let ended = tokio::time::timeout(Duration::from_secs(20), clear.read_to_end(&mut rest)).await;
         assert!(ended.is_ok(), "still open");
-        // Another authority, in the files of before: who comes anew meets it, who is there stays.
+        // Another authority, in the same files: new connections meet it, open ones stay.
         let running = bsf.running.as_ref().unwrap();
         assert!(!running.reread().unwrap());
         let other = tls::authority::Authority::new("another").unwrap();
@@ -657,6 +666,7 @@ fn on_several_workers() {
                     host: format!("pcf{n}.example"),
                     addresses: vec![*address],
                     transport: RxTransport::Tcp,
+                    names: Vec::new(),
                 })
                 .collect();
         });

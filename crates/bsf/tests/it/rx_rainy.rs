@@ -89,6 +89,7 @@ async fn with_peers(hops: &[(&str, &Endpoint<Hop>, SocketAddr)], nrf: Option<&Se
         host: (*host).to_owned(),
         addresses: vec![*address],
         transport: RxTransport::Tcp,
+        names: Vec::new(),
     });
     let peers: Vec<RxPeer> = peers.collect();
     let bsf = start(|config| {
@@ -295,6 +296,7 @@ fn a_path_that_is_used_is_not_forgotten_for_its_age() {
                 host: PCF1.to_owned(),
                 addresses: vec![address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             }];
         });
         let (af, _) = peer(AF);

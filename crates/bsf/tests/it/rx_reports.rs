@@ -86,6 +86,7 @@ async fn with_pcfs(pcfs: &[(&str, &Endpoint<Pcf>, SocketAddr)], nrf: Option<&Ser
                 host: (*host).to_owned(),
                 addresses: vec![*address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             })
             .collect();
         config.nrf.api_roots = nrf.map(Server::root).into_iter().collect();

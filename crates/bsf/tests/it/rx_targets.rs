@@ -5,6 +5,7 @@ use diameter::endpoint::Endpoint;
 use diameter::proto::{AvpFlags, AvpKey, CommandFlags, MessageBuilder, known};
 use diameter::{BoundListener, PeerConfig, Security, Transport};
 use serde_json::json;
+use testpeer::dns::NameServer;
 
 use crate::rx::{AF, BSF, PCF, Peer, aar, ask, connect, peer, result};
 use crate::support::{Bsf, binding, config, local, start};
@@ -22,6 +23,7 @@ async fn two_pcfs() -> (Bsf, Vec<Endpoint<Peer>>) {
                 host: (*host).to_owned(),
                 addresses: vec![address],
                 transport: RxTransport::Tcp,
+                names: Vec::new(),
             })
             .collect();
     });
@@ -158,6 +160,7 @@ fn over_sctp_where_the_kernel_has_it() {
             host: PCF.to_owned(),
             addresses: vec![listener.address()],
             transport: RxTransport::Sctp,
+            names: Vec::new(),
         }];
         pcf.node().listen(listener, Security::None).unwrap();
         let running = bsf::start(config).unwrap();
@@ -173,6 +176,39 @@ fn over_sctp_where_the_kernel_has_it() {
         named.put(known::DESTINATION_HOST, PCF);
         assert_eq!(result(&ask(&af, BSF, named).await), 2001);
         running.stop().unwrap();
+    });
+}
+
+/// A PCF that the settings name by its realm: SRV records say where it listens (RFC 6733 §5.2), another host when it moves.
+#[test]
+fn a_pcf_is_found_by_the_srv_records_of_its_realm() {
+    local(async {
+        let names = NameServer::start().await.unwrap();
+        let (pcf, address) = peer(PCF);
+        let closed = testpeer::freediameter::free_port();
+        let places = [
+            (1, 1, closed, "pcf0.epc.test"),
+            (2, 1, address.port(), "pcf1.epc.test"),
+        ];
+        names.services("_diameter._tcp.epc.test", 60, &places);
+        for (_, _, _, host) in places {
+            names.addresses(host, 60, &["127.0.0.1".parse().unwrap()]);
+        }
+        let bsf = start(|config| {
+            config.dns.servers = vec![names.address];
+            config.rx.peers = vec![RxPeer {
+                host: PCF.to_owned(),
+                addresses: Vec::new(),
+                transport: RxTransport::Tcp,
+                names: vec!["epc.test".to_owned()],
+            }];
+        });
+        let (af, _) = peer(AF);
+        connect(&af, &bsf).await;
+        pcf.available(BSF).await;
+        let session = json!({"ipv4Addr": "10.0.0.1", "pcfDiamHost": PCF});
+        bsf.path(&bsf.post("pcfBindings", &binding(&session)).await);
+        assert_eq!(result(&ask(&af, BSF, aar("af;srv;1", [10, 0, 0, 1])).await), 2001);
     });
 }
 

@@ -40,6 +40,7 @@ fn the_other_site_takes_over_when_one_dies() {
                     host: (*host).to_owned(),
                     addresses: vec![*address],
                     transport: RxTransport::Tcp,
+                    names: Vec::new(),
                 })
                 .collect();
             config
