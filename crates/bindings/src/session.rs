@@ -31,6 +31,19 @@ impl PcfBinding {
     /// By further prefixes, further MAC addresses and framed routes.
     pub const FURTHER: Index = Index(5);
 
+    /// By `pcfId`, in parts: many bindings have one PCF, and few records may share a key.
+    pub const PCF: Index = Index(6);
+
+    /// Key in [`PcfBinding::PCF`] of a part of the bindings of a PCF: those whose identity ends in this number. None where
+    /// `pcfId` is not a UUID.
+    #[must_use]
+    pub fn pcf_key(pcf_id: &str, part: u16) -> Option<Key> {
+        let pcf_id = uuid::Uuid::try_parse(pcf_id).ok()?;
+        let mut key = Key::from_slice(pcf_id.as_bytes());
+        key.extend(part.to_be_bytes());
+        Some(key)
+    }
+
     /// Key of a subscriber in [`PcfBinding::SUPI`] and [`PcfBinding::GPSI`].
     #[must_use]
     pub fn identity_key(identity: &str) -> Key {
@@ -138,6 +151,7 @@ impl Record for PcfBinding {
             IndexSchema::many("supi"),
             IndexSchema::many("gpsi"),
             IndexSchema::many("further_address").multi(),
+            IndexSchema::many("pcf_id"),
         ],
         by_modified: true,
         sql: Some(&COLUMNS),
@@ -164,6 +178,11 @@ impl Record for PcfBinding {
         }
         for place in self.further() {
             keys.add(Self::FURTHER, &place.further_key());
+        }
+        let [.., high, low] = self.0.id.0;
+        let part = u16::from_be_bytes([high, low]);
+        if let Some(key) = self.0.text_of("pcfId").and_then(|id| Self::pcf_key(id, part)) {
+            keys.add(Self::PCF, &key);
         }
     }
 
@@ -227,6 +246,15 @@ fn identity_text(key: &[u8]) -> SqlValue {
     SqlValue::Text(String::from_utf8_lossy(key).into_owned())
 }
 
+/// `6f1c7a52-0000-4000-8000-000000000001/0a2f`: the PCF, and the part.
+fn pcf_text(key: &[u8]) -> SqlValue {
+    let text = key.split_first_chunk::<16>().map(|(id, part)| {
+        let part = part.iter().fold(0_u32, |part, byte| part << 8 | u32::from(*byte));
+        format!("{}/{part:04x}", uuid::Uuid::from_bytes(*id).hyphenated())
+    });
+    text.map_or(SqlValue::Null, SqlValue::Text)
+}
+
 /// The table as databases show it: the binding schema that operators' tools know.
 static COLUMNS: SqlMapping = SqlMapping {
     id: column("binding_id", "binary(16)"),
@@ -245,6 +273,7 @@ static COLUMNS: SqlMapping = SqlMapping {
         index("further_address", "idx_further_address", |key| {
             SqlValue::Text(Place::further_text(key))
         }),
+        index("pcf_id", "idx_pcf_id", pcf_text),
     ],
     value: "json_content",
     created: "created_date_time",
@@ -268,6 +297,23 @@ mod tests {
     use super::*;
     use crate::BindingId;
     use serde_json::json;
+
+    #[test]
+    fn a_binding_is_under_its_pcf_in_any_spelling_and_under_none_where_that_is_no_uuid() {
+        let keys = |pcf_id: Value| {
+            let mut keys = IndexKeys::default();
+            PcfBinding(Document::new(BindingId([7; 16]), json!({"pcfId": pcf_id}), true)).index(&mut keys);
+            keys.iter()
+                .map(|(index, key)| (index, key.to_vec()))
+                .collect::<Vec<_>>()
+        };
+        let id = "6f1c7a52-0000-4000-8000-00000000000a";
+        let expected = PcfBinding::pcf_key(id, 0x0707).unwrap();
+        assert_eq!(keys(json!(id)), [(PcfBinding::PCF, expected.to_vec())]);
+        assert_eq!(keys(json!(id.to_uppercase())), keys(json!(id)));
+        assert!(keys(json!("pcf1")).is_empty() && keys(json!(null)).is_empty());
+        assert_eq!(pcf_text(&expected), SqlValue::Text(format!("{id}/0707")));
+    }
 
     #[test]
     fn the_same_pcf_in_other_spellings() {

@@ -5,7 +5,7 @@
 //!   `NF_SET`) is later than the binding's, and the binding has not been written since (TS 23.527 §6.2). Removed at
 //!   once.
 //! * The PCF is **gone**: the NRF does not know it, nor another one of its set where the binding holds for the set.
-//!   Removed after so many audits in a row; a PCF may lose its registration for a while.
+//!   Removed after `audit.attempts` audits in a row; a PCF may lose its registration for a while.
 //!
 //! While more than a share of all PCFs are gone ([`Census`]), it is rather the NRF that has lost them, and no binding is
 //! removed for that.
@@ -33,6 +33,7 @@ use tokio::sync::mpsc;
 
 use crate::binding::{Audited, Document, MbsBinding, PcfBinding, UeBinding};
 use crate::brake::{BRAKED, Brake, Permit};
+use crate::by_pcf::{OfPcf, PARTS};
 use crate::census::Census;
 use crate::config::Audit;
 use crate::events::{Counters, Event};
@@ -262,15 +263,59 @@ impl Auditor {
             self.clock.clone(),
         );
         let mut decide = async |stored: &Stored<PcfBinding>| self.decide(stored, scope, &settings).await;
+        let of_sessions = async {
+            match scope {
+                Scope::Of(these) if self.is_indexed(these.len()) => {
+                    self.walk_pcfs(these, scope, &settings).await
+                }
+                _ => sessions.round(&mut decide).await.map(drop),
+            }
+        };
         // Side by side: a large table does not keep the others from being audited.
         let walked = tokio::try_join!(
-            async { sessions.round(&mut decide).await.map(drop) },
+            of_sessions,
             self.walk_few::<UeBinding>(scope, &settings, &config),
             self.walk_few::<MbsBinding>(scope, &settings, &config),
         );
         if let Err(error) = walked {
             tracing::warn!(%error, "the audit has stopped in the middle; it begins again later");
         }
+    }
+
+    /// Whether sessions of this many PCFs are found by the index of PCFs: a database takes a query for each part of it.
+    fn is_indexed(&self, pcfs: usize) -> bool {
+        let sessions = self.sizes.borrow().get(PcfBinding::TABLE.name).copied();
+        let queries = u64::from(PARTS).saturating_mul(pcfs as u64);
+        !self.repository.is_shared() || sessions.is_some_and(|sessions| sessions > queries)
+    }
+
+    /// Looks at the bindings of some PCFs, wherever they are in the table.
+    async fn walk_pcfs(
+        &self,
+        these: &AHashSet<String>,
+        scope: &Scope,
+        settings: &Audit,
+    ) -> Result<(), store::Error> {
+        for pcf in these {
+            let mut bindings = OfPcf::new(pcf);
+            loop {
+                let begun = tokio::time::Instant::now();
+                let found = bindings.more(&self.repository).await?;
+                if found.is_empty() {
+                    break;
+                }
+                for stored in &found {
+                    // Nothing but a walk of stale bindings writes any.
+                    let _ = self.decide(stored, scope, settings).await;
+                }
+                let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+                tokio::time::sleep_until(
+                    begun + Duration::from_secs(1) * count / settings.restart_rate.max(1),
+                )
+                .await;
+            }
+        }
+        Ok(())
     }
 
     /// Notes how many records there are, of which the brake lets a share go.

@@ -30,6 +30,7 @@ pub mod repository;
 mod api;
 mod audit;
 mod brake;
+mod by_pcf;
 mod census;
 mod dispatch;
 mod gate;

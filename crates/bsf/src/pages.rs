@@ -1,6 +1,7 @@
 //! The BSF's own admin pages and gauges.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Path;
@@ -15,9 +16,11 @@ use telemetry::{Declaration, Registry};
 use crate::api::fault::Fault;
 use crate::api::sessions::query_of;
 use crate::binding::{BindingId, PcfBinding};
+use crate::by_pcf::OfPcf;
 use crate::events::{ADMISSION, Event};
 use crate::latency::LATENCIES;
 use crate::notify::Change;
+use crate::repository::Repository;
 use crate::shared::Bsf;
 use crate::state::State;
 use crate::worker::Worker;
@@ -65,7 +68,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "find",
-        about: "Bindings of PDU sessions by supi=, gpsi=, ipv4Addr=, ipv6Prefix= or macAddr48=, and ipDomain=, dnn= with it",
+        about: "Bindings of PDU sessions by supi=, gpsi=, ipv4Addr=, ipv6Prefix= or macAddr48=, and ipDomain=, dnn= with it; or by pcfId=",
         path: "/bsf/find/{}",
         argument: Some("QUERY"),
         columns: COLUMNS,
@@ -148,7 +151,7 @@ pub(crate) fn routes(bsf: &Weak<Bsf>) -> Router {
         shown_after(async move { bsf.set_congestion_control(on).await }, &congestion).await
     };
     let (audited, released) = (bsf.clone(), bsf.clone());
-    let (removed, searched) = (bsf.clone(), bsf.clone());
+    let (removed, searched, of_pcf) = (bsf.clone(), bsf.clone(), bsf.clone());
     let put_audit = move |axum::Json(word): axum::Json<Word>| async move {
         let Word::Released = word;
         if let Some(bsf) = released.upgrade() {
@@ -168,6 +171,12 @@ pub(crate) fn routes(bsf: &Weak<Bsf>) -> Router {
             "/bsf/bindings/{id}",
             get(move |Path(id): Path<String>| async move { binding(&one, &id).await })
                 .delete(move |Path(id): Path<String>| async move { remove(&removed, &id).await }),
+        )
+        .route(
+            "/bsf/pcfs/{id}/bindings",
+            axum::routing::delete(
+                move |Path(id): Path<String>| async move { remove_of_pcf(&of_pcf, id).await },
+            ),
         )
         .route(
             "/bsf/find/{query}",
@@ -240,6 +249,12 @@ async fn find(bsf: &Weak<Bsf>, query: &str) -> Response {
     let Some(repository) = bsf.upgrade().map(|bsf| bsf.repository().clone()) else {
         return axum::Json(json!([])).into_response();
     };
+    if let Some(pcf_id) = query.strip_prefix("pcfId=") {
+        return match of_pcf(&repository, pcf_id).await {
+            Ok(found) => axum::Json(found.iter().map(shown).collect::<Value>()).into_response(),
+            Err(error) => unavailable(&error),
+        };
+    }
     let query = match query_of(Some(query)) {
         Ok((query, _)) => query,
         Err(fault) => {
@@ -257,6 +272,63 @@ async fn find(bsf: &Weak<Bsf>, query: &str) -> Response {
             axum::Json(each.map(shown).collect::<Value>()).into_response()
         }
         Err(error) => unavailable(&error),
+    }
+}
+
+/// Some bindings of a PCF.
+async fn of_pcf(repository: &Repository, pcf_id: &str) -> Result<Vec<PcfBinding>, store::Error> {
+    let mut bindings = OfPcf::new(pcf_id);
+    let mut all = Vec::new();
+    while all.len() < SHOWN {
+        let more = bindings.more(repository).await?;
+        if more.is_empty() {
+            break;
+        }
+        all.extend(more.into_iter().map(|stored| stored.record));
+    }
+    all.truncate(SHOWN);
+    Ok(all)
+}
+
+/// Removes all bindings of a PCF that an operator names, at `audit.removalRate`; goes on where the operator's connection ends.
+async fn remove_of_pcf(bsf: &Weak<Bsf>, pcf_id: String) -> Response {
+    let Some(bsf) = bsf.upgrade() else {
+        return axum::Json(Value::Null).into_response();
+    };
+    if PcfBinding::pcf_key(&pcf_id, 0).is_none() {
+        let reason =
+            format!("`{pcf_id}` is not an NF instance id; use the UUID that bindings name as pcfId\n");
+        return (StatusCode::BAD_REQUEST, reason).into_response();
+    }
+    tracing::warn!(pcf_id, "an operator removes the bindings of a PCF");
+    match tokio::spawn(async move { removed_of_pcf(&bsf, &pcf_id).await }).await {
+        Ok(Ok(removed)) => axum::Json(json!({ "removed": removed })).into_response(),
+        Ok(Err(error)) => unavailable(&error),
+        Err(panicked) => (StatusCode::SERVICE_UNAVAILABLE, format!("{panicked}\n")).into_response(),
+    }
+}
+
+async fn removed_of_pcf(bsf: &Bsf, pcf_id: &str) -> Result<u64, store::Error> {
+    let (repository, mut bindings, mut removed) = (bsf.repository(), OfPcf::new(pcf_id), 0);
+    loop {
+        let begun = tokio::time::Instant::now();
+        let found = bindings.more(repository).await?;
+        if found.is_empty() {
+            tracing::warn!(pcf_id, removed, "the bindings of a PCF are removed");
+            return Ok(removed);
+        }
+        for stored in &found {
+            if repository
+                .remove(&repository.sessions, stored.record.0.id)
+                .await?
+            {
+                removed += 1;
+                bsf.notices.session(&stored.record, Change::Deregistered).await;
+            }
+        }
+        let rate = bsf.removal_rate();
+        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        tokio::time::sleep_until(begun + Duration::from_secs(1) * count / rate).await;
     }
 }
 

@@ -446,6 +446,11 @@ impl Repository {
             .collect())
     }
 
+    /// The bindings under a key of [`PcfBinding::PCF`].
+    pub(crate) async fn of_pcf(&self, key: &[u8]) -> Result<Vec<Stored<PcfBinding>>, Error> {
+        self.all_under(&self.sessions, PcfBinding::PCF, key).await
+    }
+
     /// The subscriptions to the bindings of a subscriber.
     ///
     /// # Errors

@@ -95,13 +95,18 @@ pub(crate) fn audited(config: &mut bsf::Config, nrf: SocketAddr) {
     config.audit.remember = Period::from_millis(10);
 }
 
+/// An NRF that knows the PCF [`WELL`], which runs since 2020.
+pub(crate) fn nrf_with_well() -> (Rc<Nrf>, SocketAddr) {
+    let (nrf, address) = nrf();
+    let profile = json!({"recoveryTime": "2020-01-01T00:00:00Z"});
+    nrf.profiles.borrow_mut().insert(WELL.to_owned(), profile);
+    (nrf, address)
+}
+
 #[test]
 fn of_a_pcf_that_is_gone_after_so_many_walks() {
     local(async {
-        let (nrf, address) = nrf();
-        nrf.profiles
-            .borrow_mut()
-            .insert(WELL.to_owned(), json!({"recoveryTime": "2020-01-01T00:00:00Z"}));
+        let (nrf, address) = nrf_with_well();
         nrf.sets.borrow_mut().push("set1".to_owned());
         let bsf = start(|config| audited(config, address));
         bound(&bsf, 1, GONE, json!({})).await;
@@ -135,7 +140,7 @@ fn of_a_pcf_that_is_gone_after_so_many_walks() {
         assert_eq!(running.count(Event::AuditGone), 3);
         // Two chances each before the third walk.
         assert_eq!(running.count(Event::AuditMissed), 6);
-        // What is told of the binding does not tell of audits.
+        // What the BSF shows of the binding has nothing of audits.
         let found = bsf.find("ipv4Addr=10.0.0.2").await;
         assert!(!found.json.to_string().contains("audit"), "{}", found.json);
     });
@@ -163,7 +168,7 @@ fn of_a_pcf_that_has_restarted_at_once_and_subscribers_are_told() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let subscription = nrf.subscriptions.borrow()[0].clone();
-        // The NRF gives the id; whoever subscribes leaves it out.
+        // The NRF gives the id; the subscriber leaves it out.
         let mut stored = subscription.clone();
         stored["subscriptionId"] = json!("1");
         crate::judge::nrf_subscription(&stored);
@@ -239,11 +244,11 @@ fn of_no_pcf_while_most_are_gone() {
 #[test]
 fn of_no_pcf_while_the_nrf_does_not_answer() {
     local(async {
-        let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        let closed = std::net::TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
             .unwrap();
-        let bsf = start(|config| audited(config, nobody));
+        let bsf = start(|config| audited(config, closed));
         bound(&bsf, 1, GONE, json!({})).await;
         until(&bsf, Event::AuditUnanswered, 3).await;
         assert!(holds(&bsf, 1).await);
@@ -305,10 +310,7 @@ fn no_more_than_a_share_without_the_word_of_an_operator() {
 #[test]
 fn of_no_named_pcf_when_nothing_has_written_it_for_its_lifetime() {
     local(async {
-        let (nrf, address) = nrf();
-        nrf.profiles
-            .borrow_mut()
-            .insert(WELL.to_owned(), json!({"recoveryTime": "2020-01-01T00:00:00Z"}));
+        let (_nrf, address) = nrf_with_well();
         let bsf = start(|config| {
             audited(config, address);
             config.audit.lifetime = Period::from_millis(300);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::audit::{GONE, WELL, audited, nrf};
+use crate::audit::{GONE, WELL, audited, nrf_with_well};
 use crate::databases::Servers;
 use crate::support::{binding, local, start};
 
@@ -40,10 +40,7 @@ fn row(servers: &Servers, columns: &str, supi: &str) -> Option<String> {
 fn the_columns_say_what_the_binding_says_and_when_it_was_audited() {
     let Some(servers) = Servers::sites(1) else { return };
     local(async {
-        let (nrf, address) = nrf();
-        nrf.profiles
-            .borrow_mut()
-            .insert(WELL.to_owned(), json!({"recoveryTime": "2020-01-01T00:00:00Z"}));
+        let (_nrf, address) = nrf_with_well();
         let bsf = start(|config| {
             audited(config, address);
             config.store = servers.config("site-1", &[1]);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bsf::Running;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -111,5 +111,47 @@ fn latencies_over_rx_are_measured_by_command_and_failures_lower_the_score() {
             assert_eq!(result(&answer), 3002);
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
+    });
+}
+
+/// By the index of PCFs, also after a binding has gone to another one.
+#[test]
+fn the_bindings_of_a_pcf_are_found_and_removed_together() {
+    local(async {
+        let bsf = start(|_| {});
+        let id = |pcf: usize| format!("6f1c7a52-0000-4000-8000-00000000000{pcf}");
+        let mut paths = Vec::new();
+        for number in 0..60 {
+            let more = json!({"ipv4Addr": format!("10.0.0.{number}"), "supi": format!("imsi-{number:015}"),
+                "pcfId": id(number % 3).to_uppercase()});
+            paths.push(bsf.path(&bsf.post("pcfBindings", &binding(&more)).await));
+        }
+        let pages = serve(bsf.running.as_ref().unwrap()).await;
+        let held = async || {
+            let mut counts = Vec::new();
+            for pcf in 0..4 {
+                let query = format!("/bsf/find/pcfId={}", id(pcf));
+                let (status, found) = admin(pages, "GET", &query, "").await;
+                assert_eq!(status, 200);
+                counts.push(found.as_array().unwrap().len());
+            }
+            counts
+        };
+        assert_eq!(held().await, [20, 20, 20, 0]);
+        let patch = json!({"pcfId": id(1)}).to_string();
+        let merge = "application/merge-patch+json";
+        let moved = bsf.ask(Method::PATCH, &paths[0], merge, patch).await;
+        assert_eq!(moved.status, StatusCode::OK, "{}", moved.json);
+        assert_eq!(held().await, [19, 21, 20, 0]);
+        let remove = async |pcf: &str| {
+            let path = format!("/bsf/pcfs/{pcf}/bindings");
+            admin(pages, "DELETE", &path, "").await
+        };
+        assert_eq!(remove(&id(1)).await, (200, json!({"removed": 21})));
+        assert_eq!(remove(&id(1)).await, (200, json!({"removed": 0})));
+        assert_eq!(remove("pcf1").await.0, 400);
+        assert_eq!(held().await, [19, 0, 20, 0]);
+        assert_eq!(bsf.find("ipv4Addr=10.0.0.0").await.status, StatusCode::NO_CONTENT);
+        assert_eq!(bsf.find("ipv4Addr=10.0.0.3").await.status, StatusCode::OK);
     });
 }
