@@ -204,6 +204,16 @@ fn our_bsf_serves_one_site_and_several() {
             .filter(|entry| entry.as_ref().unwrap().path().is_dir())
             .count();
         assert_eq!(stores, sites, "{model}");
+        let of_sites = report
+            .checks
+            .iter()
+            .filter(|check| check.name.starts_with("site "));
+        let figures: Vec<&str> = of_sites.map(|check| check.got.as_str()).collect();
+        assert_eq!(figures.len(), if sites > 1 { sites } else { 0 }, "{model}");
+        assert!(
+            figures.iter().all(|got| got.contains("commits a second")),
+            "{figures:?}"
+        );
         assert!(report.functions[0].connections_in >= 4 && report.functions[0].rss_mb_max > 1.0);
     }
 }

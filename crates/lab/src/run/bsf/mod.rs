@@ -4,6 +4,7 @@
 mod database;
 mod preload;
 mod replication;
+mod sites;
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -95,10 +96,14 @@ pub fn start(
             figure(plan.sessions as f64 / imported.as_secs_f64())
         ));
     }
-    let probes = match options.database {
-        Database::Sites => vec![replication::watch(sites.iter().map(|site| site.admin).collect())],
-        _ => Vec::new(),
+    let admins: Vec<SocketAddr> = sites.iter().map(|site| site.admin).collect();
+    let mut probes = match model.sites {
+        0 | 1 => Vec::new(),
+        _ => sites::watch(&admins, loaded.len()),
     };
+    if options.database == Database::Sites {
+        probes.push(replication::watch(admins));
+    }
     let mut addresses = loaded.iter().map(|site| site.sbi).collect::<Vec<_>>().into_iter();
     let mut processes = sites.into_iter().map(|site| site.process);
     let address = addresses.next().ok_or_else(no_sites)?;
