@@ -318,10 +318,8 @@ async fn removed_of_pcf(bsf: &Bsf, pcf_id: &str) -> Result<u64, store::Error> {
             return Ok(removed);
         }
         for stored in &found {
-            if repository
-                .remove(&repository.sessions, stored.record.0.id)
-                .await?
-            {
+            // One that was written meanwhile may have gone to another PCF: it stays.
+            if repository.remove_unchanged(stored).await? {
                 removed += 1;
                 bsf.notices.session(&stored.record, Change::Deregistered).await;
             }

@@ -348,6 +348,18 @@ impl Repository {
         }
     }
 
+    /// Deletes the binding of a session as it was read; false when it was written or deleted since.
+    pub(crate) async fn remove_unchanged(&self, stored: &Stored<PcfBinding>) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        let unchanged = Condition::Version(stored.version);
+        batch.delete(&self.sessions, &stored.record.key(), unchanged);
+        match self.store.commit(batch).await {
+            Ok(_) => Ok(true),
+            Err(Error::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The bindings that match a question, the most specific prefix only, the most recent first.
     ///
     /// # Errors

@@ -29,7 +29,8 @@ pub trait Record: Sized + 'static {
     fn index(&self, keys: &mut IndexKeys);
 
     /// When the record expires, in microseconds since 1970; `None`: never. From then on reads leave it out, and the store's
-    /// sweep removes it. Until then its key is taken: a write on the condition that there is none conflicts.
+    /// sweep removes it. Until then its key is taken: a write on the condition that there is none conflicts, and it counts
+    /// for the limit of a `find`.
     fn expires(&self) -> Option<u64> {
         None
     }
