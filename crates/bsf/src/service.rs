@@ -80,7 +80,8 @@ impl NetworkFunction for Bsf {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Listening, StartError> {
-        settle_instance(&mut config.nf_instance_id, &config.store.embedded.directory)?;
+        let directory = &config.store.embedded.directory;
+        settle_instance(&mut config.nf_instance_id, directory, Self::NAME)?;
         let listeners = Listening::reserve(config, &Self::common(config), workers)?;
         // The URIs that the BSF hands out name the port it really has.
         if config.api_root.is_empty() {

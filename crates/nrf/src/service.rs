@@ -68,7 +68,8 @@ impl NetworkFunction for Nrf {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
-        settle_instance(&mut config.nf_instance_id, &config.store.embedded.directory)?;
+        let directory = &config.store.embedded.directory;
+        settle_instance(&mut config.nf_instance_id, directory, Self::NAME)?;
         let sbi = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
         // The URIs that the NRF hands out name the port it really has.
         if config.api_root.is_empty() {

@@ -61,7 +61,7 @@ impl NetworkFunction for Pcf {
 
     fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
         let directory = &config.store.embedded.directory;
-        function::settle_instance(&mut config.nf_instance_id, directory)?;
+        function::settle_instance(&mut config.nf_instance_id, directory, Self::NAME)?;
         let listeners = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
         // The URIs that the PCF hands out name the port it really has.
         if config.api_root.is_empty() {

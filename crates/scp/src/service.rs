@@ -93,7 +93,7 @@ impl NetworkFunction for Scp {
     }
 
     fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
-        settle_instance(&mut config.nf_instance_id, &config.directory)?;
+        settle_instance(&mut config.nf_instance_id, &config.directory, Self::NAME)?;
         let sbi = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
         config.workers = workers;
         // The URIs that the SCP hands out name the port it really has.

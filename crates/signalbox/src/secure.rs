@@ -40,22 +40,16 @@ impl Secure {
         let folder = store
             .parent()
             .map_or_else(|| PathBuf::from(FOLDER), |run| run.join(FOLDER));
-        let settled = |id: &str, directory: &Path| {
+        let settled = |name: &'static str, id: &str, directory: &Path| {
             let mut id = id.to_owned();
-            function::settle_instance(&mut id, directory).map(|()| id)
+            function::settle_instance(&mut id, directory, name).map(|()| (name, id))
         };
         let (scp, bsf, pcf) = (&config.scp, &config.bsf, &config.pcf);
         let instances = vec![
-            ("nrf", settled(&config.nrf.nf_instance_id, store)?),
-            ("scp", settled(&scp.nf_instance_id, &scp.directory)?),
-            (
-                "bsf",
-                settled(&bsf.nf_instance_id, &bsf.store.embedded.directory)?,
-            ),
-            (
-                "pcf",
-                settled(&pcf.nf_instance_id, &pcf.store.embedded.directory)?,
-            ),
+            settled("nrf", &config.nrf.nf_instance_id, store)?,
+            settled("scp", &scp.nf_instance_id, &scp.directory)?,
+            settled("bsf", &bsf.nf_instance_id, &bsf.store.embedded.directory)?,
+            settled("pcf", &pcf.nf_instance_id, &pcf.store.embedded.directory)?,
         ];
         let certificates = Certificates::open(folder, &wanted(config, &instances))?;
         Ok(Self {

@@ -28,7 +28,7 @@ use settings::{ByteSize, Faults, Listen, Validate};
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
     /// NF instance id of this BSF, a UUID: under it the BSF registers, and an operator's switches are stored. Empty: made at
-    /// the first start and kept in the file `nf-instance-id` of `store.embedded.directory`, also with a database.
+    /// the first start and kept in the file `bsf-instance-id` of `store.embedded.directory`, also with a database.
     pub nf_instance_id: String,
     /// Addresses of the service-based interface.
     pub listen: Listen,

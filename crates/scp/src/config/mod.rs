@@ -38,7 +38,7 @@ use crate::mediation::{Engine, RuleSet};
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
     /// NF instance id of this SCP, a UUID: under it the SCP registers and asks NRFs. Empty: made at the first start and kept in
-    /// the file `nf-instance-id` of `directory`.
+    /// the file `scp-instance-id` of `directory`.
     pub nf_instance_id: String,
     /// Directory of what this SCP keeps: its NF instance id.
     pub directory: PathBuf,

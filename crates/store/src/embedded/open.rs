@@ -46,7 +46,7 @@ fn is_ours(name: &str) -> bool {
         || name.starts_with("store.")
         || name == TEMPORARY
         || name.starts_with("token-key")
-        || name == "nf-instance-id"
+        || name.ends_with("-instance-id")
 }
 
 pub(crate) fn open(config: &Config, opening: Opening) -> Result<Embedded, Error> {

@@ -195,10 +195,12 @@ impl Starting<'_> {
             _ => format!("bsf-{}", number + 1),
         };
         let directory = plan.directory(place, number, &name)?;
-        let store = match self.servers {
+        let mut store = match self.servers {
             Some(servers) => servers.settings(number),
-            None => json!({ "embedded": { "directory": directory } }),
+            None => json!({}),
         };
+        // With a database as well: each process has an NF instance id of its own there.
+        store["embedded"] = json!({ "directory": directory });
         let (sbi, rx, admin) = (free_address()?, free_address()?, free_address()?);
         let file = place.folder.join(format!("{name}.yaml"));
         let made = self.config(&name, store, [sbi, rx, admin]);

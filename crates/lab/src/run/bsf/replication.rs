@@ -1,4 +1,4 @@
-//! How far the sites' databases are behind one another while a run goes on, as the BSFs' metrics tell it.
+//! How far the databases of the sites are behind one another while a run goes on, by the metrics of the BSFs.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
