@@ -6,23 +6,32 @@ use function::sbi::{Answer, OperationMetrics};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 
+use crate::api::am::AM;
 use crate::api::fault::Fault;
+use crate::api::policies::{self, Service};
 use crate::api::sm;
+use crate::api::ue::UE;
 use crate::events::Event;
 use crate::worker::Worker;
 
 /// A resource of the PCF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::enum_variant_names, reason = "each names its service")]
 enum Resource<'p> {
     SmPolicies,
     SmPolicy(&'p str),
     SmUpdate(&'p str),
     SmDelete(&'p str),
+    Policies,
+    Policy(&'p str),
+    PolicyUpdate(&'p str),
 }
 
 /// The services, by the first segment of a path, which is their scope as well.
-const SERVICES: &[&str] = &["npcf-smpolicycontrol"];
+const SERVICES: &[&str] = &[
+    "npcf-smpolicycontrol",
+    "npcf-am-policy-control",
+    "npcf-ue-policy-control",
+];
 
 /// Why a path names no resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +61,14 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
             (Some(id), Some("delete")) => Resource::SmDelete(id),
             _ => return Err(Unknown::Resource),
         },
+        ("npcf-am-policy-control" | "npcf-ue-policy-control", (Some("policies"), id, action, None)) => {
+            match (id, action) {
+                (None, None) => Resource::Policies,
+                (Some(id), None) => Resource::Policy(id),
+                (Some(id), Some("update")) => Resource::PolicyUpdate(id),
+                _ => return Err(Unknown::Resource),
+            }
+        }
         _ => return Err(Unknown::Resource),
     };
     Ok((service, resource))
@@ -60,7 +77,7 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
 impl Resource<'_> {
     /// Whether a POST creates an association.
     fn is_collection(self) -> bool {
-        matches!(self, Self::SmPolicies)
+        matches!(self, Self::SmPolicies | Self::Policies)
     }
 }
 
@@ -70,17 +87,34 @@ impl Answer for Worker {
         "sm-policies GET",
         "sm-policies update",
         "sm-policies delete",
+        "am-policies POST",
+        "am-policies GET",
+        "am-policies update",
+        "am-policies DELETE",
+        "ue-policies POST",
+        "ue-policies GET",
+        "ue-policies update",
+        "ue-policies DELETE",
         "other",
     ];
 
     const METRICS: Option<OperationMetrics> = Some(function::operation_metrics!("pcf"));
 
     fn operation(request: &Request) -> usize {
-        let name = match (resource(request.path()), request.method().as_str()) {
+        let found = resource(request.path());
+        let is_am = found.is_ok_and(|(service, _)| service == "npcf-am-policy-control");
+        let either = |am, ue| if is_am { am } else { ue };
+        let name = match (found, request.method().as_str()) {
             (Ok((_, Resource::SmPolicies)), "POST") => "sm-policies POST",
             (Ok((_, Resource::SmPolicy(_))), "GET") => "sm-policies GET",
             (Ok((_, Resource::SmUpdate(_))), "POST") => "sm-policies update",
             (Ok((_, Resource::SmDelete(_))), "POST") => "sm-policies delete",
+            (Ok((_, Resource::Policies)), "POST") => either("am-policies POST", "ue-policies POST"),
+            (Ok((_, Resource::Policy(_))), "GET") => either("am-policies GET", "ue-policies GET"),
+            (Ok((_, Resource::PolicyUpdate(_))), "POST") => {
+                either("am-policies update", "ue-policies update")
+            }
+            (Ok((_, Resource::Policy(_))), "DELETE") => either("am-policies DELETE", "ue-policies DELETE"),
             _ => "other",
         };
         let place = Self::OPERATIONS.iter().position(|known| *known == name);
@@ -99,7 +133,7 @@ impl Answer for Worker {
     }
 }
 
-async fn answer(worker: &Worker, request: &Request) -> Result<Response, Fault> {
+async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Fault> {
     let found = resource(request.path());
     let is_collection = found.is_ok_and(|(_, resource)| resource.is_collection());
     let creates = is_collection && *request.method() == http::Method::POST;
@@ -115,6 +149,17 @@ async fn answer(worker: &Worker, request: &Request) -> Result<Response, Fault> {
         Resource::SmPolicy(id) => sm::individual(worker, request, id).await,
         Resource::SmUpdate(id) => sm::update(worker, request, id).await,
         Resource::SmDelete(id) => sm::delete(worker, request, id).await,
+        Resource::Policies => policies::collection(worker, policy_service(service), request).await,
+        Resource::Policy(id) => policies::individual(worker, policy_service(service), request, id).await,
+        Resource::PolicyUpdate(id) => policies::update(worker, policy_service(service), request, id).await,
+    }
+}
+
+/// The policy service of AMFs by its name.
+fn policy_service(name: &str) -> &'static Service {
+    match name {
+        "npcf-am-policy-control" => &AM,
+        _ => &UE,
     }
 }
 
@@ -162,6 +207,14 @@ mod tests {
             ),
             (
                 "/npcf-smpolicycontrol/v1/sm-policies/7/other",
+                Err(Unknown::Resource),
+            ),
+            (
+                "/npcf-am-policy-control/v1/policies/7/update",
+                Ok(("npcf-am-policy-control", Resource::PolicyUpdate("7"))),
+            ),
+            (
+                "/npcf-ue-policy-control/v1/policies/7/delete",
                 Err(Unknown::Resource),
             ),
             ("/npcf-smpolicycontrol/v1", Err(Unknown::Resource)),

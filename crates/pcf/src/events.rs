@@ -16,6 +16,30 @@ telemetry::events! {
     SmUpdated = "sm_updated";
     /// A policy association of a PDU session was deleted.
     SmDeleted = "sm_deleted";
+    /// An AM policy association was created.
+    AmCreated = "am_created";
+    /// An AM policy association was updated by its AMF.
+    AmUpdated = "am_updated";
+    /// An AM policy association was deleted.
+    AmDeleted = "am_deleted";
+    /// A UE policy association was created.
+    UeCreated = "ue_created";
+    /// A UE policy association was updated by its AMF.
+    UeUpdated = "ue_updated";
+    /// A UE policy association was deleted.
+    UeDeleted = "ue_deleted";
+    /// The binding of a session was registered or changed at the BSF.
+    BindingRegistered = "bindings_registered";
+    /// The binding of a session was removed from the BSF.
+    BindingRemoved = "bindings_removed";
+    /// A request about a binding was sent again, after the BSF did not answer or failed.
+    BindingRetried = "bindings_retried";
+    /// The BSF refused a binding.
+    BindingRefused = "bindings_refused";
+    /// A binding was given up after all attempts.
+    BindingFailed = "bindings_failed";
+    /// A binding was dropped because too many were pending.
+    BindingDropped = "bindings_dropped";
     /// A policy project refused a request.
     Refused = "policy_refusals";
     /// An evaluation of a policy project failed, and the fallback decided.

@@ -11,8 +11,9 @@
 //! * `change`: one writer at a time for each association, across workers and instances; application sessions add their
 //!   parts of a decision through it.
 //! * `projects`: the policy projects in effect; `pre`: runs them; `pds`: the data of the subscriber that they read.
+//! * `ursp`: UE policies in octets, as a UE reads them.
 //! * `notices`: notifications of consumers, delivered by the crate `notifier`.
-//! * `peers`: other functions that the PCF sends requests to.
+//! * `peers`: other functions that the PCF sends requests to; `bindings`: what is pending at the BSF.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! Several PCFs may share one database; each works alone on the embedded store.
@@ -24,6 +25,7 @@ pub mod repository;
 pub mod service;
 
 mod api;
+mod bindings;
 mod change;
 mod dispatch;
 mod gate;
@@ -40,6 +42,7 @@ mod shape;
 mod shared;
 mod state;
 mod turns;
+mod ursp;
 mod worker;
 
 pub use config::Config;

@@ -70,6 +70,7 @@ mod tests {
     fn marked_settings_are_those_that_can_change() {
         let marked = settings::reload::keys::<crate::Config>();
         for key in [
+            "bsf",
             "clientTls",
             "identity",
             "maxBodySize",

@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use notifier::{Bound, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Value as HeaderValue;
@@ -15,6 +17,15 @@ use crate::config::Notifications;
 use crate::events::{Counters, Event};
 use crate::live::Live;
 use crate::repository::Repository;
+use crate::ursp;
+
+/// The member of a UE decision that has the URSP rules of the project.
+pub(crate) const URSP_RULES: &str = "urspRules";
+/// Procedure transaction identity of the command to a UE; those of the network are 80 to FE hexadecimal
+/// (TS 24.007 §11.2.3.1a).
+const TRANSACTION: u8 = 0x80;
+/// UE policy section code of the section that the PCF provides.
+const SECTION: u16 = 1;
 
 /// Enqueues notifications. Clones share the queue.
 #[derive(Clone, Debug)]
@@ -64,13 +75,50 @@ fn uri(root: &str, association: &Association) -> String {
 }
 
 /// `SmPolicyNotification` (TS 29.512 §5.6.2.5), or `PolicyUpdate` (TS 29.507 §5.6.2.5, TS 29.525 §5.6.2.5).
-fn body(root: &str, association: &Association, mut change: Map<String, Value>) -> Value {
-    let uri = uri(root, association);
+fn body(root: &str, association: &Association, change: Map<String, Value>) -> Value {
     match association.kind {
-        Kind::Sm | Kind::Gx => json!({"resourceUri": uri, "smPolicyDecision": change}),
-        Kind::Am | Kind::Ue => {
-            change.insert("resourceUri".to_owned(), uri.into());
-            Value::Object(change)
+        Kind::Sm | Kind::Gx => {
+            json!({"resourceUri": uri(root, association), "smPolicyDecision": change})
+        }
+        Kind::Am | Kind::Ue => Value::Object(policy_update(root, association, change)),
+    }
+}
+
+/// `PolicyUpdate` (TS 29.507 §5.6.2.5, TS 29.525 §5.6.2.5), as an answer and as a notification.
+pub(crate) fn policy_update(
+    root: &str,
+    association: &Association,
+    change: Map<String, Value>,
+) -> Map<String, Value> {
+    let mut body = shown(association, change);
+    body.insert("resourceUri".to_owned(), uri(root, association).into());
+    body
+}
+
+/// A decision as the consumer of its association sees it. URSP rules go to the UE as octets: a V-PCF gets them
+/// (`uePolicy`, TS 29.525 §4.2.2.1) and passes them on; an AMF, which names itself by its GUAMI, does not.
+pub(crate) fn shown(association: &Association, mut decision: Map<String, Value>) -> Map<String, Value> {
+    let Some(rules) = decision.shift_remove(URSP_RULES) else {
+        return decision;
+    };
+    if association.kind == Kind::Ue
+        && association.context.get("guami").is_none()
+        && let Some(policy) = ue_policy(association, &rules)
+    {
+        decision.insert("uePolicy".to_owned(), STANDARD.encode(policy).into());
+    }
+    decision
+}
+
+/// The MANAGE UE POLICY COMMAND with URSP rules. What a UE cannot be given is logged.
+pub(crate) fn ue_policy(association: &Association, rules: &Value) -> Option<Vec<u8>> {
+    let rules = rules.as_array().map(Vec::as_slice).unwrap_or_default();
+    let plmn = association.context.get("servingPlmn").unwrap_or(&Value::Null);
+    match ursp::command(TRANSACTION, plmn, SECTION, rules) {
+        Ok(command) => Some(command),
+        Err(reason) => {
+            tracing::warn!(id = %association.id, reason, "a UE policy cannot be encoded");
+            None
         }
     }
 }

@@ -12,6 +12,7 @@ use sbi::{Request, Response};
 use worker::Random;
 
 use crate::association::AssociationId;
+use crate::bindings::Bindings;
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
 use crate::gate::Gate;
@@ -44,6 +45,7 @@ pub struct Worker {
     gate: Gate,
     scratches: Rc<Scratches>,
     turns: Rc<Turns>,
+    bindings: Rc<Bindings>,
     random: Rc<Random>,
     counters: Arc<Counters>,
 }
@@ -82,10 +84,11 @@ impl Worker {
                 Client::with_names(settings, seat.listeners.client_tls(), shared.names.clone())
             }
         };
-        let (scratches, turns, random) = before.map_or_else(Default::default, |before| {
+        let (scratches, turns, bindings, random) = before.map_or_else(Default::default, |before| {
             (
                 before.scratches.clone(),
                 before.turns.clone(),
+                before.bindings.clone(),
                 before.random.clone(),
             )
         });
@@ -97,6 +100,7 @@ impl Worker {
             gate: Gate::new(&now),
             scratches,
             turns,
+            bindings,
             random,
             counters: shared.counts.of(index),
             now,
@@ -138,9 +142,13 @@ impl Worker {
     }
 
     /// Sends requests to other functions, over connections of this worker.
-    #[expect(dead_code, reason = "sources of data use it")]
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Bindings that are pending at the BSF.
+    pub(crate) fn bindings(&self) -> &Bindings {
+        &self.bindings
     }
 
     pub(crate) fn shedder(&self) -> &Shedder {

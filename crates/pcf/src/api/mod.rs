@@ -1,7 +1,10 @@
 //! One file per service of the PCF: parse the request, change the association, write the answer.
 
+pub(crate) mod am;
 pub(crate) mod fault;
+pub(crate) mod policies;
 pub(crate) mod sm;
+pub(crate) mod ue;
 
 use http::StatusCode;
 use model::SupportedFeatures;

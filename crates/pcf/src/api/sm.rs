@@ -1,5 +1,7 @@
 //! Npcf_SMPolicyControl: `/sm-policies` (TS 29.512 §5.3).
 
+use std::rc::Rc;
+
 use http::{Method, StatusCode};
 use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
@@ -10,6 +12,7 @@ use super::{body_of, created, id_of, negotiate, not_found};
 use crate::association::{Association, Kind, context, decision, usage};
 use crate::change;
 use crate::events::Event;
+use crate::peers::bsf;
 use crate::pre;
 use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 use crate::worker::Worker;
@@ -20,7 +23,7 @@ use crate::worker::Worker;
 const FEATURES: &[usize] = &[3, 4, 5, 6, 7, 12, 16, 17, 18, 28, 34];
 
 /// `/sm-policies`.
-pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Response, Fault> {
+pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result<Response, Fault> {
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
@@ -34,6 +37,7 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     pre::keep(&mut association, decided);
     worker.repository().add(&association).await?;
     worker.count(Event::SmCreated);
+    bsf::bind(worker, &association);
     let mut body = association.decision();
     if let Some(features) = features {
         body.insert("suppFeat".to_owned(), Value::String(features));
@@ -57,7 +61,7 @@ pub(crate) async fn individual(worker: &Worker, request: &Request, id: &str) -> 
 }
 
 /// `/sm-policies/{smPolicyId}/update` (§4.2.4): the answer has what the update changes of the decision.
-pub(crate) async fn update(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> Result<Response, Fault> {
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
@@ -79,20 +83,22 @@ pub(crate) async fn update(worker: &Worker, request: &Request, id: &str) -> Resu
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmUpdated);
+    bsf::bind(worker, &rewritten.after);
     let difference = decision::difference(&rewritten.before.decision(), &rewritten.after.decision());
     Ok(sbi::json::response(StatusCode::OK, &difference))
 }
 
 /// `/sm-policies/{smPolicyId}/delete` (§4.2.5).
-pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> Result<Response, Fault> {
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
     body_of(worker, request, &SM_DELETE)?;
     let id_parsed = id_of(id)?;
-    change::remove(worker, id_parsed, Kind::Sm)
+    let association = change::remove(worker, id_parsed, Kind::Sm)
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmDeleted);
+    bsf::unbind(worker, &association);
     Ok(no_content())
 }

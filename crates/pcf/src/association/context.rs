@@ -66,14 +66,8 @@ pub fn update(association: &mut Association, update: &Map<String, Value>) -> Res
                 context.shift_remove(member);
             }
         }
-        for (name, value) in update {
-            match value {
-                _ if REPORTS.contains(&name.as_str()) => {}
-                Value::Null => drop(context.shift_remove(name)),
-                value => drop(context.insert(name.clone(), value.clone())),
-            }
-        }
     }
+    merge(association, update, REPORTS);
     let addresses = &mut association.addresses;
     change(
         &mut addresses.ipv6,
@@ -82,6 +76,20 @@ pub fn update(association: &mut Association, update: &Map<String, Value>) -> Res
     );
     change(&mut addresses.mac, text("ueMac"), text("relUeMac"));
     Ok(())
+}
+
+/// Puts the values of an update into a context, but for `reports`; a null removes a member.
+pub fn merge(association: &mut Association, update: &Map<String, Value>, reports: &[&str]) {
+    let Some(context) = association.context.as_object_mut() else {
+        return;
+    };
+    for (name, value) in update {
+        match value {
+            _ if reports.contains(&name.as_str()) => {}
+            Value::Null => drop(context.shift_remove(name)),
+            value => drop(context.insert(name.clone(), value.clone())),
+        }
+    }
 }
 
 fn change(list: &mut Vec<String>, added: Option<&str>, released: Option<&str>) {
@@ -97,9 +105,15 @@ fn change(list: &mut Vec<String>, added: Option<&str>, released: Option<&str>) {
 /// What policies read as `$request` of an update: the context with the reports of the update.
 #[must_use]
 pub fn request(association: &Association, update: &Map<String, Value>) -> Value {
+    with_reports(association, update, REPORTS)
+}
+
+/// The context with these members of an update.
+#[must_use]
+pub fn with_reports(association: &Association, update: &Map<String, Value>, reports: &[&str]) -> Value {
     let mut request = association.context.clone();
     if let Some(members) = request.as_object_mut() {
-        let reports = update.iter().filter(|(name, _)| REPORTS.contains(&name.as_str()));
+        let reports = update.iter().filter(|(name, _)| reports.contains(&name.as_str()));
         members.extend(reports.map(|(name, value)| (name.clone(), value.clone())));
     }
     request

@@ -18,7 +18,7 @@ const SECTIONS: [&str; 8] = [
 const LISTS: [&str; 2] = ["policyCtrlReqTriggers", "lastReqRuleData"];
 
 /// Members that a null removes (TS 29.512 §5.6.2.4, TS 29.507 §5.6.2.4).
-const REMOVABLE: [&str; 2] = ["policyCtrlReqTriggers", "triggers"];
+const REMOVABLE: [&str; 4] = ["policyCtrlReqTriggers", "triggers", "pras", "matchPdus"];
 
 fn is_section(name: &str) -> bool {
     SECTIONS.contains(&name)

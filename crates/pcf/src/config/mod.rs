@@ -1,5 +1,6 @@
 //! Every setting of a PCF; a file per topic.
 
+mod bsf;
 mod notifications;
 mod nrf;
 mod overload;
@@ -7,6 +8,7 @@ mod policy;
 mod tokens;
 
 pub use self::policy::{Fallback, Policies};
+pub use bsf::Bsf;
 pub use notifications::Notifications;
 pub use nrf::Nrf;
 pub use overload::{ConsumerRate, Overload, OverloadLevel};
@@ -68,6 +70,9 @@ pub struct Config {
     pub overload: Overload,
     /// Registration at the NRF.
     pub nrf: Nrf,
+    /// Bindings of sessions at the BSF.
+    #[schemars(extend("x-reload" = true))]
+    pub bsf: Bsf,
     /// Access tokens of consumers.
     #[schemars(extend("x-reload" = true))]
     pub tokens: Tokens,
@@ -102,6 +107,7 @@ impl Default for Config {
             notifications: Notifications::default(),
             overload: Overload::default(),
             nrf: Nrf::default(),
+            bsf: Bsf::default(),
             tokens: Tokens::default(),
             identity: IdentitySettings::default(),
         }
@@ -142,6 +148,7 @@ impl Validate for Config {
         faults.within("policy", &self.policy);
         faults.within("overload", &self.overload);
         faults.within("nrf", &self.nrf);
+        faults.within("bsf", &self.bsf);
         faults.within("notifications", &self.notifications);
         faults.within("tokens", &self.tokens);
         faults.within("identity", &self.identity);

@@ -1,4 +1,5 @@
 //! Other network functions that the PCF sends requests to.
 
+pub(crate) mod bsf;
 pub(crate) mod key_sets;
 pub(crate) mod nrf;

@@ -14,7 +14,11 @@ use crate::config::Config;
 use crate::state::{State, Switches};
 
 /// The services that it registers, each with the version of its OpenAPI file.
-const SERVICES: &[(&str, &str)] = &[("npcf-smpolicycontrol", "1.2.4")];
+const SERVICES: &[(&str, &str)] = &[
+    ("npcf-smpolicycontrol", "1.2.4"),
+    ("npcf-am-policy-control", "1.2.1"),
+    ("npcf-ue-policy-control", "1.2.1"),
+];
 
 /// Pause between attempts to register.
 const RETRY: Duration = Duration::from_secs(1);

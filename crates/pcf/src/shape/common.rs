@@ -47,6 +47,16 @@ pub(super) fn bit_rate(text: &str) -> Verdict {
     )
 }
 
+/// Octets in Base64 (TS 29.571 §5.2.2 `Bytes`).
+pub(super) fn base64(text: &str) -> Verdict {
+    let body = text.trim_end_matches('=');
+    let digits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    when(
+        !body.is_empty() && text.len() % 4 == 0 && text.len() - body.len() <= 2 && body.bytes().all(digits),
+        "expected octets in Base64",
+    )
+}
+
 pub(super) fn mac48(text: &str) -> Verdict {
     when(
         address::mac(text).is_some(),

@@ -1,8 +1,10 @@
 //! What the bodies of requests must look like.
 
 mod common;
+mod policies;
 mod sm;
 
+pub(crate) use policies::{AM_REQUEST, AM_UPDATE, UE_REQUEST, UE_UPDATE};
 pub(crate) use sm::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 
 /// Declares shapes of objects by their members.

@@ -42,6 +42,17 @@ pub fn answer(path: &str, status: StatusCode, headers: &http::HeaderMap, body: &
     match segments.as_slice() {
         ["npcf-smpolicycontrol", "v1", "sm-policies", _] => is(SM, "SmPolicyControl", body),
         ["npcf-smpolicycontrol", ..] => is(SM, "SmPolicyDecision", body),
+        [service, "v1", "policies", rest @ ..] => {
+            let file = match *service {
+                "npcf-am-policy-control" => "TS29507_Npcf_AMPolicyControl.yaml",
+                _ => "TS29525_Npcf_UEPolicyControl.yaml",
+            };
+            let name = match rest {
+                [_, "update"] => "PolicyUpdate",
+                _ => "PolicyAssociation",
+            };
+            is(file, name, body);
+        }
         _ => {}
     }
 }

@@ -1,10 +1,12 @@
 //! The PCF over real sockets, as SMFs and AMFs meet it.
 
-#[allow(dead_code, reason = "other crates use the rest")]
+mod bindings;
+#[expect(dead_code, reason = "the suite of the store uses all of it")]
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
 mod judge;
 mod pages;
+mod policies;
 mod process;
 mod projects;
 mod sm;

@@ -1,0 +1,120 @@
+//! What Npcf_AMPolicyControl (TS 29.507 §5.3) and Npcf_UEPolicyControl (TS 29.525 §5.3) have in common: `/policies`.
+
+use http::{Method, StatusCode};
+use model::shape::Shape;
+use sbi::response::{method_not_allowed, no_content};
+use sbi::{Request, Response};
+use serde_json::{Map, Value};
+
+use super::fault::Fault;
+use super::{body_of, created, id_of, negotiate, not_found};
+use crate::association::{Association, Kind, context, decision};
+use crate::change;
+use crate::events::Event;
+use crate::notices;
+use crate::pre;
+use crate::worker::Worker;
+
+/// A policy service of AMFs.
+pub(crate) struct Service {
+    /// What its associations are for.
+    pub(crate) kind: Kind,
+    /// Shape of `PolicyAssociationRequest`.
+    pub(crate) request: &'static Shape,
+    /// Shape of `PolicyAssociationUpdateRequest`.
+    pub(crate) update: &'static Shape,
+    /// Features of this PCF.
+    pub(crate) features: &'static [usize],
+    /// Members of an update that report something and are no part of the request that is kept.
+    pub(crate) reports: &'static [&'static str],
+    /// Counted when an association was created, updated, deleted.
+    pub(crate) events: [Event; 3],
+}
+
+/// `/policies`.
+pub(crate) async fn collection(
+    worker: &Worker,
+    service: &Service,
+    request: &Request,
+) -> Result<Response, Fault> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    let mut members = body_of(worker, request, service.request)?;
+    let features = negotiate(&members, service.features).unwrap_or_default();
+    members.insert("suppFeat".to_owned(), Value::String(features.to_string()));
+    let mut association = Association::new(service.kind, Value::Object(members));
+    let decided = pre::decide(worker, "create", &association, &association.context).await?;
+    pre::keep(&mut association, decided);
+    worker.repository().add(&association).await?;
+    worker.count(service.events[0]);
+    Ok(created(worker, &association, &shown(&association)))
+}
+
+/// `/policies/{polAssoId}`.
+pub(crate) async fn individual(
+    worker: &Worker,
+    service: &Service,
+    request: &Request,
+    id: &str,
+) -> Result<Response, Fault> {
+    match *request.method() {
+        Method::GET => {
+            let stored = worker.repository().get(id_of(id)?).await?;
+            let association = stored
+                .map(|stored| stored.record)
+                .filter(|association| association.kind == service.kind)
+                .ok_or_else(|| not_found(id))?;
+            let mut body = shown(&association);
+            body.insert("request".to_owned(), association.context);
+            Ok(sbi::json::response(StatusCode::OK, &body))
+        }
+        Method::DELETE => {
+            change::remove(worker, id_of(id)?, service.kind)
+                .await?
+                .ok_or_else(|| not_found(id))?;
+            worker.count(service.events[2]);
+            Ok(no_content())
+        }
+        ref other => Ok(method_not_allowed(other, "DELETE, GET")),
+    }
+}
+
+/// `/policies/{polAssoId}/update`: the answer has what the update changes (`PolicyUpdate`).
+pub(crate) async fn update(
+    worker: &Worker,
+    service: &Service,
+    request: &Request,
+    id: &str,
+) -> Result<Response, Fault> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    let update = body_of(worker, request, service.update)?;
+    let step = async |association: &mut Association| {
+        if association.kind != service.kind {
+            return Err(not_found(id));
+        }
+        context::merge(association, &update, service.reports);
+        let asked = context::with_reports(association, &update, service.reports);
+        let decided = pre::decide(worker, "update", association, &asked).await?;
+        pre::keep(association, decided);
+        Ok::<_, Fault>(())
+    };
+    let rewritten = change::rewrite(worker, id_of(id)?, step)
+        .await?
+        .ok_or_else(|| not_found(id))?;
+    worker.count(service.events[1]);
+    let (before, after) = (rewritten.before.decision(), rewritten.after.decision());
+    let difference = decision::difference(&before, &after);
+    let body = notices::policy_update(worker.root(), &rewritten.after, difference);
+    Ok(sbi::json::response(StatusCode::OK, &body))
+}
+
+/// `PolicyAssociation` without the request.
+fn shown(association: &Association) -> Map<String, Value> {
+    let mut body = notices::shown(association, association.decision());
+    let features = association.text_of("suppFeat").unwrap_or("0");
+    body.insert("suppFeat".to_owned(), Value::String(features.to_owned()));
+    body
+}

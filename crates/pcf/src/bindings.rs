@@ -1,0 +1,77 @@
+//! Bindings that a worker has in flight and pending at the BSF.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use crate::association::AssociationId;
+
+/// What is to be done at the BSF.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// The binding of a session shall be as its addresses are.
+    Bind(AssociationId),
+    /// The binding at this URI shall be removed.
+    Unbind(String),
+}
+
+/// What happens to a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It is begun now.
+    Now(Job),
+    /// It is pending.
+    Later,
+    /// There is no room.
+    Dropped,
+}
+
+/// The jobs of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Bindings {
+    pending: RefCell<VecDeque<Job>>,
+    in_flight: Cell<usize>,
+}
+
+impl Bindings {
+    /// Takes a job.
+    pub(crate) fn push(&self, job: Job, parallel: usize, queue: usize) -> Turn {
+        if self.in_flight.get() < parallel {
+            self.in_flight.set(self.in_flight.get() + 1);
+            return Turn::Now(job);
+        }
+        let mut pending = self.pending.borrow_mut();
+        if pending.len() >= queue {
+            return Turn::Dropped;
+        }
+        pending.push_back(job);
+        Turn::Later
+    }
+
+    /// A job is done: the next one that takes its place.
+    pub(crate) fn done(&self) -> Option<Job> {
+        let next = self.pending.borrow_mut().pop_front();
+        if next.is_none() {
+            self.in_flight.set(self.in_flight.get().saturating_sub(1));
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_flight_and_pending_is_bounded() {
+        let bindings = Bindings::default();
+        let job = |number: u8| Job::Bind(AssociationId([number; 16]));
+        assert_eq!(bindings.push(job(1), 1, 1), Turn::Now(job(1)));
+        assert_eq!(bindings.push(job(2), 1, 1), Turn::Later);
+        assert_eq!(bindings.push(job(3), 1, 1), Turn::Dropped);
+        assert_eq!(bindings.done(), Some(job(2)));
+        assert_eq!(bindings.push(job(4), 1, 1), Turn::Later);
+        assert_eq!(bindings.done(), Some(job(4)));
+        assert_eq!(bindings.done(), None);
+        assert_eq!(bindings.push(job(5), 1, 1), Turn::Now(job(5)));
+    }
+}

@@ -1,0 +1,64 @@
+//! Bindings of sessions at the BSF.
+
+use sbi::headers::{SbiHeader as _, TargetApiRoot};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use settings::{Faults, Period, Validate};
+
+/// Registration of sessions at the BSF (Nbsf_Management, TS 29.521 §4.2.2), so that AFs find this PCF. A session does not
+/// depend on it: while no BSF answers, registrations are tried again, and those that find no room are dropped and counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Bsf {
+    /// API roots of BSFs, tried in turn (`http://127.0.0.1:8030`); none: sessions are not registered.
+    pub api_roots: Vec<String>,
+    /// How long the BSF may take to answer.
+    pub timeout: Period,
+    /// Attempts of one registration or removal.
+    pub attempts: u32,
+    /// Pause before the second attempt; doubles before each further one.
+    pub retry_pause: Period,
+    /// Registrations and removals that each worker has in flight.
+    pub parallel: usize,
+    /// Registrations and removals that are pending at each worker; beyond, they are dropped.
+    pub queue: usize,
+    /// Further members of each binding: `pcfDiamHost`, `pcfDiamRealm`, `pcfFqdn`, `pcfSetId`, `bindLevel` …
+    pub binding: serde_json::Map<String, Value>,
+}
+
+impl Default for Bsf {
+    fn default() -> Self {
+        Self {
+            api_roots: Vec::new(),
+            timeout: Period::from_secs(2),
+            attempts: 5,
+            retry_pause: Period::from_millis(500),
+            parallel: 128,
+            queue: 10_000,
+            binding: serde_json::Map::new(),
+        }
+    }
+}
+
+impl Validate for Bsf {
+    fn validate(&self, faults: &mut Faults) {
+        for (index, root) in self.api_roots.iter().enumerate() {
+            if TargetApiRoot::parse(root).is_err() {
+                faults.at(format!("apiRoots[{index}]")).say(
+                    "is not an API root",
+                    "http://host:port or https://host:port, with the prefix of its paths if there is one",
+                );
+            }
+        }
+        for (name, value) in [
+            ("parallel", self.parallel),
+            ("queue", self.queue),
+            ("attempts", self.attempts as usize),
+        ] {
+            if value == 0 {
+                faults.at(name).say("is 0", "at least 1");
+            }
+        }
+    }
+}

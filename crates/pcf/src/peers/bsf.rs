@@ -1,0 +1,344 @@
+//! Bindings of sessions at the BSF (Nbsf_Management, TS 29.521 §4.2.2 to §4.2.4): registered after a session was created,
+//! changed with its addresses, removed after it has ended.
+//!
+//! Each worker registers the sessions that it creates. What is in flight and what is pending is bounded; a session never
+//! waits for its binding.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use sbi::Body;
+use sbi::client::{Client, Origin, SendOptions};
+use sbi::name::{CONTENT_TYPE, LOCATION};
+use serde_json::{Map, Value, json};
+
+use crate::association::{Association, AssociationId, Kind};
+use crate::bindings::{Job, Turn};
+use crate::change::{self, ChangeFault};
+use crate::events::Event;
+use crate::worker::Worker;
+
+/// Where the binding of a session is, in the room `bsf` of its association.
+const BINDING: &str = "binding";
+/// The members of the binding that follow the session.
+const ADDRESSES: &str = "addresses";
+
+/// Registers a session, or changes its binding after its addresses have changed.
+pub(crate) fn bind(worker: &Rc<Worker>, association: &Association) {
+    let wanted = addresses(association);
+    let is_bindable = association.kind == Kind::Sm && !wanted.is_empty();
+    let held = association.rooms.get("bsf").and_then(|room| room.get(ADDRESSES));
+    if is_bindable && held.and_then(Value::as_object) != Some(&wanted) {
+        push(worker, Job::Bind(association.id));
+    }
+}
+
+/// Removes the binding of a session that has ended.
+pub(crate) fn unbind(worker: &Rc<Worker>, association: &Association) {
+    if let Some(uri) = uri_of(association) {
+        push(worker, Job::Unbind(uri.to_owned()));
+    }
+}
+
+fn push(worker: &Rc<Worker>, job: Job) {
+    let settings = &worker.config().bsf;
+    if settings.api_roots.is_empty() {
+        return;
+    }
+    match worker.bindings().push(job, settings.parallel, settings.queue) {
+        Turn::Now(job) => drop(tokio::task::spawn_local(work(worker.clone(), job))),
+        Turn::Later => {}
+        Turn::Dropped => worker.count(Event::BindingDropped),
+    }
+}
+
+/// Does a job, and then what is pending.
+async fn work(worker: Rc<Worker>, first: Job) {
+    let mut next = Some(first);
+    while let Some(job) = next {
+        let settings = &worker.config().bsf;
+        let mut pause = settings.retry_pause.duration();
+        let mut done = false;
+        for attempt in 0..settings.attempts {
+            if attempt > 0 {
+                worker.count(Event::BindingRetried);
+                tokio::time::sleep(pause).await;
+                pause = pause.saturating_mul(2);
+            }
+            done = match &job {
+                Job::Bind(id) => register(&worker, *id).await,
+                Job::Unbind(uri) => remove(&worker, uri).await,
+            };
+            if done {
+                break;
+            }
+        }
+        if !done {
+            worker.count(Event::BindingFailed);
+        }
+        next = worker.bindings().done();
+    }
+}
+
+/// Whether the binding of a session is as it shall be. One that the BSF refuses is not tried again.
+async fn register(worker: &Worker, id: AssociationId) -> bool {
+    let association = match worker.repository().get(id).await {
+        Ok(Some(stored)) => stored.record,
+        // It has ended meanwhile.
+        Ok(None) => return true,
+        Err(_) => return false,
+    };
+    let wanted = addresses(&association);
+    let uri = match uri_of(&association) {
+        Some(uri) => {
+            let answer = send(
+                worker,
+                Method::PATCH,
+                Some(uri),
+                &change_of(&association, &wanted),
+            )
+            .await;
+            match answer {
+                Some((status, _)) if status.is_success() => uri.to_owned(),
+                Some((StatusCode::NOT_FOUND, _)) => match create(worker, &association, &wanted).await {
+                    Created::At(uri) => uri,
+                    Created::Refused => return true,
+                    Created::Unanswered => return false,
+                },
+                Some((status, _)) => return refused(worker, status),
+                None => return false,
+            }
+        }
+        None => match create(worker, &association, &wanted).await {
+            Created::At(uri) => uri,
+            Created::Refused => return true,
+            Created::Unanswered => return false,
+        },
+    };
+    worker.count(Event::BindingRegistered);
+    keep(worker, id, uri, &wanted).await
+}
+
+/// Keeps where the binding is with its association; a binding whose session has ended meanwhile is removed.
+async fn keep(worker: &Worker, id: AssociationId, uri: String, wanted: &Map<String, Value>) -> bool {
+    let room = json!({BINDING: uri, ADDRESSES: wanted});
+    let kept = change::rewrite(worker, id, async |association| {
+        association.rooms.insert("bsf".to_owned(), room.clone());
+        Ok::<_, ()>(())
+    });
+    match kept.await {
+        Ok(Some(_)) => true,
+        Ok(None) => remove(worker, &uri).await,
+        Err(ChangeFault::Refused(())) => true,
+        Err(error) => {
+            tracing::warn!(%id, ?error, "failed to keep where the binding of a session is");
+            false
+        }
+    }
+}
+
+/// What came of a registration.
+enum Created {
+    At(String),
+    Refused,
+    Unanswered,
+}
+
+async fn create(worker: &Worker, association: &Association, wanted: &Map<String, Value>) -> Created {
+    let body = binding(worker, association, wanted);
+    match send(worker, Method::POST, None, &body).await {
+        Some((StatusCode::CREATED, Some(location))) => Created::At(location),
+        Some((status, _)) => match refused(worker, status) {
+            true => Created::Refused,
+            false => Created::Unanswered,
+        },
+        None => Created::Unanswered,
+    }
+}
+
+/// Whether an answer that is no success is final: the BSF will not answer otherwise another time.
+fn refused(worker: &Worker, status: StatusCode) -> bool {
+    let is_final = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
+    if is_final {
+        tracing::debug!(%status, "the BSF refuses a binding");
+        worker.count(Event::BindingRefused);
+    }
+    is_final
+}
+
+async fn remove(worker: &Worker, uri: &str) -> bool {
+    match send(worker, Method::DELETE, Some(uri), &Value::Null).await {
+        Some((status, _)) if status.is_success() => {
+            worker.count(Event::BindingRemoved);
+            true
+        }
+        Some((StatusCode::NOT_FOUND, _)) => true,
+        Some((status, _)) => refused(worker, status),
+        None => false,
+    }
+}
+
+/// Sends a request to the BSF that has a binding, or to the first of the settings that answers: status and `Location`.
+async fn send(
+    worker: &Worker,
+    method: Method,
+    uri: Option<&str>,
+    body: &Value,
+) -> Option<(StatusCode, Option<String>)> {
+    let settings = &worker.config().bsf;
+    let collection = |root: &String| format!("{}/nbsf-management/v1/pcfBindings", root.trim_end_matches('/'));
+    let targets: Vec<String> = match uri {
+        Some(uri) => vec![uri.to_owned()],
+        None => settings.api_roots.iter().map(collection).collect(),
+    };
+    for target in targets {
+        let answer = exchange(
+            worker.client(),
+            &method,
+            &target,
+            body,
+            settings.timeout.duration(),
+        )
+        .await;
+        match answer {
+            Some((status, _)) if status.is_server_error() => {}
+            Some(answer) => return Some(answer),
+            None => {}
+        }
+    }
+    None
+}
+
+async fn exchange(
+    client: &Client,
+    method: &Method,
+    uri: &str,
+    body: &Value,
+    deadline: Duration,
+) -> Option<(StatusCode, Option<String>)> {
+    let uri: http::Uri = uri.parse().ok()?;
+    let origin = Origin::of_uri(&uri).ok()?;
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let mut request = http::Request::builder().method(method).uri(path);
+    let content = match *method {
+        Method::DELETE => None,
+        Method::PATCH => Some(sbi::json::MERGE_PATCH),
+        _ => Some("application/json"),
+    };
+    if let Some(content) = content {
+        request = request.header(CONTENT_TYPE, content);
+    }
+    let bytes = content.map_or_else(Body::empty, |_| Body::from(body.to_string()));
+    let options = SendOptions {
+        deadline,
+        ..SendOptions::default()
+    };
+    let answer = client
+        .send(&origin, request.body(bytes).ok()?, options)
+        .await
+        .ok()?;
+    let location = answer
+        .headers()
+        .get(LOCATION)
+        .and_then(|value| value.to_str().ok());
+    // An absolute URI, or a path at the same origin.
+    let location = location.map(|location| match location.starts_with('/') {
+        true => format!("{origin}{location}"),
+        false => location.to_owned(),
+    });
+    Some((answer.status(), location))
+}
+
+fn uri_of(association: &Association) -> Option<&str> {
+    association.rooms.get("bsf")?.get(BINDING)?.as_str()
+}
+
+/// The members of a binding that follow the addresses of a session.
+fn addresses(association: &Association) -> Map<String, Value> {
+    let mut members = Map::new();
+    for (name, from) in [
+        ("ipv4Addr", "ipv4Address"),
+        ("ipv6Prefix", "ipv6AddressPrefix"),
+        ("ipDomain", "ipDomain"),
+    ] {
+        if let Some(value) = association.context.get(from) {
+            members.insert(name.to_owned(), value.clone());
+        }
+    }
+    for (name, list) in [
+        ("addIpv6Prefixes", &association.addresses.ipv6),
+        ("addMacAddrs", &association.addresses.mac),
+    ] {
+        if !list.is_empty() {
+            members.insert(name.to_owned(), json!(list));
+        }
+    }
+    if members.len() == 1 && members.contains_key("ipDomain") {
+        members.clear();
+    }
+    members
+}
+
+/// The merge patch that makes a binding follow its session (`PcfBindingPatch`, TS 29.521 §5.6.2.3).
+fn change_of(association: &Association, wanted: &Map<String, Value>) -> Value {
+    let held = association.rooms.get("bsf").and_then(|room| room.get(ADDRESSES));
+    let held = held.and_then(Value::as_object).into_iter().flatten();
+    let gone = held.filter(|(name, _)| !wanted.contains_key(*name));
+    let mut patch: Map<String, Value> = gone.map(|(name, _)| (name.clone(), Value::Null)).collect();
+    patch.extend(wanted.iter().map(|(name, value)| (name.clone(), value.clone())));
+    Value::Object(patch)
+}
+
+/// `PcfBinding` (TS 29.521 §5.6.2.2).
+fn binding(worker: &Worker, association: &Association, wanted: &Map<String, Value>) -> Value {
+    let config = worker.config();
+    let mut members = wanted.clone();
+    for (name, from) in [
+        ("supi", "supi"),
+        ("gpsi", "gpsi"),
+        ("dnn", "dnn"),
+        ("snssai", "sliceInfo"),
+        ("ipv4FrameRouteList", "ipv4FrameRouteList"),
+        ("ipv6FrameRouteList", "ipv6FrameRouteList"),
+    ] {
+        if let Some(value) = association.context.get(from) {
+            members.insert(name.to_owned(), value.clone());
+        }
+    }
+    members.insert("pcfId".to_owned(), json!(config.nf_instance_id));
+    members.extend(own_address(worker.root()));
+    members.extend(
+        config
+            .bsf
+            .binding
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    // BindingUpdate, MultiUeAddr.
+    members.insert("suppFeat".to_owned(), json!("3"));
+    Value::Object(members)
+}
+
+/// Where this PCF is, as members of a binding: by the root of its URIs, as a name or as an end point.
+fn own_address(root: &str) -> Vec<(String, Value)> {
+    let Ok(origin) = root.parse::<Origin>() else {
+        return Vec::new();
+    };
+    let host = origin.host().trim_matches(['[', ']']);
+    let (name, value) = match host.parse() {
+        Ok(IpAddr::V4(address)) => (
+            "IpEndPoints",
+            json!([{"ipv4Address": address, "port": origin.port()}]),
+        ),
+        Ok(IpAddr::V6(address)) => (
+            "IpEndPoints",
+            json!([{"ipv6Address": address, "port": origin.port()}]),
+        ),
+        Err(_) => ("Fqdn", json!(host)),
+    };
+    // That of Npcf_PolicyAuthorization, and that of Npcf_SMPolicyControl.
+    let members = ["pcf", "pcfSm"].map(|prefix| (format!("{prefix}{name}"), value.clone()));
+    members.into_iter().collect()
+}

@@ -1,0 +1,184 @@
+//! Bindings of sessions at a BSF, and the registration at an NRF.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use sbi::Response;
+use sbi::problem::Problem;
+use serde_json::{Value, json};
+use testpeer::sbi::{Seen, Server, no_content};
+
+use crate::support::{Pcf, local, start};
+
+const BINDINGS: &str = "/nbsf-management/v1/pcfBindings";
+
+/// A BSF that gives each binding a number; while `fails` is more than 0 it answers 503.
+fn bsf(fails: u32) -> Server {
+    let (left, next) = (Cell::new(fails), Cell::new(0));
+    Server::start(move |seen| {
+        if left.get() > 0 {
+            left.set(left.get() - 1);
+            return Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response();
+        }
+        answer(seen, &next)
+    })
+}
+
+fn answer(seen: &Seen, next: &Cell<u32>) -> Response {
+    match seen.method.as_str() {
+        "POST" => {
+            crate::judge::is("TS29521_Nbsf_Management.yaml", "PcfBinding", &seen.json());
+            next.set(next.get() + 1);
+            let body = sbi::json::response(StatusCode::CREATED, &seen.json());
+            body.with(
+                sbi::name::LOCATION,
+                sbi::Value::new(format!("{BINDINGS}/{}", next.get()).as_bytes()).unwrap(),
+            )
+        }
+        "PATCH" => {
+            crate::judge::is("TS29521_Nbsf_Management.yaml", "PcfBindingPatch", &seen.json());
+            sbi::json::response(StatusCode::OK, &seen.json())
+        }
+        _ => no_content(),
+    }
+}
+
+fn with_bsf(server: &Server) -> Pcf {
+    let root = server.root();
+    start(|config| {
+        config.bsf.api_roots = vec![root];
+        config.bsf.retry_pause = settings::Period::from_millis(5);
+    })
+}
+
+async fn until(what: impl Fn() -> bool) {
+    while !what() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn a_binding_follows_its_session() {
+    local(async {
+        let server = bsf(0);
+        let mut pcf = with_bsf(&server);
+        let path = pcf.session(&json!({"ipDomain": "a"})).await;
+        until(|| pcf.running().count(pcf::Event::BindingRegistered) == 1).await;
+        let seen = &server.seen()[0];
+        assert_eq!((&seen.method, seen.uri().path()), (&Method::POST, BINDINGS));
+        let binding = seen.json();
+        let port = pcf.running().addresses()[0].port();
+        for (name, value) in [
+            ("supi", json!("imsi-001010000000001")),
+            ("ipv4Addr", json!("10.0.0.1")),
+            ("ipv6Prefix", json!("2001:db8:1:2::/64")),
+            ("ipDomain", json!("a")),
+            ("dnn", json!("internet")),
+            ("snssai", json!({"sst": 1, "sd": "00000a"})),
+            (
+                "pcfSmIpEndPoints",
+                json!([{"ipv4Address": "127.0.0.1", "port": port}]),
+            ),
+        ] {
+            assert_eq!(binding[name], value, "{name}");
+        }
+
+        // An update with the same address causes no request; one with another causes a PATCH.
+        let update = format!("{path}/update");
+        pcf.post(&update, &json!({"ratType": "EUTRA"})).await;
+        let moved = json!({"repPolicyCtrlReqTriggers": ["UE_IP_CH"], "relIpv4Address": "10.0.0.1"});
+        pcf.post(&update, &moved).await;
+        until(|| server.count() == 2).await;
+        let seen = &server.seen()[1];
+        assert_eq!(
+            (&seen.method, seen.uri().path().to_owned()),
+            (&Method::PATCH, format!("{BINDINGS}/1"))
+        );
+        assert_eq!(seen.json()["ipv4Addr"], Value::Null);
+        until(|| pcf.running().count(pcf::Event::BindingRegistered) == 2).await;
+
+        // Where the binding is outlives the process.
+        pcf.stop();
+        let mut config = crate::support::config(pcf.directory.path());
+        config.bsf.api_roots = vec![server.root()];
+        pcf.running = Some(pcf::start(config).unwrap());
+        let address = pcf.running().addresses()[0];
+        pcf.origin = format!("http://{address}").parse().unwrap();
+        pcf.post(&format!("{path}/delete"), &json!({})).await;
+        until(|| server.count() == 3).await;
+        let seen = &server.seen()[2];
+        assert_eq!(
+            (&seen.method, seen.uri().path().to_owned()),
+            (&Method::DELETE, format!("{BINDINGS}/1"))
+        );
+    });
+}
+
+#[test]
+fn a_bsf_that_fails_harms_no_session_and_gets_the_binding_later() {
+    local(async {
+        let server = bsf(3);
+        let pcf = with_bsf(&server);
+        let path = pcf.session(&json!({})).await;
+        assert_eq!(pcf.get(&path).await.status, StatusCode::OK);
+        until(|| pcf.running().count(pcf::Event::BindingRegistered) == 1).await;
+        assert_eq!(pcf.running().count(pcf::Event::BindingRetried), 3);
+    });
+}
+
+#[test]
+fn bindings_that_find_no_room_are_dropped_and_counted() {
+    local(async {
+        let server = bsf(0);
+        server.holds();
+        let root = server.root();
+        let pcf = start(|config| {
+            config.bsf.api_roots = vec![root];
+            (config.bsf.parallel, config.bsf.queue) = (1, 2);
+        });
+        for _ in 0..5 {
+            pcf.session(&json!({})).await;
+        }
+        assert_eq!(pcf.running().count(pcf::Event::BindingDropped), 2);
+        server.releases();
+        until(|| pcf.running().count(pcf::Event::BindingRegistered) == 3).await;
+    });
+}
+
+#[test]
+fn the_pcf_registers_with_its_services_and_deregisters() {
+    local(async {
+        let nrf = Server::start(|seen| match seen.method.as_str() {
+            "PUT" => {
+                crate::judge::is("TS29510_Nnrf_NFManagement.yaml", "NFProfile", &seen.json());
+                sbi::json::response(StatusCode::CREATED, &seen.json())
+            }
+            _ => no_content(),
+        });
+        let root = nrf.root();
+        let mut pcf = start(|config| config.nrf.api_roots = vec![root]);
+        until(|| nrf.count() >= 1).await;
+        let profile = nrf.seen()[0].json();
+        assert_eq!(profile["nfType"], "PCF");
+        let names: Vec<&str> = profile["nfServices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|service| service["serviceName"].as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "npcf-smpolicycontrol",
+                "npcf-am-policy-control",
+                "npcf-ue-policy-control"
+            ]
+        );
+        let running = pcf.running.take().unwrap();
+        tokio::task::spawn_blocking(move || running.stop().unwrap())
+            .await
+            .unwrap();
+        assert!(nrf.seen().iter().any(|seen| seen.method == Method::DELETE));
+    });
+}
