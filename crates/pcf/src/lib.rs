@@ -11,6 +11,7 @@
 //! * `change`: one writer at a time for each association, across workers and instances; application sessions add their
 //!   parts of a decision through it.
 //! * `projects`: the policy projects in effect; `pre`: runs them; `pds`: the data of the subscriber that they read.
+//! * `explain`: which block decided what, for pages.
 //! * `ursp`: UE policies in octets, as a UE reads them.
 //! * `notices`: notifications of consumers, delivered by the crate `notifier`.
 //! * `peers`: other functions that the PCF sends requests to; `bindings`: what is pending at the BSF.
@@ -28,6 +29,7 @@ mod api;
 mod bindings;
 mod change;
 mod dispatch;
+mod explain;
 mod gate;
 mod live;
 mod notices;

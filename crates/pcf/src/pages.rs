@@ -15,6 +15,8 @@ use telemetry::{Declaration, Registry};
 use crate::association::address::UeAddress;
 use crate::association::{Association, AssociationId};
 use crate::events::{ADMISSION, Event};
+use crate::explain;
+use crate::pds::Data;
 use crate::repository::Repository;
 use crate::shared::Pcf;
 use crate::state::State;
@@ -31,6 +33,8 @@ telemetry::declare! {
 
 /// Associations on one page.
 const SHOWN: usize = 100;
+/// Associations of a subscriber that are explained.
+const EXPLAINED: usize = 10;
 
 const COLUMNS: &[(&str, &str)] = &[
     ("association", "/id"),
@@ -66,6 +70,20 @@ pub(crate) const PAGES: &[Page] = &[
         columns: COLUMNS,
     },
     Page {
+        name: "explain",
+        about: "Which block of the policy project decides what for a subscriber, from which data: by SUPI, GPSI or address",
+        path: "/pcf/explain/{}",
+        argument: Some("SUBSCRIBER"),
+        columns: &[
+            ("association", "/association"),
+            ("block", "/block"),
+            ("kind", "/kind"),
+            ("decided", "/decided"),
+            ("outcome", "/outcome"),
+            ("reads", "/reads"),
+        ],
+    },
+    Page {
         name: "state",
         about: "Whether it serves or is being shut down (PUT \"SERVING\", \"PARTIAL\" or \"COMPLETE\" to change it), load",
         path: "/pcf/state",
@@ -74,13 +92,22 @@ pub(crate) const PAGES: &[Page] = &[
     },
 ];
 
+/// A session that a reader may try.
+const EXAMPLE: &str = r#"{"supi":"imsi-001010000000001","pduSessionId":1,"pduSessionType":"IPV4","dnn":"internet","notificationUri":"http://127.0.0.1:9/smf","sliceInfo":{"sst":1},"ipv4Address":"10.45.0.2"}"#;
+
 /// Every metric of the PCF.
 pub(crate) fn metrics() -> Vec<Declaration> {
     function::sbi::metrics_of::<Worker, Event>(GAUGES, &ADMISSION)
 }
 
-pub(crate) fn hints(_uri: &str) -> Vec<String> {
-    vec!["signalbox pcf sessions".to_owned()]
+pub(crate) fn hints(uri: &str) -> Vec<String> {
+    vec![
+        format!(
+            "curl --http2-prior-knowledge {uri}/npcf-smpolicycontrol/v1/sm-policies -H 'content-type: application/json' -d '{EXAMPLE}'"
+        ),
+        "signalbox pcf sessions".to_owned(),
+        "signalbox pcf explain imsi-001010000000001".to_owned(),
+    ]
 }
 
 /// Shows the gauges.
@@ -101,6 +128,7 @@ pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
 /// Serves [`PAGES`].
 pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
     let (all, one, searched) = (pcf.clone(), pcf.clone(), pcf.clone());
+    let explained = pcf.clone();
     let (shown, changed, ended) = (pcf.clone(), pcf.clone(), pcf.clone());
     let put_state = move |axum::Json(state): axum::Json<State>| async move {
         let Some(pcf) = changed.upgrade() else {
@@ -124,6 +152,10 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
         .route(
             "/pcf/find/{subscriber}",
             get(move |Path(subscriber): Path<String>| async move { find(&searched, &subscriber).await }),
+        )
+        .route(
+            "/pcf/explain/{subscriber}",
+            get(move |Path(subscriber): Path<String>| async move { explain(&explained, &subscriber).await }),
         )
         .route(
             "/pcf/state",
@@ -232,6 +264,21 @@ async fn find(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
         Ok(found) => list(&found),
         Err(error) => unavailable(&error),
     }
+}
+
+/// The evaluation of each association of a subscriber, with a trace.
+async fn explain(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
+    let Some(pcf) = pcf.upgrade() else {
+        return axum::Json(json!([])).into_response();
+    };
+    let found = match search(&pcf.repository, subscriber).await {
+        Ok(found) => found,
+        Err(error) => return unavailable(&error),
+    };
+    let live = pcf.live.load();
+    let each = found.iter().take(EXPLAINED);
+    let lines = each.flat_map(|stored| explain::lines(&live.projects, &stored.record, &Data::default()));
+    axum::Json(lines.collect::<Value>()).into_response()
 }
 
 async fn search(repository: &Repository, subscriber: &str) -> Result<Vec<Stored<Association>>, store::Error> {

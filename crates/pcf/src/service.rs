@@ -95,6 +95,7 @@ impl NetworkFunction for Pcf {
         let (queue, pending) = notifier::queue(config.notifications.queue);
         let root: Arc<str> = config.api_root.trim_end_matches('/').into();
         let pcf = Arc::new(Self {
+            live: opening.live.clone(),
             repository: repository.clone(),
             notices: Notices {
                 queue,

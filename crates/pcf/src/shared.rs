@@ -6,6 +6,7 @@ use function::Counts;
 use sbi::dns::Dns;
 
 use crate::events::Event;
+use crate::live::Live;
 use crate::notices::Notices;
 use crate::operator::OperatorSettings;
 use crate::repository::Repository;
@@ -14,6 +15,7 @@ use crate::state::{State, Switches};
 /// What the threads of a PCF share.
 #[derive(Debug)]
 pub struct Pcf {
+    pub(crate) live: Arc<Live>,
     pub(crate) repository: Repository,
     pub(crate) notices: Notices,
     pub(crate) switches: Arc<Switches>,

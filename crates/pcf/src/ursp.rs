@@ -130,7 +130,7 @@ fn traffic_descriptor(out: &mut Vec<u8>, descriptor: &Value) -> Result<(), Strin
         .into_iter()
         .flatten()
     {
-        let os = uuid::Uuid::try_parse(os).map_err(|_| format!("appDescs: {os} is no OS Id (a UUID)"))?;
+        let os = uuid::Uuid::try_parse(os).map_err(|_| format!("appDescs: {os} is not an OS Id (a UUID)"))?;
         let ids = apps.get("appIds").and_then(Value::as_object);
         for (id, _) in ids.into_iter().flatten() {
             out.push(traffic::OS_APP);
@@ -199,7 +199,7 @@ fn labels(name: &str) -> Result<Vec<u8>, String> {
 /// An IPFilterRule (RFC 6733 §4.3.1) such as `permit out 17 from 198.51.100.0/24 80 to any`.
 fn flow(out: &mut Vec<u8>, filter: &str) -> Result<(), String> {
     let wrong =
-        || format!("flowDescs: {filter} is no filter such as `permit out 17 from 198.51.100.1 80 to any`");
+        || format!("flowDescs: {filter} is not a filter such as `permit out 17 from 198.51.100.1 80 to any`");
     let words: Vec<&str> = filter.split_whitespace().collect();
     let ["permit", "out", protocol, "from", address, rest @ ..] = words.as_slice() else {
         return Err(wrong());

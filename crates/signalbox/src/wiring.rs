@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::config::Config;
-use crate::secure::Secure;
+use crate::secure::{Secure, register_last};
 
 /// How a configuration is adapted, whenever it is read.
 pub(crate) struct Core {
@@ -45,6 +45,18 @@ impl Core {
             && config.scp.nrf.roots == scp::config::Nrf::default().roots
         {
             config.scp.nrf.roots = vec![nrf.clone()];
+        }
+        // A PCF without an NRF registers at the one beside it.
+        if let Some(nrf) = self.nrf.get().filter(|_| config.pcf.nrf.api_roots.is_empty()) {
+            register_last(&mut config.pcf, nrf);
+        }
+        let bsf = config
+            .bsf
+            .listen
+            .first()
+            .filter(|address| self.joined && address.port() != 0);
+        if let Some(bsf) = bsf.filter(|_| config.pcf.bsf.api_roots.is_empty() && config.bsf.tls.is_none()) {
+            config.pcf.bsf.api_roots = vec![format!("http://{bsf}")];
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::pre::Refusal;
 pub(crate) enum Fault {
     /// The body is not of its shape.
     Shape(Vec<shape::Fault>),
-    /// The body is not a JSON object.
+    /// The body is not an object.
     NotAnObject,
     /// The body has more than this many bytes.
     BodyTooLarge(usize),

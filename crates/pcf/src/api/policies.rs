@@ -25,7 +25,7 @@ pub(crate) struct Service {
     pub(crate) update: &'static Shape,
     /// Features of this PCF.
     pub(crate) features: &'static [usize],
-    /// Members of an update that report something and are no part of the request that is kept.
+    /// Members of an update that report something; the context does not keep them.
     pub(crate) reports: &'static [&'static str],
     /// Counted when an association was created, updated, deleted.
     pub(crate) events: [Event; 3],

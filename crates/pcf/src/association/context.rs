@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Association;
 
-/// Members of `SmPolicyUpdateContextData` that report something and do not belong to the context.
+/// Members of `SmPolicyUpdateContextData` that report something; the context does not keep them.
 const REPORTS: &[&str] = &[
     "repPolicyCtrlReqTriggers",
     "accNetChIds",

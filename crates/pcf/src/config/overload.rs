@@ -25,10 +25,10 @@ pub struct Overload {
     pub spare_priority: u8,
     /// Requests a second that are accepted, all workers together; 0: any number.
     pub ingress_rate: u32,
-    /// Requests a second that are accepted of one consumer, by its `User-Agent`; 0: any number. Every
+    /// Requests a second that are accepted of one consumer, distinguished by its `User-Agent`; 0: any number. Every
     /// worker has its share of it.
     pub consumer_rate: u32,
-    /// Consumers that have a rate of their own at each worker; further ones share one rate.
+    /// Consumers that each worker distinguishes; further ones share one rate.
     pub max_consumers: usize,
     /// Consumers that have another rate.
     pub consumers: Vec<ConsumerRate>,

@@ -158,7 +158,7 @@ async fn create(worker: &Worker, association: &Association, wanted: &Map<String,
     }
 }
 
-/// Whether an answer that is no success is final: the BSF will not answer otherwise another time.
+/// Whether an answer other than a success is final: the BSF will not answer otherwise another time.
 fn refused(worker: &Worker, status: StatusCode) -> bool {
     let is_final = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
     if is_final {

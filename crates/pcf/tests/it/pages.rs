@@ -34,6 +34,16 @@ fn associations_are_listed_shown_and_found() {
         let (status, one) = show(&format!("/pcf/sessions/{id}")).await;
         assert_eq!((status, &one["kind"]), (200, &json!("sm")));
         assert!(one["decision"]["sessRules"]["default"].is_object());
+        let (status, lines) = show("/pcf/explain/imsi-001010000000001").await;
+        let lines = lines.as_array().unwrap();
+        let decided = |part: &str| lines.iter().find(|line| line["decided"] == part);
+        let rule = decided("sessRules.default").unwrap_or_else(|| panic!("{lines:?}"));
+        assert_eq!((status, &rule["block"]), (200, &json!("default-session")));
+        let reads = rule["reads"].as_str().unwrap();
+        assert!(
+            reads.contains("$request.subsSessAmbr.uplink = \"300 Mbps\""),
+            "{reads}"
+        );
         assert_eq!(show("/pcf/sessions/nonsense").await.0, 404);
         assert_eq!(show("/pcf/state").await.1["state"], "SERVING");
     });

@@ -43,7 +43,7 @@ async fn lane(origins: Vec<Origin>, path: String, number: usize) -> usize {
     acknowledged
 }
 
-/// Runs all lanes, and compares the answers with what is stored.
+/// Runs all lanes, and compares what was acknowledged with what is stored.
 async fn none_is_lost(origins: &[Origin], path: &str) {
     let lanes: Vec<_> = (0..LANES)
         .map(|number| tokio::task::spawn_local(lane(origins.to_vec(), path.to_owned(), number)))

@@ -1,0 +1,47 @@
+//! Why an association has its decision: its project runs again on what is stored, with a trace.
+
+use ::policy::{Input, Scratch, Trace, TraceEvent};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use crate::association::Association;
+use crate::pds::Data;
+use crate::projects::Projects;
+
+/// Data of one block that a line shows.
+const SHOWN_READS: usize = 8;
+
+/// A line for each block of the evaluation: what it read, what came of it, which part of the decision it made. Nothing
+/// changes.
+pub(crate) fn lines(projects: &Projects, association: &Association, data: &Data) -> Vec<Value> {
+    let project = &projects.of(association.kind.service()).project;
+    let (session, state) = (association.session(), Value::Object(association.state.clone()));
+    let input = Input {
+        event: "update",
+        request: &association.context,
+        subscriber: &data.subscriber,
+        counters: &data.counters,
+        session: &session,
+        state: &state,
+    };
+    let (mut scratch, mut trace) = (Scratch::default(), Trace::new());
+    let now = OffsetDateTime::now_utc();
+    let fault = project.decide(&mut scratch, &input, now, Some(&mut trace)).err();
+    let id = association.id.to_string();
+    let line = |event: &TraceEvent| {
+        let reads = event.reads.iter().take(SHOWN_READS);
+        let reads: Vec<String> = reads
+            .map(|read| format!("{} = {}", read.datum, read.value))
+            .collect();
+        json!({"association": id, "project": project.name(), "block": event.block, "kind": event.kind,
+            "level": event.level, "decided": event.decided, "outcome": event.outcome, "reads": reads.join(", ")})
+    };
+    let mut lines: Vec<Value> = trace.events.iter().map(line).collect();
+    if let Some(fault) = fault {
+        lines.push(
+            json!({"association": id, "project": project.name(), "block": fault.block, "kind": "fault",
+            "outcome": fault.what}),
+        );
+    }
+    lines
+}
