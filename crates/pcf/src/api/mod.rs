@@ -38,6 +38,33 @@ fn body_of(worker: &Worker, request: &Request, shape: &Shape) -> Result<Map<Stri
     }
 }
 
+/// Refuses an update that makes the context of an association larger than a body may be: members that no release knows are
+/// kept, so that updates could add to them without end.
+fn check_size(worker: &Worker, association: &Association) -> Result<(), Fault> {
+    let limit = worker.max_body();
+    let mut size = Size(0);
+    // Counting does not fail, nor does a value that was JSON.
+    let _ = serde_json::to_writer(&mut size, &association.context);
+    match size.0 > limit {
+        true => Err(Fault::BodyTooLarge(limit)),
+        false => Ok(()),
+    }
+}
+
+/// The number of bytes that were written.
+struct Size(usize);
+
+impl std::io::Write for Size {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 fn id_of(text: &str) -> Result<AssociationId, Fault> {
     AssociationId::parse(text).ok_or_else(|| not_found(text))
 }

@@ -7,7 +7,7 @@ use sbi::{Request, Response};
 use serde_json::{Map, Value};
 
 use super::fault::Fault;
-use super::{body_of, created, id_of, negotiate, not_found};
+use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::association::{Association, Kind, context, decision};
 use crate::change;
 use crate::events::Event;
@@ -96,6 +96,7 @@ pub(crate) async fn update(
             return Err(not_found(id));
         }
         context::merge(association, &update, service.reports);
+        check_size(worker, association)?;
         let asked = context::with_reports(association, &update, service.reports);
         let decided = pre::decide(worker, "update", association, &asked).await?;
         pre::keep(association, decided);

@@ -8,7 +8,7 @@ use sbi::{Request, Response};
 use serde_json::{Value, json};
 
 use super::fault::Fault;
-use super::{body_of, created, id_of, negotiate, not_found};
+use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::association::{Association, Kind, context, decision, usage};
 use crate::change;
 use crate::events::Event;
@@ -71,6 +71,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
             return Err(not_found(id));
         }
         context::update(association, &update)?;
+        check_size(worker, association)?;
         if let Some(reports) = update.get("accuUsageReports") {
             usage::add(&mut association.usage, reports);
         }

@@ -52,7 +52,10 @@ pub(super) fn base64(text: &str) -> Verdict {
     let body = text.trim_end_matches('=');
     let digits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     when(
-        !body.is_empty() && text.len() % 4 == 0 && text.len() - body.len() <= 2 && body.bytes().all(digits),
+        !body.is_empty()
+            && text.len().is_multiple_of(4)
+            && text.len() - body.len() <= 2
+            && body.bytes().all(digits),
         "expected octets in Base64",
     )
 }

@@ -4,6 +4,7 @@ mod bindings;
 #[expect(dead_code, reason = "the suite of the store uses all of it")]
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
+mod hostile;
 mod judge;
 mod pages;
 mod policies;
@@ -12,4 +13,5 @@ mod projects;
 mod sm;
 mod sm_errors;
 mod support;
+mod tokens;
 mod writers;
