@@ -112,7 +112,7 @@ pub(crate) async fn parts<T, F>(
 ) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
     let rewritten = rewrite(worker, id, change).await?;
     if let Some(Rewritten { before, after, .. }) = &rewritten {
-        let difference = decision::difference(&before.decision(), &after.decision());
+        let difference = decision::difference(before.decision(), after.decision());
         if !difference.is_empty() {
             worker.count(Event::Changed);
             worker.notices().updated(after, difference);

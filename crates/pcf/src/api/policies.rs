@@ -107,7 +107,7 @@ pub(crate) async fn update(
         .ok_or_else(|| not_found(id))?;
     worker.count(service.events[1]);
     let (before, after) = (rewritten.before.decision(), rewritten.after.decision());
-    let difference = decision::difference(&before, &after);
+    let difference = decision::difference(before, after);
     let body = notices::policy_update(worker.root(), &rewritten.after, difference);
     Ok(sbi::json::response(StatusCode::OK, &body))
 }

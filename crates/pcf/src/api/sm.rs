@@ -85,7 +85,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmUpdated);
     bsf::bind(worker, &rewritten.after);
-    let difference = decision::difference(&rewritten.before.decision(), &rewritten.after.decision());
+    let difference = decision::after_report(rewritten.before.decision(), rewritten.after.decision(), &update);
     Ok(sbi::json::response(StatusCode::OK, &difference))
 }
 

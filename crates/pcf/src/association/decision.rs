@@ -1,28 +1,9 @@
-//! Decisions in the form of `SmPolicyDecision`: the whole one, and what a change of it is (TS 29.512 §4.2.6).
+//! The whole decision of an association, and what its consumer gets of a change (TS 29.512 §4.2.6; crate `pcc`).
 
 use serde_json::{Map, Value};
 
-/// Members that are maps of entries by their identifier, of which a null removes one.
-const SECTIONS: [&str; 8] = [
-    "sessRules",
-    "pccRules",
-    "qosDecs",
-    "chgDecs",
-    "traffContDecs",
-    "umDecs",
-    "conds",
-    "qosMonDecs",
-];
-
-/// Lists whose items are those of all parts.
-const LISTS: [&str; 2] = ["policyCtrlReqTriggers", "lastReqRuleData"];
-
-/// Members that a null removes (TS 29.512 §5.6.2.4, TS 29.507 §5.6.2.4).
-const REMOVABLE: [&str; 4] = ["policyCtrlReqTriggers", "triggers", "pras", "matchPdus"];
-
-fn is_section(name: &str) -> bool {
-    SECTIONS.contains(&name)
-}
+/// Members of `PolicyAssociation` that a null removes (TS 29.507 §5.6.2.5, TS 29.525 §5.6.2.5).
+const REMOVABLE: [&str; 3] = ["triggers", "pras", "matchPdus"];
 
 /// The decision of a policy project with further parts. Removed entries are left out.
 #[must_use]
@@ -30,83 +11,49 @@ pub fn whole<'p>(
     policy: &Map<String, Value>,
     parts: impl IntoIterator<Item = &'p Value>,
 ) -> Map<String, Value> {
-    let mut all = policy.clone();
+    let policy = Value::Object(policy.clone());
+    let mut all = vec![&policy];
     for part in parts {
-        for (name, value) in part.as_object().into_iter().flatten() {
-            add(&mut all, name, value);
-        }
+        all.push(part);
     }
-    for name in SECTIONS {
-        if let Some(entries) = all.get_mut(name).and_then(Value::as_object_mut) {
-            entries.retain(|_, entry| !entry.is_null());
-        }
-    }
-    all.retain(|name, value| {
-        let is_empty = is_section(name) && value.as_object().is_none_or(Map::is_empty);
-        !value.is_null() && !is_empty
-    });
-    all
-}
-
-/// Adds a member of a part: entries and items to those that are there, other members where there is none.
-fn add(all: &mut Map<String, Value>, name: &str, value: &Value) {
-    let Some(held) = all.get_mut(name) else {
-        all.insert(name.to_owned(), value.clone());
-        return;
-    };
-    match (held, value) {
-        (Value::Object(held), Value::Object(more)) if is_section(name) => {
-            held.extend(more.iter().map(|(id, entry)| (id.clone(), entry.clone())));
-        }
-        (Value::Array(held), Value::Array(more)) if LISTS.contains(&name) => {
-            for item in more {
-                if !held.contains(item) {
-                    held.push(item.clone());
-                }
-            }
-        }
-        _ => {}
-    }
+    object(pcc::decision::compose(all))
 }
 
 /// What a consumer that has `before` needs to have `after`: changed entries, null for removed ones.
 #[must_use]
-pub fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
-    let mut change = Map::new();
-    for (name, value) in after {
-        match before.get(name) {
-            Some(held) if held == value => {}
-            Some(Value::Object(held)) if is_section(name) => {
-                let entries = section(held, value);
-                if !entries.is_empty() {
-                    change.insert(name.clone(), Value::Object(entries));
-                }
-            }
-            _ => drop(change.insert(name.clone(), value.clone())),
-        }
-    }
-    for (name, held) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
-        if let Some(held) = held.as_object().filter(|_| is_section(name)) {
-            let entries = held.keys().map(|id| (id.clone(), Value::Null)).collect();
-            change.insert(name.clone(), Value::Object(entries));
-        } else if REMOVABLE.contains(&name.as_str()) {
-            change.insert(name.clone(), Value::Null);
+pub fn difference(before: Map<String, Value>, after: Map<String, Value>) -> Map<String, Value> {
+    let (before, after) = (Value::Object(before), Value::Object(after));
+    let change = pcc::decision::difference(&before, &after);
+    let mut change = change.map(object).unwrap_or_default();
+    for name in REMOVABLE {
+        if before.get(name).is_some() && after.get(name).is_none() {
+            change.insert(name.to_owned(), Value::Null);
         }
     }
     change
 }
 
-fn section(before: &Map<String, Value>, after: &Value) -> Map<String, Value> {
-    let after = after.as_object();
-    let changed = after.into_iter().flatten();
-    let changed = changed
-        .filter(|(id, entry)| before.get(*id) != Some(*entry))
-        .map(|(id, entry)| (id.clone(), entry.clone()));
-    let removed = before
-        .keys()
-        .filter(|id| after.is_none_or(|after| !after.contains_key(*id)))
-        .map(|id| (id.clone(), Value::Null));
-    changed.chain(removed).collect()
+/// What an update with usage reports changes: the thresholds of what is reported are used up at the SMF, so that it gets
+/// them again even where they are the same (TS 29.512 §4.2.6.5.3.1).
+#[must_use]
+pub fn after_report(
+    before: Map<String, Value>,
+    after: Map<String, Value>,
+    update: &Map<String, Value>,
+) -> Map<String, Value> {
+    if !update.contains_key("accuUsageReports") {
+        return difference(before, after);
+    }
+    let mut has = Value::Object(before);
+    pcc::usage::forget_reported(&mut has, &Value::Object(update.clone()));
+    difference(object(has), after)
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
 }
 
 #[cfg(test)]
@@ -114,47 +61,26 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn map(value: Value) -> Map<String, Value> {
-        value.as_object().cloned().unwrap()
+    #[test]
+    fn a_reported_threshold_is_provided_again() {
+        let decision = object(
+            json!({"umDecs": {"quota": {"umId": "quota", "volumeThreshold": 1000},
+            "other": {"umId": "other", "volumeThreshold": 7}}}),
+        );
+        let update = object(json!({"accuUsageReports": [{"refUmIds": "quota", "volUsage": 1000}]}));
+        let change = after_report(decision.clone(), decision.clone(), &update);
+        let expected = json!({"umDecs": {"quota": {"umId": "quota", "volumeThreshold": 1000}}});
+        assert_eq!(Value::Object(change), expected);
+        assert!(after_report(decision.clone(), decision, &Map::new()).is_empty());
     }
 
     #[test]
-    fn parts_are_added_to_what_the_project_decides() {
-        let policy = map(
-            json!({"pccRules": {"default": {"pccRuleId": "default"}, "old": null}, "conds": {"c": null},
-            "policyCtrlReqTriggers": ["PLMN_CH"], "online": true}),
+    fn members_of_am_policies_are_removed_by_null_where_they_may() {
+        let before = object(json!({"triggers": ["LOC_CH"], "pras": {"1": {}}, "rfsp": 7}));
+        let change = difference(before, object(json!({"rfsp": 9})));
+        assert_eq!(
+            Value::Object(change),
+            json!({"rfsp": 9, "triggers": null, "pras": null})
         );
-        let parts = [
-            json!({"pccRules": {"af-1": {"pccRuleId": "af-1"}}, "qosDecs": {"q": {"qosId": "q"}}}),
-            json!({"policyCtrlReqTriggers": ["PLMN_CH", "US_RE"], "online": false}),
-        ];
-        let expected = json!({"pccRules": {"default": {"pccRuleId": "default"}, "af-1": {"pccRuleId": "af-1"}},
-            "qosDecs": {"q": {"qosId": "q"}}, "policyCtrlReqTriggers": ["PLMN_CH", "US_RE"], "online": true});
-        assert_eq!(Value::Object(whole(&policy, &parts)), expected);
-    }
-
-    #[test]
-    fn a_change_has_what_differs_and_nulls_for_what_is_removed() {
-        let before = map(
-            json!({"pccRules": {"a": {"precedence": 1}, "b": {}, "c": {}}, "qosDecs": {"q": {}},
-            "policyCtrlReqTriggers": ["PLMN_CH"], "online": true, "offline": true}),
-        );
-        let after = map(
-            json!({"pccRules": {"a": {"precedence": 2}, "b": {}}, "umDecs": {"u": {}}, "online": false,
-            "offline": true}),
-        );
-        let expected = json!({"pccRules": {"a": {"precedence": 2}, "c": null}, "umDecs": {"u": {}}, "online": false,
-            "qosDecs": {"q": null}, "policyCtrlReqTriggers": null});
-        assert_eq!(Value::Object(difference(&before, &after)), expected);
-        assert!(difference(&after, &after).is_empty());
-        // A consumer that applies the change has the whole decision.
-        let mut applied = before.clone();
-        for (name, value) in difference(&before, &after) {
-            match (applied.get_mut(&name), value) {
-                (Some(Value::Object(held)), Value::Object(entries)) => held.extend(entries),
-                (_, value) => drop(applied.insert(name, value)),
-            }
-        }
-        assert_eq!(whole(&applied, &[]), after);
     }
 }
