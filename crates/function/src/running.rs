@@ -107,13 +107,26 @@ impl<F: NetworkFunction> Handle<F> {
             .change(change, |before, now| self.function.reloaded(before, now))
     }
 
-    /// Reloads certificates, keys and trust; later handshakes use them. Returns whether any of them has changed.
+    /// Reads certificates, keys and trust again, and other files that settings name; handshakes and requests from now on use
+    /// them. Answers whether something has changed.
     ///
     /// # Errors
-    /// What cannot be used; nothing has changed then.
+    /// What cannot be used; that goes on as before.
     pub fn reread(&self) -> Result<bool, String> {
-        self.live
-            .hold(|now| self.listeners.reload_files(&F::common(&now.config)))
+        let tls = self
+            .live
+            .hold(|now| self.listeners.reload_files(&F::common(&now.config)))?;
+        // Nothing is put into effect where nothing has changed.
+        let derive = |now: &crate::contract::Effective<F>| match F::rederive(now) {
+            Ok(Some(derived)) => Ok(derived),
+            Ok(None) => Err(None),
+            Err(reason) => Err(Some(reason)),
+        };
+        match self.live.rederive(derive) {
+            Ok(()) => Ok(true),
+            Err(None) => Ok(tls),
+            Err(Some(reason)) => Err(reason),
+        }
     }
 }
 

@@ -40,6 +40,18 @@ impl Derived {
         })
     }
 
+    /// The same with projects whose files have changed; none: they have not.
+    pub(crate) fn with_changed_projects(before: &Effective) -> Result<Option<Self>, String> {
+        let projects = Projects::read(&before.config.policy)?;
+        if projects.is_same(&before.projects) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            projects,
+            ..before.derived.clone()
+        }))
+    }
+
     /// The same with other key sets that were fetched.
     pub(crate) fn with_fetched(before: &Effective, fetched: Vec<Bytes>) -> Result<Self, String> {
         Ok(Self {

@@ -1,5 +1,6 @@
 //! The policy projects in effect: read and compiled at the start and at each reload.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ const UE: BuiltIn = BuiltIn {
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     pub(crate) project: Arc<Project>,
+    /// Checksum of the project's files.
+    checksum: u64,
     pub(crate) built_in: Arc<Project>,
 }
 
@@ -55,6 +58,14 @@ impl Projects {
             am: pair(settings.am.as_deref(), "policy.am", Service::Am, &AM)?,
             ue: pair(settings.ue.as_deref(), "policy.ue", Service::Ue, &UE)?,
         })
+    }
+
+    /// Whether files have the same content as those of other projects.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let pairs = self.all().into_iter().zip(other.all());
+        pairs
+            .into_iter()
+            .all(|(own, other)| own.checksum == other.checksum)
     }
 
     /// Those of a service.
@@ -85,15 +96,25 @@ fn pair(
     let built_in =
         Project::compile(&text, &Limits::default()).map_err(|error| format!("{}: {error}", built_in.name))?;
     let built_in = Arc::new(built_in);
-    let project = match folder {
-        None => built_in.clone(),
-        Some(folder) => Arc::new(compile(folder, key, service, limits)?),
+    let (project, checksum) = match folder {
+        None => (built_in.clone(), 0),
+        Some(folder) => {
+            let (project, checksum) = compile(folder, key, service, limits)?;
+            (Arc::new(project), checksum)
+        }
     };
-    Ok(Pair { project, built_in })
+    Ok(Pair {
+        project,
+        checksum,
+        built_in,
+    })
 }
 
-fn compile(folder: &Path, key: &str, service: Service, limits: &Limits) -> Result<Project, String> {
+/// The project of a folder, with a checksum of its files.
+fn compile(folder: &Path, key: &str, service: Service, limits: &Limits) -> Result<(Project, u64), String> {
     let files = files(folder, limits).map_err(|reason| format!("{key}: {reason}"))?;
+    let mut checksum = DefaultHasher::new();
+    files.hash(&mut checksum);
     let texts: Vec<(&str, &str)> = files
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
@@ -107,7 +128,7 @@ fn compile(folder: &Path, key: &str, service: Service, limits: &Limits) -> Resul
             service.name()
         ));
     }
-    Ok(project)
+    Ok((project, checksum.finish()))
 }
 
 /// The YAML and JSON files of a folder, in the order of their names.

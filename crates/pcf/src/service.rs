@@ -74,6 +74,10 @@ impl NetworkFunction for Pcf {
         Derived::new(config, before)
     }
 
+    fn rederive(now: &Effective) -> Result<Option<Derived>, String> {
+        Derived::with_changed_projects(now)
+    }
+
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let config = opening.live.load_full().config.clone();
         let names = (!config.dns.servers.is_empty()).then(|| Dns::start(&config.dns));

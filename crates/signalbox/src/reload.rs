@@ -88,7 +88,7 @@ impl Reloader {
             if mine.is_empty() {
                 // Files may be others under the names they had.
                 match live.reread.as_ref().map(|reread| reread()) {
-                    Some(Ok(true)) => files.push(format!("{name} (TLS files)")),
+                    Some(Ok(true)) => files.push(format!("{name} (files)")),
                     Some(Err(reason)) => refused.push(format!("{name} ({reason})")),
                     Some(Ok(false)) | None => {}
                 }

@@ -83,6 +83,15 @@ pub trait NetworkFunction: Sized + Send + Sync + 'static {
     /// Which setting cannot be used, and why.
     fn derive(config: &Arc<Self::Config>, before: Option<&Effective<Self>>) -> Result<Self::Derived, String>;
 
+    /// Derives again where files that settings name have changed, beside those of TLS; none: nothing has changed. Runs when an
+    /// operator asks for a reload and no setting has changed.
+    ///
+    /// # Errors
+    /// Which file cannot be used, and why.
+    fn rederive(_now: &Effective<Self>) -> Result<Option<Self::Derived>, String> {
+        Ok(None)
+    }
+
     /// Opens it, on the control thread: its store, its tasks.
     ///
     /// # Errors

@@ -49,6 +49,18 @@ fn a_mistake_keeps_the_pcf_from_starting_and_a_reload_from_changing_anything() {
         );
         pcf.running().reload(&wanted).unwrap();
         assert_eq!(rules().await, json!({"two": {"sessRuleId": "two"}}));
+
+        // Files that have changed under the names they had, without a change of settings.
+        assert_eq!(pcf.running().reread(), Ok(false));
+        write(
+            folder.path(),
+            "  - block: three\n    sessionRule: {sessRuleId: three}\n",
+        );
+        assert_eq!(pcf.running().reread(), Ok(true));
+        assert_eq!(rules().await, json!({"three": {"sessRuleId": "three"}}));
+        write(folder.path(), "  - block: odd\n    nonsense: 1");
+        assert!(pcf.running().reread().is_err());
+        assert_eq!(rules().await, json!({"three": {"sessRuleId": "three"}}));
     });
 }
 
