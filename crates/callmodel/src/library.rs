@@ -83,6 +83,7 @@ const MODELS: &[(&str, &str)] = &[
         include_str!("../../../callmodels/dsr/kill-peers.yaml"),
     ),
     ("dsr/eir", include_str!("../../../callmodels/dsr/eir.yaml")),
+    ("dsr/ipfe", include_str!("../../../callmodels/dsr/ipfe.yaml")),
     (
         "dsr/kill-front-end",
         include_str!("../../../callmodels/dsr/kill-front-end.yaml"),

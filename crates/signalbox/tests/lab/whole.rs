@@ -113,6 +113,29 @@ fn a_router_relays_between_mmes_and_hsss() {
 }
 
 #[test]
+fn a_front_end_spreads_connections_over_siblings() {
+    let program = program();
+    let folder = tempfile::tempdir().unwrap();
+    let found = lab::callmodel::find("dsr/ipfe").unwrap();
+    let (report, series) = lab::run::run(&found, &options(&folder, program), &mut Progress::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let failed: Vec<_> = report
+        .checks
+        .iter()
+        // How fast a busy machine is says nothing of what is right.
+        .filter(|c| !c.pass && c.name != "generator on time" && c.name != "latency")
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}\n{:#?}", series.examples);
+    assert!(
+        report
+            .checks
+            .iter()
+            .any(|check| check.name == "connections are spread")
+    );
+    assert!(report.operations[0].count > 300, "{:?}", report.operations);
+}
+
+#[test]
 fn a_register_answers_by_its_lists() {
     let program = program();
     let folder = tempfile::tempdir().unwrap();

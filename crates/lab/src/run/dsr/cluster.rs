@@ -8,9 +8,12 @@ use super::outage::{Dead, Killing, Survivor};
 use super::{Asking, MOST_MMES, await_connections, config, drills, start_function, traffic_of};
 use crate::run::Options;
 use crate::run::children::{Guarded, Simulator};
-use crate::run::rig::{Place, Rig, RigError, free_address};
+use crate::run::figure;
+use crate::run::rig::{Place, Probe, Rig, RigError, free_address};
+use ::report::Check;
 use callmodel::Load;
 use callmodel::dsr::{Drill as Wanted, DsrModel};
+use report::measure::Metrics;
 use workload::dsr::REALM;
 
 /// Where a process listens, and its admin endpoint.
@@ -78,20 +81,47 @@ pub(super) fn start(
         let survivors = survivors.into_iter().map(survivor).collect();
         Box::new(Killing::new(outage, dead, victim, survivors, standby, mmes)) as Box<_>
     });
+    let mut probes: Vec<Probe> = Vec::new();
+    if let (None, Some((_, admin))) = (&drill, front_at.first()) {
+        let admin = *admin;
+        probes.push(Box::new(move || spread(admin, mmes)));
+    }
     let mut routers = routers.into_iter();
     Ok(Rig {
         function: routers.next(),
-        sites: routers.collect(),
+        sites: routers.chain(front_ends).collect(),
         simulators: hss,
-        beside: front_ends,
+        probes,
         notes: vec![format!(
             "{mmes} MMEs, {} routers of {} message processors each, {} front ends, {} HSSs; processor time is that of \
-             the routers that live to the end",
+             the routers and front ends that live to the end",
             model.routers, model.da_mps, model.front_ends, model.hss
         )],
         drill,
         ..Rig::new("dsr", if has_front { front } else { connects_to(0).0 }, workloads)
     })
+}
+
+/// Whether a front end has every client's connection, and gave each router as many.
+fn spread(admin: SocketAddr, mmes: u32) -> Check {
+    let connections = Metrics::read(admin).map(|metrics| metrics.values("signalbox_ipfe_connections"));
+    let connections = connections.unwrap_or_default();
+    let all: f64 = connections.iter().sum();
+    let most = connections.iter().copied().fold(0.0, f64::max);
+    let least = connections.iter().copied().fold(f64::INFINITY, f64::min);
+    // One that only asked whether the front end listens may have been there when clients connected.
+    let is_even = most - least < 2.5;
+    Check::new(
+        "connections are spread",
+        format!("{mmes} through the front end, as many to each router"),
+        format!(
+            "{} through the front end, {} to {} a router",
+            figure(all),
+            figure(least),
+            figure(most)
+        ),
+        (all - f64::from(mmes)).abs() < 0.5 && is_even,
+    )
 }
 
 fn addresses(count: u16) -> Result<Vec<Addresses>, RigError> {
