@@ -8,11 +8,11 @@ pub(crate) const NRF_UNREACHABLE: AlarmKind = AlarmKind {
     number: 10_530,
     name: "SCP NRF Set Unreachable",
     severity: Severity::Major,
-    text: "No NRF of the set answers; the SCP goes on with the profiles it has learned.",
+    text: "No NRF of the set answers; the SCP continues with the cached profiles.",
     advice: "Check the NRFs and the connection to them.",
 };
 
-/// No producer of a set can be sent to.
+/// No producer of a set accepts requests.
 pub(crate) const SET_UNAVAILABLE: AlarmKind = AlarmKind {
     number: 10_532,
     name: "SCP NF Set Unavailable",

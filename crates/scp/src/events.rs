@@ -1,5 +1,5 @@
-//! What can happen in an SCP, as metrics. Handles are resolved before the data path begins, or kept beside the
-//! service, consumer or producer they are about.
+//! Metrics of an SCP. Handles are resolved before the data path uses them, or stored with the service, consumer or
+//! producer that they count.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -16,38 +16,38 @@ use crate::refusal::Refusal;
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("scp");
 
 telemetry::declare! {
-    /// What is counted of requests on their way.
+    /// Metrics of requests.
     pub METRICS;
     counter REQUESTS = "signalbox_scp_requests_total" ["service", "status"]: "Requests answered, by API name and class of status.";
-    counter CONSUMERS = "signalbox_scp_consumer_requests_total" ["consumer"]: "Requests that came, by consumer.";
-    counter ATTEMPTS = "signalbox_scp_attempts_total" ["producer", "outcome"]: "Requests sent to producers, by how they ended: 1xx to 5xx, connect, timeout, reset, other.";
+    counter CONSUMERS = "signalbox_scp_consumer_requests_total" ["consumer"]: "Requests received, by consumer.";
+    counter ATTEMPTS = "signalbox_scp_attempts_total" ["producer", "outcome"]: "Requests sent to producers, by outcome: 1xx to 5xx, connect, timeout, reset, other.";
     counter REROUTES = "signalbox_scp_reroutes_total" ["service"]: "Attempts at another producer after one had failed.";
     counter REFUSED = "signalbox_scp_refused_total" ["reason"]: "Requests that this SCP refused or could not serve, by reason.";
-    counter DISCOVERIES = "signalbox_scp_discoveries_total" ["outcome"]: "Delegated discoveries: cached, waited for another's answer, asked, local, empty, failed.";
-    counter NAMED_NRFS = "signalbox_scp_named_nrf_discoveries_total" ["outcome"]: "Discoveries at an NRF that the request names: asked, refused because it may not be named, full because too many are.";
+    counter DISCOVERIES = "signalbox_scp_discoveries_total" ["outcome"]: "Delegated discoveries: cached, waited for the answer to another request, asked, local, empty, failed.";
+    counter NAMED_NRFS = "signalbox_scp_named_nrf_discoveries_total" ["outcome"]: "Discoveries at an NRF that the request names: asked, refused because the NRF is not allowed, full because too many unknown NRFs are in use.";
     counter PASSED_OVER = "signalbox_scp_passed_over_total" ["reason"]: "Producers that were not considered: ejected, open, outstanding, rate, connectionRate, oci.";
-    counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages that a mediation rule was applied to.";
-    counter LEARNED = "signalbox_scp_learned_total" ["how"]: "Changes of the network: notified, audited; notifications lost because too many waited, stranger because they came on no path of a subscription, unconfirmed because the NRF says otherwise; full: producers not learned for want of room.";
-    counter ALTERNATES = "signalbox_scp_dns_alternates_total" ["outcome"]: "Alternates of producers looked for in DNS: found, none, failed.";
-    counter FEDERATION = "signalbox_scp_federation_total" ["outcome"]: "Exchanges with the SCPs that keep rates together: sent, failed, heard, refused.";
-    gauge FEDERATED = "signalbox_scp_federation_peers" []: "SCPs that keep rates together and have been heard of lately.";
-    counter NRF_FAILURES = "signalbox_scp_nrf_failures_total" []: "Requests to NRFs that were not answered well.";
-    histogram OWN_TIME = "signalbox_scp_own_seconds" ["service"] in SECONDS: "Time of answered requests that was spent in this SCP: without the waits for NRFs and producers.";
-    histogram PRODUCER_TIME = "signalbox_scp_producer_seconds" ["service"] in SECONDS: "Time a producer took to answer.";
-    gauge PRODUCERS = "signalbox_scp_producers" ["nf_type"]: "Producers that are known.";
+    counter MEDIATED = "signalbox_scp_mediated_total" ["point"]: "Messages to which a mediation rule applied.";
+    counter LEARNED = "signalbox_scp_learned_total" ["how"]: "Changes of profiles: notified, audited; notifications lost because too many were pending, stranger because their path belongs to no subscription, unconfirmed because the NRF contradicts them; full: producers ignored above nrf.maxProducers.";
+    counter ALTERNATES = "signalbox_scp_dns_alternates_total" ["outcome"]: "DNS queries for alternates of producers: found, none, failed.";
+    counter FEDERATION = "signalbox_scp_federation_total" ["outcome"]: "Reports to and from SCPs that share rates: sent, failed, heard, refused.";
+    gauge FEDERATED = "signalbox_scp_federation_peers" []: "SCPs that share rates and have reported within silentAfter.";
+    counter NRF_FAILURES = "signalbox_scp_nrf_failures_total" []: "Requests to NRFs without an answer or with a server error (5xx).";
+    histogram OWN_TIME = "signalbox_scp_own_seconds" ["service"] in SECONDS: "Time of answered requests in this SCP, without the waits for NRFs and producers.";
+    histogram PRODUCER_TIME = "signalbox_scp_producer_seconds" ["service"] in SECONDS: "Time from the request to the answer of a producer.";
+    gauge PRODUCERS = "signalbox_scp_producers" ["nf_type"]: "Known producers.";
     gauge OVERLOAD = "signalbox_scp_overload_level" ["worker"]: "Overload level of a worker, 0 for none.";
-    gauge DNS_NAMES = "signalbox_scp_dns_names" []: "Names whose records are remembered.";
-    counter DNS_ASKED = "signalbox_scp_dns_questions_total" []: "Questions that name servers were asked.";
-    counter DNS_FAILED = "signalbox_scp_dns_failures_total" []: "Questions that no name server has answered.";
-    gauge CACHE = "signalbox_scp_discovery_cache_entries" ["worker"]: "Discovery answers that a worker has beside itself.";
+    gauge DNS_NAMES = "signalbox_scp_dns_names" []: "Names whose records are cached.";
+    counter DNS_ASKED = "signalbox_scp_dns_questions_total" []: "Queries sent to name servers.";
+    counter DNS_FAILED = "signalbox_scp_dns_failures_total" []: "Queries that no name server answered.";
+    gauge CACHE = "signalbox_scp_discovery_cache_entries" ["worker"]: "Discovery answers in the cache of a worker.";
     gauge EJECTED = "signalbox_scp_ejected_producers" ["worker"]: "Producers and SCPs that are ejected.";
     gauge OPEN = "signalbox_scp_open_circuits" ["worker"]: "Producers and SCPs whose circuit is not closed.";
-    gauge OUTSTANDING = "signalbox_scp_outstanding_requests" ["worker"]: "Requests that producers have not answered yet.";
+    gauge OUTSTANDING = "signalbox_scp_outstanding_requests" ["worker"]: "Requests in flight to producers.";
     gauge CONNECTIONS = "signalbox_scp_producer_connections" ["worker"]: "Connections to producers and SCPs.";
-    gauge ROUTE_CACHE = "signalbox_scp_route_cache_bytes" ["worker"]: "Memory of the API roots and questions that a worker remembers (routeCache).";
+    gauge ROUTE_CACHE = "signalbox_scp_route_cache_bytes" ["worker"]: "Memory of the cached API roots and discovery queries of a worker (routeCache).";
     gauge TARGETS = "signalbox_scp_remembered_targets" ["worker"]: "Targets that a worker has resolved: API roots, endpoints of producers, discovery answers.";
     gauge ANSWER_BYTES = "signalbox_scp_discovery_answer_bytes" []: "Memory of the discovery answers of all workers (discovery.cacheMemory).";
-    gauge ANSWERS = "signalbox_scp_discovery_answers" []: "Discovery answers and open questions of all workers.";
+    gauge ANSWERS = "signalbox_scp_discovery_answers" []: "Cached discovery answers and queries in flight of all workers.";
 }
 
 /// Every metric, ready to count.
@@ -159,7 +159,7 @@ impl Metrics {
     }
 }
 
-/// What is counted of one service; a worker keeps it beside the service's name.
+/// Metrics of one service; a worker stores them with the name of the service.
 #[derive(Debug)]
 pub(crate) struct ServiceMetrics {
     /// By class of status, `1xx` at 0.
@@ -211,7 +211,8 @@ impl Refusals {
 const SERVICES: usize = 512;
 /// The name that stands for all further services.
 const OTHER: &str = "other";
-/// A name that is longer is one of `other`: API names come from consumers, and stand in each line of the metrics.
+/// Longest API name with its own series, in bytes; longer ones count as `other`: API names come from consumers and
+/// appear in each line of the metrics.
 const LONGEST_SERVICE: usize = 64;
 
 /// The counters of a worker, by service.
@@ -246,7 +247,8 @@ impl Services {
     }
 }
 
-/// How attempts at one producer end. Most producers meet few of the outcomes: a series begins with its first.
+/// Outcomes of the attempts at one producer. A series begins with its first event, because most producers have few
+/// outcomes.
 #[derive(Debug)]
 pub(crate) struct AttemptMetrics {
     attempts: Family<Counter>,

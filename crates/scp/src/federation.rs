@@ -1,4 +1,4 @@
-//! Reports between SCPs that keep rates together: how much each is asked to send by each rate.
+//! Reports between SCPs that share rates: the demand of each rate.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::events::Metrics;
 use crate::live::{Current, Live};
 use crate::protection::{Federation, LEAST_INTERVAL, Usage};
 
-/// Where SCPs report to each other.
+/// Path of the reports.
 pub(crate) const RATES_PATH: &str = "/signalbox-scp/v1/rates";
 
 /// The report of an SCP.
@@ -27,7 +27,7 @@ pub(crate) const RATES_PATH: &str = "/signalbox-scp/v1/rates";
 struct Report {
     /// Its NF instance id.
     nf_instance_id: String,
-    /// Messages per second that it is asked to send, by the name of the rate.
+    /// Demand in messages per second, by the name of the rate.
     asked: std::collections::BTreeMap<String, f64>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn send_reports(
     }
 }
 
-/// Finds the addresses of a peer that is configured by name: it is let in by them.
+/// Resolves the addresses of a peer that is configured by name: they identify it as a sender.
 async fn locate(root: &TargetApiRoot, names: Option<&Dns>, federation: &Federation) {
     let host = root.origin.host();
     if host.parse::<std::net::IpAddr>().is_ok() {
@@ -129,7 +129,9 @@ pub(crate) fn receive(
         problem.into_response()
     };
     if !federation.admits(settings, &request.peer) {
-        return refuse(Problem::new(Cause::Forbidden).detail("only the SCPs that are configured may report"));
+        return refuse(
+            Problem::new(Cause::Forbidden).detail("only SCPs of protection.federation.peers may report"),
+        );
     }
     if *request.method() != Method::POST {
         return refuse(Problem::new(Cause::MethodNotAllowed));
@@ -154,7 +156,8 @@ pub(crate) fn receive(
         .collect();
     if !federation.hear(settings, &report.nf_instance_id, usage, Instant::now()) {
         return refuse(
-            Problem::new(Cause::Forbidden).detail("as many SCPs as are configured have reported already"),
+            Problem::new(Cause::Forbidden)
+                .detail("all configured SCPs have reported already, under other NF instance ids"),
         );
     }
     metrics.federation_heard.inc();

@@ -1,4 +1,4 @@
-//! Bodies of the fuzz targets of this crate: what may be done with bytes from a stranger, and what must hold then. No
+//! Bodies of the fuzz targets of this crate: arbitrary bytes for each parser, and the properties that must hold. Not
 //! part of its interface. The suite runs them for a moment, the targets in `fuzz/` for hours.
 
 use http::Method;
@@ -7,7 +7,7 @@ use sbi::{Fields, Value, json, name};
 
 use crate::mediation::{Document, Engine, Mediated, TriggerPoint};
 
-/// Bytes as a profile that an NRF has told: what is learned of it leads to endpoints that can be connected to.
+/// Bytes as a profile from an NRF: every endpoint of the parsed producer has a valid URI.
 pub fn producer(bytes: &[u8]) {
     let _ = Producer::parse(bytes);
     let Ok(producer) = Producer::learned(bytes) else {

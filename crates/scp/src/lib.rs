@@ -2,15 +2,16 @@
 //! (TS 29.500 §6.10, TS 23.501 annex E).
 //!
 //! A tour, from the wire inwards:
-//! * `pipeline`: the way of a request on one screen, a file for each of its steps. `service` is the SCP as a network function. `refusal`: why a request is refused, one table.
-//! * [`target`]: what a request says of where it is to go.
-//! * `protection`: rates, overload, outliers, circuits, and what producers tell of their load.
-//! * [`network`]: the producers that are known, as immutable snapshots. `peers` learns them from NRFs, and
-//!   asks NRFs for consumers that delegate their discovery; [`discovery`] remembers the answers.
+//! * `pipeline`: the steps of a request, one file each. `service` is the SCP as a network function. `refusal`: the
+//!   table of reasons for which a request is refused.
+//! * [`target`]: the destination that a request names.
+//! * `protection`: rates, overload, outliers, circuits, and the load reports of producers.
+//! * [`network`]: the known producers, as immutable snapshots. `peers` learns them from NRFs and sends the queries of
+//!   delegated discoveries; [`discovery`] caches the answers.
 //! * `security`: tokens fetched for consumers, assertions checked, rules of access.
-//! * [`selection`] and [`routing`]: who is chosen, and whether another may be tried.
-//! * [`mediation`]: an operator's rules at four points of the way.
-//! * `feed`: a copy of messages to Kafka, which signalling never waits for.
+//! * [`selection`] and [`routing`]: selection of the producer, and whether another may be tried.
+//! * [`mediation`]: an operator's rules at four trigger points.
+//! * `feed`: a copy of messages to Kafka, for which signalling never waits.
 //! * [`config`]: every setting, documented where it is defined. [`events`]: what is counted.
 
 mod alarms;

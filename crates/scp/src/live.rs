@@ -1,4 +1,4 @@
-//! Settings that can be reloaded at run time, with what is derived from them. Workers read the snapshot again before each
+//! Settings that can be reloaded at run time, with what is derived from them. Workers load the snapshot before each
 //! request.
 
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::feed::Running as Feed;
 use crate::protection::Rates;
 use crate::security::{Access, TokenStore};
 
-/// What is derived from settings. Immutable: a reload makes another.
+/// State derived from settings. Immutable: a reload makes another.
 #[derive(Clone, Debug)]
 pub struct Derived {
     /// Where the feed counts; there is one when the SCP is open.
@@ -27,7 +27,7 @@ pub struct Derived {
     other_admins: Vec<SocketAddr>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) policies: PolicyTable,
-    /// Whether this SCP stands in the place of producers of any service.
+    /// Whether this SCP is a reverse proxy for any service.
     pub(crate) reverse_proxy: bool,
     pub(crate) distances: Distances,
     /// The SCPs of a region, by the localities in it; none for the own region.
@@ -163,7 +163,7 @@ fn feed_of(config: &Config, registry: &Registry) -> Result<Option<Arc<Feed>>, St
     Ok(feed.map_err(|error| error.to_string())?.map(Arc::new))
 }
 
-/// The API names by which settings tell requests apart.
+/// The API names that settings distinguish.
 fn services(config: &Config) -> AHashSet<String> {
     let protection = &config.protection;
     let policies = config.policies.iter().flat_map(|one| &one.services);
@@ -179,7 +179,7 @@ fn services(config: &Config) -> AHashSet<String> {
     named.map(|name| name.to_ascii_lowercase()).collect()
 }
 
-/// What settings say of places that requests may name.
+/// Settings about the destinations that requests may name.
 fn reach<'a>(config: &'a Config, other_admins: &[SocketAddr]) -> Reach<'a> {
     let nrf = &config.nrf;
     let nrfs = nrf.sets.iter().flat_map(|set| &set.roots);

@@ -1,4 +1,4 @@
-//! The sets of NRFs, and which of them answers a question: a room below `peers` and `security`, which both ask.
+//! The sets of NRFs, and the set for each query; used by `peers` and `security`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub(crate) struct Sets {
     /// NRFs of `nrf.named.roots`, each by itself.
     named: Vec<Rc<Turns>>,
     accept: AcceptNrfs,
-    /// NRFs that only requests have named, and when they were named last.
+    /// Unknown NRFs that requests have named, with the time of their last use.
     strangers: RefCell<AHashMap<TargetApiRoot, (Rc<Turns>, Instant)>>,
     most_strangers: usize,
 }
@@ -35,30 +35,30 @@ struct Set {
     turns: Rc<Turns>,
 }
 
-/// Whom a question goes to.
+/// Sets for a query.
 pub(crate) struct Choice {
     pub(crate) first: Rc<Turns>,
-    /// Who is asked when the first, chosen by a preference, finds nobody or does not answer.
+    /// Set that the SCP queries when the first, selected by a preference, finds no producer or does not answer.
     pub(crate) then: Option<Rc<Turns>>,
 }
 
-/// Why an NRF that a request names is not asked.
+/// Why the SCP does not query an NRF that a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotNamed {
-    /// It may not be named.
+    /// The settings do not allow it.
     Refused,
-    /// Too many are.
+    /// Too many unknown NRFs are in use.
     Full,
 }
 
-/// How long an NRF that only requests name keeps its place.
+/// Time without a query after which an unknown NRF may be evicted.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// Redirections of an NRF that are followed for one question.
+/// Redirections of NRFs that the SCP follows for one query.
 pub(crate) const REDIRECTIONS: usize = 3;
 
-/// Where an NRF sends a question that it does not answer itself: an NRF of a hierarchy, or one that has too much to do,
-/// sends to another (307 and 308, TS 29.510 §5.3.2.2.2 and §5.4.2.2.2). `None`: it does not, or does not say where.
+/// Returns the target of a redirection: an NRF of a hierarchy, or an overloaded one, redirects to another (307 and 308,
+/// TS 29.510 §5.3.2.2.2 and §5.4.2.2.2). `None`: the answer is not a redirection, or has no valid `Location`.
 pub(crate) fn elsewhere(response: &Response, origin: &Origin) -> Option<(Origin, PathAndQuery)> {
     let redirects = matches!(
         response.status(),
@@ -102,7 +102,7 @@ impl Sets {
         }
     }
 
-    /// Whether the NRFs count that requests name.
+    /// Whether the SCP queries NRFs that requests name.
     pub(crate) fn heeds_names(&self) -> bool {
         self.accept != AcceptNrfs::Ignore
     }
@@ -112,7 +112,7 @@ impl Sets {
         self.others.iter().any(|set| set.is_near(locality))
     }
 
-    /// The NRF that a request names, with those of its set: they know the same.
+    /// Returns the NRF that a request names, with the others of its set, which hold the same profiles.
     pub(crate) fn named(&self, root: &TargetApiRoot, now: Instant) -> Result<Rc<Turns>, NotNamed> {
         let sets = self.others.iter().map(|set| &set.turns);
         let mut known = std::iter::once(&self.usual).chain(sets).chain(&self.named);
@@ -138,8 +138,8 @@ impl Sets {
         Ok(turns)
     }
 
-    /// The set that knows the producers of these networks (JSON: a `PlmnId`, or a list of them), and of those of
-    /// the network the one near to this locality.
+    /// Returns the set for the producers of these networks (JSON: a `PlmnId`, or a list of them), among the sets of the
+    /// network the one for this locality.
     pub(crate) fn of(&self, target_plmns: Option<&str>, locality: Option<&str>) -> Choice {
         let usual = || Choice {
             first: self.usual.clone(),
@@ -184,11 +184,11 @@ impl Sets {
         }
     }
 
-    /// How many NRFs may take their time at most, one after the other.
+    /// Number of NRFs that one query may try in turn at most.
     pub(crate) fn most(&self) -> usize {
         let others = self.others.iter().map(|set| set.turns.len());
         let most = others.chain([self.usual.len()]).max().unwrap_or(0);
-        // A set that is preferred, and another when that does not answer.
+        // The preferred set, and the other one if the first does not answer.
         match self.others.iter().any(|set| !set.localities.is_empty()) {
             true => most * 2,
             false => most,
@@ -247,7 +247,7 @@ mod tests {
         let failed = theirs.in_turn().next().unwrap();
         theirs.next(failed);
         assert_eq!(first(Some(partner)), "partner2");
-        // A late failure of the same says nothing of the next.
+        // A late failure of the same NRF does not change the turn.
         theirs.next(failed);
         assert_eq!(first(Some(partner)), "partner2");
         assert_eq!((first(None), sets.most()), ("own1".into(), 2));

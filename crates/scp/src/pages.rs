@@ -24,7 +24,7 @@ use crate::shared::Scp;
 pub(crate) const PAGES: &[Page] = &[
     Page {
         name: "routes",
-        about: "The service instances it can send to, in the order of preference",
+        about: "The known service instances, in the order of preference",
         path: "/scp/routes",
         argument: None,
         columns: &[
@@ -66,7 +66,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "discoveries",
-        about: "Answers of NRFs that are remembered for all workers, at most 1000 of them",
+        about: "Cached answers of NRFs of all workers, at most 1000 of them",
         path: "/scp/discoveries",
         argument: None,
         columns: &[
@@ -77,7 +77,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "tokens",
-        about: "Access tokens that are remembered, at most 1000 of them; never their values",
+        about: "Cached access tokens, at most 1000 of them, without their values",
         path: "/scp/tokens",
         argument: None,
         columns: &[
@@ -91,7 +91,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "mediation",
-        about: "How often each mediation rule has applied",
+        about: "Number of messages to which each mediation rule has applied",
         path: "/scp/mediation",
         argument: None,
         columns: &[("group", "/group"), ("rule", "/rule"), ("applied", "/applied")],
@@ -187,7 +187,7 @@ fn tokens(scp: &Scp) -> Value {
     shown.into_iter().map(row).collect()
 }
 
-/// The pages. They look through a weak handle: they must not keep the SCP from ending.
+/// The pages. They hold a weak handle, so that they do not prevent the SCP from stopping.
 pub(crate) fn routes(seen: &Weak<Scp>) -> Router {
     let (all, why, rules, peers) = (seen.clone(), seen.clone(), seen.clone(), seen.clone());
     let (answers, granted) = (seen.clone(), seen.clone());
@@ -207,7 +207,7 @@ pub(crate) fn routes(seen: &Weak<Scp>) -> Router {
         .route(
             "/scp/why",
             get(async move |Query(asked): Query<Vec<(String, String)>>| {
-                // The running SCP must not be held while it answers.
+                // The future must not hold the running SCP while it waits.
                 let answer = why.upgrade().map(|scp| scp.why(&asked));
                 Json(match answer {
                     Some(answer) => answer.await,

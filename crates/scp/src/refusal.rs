@@ -1,4 +1,4 @@
-//! Why this SCP refuses a request, or cannot serve it: one table of the reasons, each with its label and its answer.
+//! The reasons for which this SCP refuses a request or cannot serve it, each with its label and its answer.
 
 use sbi::problem::{Cause, Problem};
 
@@ -18,8 +18,8 @@ macro_rules! refusals {
                 match self { $(Self::$variant => $label,)+ }
             }
 
-            /// Its cause (TS 29.500 table 5.2.7.2-1), `Retry-After` in seconds and detail, where the step that
-            /// refuses says nothing more exact.
+            /// Its cause (TS 29.500 table 5.2.7.2-1), `Retry-After` in seconds and detail, if the refusing
+            /// step has no detail of its own.
             const fn answer(self) -> (Cause, Option<u64>, &'static str) {
                 match self { $(Self::$variant => (Cause::$cause, $retry, $detail),)+ }
             }
@@ -40,16 +40,16 @@ refusals! {
     Ejected = "ejected": TargetNfNotReachable, Some(1), "the producer fails and is ejected for a while";
     /// A profile or a rule of access refuses the consumer.
     Forbidden = "forbidden": Forbidden, None, "the consumer may not use the producer";
-    /// A header, or the path, cannot be read.
-    Header = "header": InvalidMsgFormat, None, "a header cannot be read";
+    /// A header, or the path, is invalid.
+    Header = "header": InvalidMsgFormat, None, "invalid header";
     /// No hop is left.
     Hops = "hops": MaxScpHopsReached, None, "3gpp-Sbi-Max-Forward-Hops allows no further hop";
     /// This worker has too many requests in flight.
     InFlight = "inFlight": NfCongestion, Some(1), "too many requests are in flight";
     /// The consumer exceeds its rate.
     IngressRate = "ingressRate": TooManyRequests, None, "the consumer exceeds the rate that this SCP admits";
-    /// The consumer no longer waits.
-    Late = "late": TimedOutRequest, None, "the consumer no longer waits for the answer";
+    /// The timeout of the consumer has passed.
+    Late = "late": TimedOutRequest, None, "the timeout of the consumer has passed";
     /// The request has passed this SCP before.
     Loop = "loop": MsgLoopDetected, None, "the request has passed this SCP before";
     /// A mediation rule refuses the message.
@@ -57,7 +57,7 @@ refusals! {
     /// `TRACE` or `CONNECT`.
     Method = "method": NotImplemented, None, "this SCP does not relay the method";
     /// No candidate is left.
-    NoProducer = "noProducer": TargetNfNotReachable, None, "no producer that may serve the request is left";
+    NoProducer = "noProducer": TargetNfNotReachable, None, "no further producer may serve the request";
     /// Too many requests are outstanding at the producer.
     Outstanding = "outstanding": NfCongestion, Some(1), "too many requests are outstanding at the producer";
     /// The queue to the producer is full.
@@ -72,8 +72,8 @@ refusals! {
     Timeout = "timeout": TargetNfNotReachable, None, "no producer answered in time";
     /// No access token was granted.
     Token = "token": AccessTokenDenied, None, "no access token was granted";
-    /// The producer was not reached.
-    Unreachable = "unreachable": TargetNfNotReachable, None, "the producer was not reached";
+    /// The producer is unreachable.
+    Unreachable = "unreachable": TargetNfNotReachable, None, "the producer is unreachable";
     /// The request cannot be sent.
     Unsendable = "unsendable": InvalidMsgFormat, None, "the request cannot be sent";
 }
@@ -83,7 +83,7 @@ refusals! {
 pub(crate) struct Refused {
     pub(crate) refusal: Refusal,
     pub(crate) problem: Problem,
-    /// Seconds after which another try may succeed.
+    /// `Retry-After` in seconds.
     pub(crate) retry_after: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ impl From<Refusal> for Box<Refused> {
 }
 
 impl Refused {
-    /// Another try may succeed after so many seconds.
+    /// Sets `Retry-After` in seconds.
     pub(crate) fn after(mut self: Box<Self>, seconds: u64) -> Box<Self> {
         self.retry_after = Some(seconds);
         self

@@ -1,6 +1,6 @@
-//! The choice of one producer among several that could serve (TS 29.500 §6.5, §6.12; TS 29.510 §6.1.6.2.2).
+//! Selection of one producer among several candidates (TS 29.500 §6.5, §6.12; TS 29.510 §6.1.6.2.2).
 //!
-//! Pure: the caller says how each candidate stands and brings the randomness. Candidates are compared by
+//! Pure: the caller provides the standing of each candidate and the randomness. Candidates are compared by
 //! standing, then locality, then `priority`; among equals the draw is weighted by `capacity` and by what
 //! `load` leaves of it.
 
@@ -8,14 +8,14 @@ use smallvec::SmallVec;
 
 use routing::network::ServiceRef;
 
-/// What is known of a candidate beyond its profile.
+/// State of a candidate beyond its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Whether it may be used at all: not yet tried, not ejected, not over a limit, allowed for the consumer.
     pub usable: bool,
-    /// Whether it is chosen only when no other is usable.
+    /// Whether it is selected only if no other is usable.
     pub last: bool,
-    /// How far it is from what the request prefers, and then from this SCP; 0 is best.
+    /// Distance by the preferences of the request, then by locality; 0 is best.
     pub distance: u32,
     /// Load it reported itself (LCI), where newer than its profile; 0 to 100.
     pub load: Option<u8>,
@@ -29,7 +29,7 @@ impl Standing {
         distance: 0,
         load: None,
     };
-    /// Not to be chosen.
+    /// Not selectable.
     pub const UNUSABLE: Self = Self {
         usable: false,
         last: false,
@@ -83,8 +83,7 @@ fn rank(candidate: &ServiceRef, standing: Standing) -> Option<Rank> {
         .then_some((standing.last, standing.distance, service.priority))
 }
 
-/// At least 1: a producer at full load or without capacity is unlikely, not impossible, while its priority
-/// is the best there is.
+/// At least 1: a producer at full load or without capacity is unlikely, not impossible, within the best priority.
 fn weight(candidate: &ServiceRef, standing: Standing) -> u64 {
     let service = candidate.service();
     let load = u64::from(standing.load.unwrap_or(service.load).min(100));

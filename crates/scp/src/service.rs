@@ -35,9 +35,9 @@ use crate::shared::Scp;
 
 /// Changes of the network that may be pending; more are dropped, and the next audit finds them.
 const PENDING_CHANGES: usize = 100_000;
-/// How often a worker writes down how its producers do.
+/// Interval at which a worker publishes the state of its producers.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
-/// Questions of `scp why` that may be pending.
+/// Pending requests of `scp why` at most.
 const PENDING_QUESTIONS: usize = 16;
 
 /// A running SCP.
@@ -52,7 +52,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
 }
 
 impl Scp {
-    /// The connections of a worker. Bounds are checked when one is made, after names are resolved.
+    /// Creates the clients of a worker. They check the allowed destinations after names are resolved.
     fn clients(&self, live: &Live) -> Clients {
         let settings = Arc::new(live.config.client.clone());
         let guarded = |admits: fn(&Bounds, SocketAddr) -> bool| {
@@ -186,7 +186,7 @@ impl NetworkFunction for Scp {
         let ending = scp.clone();
         let control = async move {
             learner.run(sender, changes, followed, shutdown).await;
-            // After the workers: what they have given is still sent.
+            // After the workers, so that their last copies are sent.
             drained.fired().await;
             ending.end_feeds();
         };
@@ -270,7 +270,7 @@ impl Answer for Pipeline {
 }
 
 impl Scp {
-    /// Ends the feeds, and waits until they have sent what they had. Blocks.
+    /// Ends the feeds, and waits until they have sent their remaining copies. Blocks.
     fn end_feeds(&self) {
         if let Some(feed) = &self.shared.live.load().feed {
             feed.stop();
@@ -310,7 +310,7 @@ fn sampled(front: &Front<Scp>) -> impl Fn(&Pipeline) + use<> {
     }
 }
 
-/// What is held, in percent of the most; 0 where there is no bound.
+/// Share of `held` in `most`, in percent; 0 without a bound.
 fn share_of(held: u64, most: u64) -> u8 {
     let percent = held.saturating_mul(100).checked_div(most).unwrap_or(0);
     u8::try_from(percent).unwrap_or(u8::MAX).min(100)
@@ -323,7 +323,7 @@ async fn explain(front: Rc<Front<Scp>>, mut asked: mpsc::Receiver<Question>) {
     }
 }
 
-/// The names under which this SCP is reached.
+/// The names and addresses of this SCP.
 fn own_names(config: &Config, addresses: &[SocketAddr]) -> OwnNames {
     let origin = config.root().parse::<sbi::client::Origin>().ok();
     OwnNames::new(
@@ -333,21 +333,21 @@ fn own_names(config: &Config, addresses: &[SocketAddr]) -> OwnNames {
     )
 }
 
-/// The resolver of names. Where the system's name servers cannot be read and no setting needs them, the system
-/// resolves.
+/// The resolver of names. If the name servers of the system cannot be read and no setting needs them, the system
+/// resolves names.
 fn names(config: &Config) -> Result<Option<Dns>, StartError> {
     let needed = !config.dns.servers.is_empty() || config.policies.iter().any(|one| one.dns_srv_alternates);
     match Dns::start(&config.dns) {
         Ok(names) => Ok(Some(names)),
         Err(error) if needed => Err(StartError::io("starting to resolve names")(error)),
         Err(error) => {
-            tracing::warn!(%error, "the system resolves names");
+            tracing::warn!(%error, "name servers of the system cannot be read; the system resolver is used");
             Ok(None)
         }
     }
 }
 
-/// Cuts the shares of rates at every interval.
+/// Recalculates the shares of rates at every interval.
 async fn cut_rates(live: Arc<Current>, network: Arc<ArcSwap<Network>>, federation: Arc<Federation>) {
     let mut tick = tokio::time::interval(crate::protection::CUT);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -24,7 +24,7 @@ pub struct Scp {
     pub(crate) questions: mpsc::Sender<Question>,
     /// Taken by the first worker, which answers them.
     pub(crate) asked: Mutex<Option<mpsc::Receiver<Question>>>,
-    /// Feeds that others have replaced, until they have sent what they had.
+    /// Replaced feeds, until they have sent their remaining copies.
     pub(crate) retiring: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -41,7 +41,7 @@ impl Scp {
         pipeline::routes(&self.shared.network.load(), &self.shared.live.load())
     }
 
-    /// Where a request would go, and why, in words. `asked` are `method` and `path`, `apiroot`, `nfinst`, `nfset`,
+    /// Explains the route of a request. `asked` are `method` and `path`, `apiroot`, `nfinst`, `nfset`,
     /// headers, and discovery parameters. The steps of the first worker answer, by what it knows of producers.
     pub fn why(&self, asked: &[(String, String)]) -> impl Future<Output = Value> + Send + use<> {
         let question = Question::new(asked);
@@ -52,14 +52,14 @@ impl Scp {
                 Err(fault) => return json!({"error": fault}),
             };
             if questions.try_send(question).is_err() {
-                return json!({"error": "too many questions are pending, or the SCP is stopping"});
+                return json!({"error": "too many requests of scp why are pending, or the SCP is stopping"});
             }
             let stopping = |_| json!({"error": "the SCP is stopping"});
             answered.await.unwrap_or_else(stopping)
         }
     }
 
-    /// How often each mediation rule has applied: group, rule, count.
+    /// Group, rule and number of messages to which each mediation rule has applied.
     #[must_use]
     pub fn mediation(&self) -> Vec<(String, String, u64)> {
         let live = self.shared.live.load();

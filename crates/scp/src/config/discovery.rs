@@ -5,21 +5,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Period, Validate};
 
-/// Who is asked first for the producers of a request that carries discovery parameters.
+/// Source that the SCP queries first for the producers of a request with discovery parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Order {
     /// Only the NRF.
     #[default]
     Nrf,
-    /// The NRF; what this SCP has learned when no NRF answers ("NRF followed by SCP").
+    /// The NRF; the cached profiles of this SCP when no NRF answers ("NRF followed by SCP").
     NrfThenScp,
-    /// What this SCP has learned; the NRF when it knows none that fits ("SCP followed by NRF").
+    /// The cached profiles of this SCP; the NRF when none of them matches ("SCP followed by NRF").
     ScpThenNrf,
 }
 
 impl Order {
-    /// Where a discovery looks, in words.
+    /// Describes the sources of a discovery.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Nrf => "at the NRF",
@@ -33,30 +33,30 @@ impl Order {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Discovery {
-    /// Who is asked first.
+    /// Which source the SCP queries first.
     pub order: Order,
-    /// Whether every request is discovered with an exchange of its own at the NRF: nothing is remembered.
+    /// Whether the SCP queries the NRF for every request and caches no answers.
     pub enforce_req_specific_svc_discovery: bool,
-    /// Whether a discovery without `3gpp-Sbi-Discovery-requester-nf-type` is for the NF type with which `User-Agent`
-    /// begins. Consumers need not name their type twice, and no NRF answers without it.
+    /// Whether a discovery without `3gpp-Sbi-Discovery-requester-nf-type` gets the NF type with which `User-Agent`
+    /// begins. Without a requester type NRFs refuse the query.
     pub requester_from_user_agent: bool,
-    /// Answers that are remembered at most, for all workers together, each as long as the NRF says (`validityPeriod`).
+    /// Cached answers at most, for all workers together, each for the `validityPeriod` of the NRF.
     pub cache_size: usize,
-    /// Memory of these answers and their questions at most, for all workers together. The workers hold as much again of
-    /// those that they use.
+    /// Memory of these answers and their queries at most, for all workers together. The workers hold at most the same
+    /// amount again for the answers that they use.
     pub cache_memory: ByteSize,
-    /// Longest time an answer is remembered, whatever the NRF says.
+    /// Longest time an answer is cached, whatever its `validityPeriod`.
     pub max_validity: Period,
-    /// How long it is remembered that nothing was found.
+    /// Time for which an empty answer is cached.
     pub empty_validity: Period,
-    /// How long an NRF may take to answer.
+    /// Timeout of a query to an NRF.
     pub timeout: Period,
-    /// Questions that may wait for an answer at the same time, per worker; more are refused.
+    /// Pending requests that wait for an NRF at most, per worker; further ones are refused.
     pub max_waiting: usize,
 }
 
 impl Discovery {
-    /// What the answers of all workers may take.
+    /// Bounds of the answers of all workers.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             entries: self.cache_size,
@@ -64,7 +64,7 @@ impl Discovery {
         }
     }
 
-    /// What one worker may hold beside itself.
+    /// Bounds of the cache of one worker.
     pub(crate) fn limits_of_worker(&self, workers: usize) -> Limits {
         Limits {
             bytes: self.cache_memory.as_usize() / workers.max(1),
@@ -97,7 +97,7 @@ impl Validate for Discovery {
         if self.cache_memory < ByteSize::mib(1) {
             faults
                 .at("cacheMemory")
-                .say("has room for few answers", "at least 1MiB");
+                .say("holds too few answers", "at least 1MiB");
         }
         if self.timeout.is_zero() {
             faults.at("timeout").say("is 0", "a period such as 1s");

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, HostPort, Percent, Period, Validate};
 
-/// Where on its way a message is copied.
+/// Point of the processing at which a message is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FeedPoint {
     /// A request as it came from the consumer.
@@ -18,7 +18,7 @@ pub enum FeedPoint {
 }
 
 impl FeedPoint {
-    /// As in the configuration and in the messages.
+    /// Returns the name that settings and messages of the feed use.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl FeedPoint {
         }
     }
 
-    /// Its place in lists by point.
+    /// Position in lists by point.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
@@ -39,14 +39,14 @@ impl FeedPoint {
 /// Which partition of the topic a message goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PartitionSelection {
-    /// One after the other; where the leader of one cannot be reached, the next.
+    /// In turn; if the leader of a partition is unreachable, the next one.
     #[default]
     RoundRobin,
-    /// All copies of one exchange go to the same.
+    /// All copies of one exchange go to the same partition.
     CorrelationId,
 }
 
-/// Which answer of the brokers makes a copy a delivered one.
+/// Which answer of the brokers confirms the delivery of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Acks {
     /// That of all replicas in sync.
@@ -56,7 +56,7 @@ pub enum Acks {
     /// That of the leader of the partition.
     #[serde(rename = "1")]
     Leader,
-    /// None: what the connection has taken counts as delivered.
+    /// None: a copy counts as delivered when it is written to the connection.
     #[serde(rename = "0")]
     None,
 }
@@ -70,11 +70,11 @@ pub enum Compression {
     None,
     /// gzip at its fastest level.
     Gzip,
-    /// LZ4 frames: less is saved, at a tenth of the time.
+    /// LZ4 frames: compress less than gzip, in a tenth of the CPU time.
     Lz4,
 }
 
-/// How the brokers are spoken to.
+/// Protocol of the connections to brokers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SecurityProtocol {
@@ -85,23 +85,23 @@ pub enum SecurityProtocol {
     Ssl,
 }
 
-/// A copy of messages, with facts about each, to a topic of Kafka. Signalling never waits for it: what the
-/// brokers do not take in time is dropped and counted.
+/// A copy of messages, with metadata of each, to a topic of Kafka. Signalling never waits for it: copies that the
+/// brokers do not accept in time are dropped and counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Feed {
     /// Whether messages are copied.
     pub enabled: bool,
-    /// Brokers to begin with, `host:port`, of Kafka 2.1 or later. All are asked, and the first answer names the leaders of
-    /// the partitions.
+    /// Bootstrap brokers, `host:port`, of Kafka 2.1 or later. The feed queries all of them, and the first answer names
+    /// the leaders of the partitions.
     pub brokers: Vec<HostPort>,
     /// The topic; it must exist.
     pub topic: String,
-    /// Where on their way messages are copied.
+    /// Points of the processing at which messages are copied.
     pub trigger_points: Vec<FeedPoint>,
     /// API names whose messages are copied; empty: all.
     pub services: Vec<String>,
-    /// Share of the exchanges that is copied; all copies of an exchange are, or none.
+    /// Share of the exchanges that is copied; an exchange is copied completely or not at all.
     pub allowed_traffic_percentage: Percent,
     /// Whether copies have the body.
     pub bodies: bool,
@@ -109,44 +109,44 @@ pub struct Feed {
     pub redacted_headers: Vec<String>,
     /// Which partition a message goes to.
     pub partition_selection: PartitionSelection,
-    /// Which answer of the brokers makes a copy a delivered one.
+    /// Which answer of the brokers confirms the delivery of a copy.
     pub acks: Acks,
     /// How batches are compressed.
     pub compression: Compression,
-    /// Threads that encode and send, each with connections of its own; the workers are divided among them. No more than
-    /// there are workers are started.
+    /// Threads that encode and send, each with its own connections; the workers are divided among them. At most one
+    /// thread per worker is started.
     #[schemars(range(min = 1))]
     pub senders: u16,
-    /// How the brokers are spoken to.
+    /// Protocol of the connections to brokers.
     pub security_protocol: SecurityProtocol,
-    /// Certificates and authorities for `ssl`; read again whenever the brokers are connected to.
+    /// Certificates and authorities for `ssl`; reloaded before each connection to a broker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<sbi::tls::TlsFiles>,
-    /// How often a batch that failed is sent again, within `deliveryTimeout`.
+    /// Retries of a batch that failed, within `deliveryTimeout`.
     pub retry_count: u32,
-    /// How long to wait before it is.
+    /// Pause before a retry.
     pub retry_backoff: Period,
-    /// How long a broker may take to answer.
+    /// Timeout of a request to a broker.
     pub request_timeout: Period,
-    /// From the copy to the broker's answer; what takes longer is dropped.
+    /// Time from the copy to the broker's answer; later copies are dropped.
     pub delivery_timeout: Period,
-    /// Memory that copies may take until they are delivered, over all workers; more are dropped.
+    /// Memory of the copies that are not delivered yet, over all workers; further copies are dropped.
     pub buffer_memory: ByteSize,
-    /// Size of a batch; a full one is sent at once.
+    /// Size of a batch; a full batch is sent at once.
     pub batch_size: ByteSize,
-    /// How long a batch that is not full waits for more.
+    /// Time after which a batch that is not full is sent.
     pub linger: Period,
-    /// Batches under way to one partition; more wait.
+    /// Batches in flight to one partition; further ones are queued.
     #[schemars(range(min = 1))]
     pub max_in_flight: usize,
-    /// How long a full batch may wait for a place among those under way; then it is dropped.
+    /// Time that a full batch may be queued before it is dropped.
     pub max_block: Period,
-    /// How long a message may wait before it is in a batch; older ones are dropped.
+    /// Time that a message may wait for its batch; older ones are dropped.
     pub blocking_send_timeout: Period,
-    /// Batches that fail in a row until the feed pauses.
+    /// Consecutive failed batches after which the feed pauses.
     #[schemars(range(min = 1))]
     pub consecutive_failures: u32,
-    /// How long it pauses; copies are dropped meanwhile at the cost of a look at a flag.
+    /// Length of the pause, in which copies are dropped.
     pub degradation_period: Period,
 }
 
@@ -198,7 +198,7 @@ impl Default for Feed {
     }
 }
 
-/// What is said of a feed where this program was built without it.
+/// Fault of a feed that is enabled in a program without the feature.
 pub(crate) const WITHOUT_KAFKA: &str = "is true, and this program was built without Kafka";
 
 impl Validate for Feed {
@@ -220,7 +220,7 @@ impl Validate for Feed {
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if self.topic.len() > 249 || !self.topic.chars().all(is_of_name) {
             faults.at("topic").say(
-                "is no name of a topic",
+                "is an invalid topic name",
                 "up to 249 letters, digits, `.`, `_` and `-`",
             );
         }
@@ -238,7 +238,7 @@ impl Validate for Feed {
             if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
                 faults
                     .at(format!("redactedHeaders[{i}]"))
-                    .say(format!("`{name}` is no header name"), "such as authorization");
+                    .say(format!("`{name}` is not a header name"), "such as authorization");
             }
         }
         for (key, period) in [

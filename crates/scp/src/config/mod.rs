@@ -33,17 +33,17 @@ use settings::{ByteSize, Faults, Listen, Period, Validate};
 
 use crate::mediation::{Engine, RuleSet};
 
-/// Settings of an SCP. Defaults run.
+/// Settings of an SCP. The defaults are valid.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Config {
-    /// NF instance id of this SCP, a UUID: under it the SCP registers and asks NRFs. Empty: made at the first start and kept in
-    /// the file `scp-instance-id` of `directory`.
+    /// NF instance id of this SCP, a UUID, for its registration and its requests to NRFs. Empty: generated at the first
+    /// start and kept in the file `scp-instance-id` of `directory`.
     pub nf_instance_id: String,
-    /// Directory of what this SCP keeps: its NF instance id.
+    /// Directory of the file with the NF instance id.
     pub directory: PathBuf,
-    /// FQDN of this SCP: its name in `Via` and `Server`, and in its own load and overload information. NRFs learn it only
-    /// where it is set: others resolve what a profile names.
+    /// FQDN of this SCP: its name in `Via` and `Server`, and in its own load and overload information. The own NF
+    /// profile names it only if it is set, because other NFs resolve the names of profiles.
     pub fqdn: String,
     /// Addresses of the service-based interface.
     pub listen: Listen,
@@ -71,63 +71,63 @@ pub struct Config {
     pub client: sbi::client::ClientConfig,
     /// How the names of producers, NRFs and other SCPs are resolved.
     pub dns: sbi::dns::DnsConfig,
-    /// Where this SCP is.
+    /// Locality of this SCP, and regions.
     #[schemars(extend("x-reload" = true))]
     pub places: Places,
-    /// What may be done for the requests of each service; the first policy that names a service counts.
+    /// Routing policies of services; the first policy that names a service counts.
     #[schemars(extend("x-reload" = true))]
     pub policies: Vec<ServicePolicy>,
-    /// What the status of producers means for the choice among them.
+    /// How the status of producers affects their selection.
     #[schemars(extend("x-reload" = true))]
     pub nf_status: StatusProcessing,
-    /// NF profiles (TS 29.510 `NFProfile`) that are known without an NRF.
+    /// Static NF profiles (TS 29.510 `NFProfile`), known without an NRF.
     #[schemars(extend("x-reload" = true))]
     pub producers: Vec<Value>,
-    /// NRFs from which the network is learned.
+    /// NRFs from which the SCP learns profiles.
     #[schemars(extend("x-reload" = true))]
     pub nrf: Nrf,
     /// Delegated discovery (Model D).
     #[schemars(extend("x-reload" = true))]
     pub discovery: Discovery,
-    /// Memory per worker for what is remembered of requests: API roots with their targets, and questions as NRFs are
-    /// asked them. What there is no room for is read again.
+    /// Memory per worker of the route cache: API roots with their targets, and discovery queries. An evicted entry is
+    /// computed again at its next use.
     #[schemars(extend("x-reload" = true))]
     pub route_cache: ByteSize,
     /// API roots of the SCPs through which producers of other regions are reached, by the region's name in
     /// `places.regions`, in order of preference.
     #[schemars(extend("x-reload" = true))]
     pub next_hops: BTreeMap<String, Vec<String>>,
-    /// Whether requests are forwarded to any place that they name. Otherwise they go to what is known: the endpoints
-    /// of profiles that are learned, configured or named in an NRF's answer, NRFs and other SCPs of these settings,
-    /// `allowedNetworks`, and callbacks (with `3gpp-Sbi-Callback`) to the hosts of known profiles. All else is
-    /// refused. Link-local, multicast and unspecified addresses and the admin endpoints of this process are never
-    /// sent to.
+    /// Whether the SCP forwards requests to any destination that they name. Otherwise it forwards them to known ones
+    /// only: the endpoints of profiles that are learned, static or named in an NRF's answer, NRFs and other SCPs of
+    /// these settings, `allowedNetworks`, and callbacks (with `3gpp-Sbi-Callback`) to the hosts of known profiles. It
+    /// refuses all other requests. It never sends to link-local, multicast and unspecified addresses or to the admin
+    /// endpoints of this process.
     #[schemars(extend("x-reload" = true))]
     pub forward_to_unknown: bool,
-    /// Networks (`10.0.0.0/8`) to whose addresses requests are forwarded also where no profile is known; for example
-    /// those of consumers that are registered nowhere and await callbacks. Names that nobody knows are in none.
+    /// Networks (`10.0.0.0/8`) to whose addresses the SCP forwards requests without a known profile; for example those
+    /// of unregistered consumers that expect callbacks. Unknown host names match no network.
     #[schemars(extend("x-reload" = true))]
     pub allowed_networks: Vec<IpNet>,
     /// Admin endpoints of other functions in this process.
     #[serde(skip)]
     #[schemars(skip)]
     pub other_admins: Vec<SocketAddr>,
-    /// Whether a 307 or 308 of a producer is followed here; otherwise the consumer gets it.
+    /// Whether the SCP follows a 307 or 308 of a producer; otherwise the consumer gets it.
     #[schemars(extend("x-reload" = true))]
     pub follow_redirects: bool,
-    /// SCPs that a request may still pass when it has no `3gpp-Sbi-Max-Forward-Hops` of its own; 1 to 99.
+    /// Further SCPs that a request without `3gpp-Sbi-Max-Forward-Hops` may pass; 1 to 99.
     #[schemars(extend("x-reload" = true))]
     pub max_forward_hops: u8,
-    /// Requests whose consumers wait no more.
+    /// Requests that have timed out at their consumers.
     #[schemars(extend("x-reload" = true))]
     pub late_requests: LateRequests,
     /// Limits, overload and priorities.
     #[schemars(extend("x-reload" = true))]
     pub protection: Protection,
-    /// Who may do what, and how it is proved.
+    /// Access control and authentication.
     #[schemars(extend("x-reload" = true))]
     pub security: Security,
-    /// Rules that change, refuse or steer messages.
+    /// Rules that change, reject or steer messages.
     #[schemars(extend("x-reload" = true))]
     pub mediation: RuleSet,
     /// A copy of messages for analytics.
@@ -139,9 +139,9 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct LateRequests {
-    /// Whether `3gpp-Sbi-Sender-Timestamp` counts with `3gpp-Sbi-Max-Rsp-Time`: a request whose time is over is
-    /// answered 504 `TIMED_OUT_REQUEST` and goes nowhere. Needs clocks that agree (NTP). Off:
-    /// `3gpp-Sbi-Max-Rsp-Time` counts from when the request came.
+    /// Whether `3gpp-Sbi-Sender-Timestamp` counts with `3gpp-Sbi-Max-Rsp-Time`: the SCP answers a timed-out
+    /// request with 504 `TIMED_OUT_REQUEST` and does not forward it. Needs synchronised clocks (NTP). Off:
+    /// `3gpp-Sbi-Max-Rsp-Time` counts from the reception of the request.
     pub detect: bool,
     /// By how much the clocks of consumers may be behind.
     pub clock_skew: Period,
@@ -156,7 +156,7 @@ impl Default for LateRequests {
     }
 }
 
-/// The name of an SCP whose settings give it none. DNS does not know it.
+/// Name of an SCP without the setting; not registered in DNS.
 const DEFAULT_FQDN: &str = "scp.signalbox.local";
 
 impl Default for Config {
@@ -206,7 +206,7 @@ impl Config {
         self.nrf.same_sets(&other.nrf) && self.places == other.places
     }
 
-    /// The FQDN under which others may look for this SCP: none where the settings give it none.
+    /// The FQDN for the own NF profile: absent without the setting.
     pub(crate) fn public_fqdn(&self) -> Option<&str> {
         Some(&*self.fqdn).filter(|fqdn| *fqdn != DEFAULT_FQDN)
     }
@@ -323,7 +323,7 @@ impl Validate for Config {
         let provable = authorities.is_some() || self.security.assertions.mode != AssertionMode::Ignore;
         if tokens.enabled && tokens.require_proof && !provable {
             faults.at("security.tokens.requireProof").say(
-                "asks for what no consumer can prove: there is neither mutual TLS nor an assertion to prove it by",
+                "requires a proof that no consumer can give: neither mutual TLS nor assertions are configured",
                 "`tls.authorities`, `security.assertions`, or false",
             );
         }
@@ -378,14 +378,14 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_where_they_are() {
+    fn mistakes_name_their_setting() {
         let set = |roots: &[&str], plmns: &[&str]| NrfSet {
             roots: roots.iter().map(ToString::to_string).collect(),
             plmns: plmns.iter().map(ToString::to_string).collect(),
             ..NrfSet::default()
         };
         let good = faults(|config| config.nrf.sets = vec![set(&["http://n:1"], &["262-01"])]);
-        for (told, place) in [
+        for (text, place) in [
             (
                 faults(|config| config.nrf.sets = vec![set(&[], &[])]),
                 "nrf.sets[0].roots",
@@ -415,7 +415,7 @@ mod tests {
                 "dns.timeout",
             ),
         ] {
-            assert!(told.contains(place) && !good.contains(place), "{place}: {told}");
+            assert!(text.contains(place) && !good.contains(place), "{place}: {text}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Where the network is learned.
+//! NRFs and the profiles learned from them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
-/// How the audit asks.
+/// API of the audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AuditMode {
     /// List retrieval and profile by profile (Nnrf_NFManagement).
@@ -16,17 +16,17 @@ pub enum AuditMode {
     Discovery,
 }
 
-/// Which NRFs are asked because a request names them.
+/// Which NRFs the SCP queries because a request names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AcceptNrfs {
-    /// None: what a request names is not heeded.
+    /// None: the header is ignored.
     Ignore,
     /// Those of `nrf.roots`, `nrf.sets` and `roots` here; a request that names another is refused.
     #[default]
     Known,
-    /// Every one. Whoever can send a request then decides who finds its producer, who grants its token, and to
-    /// whom this SCP connects: only where all consumers are trusted.
+    /// Every one. A consumer then decides which NRF finds the producer and grants the token, and to which host this SCP
+    /// connects: use it only if all consumers are trusted.
     Any,
 }
 
@@ -34,12 +34,12 @@ pub enum AcceptNrfs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct NamedNrfs {
-    /// Which are asked.
+    /// Which NRFs requests may name.
     pub accept: AcceptNrfs,
-    /// API roots of NRFs that may be named beside those that the network is learned from.
+    /// API roots of further NRFs that requests may name, beside `nrf.roots` and `nrf.sets`.
     pub roots: Vec<String>,
-    /// With `any`: NRFs not known otherwise that a worker keeps to at a time, for discoveries and for tokens each.
-    /// One that has not been asked for a minute gives its place to another; requests for more are refused.
+    /// With `any`: unknown NRFs that a worker uses at a time, for discoveries and for tokens each. An NRF without a
+    /// query for 60 s may be evicted; requests that name a further one are refused.
     pub max: usize,
 }
 
@@ -59,12 +59,12 @@ impl Default for NamedNrfs {
 pub struct NrfSet {
     /// API roots of its NRFs, as `roots`.
     pub roots: Vec<String>,
-    /// Networks (`262-01`) whose producers are discovered at this set, and for which it grants tokens, as
-    /// `target-plmn-list` names them. What names no network of a set goes to `nrf.roots`.
+    /// Networks (`262-01`) whose producers this set discovers and for which it grants tokens, by `target-plmn-list`.
+    /// Queries without a network of a set go to `nrf.roots`.
     pub plmns: Vec<String>,
-    /// Localities whose producers are discovered at this set when they are preferred (`preferred-locality`), and
-    /// for whose producers it grants tokens. With `plmns`: among the sets of the network. A preference is no
-    /// condition: where the set finds nobody or does not answer, that which would be asked otherwise is asked.
+    /// Localities (`preferred-locality`) whose producers this set discovers and for which it grants tokens. With
+    /// `plmns`: among the sets of the network. Where the set finds no producer or does not answer, the SCP queries the
+    /// set that it would query without the preference.
     pub localities: Vec<String>,
     /// Regions of `places.regions` whose localities count as named in `localities`.
     pub regions: Vec<String>,
@@ -72,46 +72,47 @@ pub struct NrfSet {
     pub nf_types: Vec<String>,
 }
 
-/// The NRFs and what is learned of them.
+/// NRFs and the profiles learned from them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Nrf {
-    /// API roots of the NRFs of the set, in order of preference; the next is asked when one does not answer.
+    /// API roots of the NRFs of the set, in order of preference; if one does not answer, the SCP queries the next.
     /// Empty: no NRF, only `producers`.
     pub roots: Vec<String>,
-    /// Further sets of NRFs: each is learned from as well, and asked for the producers of its networks or places.
+    /// Further sets of NRFs: the SCP learns their profiles as well, and queries them for producers of their networks or
+    /// localities.
     pub sets: Vec<NrfSet>,
     /// NRFs that requests name.
     pub named: NamedNrfs,
     /// NF types whose profiles are learned by subscription, notification and audit.
     pub nf_types: Vec<String>,
-    /// How often everything is retrieved again, in case a notification was lost.
+    /// Interval of the audit, which retrieves all profiles in case a notification was lost.
     pub audit_interval: Period,
-    /// How the audit asks.
+    /// API of the audit.
     pub audit_mode: AuditMode,
-    /// How long subscriptions are wished to hold; they are renewed before they end.
+    /// Validity that subscriptions request; the SCP renews them before they end.
     pub subscription_validity: Period,
-    /// How long an NRF may take to answer.
+    /// Timeout of a request to an NRF.
     pub timeout: Period,
-    /// How long to wait before an NRF is asked again when none answers.
+    /// Pause before the next request when no NRF answers.
     pub retry_interval: Period,
     /// Whether this SCP registers its own profile and sends heart-beats.
     pub register: bool,
     /// SCP domains in its profile (`scpDomains`).
     pub scp_domains: Vec<String>,
-    /// Seconds between heart-beats that are wished for.
+    /// Interval of heart-beats that the profile requests.
     pub heart_beat: Period,
-    /// Producers that are known at a time, those of `producers` included; further ones are not learned.
+    /// Known producers at most, those of `producers` included; the SCP ignores further ones.
     pub max_producers: usize,
-    /// NFs that a notification has named and that are looked up at the NRF, or wait for it; a notification of one
-    /// more is dropped, and the audit finds what it told of.
+    /// Pending look-ups at NRFs of NFs that notifications name, those in flight included; a further notification is
+    /// dropped, and the audit finds its change.
     pub max_lookups_waiting: usize,
-    /// NFs that are looked up at the same time.
+    /// Look-ups in flight at most; 1 to 1024.
     pub max_lookups: usize,
-    /// How long requests still go to a producer that has deregistered or moved when they name it: it may serve what
-    /// it has begun. 0: not at all.
+    /// Time for which the SCP still forwards requests to a deregistered or moved producer that they name, because it may
+    /// still hold their resources. 0: not at all.
     pub departure_grace: Period,
-    /// NFs that are looked up in a second.
+    /// Look-ups per second at most.
     pub lookup_rate: u32,
 }
 
@@ -144,7 +145,7 @@ impl Default for Nrf {
 }
 
 impl Nrf {
-    /// Whether the same NRFs are asked: their answers and tokens then outlive a reload.
+    /// Whether both settings name the same NRFs: their answers and tokens then outlive a reload.
     pub(crate) fn same_sets(&self, other: &Self) -> bool {
         self.roots == other.roots && self.sets == other.sets && self.named == other.named
     }

@@ -10,7 +10,7 @@ use settings::{Faults, Percent, Period, Validate};
 
 use crate::refusal::Refusal;
 
-/// By what a consumer is known.
+/// Property that identifies a consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ConsumerKey {
@@ -31,7 +31,7 @@ pub enum ConsumerKey {
 pub struct ConsumerRate {
     /// The consumer as `consumerKeys` know it; `*`: each consumer without a rate of its own.
     pub consumer: String,
-    /// Requests that are let in.
+    /// Rate of admitted requests.
     pub rate: Rate,
 }
 
@@ -48,40 +48,39 @@ pub struct ProducerRate {
     pub services: Vec<String>,
     /// Requests that are sent.
     pub rate: Rate,
-    /// Whether the rate is that of all SCPs together: each takes the part that is due to it, by what all are
-    /// asked for where `federation` names the others, else by the number of SCPs that are registered.
+    /// Whether all SCPs share the rate: each takes its part by the demand at all of them if `federation` names the
+    /// others, else by the number of registered SCPs.
     #[serde(default)]
     pub global: bool,
 }
 
-/// What becomes of a silent SCP's part of the global rates.
+/// Use of a silent SCP's part of the global rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WhenSilent {
-    /// An equal part is kept for it: the rate is never exceeded, also when only the SCPs cannot reach each other.
+    /// An equal part stays reserved for it: the rate is never exceeded, even when the SCPs cannot reach each other.
     #[default]
     Keep,
-    /// The others take it: nothing is lost when it has failed; while SCPs do not reach each other, each may use
-    /// the whole rate.
+    /// The others use its part: no part of the rate is lost when it has failed; while SCPs cannot reach each other, each
+    /// may use the whole rate.
     Release,
 }
 
-/// SCPs that keep the global rates together and tell each other several times a second how much they are asked
-/// for.
+/// SCPs that share the global rates and report their demand to each other several times a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Federation {
-    /// API roots of the other SCPs; only they may tell. A peer with a TLS certificate is known by its names, one
-    /// without by its address.
+    /// API roots of the other SCPs; the SCP accepts reports only from them. It identifies a peer by the names of its TLS
+    /// certificate, or without one by its address.
     #[schemars(length(max = 64))]
     pub peers: Vec<String>,
-    /// How often the others get reports; at least 50ms.
+    /// Interval of the reports; at least 50ms.
     pub interval: Period,
-    /// When an SCP counts as silent.
+    /// Time without a report after which an SCP counts as silent.
     pub silent_after: Period,
-    /// What becomes of its part then.
+    /// Use of the part of a silent SCP.
     pub when_silent: WhenSilent,
-    /// Rates that are told at most, those most asked for; more from another are refused.
+    /// Rates in a report at most, those with the highest demand; a report of another SCP with more is refused.
     pub max_rates: usize,
 }
 
@@ -114,11 +113,11 @@ impl Validate for Federation {
     }
 }
 
-/// What a load of this SCP means for its consumers.
+/// Load from which this SCP discards a share of the requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OverloadStep {
-    /// When it begins and ends: processor time of a worker in percent of its core.
+    /// Its begin and end: CPU time of a worker in percent of its core.
     pub level: Level,
     /// Share of all requests that is discarded, the least important first.
     pub discard: Percent,
@@ -162,7 +161,7 @@ impl Default for Priorities {
     }
 }
 
-/// What the consumer is told; what is absent is as it would be without.
+/// Answer to the consumer; an absent member stays as it is without the profile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ErrorProfile {
@@ -179,64 +178,64 @@ pub struct ErrorProfile {
     pub retry_after: Option<Period>,
 }
 
-/// What keeps this SCP and the producers behind it from harm. All of it is on by default but the rates, which
-/// are nobody's until somebody sets them.
+/// Protection of this SCP and of the producers behind it. All parts are on by default except the rates, which have no
+/// default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Protection {
-    /// By what consumers are told apart: by the first of these that a request has.
+    /// Properties that identify a consumer; the first that a request has counts.
     pub consumer_keys: Vec<ConsumerKey>,
-    /// Consumers that are told apart at most, per worker; further ones share one account.
+    /// Consumers with their own account at most, per worker; further ones share one account.
     pub max_consumers: usize,
-    /// Rates of consumers; what exceeds them is answered 429.
+    /// Rates of consumers; requests above them are answered 429.
     pub ingress: Vec<ConsumerRate>,
     /// Rates of producers; a request that would exceed them goes to another producer or is answered 429.
     pub egress: Vec<ProducerRate>,
-    /// The SCPs that keep global rates together.
+    /// SCPs that share the global rates.
     pub federation: Federation,
     /// Requests that may be outstanding at one producer, per worker (circuit breaking); 0: any number.
     pub max_outstanding: u32,
-    /// When a producer is left alone because it fails.
+    /// When a failing producer is ejected.
     pub outliers: OutlierSettings,
-    /// When nothing at all is sent to a producer for a while.
+    /// When the circuit of a producer opens, so that it gets no requests for a while.
     pub breaker: BreakerSettings,
-    /// Whether producers' `3gpp-Sbi-Oci` reduces what is sent to them (TS 29.500 §6.4).
+    /// Whether `3gpp-Sbi-Oci` of producers reduces the requests to them (TS 29.500 §6.4).
     pub honour_oci: bool,
-    /// Whether producers' `3gpp-Sbi-Lci` counts in the choice among them (TS 29.500 §6.3).
+    /// Whether `3gpp-Sbi-Lci` of producers affects their selection (TS 29.500 §6.3).
     pub use_lci: bool,
-    /// How long a load that a producer has reported counts, unless it reports another or its profile gets one.
+    /// Time for which a reported load counts, unless the producer reports another or its profile gets one.
     pub lci_validity: Period,
     /// Whether answers carry the load of this SCP (`3gpp-Sbi-Lci` with the scope of the SCP).
     pub convey_own_lci: bool,
-    /// How often the load that is conveyed is brought up to date.
+    /// Interval at which the conveyed load is updated.
     pub own_lci_interval: Period,
     /// A change of the own load by this many percentage points is conveyed at once.
     pub own_lci_change: u8,
-    /// Whether answers tell that this SCP is overloaded, and by how much its consumers are to send less
+    /// Whether answers report an overload of this SCP and the requested reduction of the load
     /// (`3gpp-Sbi-Oci` with the scope of the SCP).
     pub convey_own_oci: bool,
     /// How long a reported overload holds, unless it is reported again.
     pub own_oci_validity: Period,
-    /// Requests are refused, the least important first, when they wait too long for a worker.
+    /// Refusal of requests, the least important first, when they wait too long for a worker.
     pub waiting: WaitingTime,
-    /// Deprecated: requests are refused by how long they wait (`waiting`), not by processor time. A percentage has no effect;
-    /// `null` switches `waiting` off, as it switched off what was here.
+    /// Deprecated: the SCP refuses requests by their waiting time (`waiting`), not by CPU time. A percentage has no
+    /// effect; `null` switches `waiting` off.
     pub target_load: Option<Percent>,
-    /// Part of the processor time that a worker gets which requests may take in any case, by what they were measured to
-    /// cost: where something else fills the worker, no more of them are refused for their waiting time.
+    /// Share of the CPU time of a worker that requests may always use, by their measured cost: if other work fills the
+    /// worker, waiting time does not refuse more of them.
     pub kept_load: Percent,
-    /// Processor times of a worker at which a share is discarded whatever the waiting time; rising.
+    /// Levels of CPU time of a worker at which a share of the requests is discarded whatever their waiting time; rising.
     pub overload: Vec<OverloadStep>,
-    /// Requests that may be under way, per worker; 0: any number. The last quarter is for those of higher
-    /// priority, more of it the higher it is.
+    /// Requests in flight at most, per worker; 0: any number. The last quarter is reserved for requests of higher
+    /// priority, more of it the higher the priority.
     pub max_in_flight: u32,
-    /// Requests of priority 0 to this one are never discarded, nor held back for a producer's overload.
+    /// Requests of priority 0 to this one are never discarded, neither here nor for the overload of a producer.
     #[schemars(range(max = 31))]
     pub spare_priority: u8,
-    /// What consumers are told of requests that are refused or cannot be served, by reason: `assertion`,
-    /// `circuitOpen`, `connectionRate`, `egressRate`, `ejected`, `forbidden`, `header`, `hops`, `inFlight`, `ingressRate`,
-    /// `late`, `loop`, `mediation`, `method`, `noProducer`, `outstanding`, `overflow`, `overload`, `producerOverload`, `target`,
-    /// `timeout`, `token`, `unreachable`, `unsendable`.
+    /// Answers to requests that the SCP refuses or cannot serve, by reason: `assertion`, `circuitOpen`,
+    /// `connectionRate`, `egressRate`, `ejected`, `forbidden`, `header`, `hops`, `inFlight`, `ingressRate`, `late`,
+    /// `loop`, `mediation`, `method`, `noProducer`, `outstanding`, `overflow`, `overload`, `producerOverload`,
+    /// `target`, `timeout`, `token`, `unreachable`, `unsendable`.
     pub error_profiles: BTreeMap<String, ErrorProfile>,
     /// Message priorities.
     pub priorities: Priorities,
@@ -274,7 +273,7 @@ impl Default for Protection {
 }
 
 impl Protection {
-    /// Whether consumers have the same keys and rates: their accounts then outlive a reload.
+    /// Whether keys and rates of consumers are the same: their accounts then outlive a reload.
     pub(crate) fn same_consumers(&self, other: &Self) -> bool {
         self.consumer_keys == other.consumer_keys
             && self.max_consumers == other.max_consumers

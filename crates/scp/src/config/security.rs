@@ -1,37 +1,37 @@
-//! Access tokens, client credentials assertions, and who may use what.
+//! Access tokens, client credentials assertions, and access rules.
 
 use sbi::oauth::AssertionSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
-/// Whom a token is asked for.
+/// Audience that a token is requested for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TokenLevel {
     /// All producers of the type.
     #[default]
     NfType,
-    /// The NF set of the chosen producer; its type where it is in none.
+    /// The NF set of the selected producer; its NF type if it is in no set.
     NfSet,
-    /// The NF service set of the chosen service instance; its type where it is in none.
+    /// The NF service set of the selected service instance; its NF type if it is in no set.
     NfServiceSet,
-    /// The chosen producer.
+    /// The selected producer.
     NfInstance,
 }
 
-/// Whom the tokens of some services are asked for.
+/// Audience of the tokens of some services.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ServiceLevel {
     /// API names.
     pub services: Vec<String>,
-    /// Whom their tokens are asked for.
+    /// Audience of their tokens.
     pub level: TokenLevel,
 }
 
 impl Tokens {
-    /// Whom a token for a service is asked for.
+    /// Audience of a token for a service.
     #[must_use]
     pub fn level_of(&self, service: &str) -> TokenLevel {
         let named = |one: &&ServiceLevel| one.services.iter().any(|name| name == service);
@@ -39,14 +39,14 @@ impl Tokens {
     }
 }
 
-/// For which requests tokens are fetched.
+/// Requests for which the SCP fetches tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TokenUse {
-    /// Those whose producer this SCP has chosen (Model D).
+    /// Requests whose producer this SCP selects (Model D).
     #[default]
     Delegated,
-    /// All that come without a token.
+    /// All requests without a token.
     Missing,
 }
 
@@ -54,35 +54,35 @@ pub enum TokenUse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Tokens {
-    /// Whether tokens are fetched.
+    /// Whether the SCP fetches tokens.
     pub enabled: bool,
     /// For which requests.
     pub requests: TokenUse,
-    /// Whom a token is asked for.
+    /// Audience that tokens are requested for.
     pub level: TokenLevel,
-    /// Services whose tokens are for others than `level` says; the first that names a service counts.
+    /// Services with another audience than `level`; the first that names a service counts.
     pub levels: Vec<ServiceLevel>,
     /// API names whose requests get tokens; empty: all.
     pub services: Vec<String>,
-    /// Whether tokens are fetched only for consumers that have proved their NF instance id, by an assertion or by
-    /// the certificate of their connection. Otherwise what a request says of its consumer counts; a token that was
-    /// fetched so is for requests from the same address, with the same assertion, only.
+    /// Whether the SCP fetches tokens only for consumers that prove their NF instance id by an assertion or by the
+    /// certificate of their connection. Otherwise the identity in the request counts; such a token is used only for
+    /// requests from the same address with the same assertion.
     pub require_proof: bool,
-    /// Whether requests of consumers that give no NF instance id get tokens in the name of this SCP, as its NF type.
+    /// Whether requests without the NF instance id of the consumer get tokens in the name of this SCP, as its NF type.
     /// Off: they are answered 400 `MISSING_ACCESS_TOKEN_INFO`.
     pub in_own_name: bool,
-    /// Whether a consumer gets the token that was fetched for its request, in `3gpp-Sbi-Access-Token`: it may then send
-    /// further requests with it.
+    /// Whether the answer carries the fetched token in `3gpp-Sbi-Access-Token`, so that the consumer may send further
+    /// requests with it.
     pub convey: bool,
-    /// Tokens that are remembered.
+    /// Cached tokens at most.
     pub cache_size: usize,
-    /// A token that ends this soon is fetched again while the old one is still used.
+    /// Remaining life from which the SCP fetches a new token while it still uses the old one.
     pub refresh_before: Period,
-    /// A token that ends this soon is not used.
+    /// Remaining life from which a token is not used.
     pub margin: Period,
-    /// How long the NRF's refusal is remembered.
+    /// Time for which a refusal of the NRF is cached.
     pub remember_refusal: Period,
-    /// How long an NRF may take to answer.
+    /// Timeout of a request to an NRF.
     pub timeout: Period,
 }
 
@@ -106,26 +106,26 @@ impl Default for Tokens {
     }
 }
 
-/// Says whether some consumers may use some producers. What is empty fits everybody.
+/// Decides whether matching consumers may use matching producers. An empty member matches all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct AccessRule {
     /// Consumers by NF type, NF instance id, or the whole `User-Agent`.
     pub consumers: Vec<String>,
-    /// PLMNs of the consumer (`001-01`), as `3gpp-Sbi-Originating-Network-Id` or the discovery's
-    /// `requester-plmn-list` tells them.
+    /// PLMNs of the consumer (`001-01`), by `3gpp-Sbi-Originating-Network-Id` or by `requester-plmn-list`
+    /// of the discovery.
     pub consumer_plmns: Vec<String>,
     /// Producers by NF type, NF instance id or NF set id.
     pub producers: Vec<String>,
     /// API names.
     pub services: Vec<String>,
-    /// Slices that the request is for (`1` or `1-0000ab`), as discovery parameters tell them.
+    /// Slices of the request (`1` or `1-0000ab`), by its discovery parameters.
     pub slices: Vec<String>,
-    /// Whether the request is refused; otherwise it is let through, whatever later rules say.
+    /// Whether the request is refused; otherwise it is allowed, whatever later rules say.
     pub deny: bool,
 }
 
-/// Who may do what, and how it is proved.
+/// Access control and authentication.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Security {
@@ -133,7 +133,7 @@ pub struct Security {
     pub tokens: Tokens,
     /// Client credentials assertions.
     pub assertions: AssertionSettings,
-    /// Rules of access; the first that fits counts, and what none fits is let through.
+    /// Access rules; the first that matches counts. A request without a match is allowed.
     pub access: Vec<AccessRule>,
 }
 
@@ -178,7 +178,7 @@ impl Validate for Security {
             for (j, slice) in rule.slices.iter().enumerate() {
                 if self::slice(slice).is_none() {
                     faults.at(format!("access[{i}].slices[{j}]")).say(
-                        format!("`{slice}` is no slice"),
+                        format!("`{slice}` is not a slice"),
                         "SST or SST-SD, such as 1 or 1-0000ab",
                     );
                 }

@@ -1,7 +1,7 @@
-//! Answers of the NRF, kept as long as it said, found again by the question.
+//! Cache of the NRF's answers by query, each for its validity.
 //!
-//! It knows three states of a question: not known, being asked (a request that asks the same meanwhile waits for that one
-//! answer), and answered. Time is an argument.
+//! A query has one of three states: unknown, in flight (further requests with the same query wait for that answer), and
+//! answered. Time is an argument.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,45 +11,45 @@ use bounded::Limits;
 use routing::network::ServiceRef;
 use routing::query::DiscoveryQuery;
 
-/// What a discovery found. Shared by every request that asked the same.
+/// Result of a discovery, shared by all requests with the same query.
 #[derive(Debug)]
 pub struct Found {
-    /// When it was asked for.
+    /// When the query was sent.
     pub asked: Instant,
     /// Service instances that can serve, in the order of the NRF's answer.
     pub candidates: Vec<ServiceRef>,
-    /// Memory that it takes, as far as no other answer shares it.
+    /// Memory of this result alone, in bytes.
     pub bytes: usize,
 }
 
 impl Found {
-    /// Memory of an answer with its question.
+    /// Memory of an answer with its query, in bytes.
     #[must_use]
     pub fn cost(&self, query: &DiscoveryQuery) -> usize {
-        /// That of an entry of a cache, and of what the allocator rounds up.
+        /// Memory of a cache entry, with the overhead of the allocator.
         const ENTRY: usize = 256;
         ENTRY + query.as_str().len() + self.bytes
     }
 }
 
-/// What the cache knows of a question.
+/// State of a query.
 #[derive(Debug)]
 pub enum Lookup {
-    /// Answered, and valid until then.
+    /// Answered; the answer is valid until the instant.
     Hit(Arc<Found>, Instant),
-    /// Somebody is asking; wait for that answer.
+    /// The query is in flight; wait for its answer.
     Asking,
-    /// Nobody has asked, or the answer has expired: the caller is to ask now.
+    /// The query is unknown, or its answer has expired: the caller has to send it.
     Miss,
 }
 
 /// An answer as a page shows it.
 #[derive(Debug)]
 pub(crate) struct Shown {
-    /// The question, as the NRF is asked it.
+    /// The query string.
     pub(crate) query: String,
     pub(crate) candidates: usize,
-    /// How much longer it is valid.
+    /// Remaining validity.
     pub(crate) left: Duration,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Shown {
 #[derive(Debug)]
 pub struct Cache {
     answers: bounded::Cache<DiscoveryQuery, (Arc<Found>, Instant)>,
-    /// Questions that are being asked; they are bounded by the requests in flight.
+    /// Queries in flight; bounded by the requests in flight.
     asking: AHashSet<DiscoveryQuery>,
 }
 
@@ -71,12 +71,12 @@ impl Cache {
         }
     }
 
-    /// Keeps no more than this from now on.
+    /// Changes the limits.
     pub fn set_limits(&mut self, limits: Limits) {
         self.answers.set_limits(limits);
     }
 
-    /// What is known at `now`. On [`Lookup::Miss`] the question counts as being asked until [`Cache::learn`]
+    /// Returns the state at `now`. After [`Lookup::Miss`] the query counts as in flight until [`Cache::learn`]
     /// or [`Cache::forget`].
     pub fn look_up(&mut self, query: &DiscoveryQuery, now: Instant) -> Lookup {
         if let Some((found, until)) = self.answers.get_if(query, |(_, until)| now < *until) {
@@ -91,7 +91,7 @@ impl Cache {
         }
     }
 
-    /// Keeps the answer for `validity` from `now`; an answer of no validity serves only those who wait for it.
+    /// Caches the answer for `validity` from `now`; an answer without validity serves only the pending requests.
     pub fn learn(&mut self, query: &DiscoveryQuery, found: Arc<Found>, validity: Duration, now: Instant) {
         self.asking.remove(query);
         if let Some(until) = now.checked_add(validity).filter(|until| *until > now) {
@@ -100,7 +100,7 @@ impl Cache {
         }
     }
 
-    /// The question was not answered: the next one asks again.
+    /// The query was not answered: the next request sends it again.
     pub fn forget(&mut self, query: &DiscoveryQuery) {
         self.asking.remove(query);
     }
@@ -116,7 +116,7 @@ impl Cache {
         shown.take(most).collect()
     }
 
-    /// Questions known and being asked.
+    /// Answered queries and those in flight.
     #[must_use]
     pub fn len(&self) -> usize {
         self.answers.len() + self.asking.len()
@@ -128,7 +128,7 @@ impl Cache {
         self.answers.bytes()
     }
 
-    /// Whether nothing is known.
+    /// Whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! Discovery among what was learned: as an NRF would judge, or not at all.
+//! Discovery among the cached profiles, with the result of an NRF or not at all.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use model::{NfProfile, NfServiceStatus};
 use routing::network::{Network, NfStatus, Producer, ServiceRef, service_of};
 use routing::query::DiscoveryQuery;
 
-/// Those of the learned network that fit a question; nobody when the question asks for something that only an
-/// NRF can judge.
+/// Returns the service instances of the cached profiles that match a query; none if the query needs data that only an
+/// NRF has.
 #[must_use]
 pub fn local(query: &DiscoveryQuery, network: &Network) -> Vec<ServiceRef> {
     judge(query, network).unwrap_or_default()
 }
 
-/// As [`local`]; `None`: an NRF must be asked.
+/// As [`local`]; `None`: only an NRF can answer.
 fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
     let mut pairs = query.pairs();
     let mut cut = |name: &str| {
@@ -23,9 +23,9 @@ fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
         Some(pairs.swap_remove(at).1)
     };
     let (supi, gpsi) = (cut("supi"), cut("gpsi"));
-    // What cannot be read is the NRF's to refuse.
+    // The NRF refuses an invalid query.
     let query = Query::parse(&pairs).ok()?;
-    // A preference that is not known excludes no profile: an NRF ignores it as well (TS 29.510 §5.3.2.2.2).
+    // An unknown preference excludes no profile: an NRF ignores it as well (TS 29.510 §5.3.2.2.2).
     let narrows = |name: &String| !name.starts_with("preferred-");
     if query.unknown.iter().any(narrows) || query.home_nrf.is_some() {
         return None;
@@ -37,7 +37,7 @@ fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
         let view = producer.view.as_ref()?;
         if (whom.0.is_some() || whom.1.is_some()) && !query.names_groups && params::serves_a_group_only(view)
         {
-            // Whose group the subscriber is in is a location function's to say.
+            // Only a location function knows the group of the subscriber.
             return None;
         }
         if !fits(&query, view, &whom) {
@@ -47,7 +47,7 @@ fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
         let services = services_of(&query, producer, view);
         found.extend(services.map(|service| (distances.clone(), service)));
     }
-    // As an NRF: the suspended only when nobody else is there.
+    // As an NRF does: suspended NFs only if no other matches.
     let has_registered = found
         .iter()
         .any(|(_, one)| one.service().status == NfStatus::Registered);
@@ -59,7 +59,7 @@ fn judge(query: &DiscoveryQuery, network: &Network) -> Option<Vec<ServiceRef>> {
     Some(ranked(&found))
 }
 
-/// What a question prefers; `None` when that is nothing, or only an NRF can read it.
+/// Preferences of a query; `None` without any, or if the query is invalid.
 pub(crate) fn preferences(query: &DiscoveryQuery) -> Option<Preferences> {
     if !query.as_str().contains("preferred-") {
         return None;
@@ -67,7 +67,7 @@ pub(crate) fn preferences(query: &DiscoveryQuery) -> Option<Preferences> {
     Query::parse(&query.pairs()).ok().map(|query| query.preferences)
 }
 
-/// Those found, by how far they are from what is preferred: equal distances are equal ranks.
+/// Ranks the candidates by their distance from the preferences: equal distances are equal ranks.
 pub(crate) fn ranked(found: &[(Vec<u32>, ServiceRef)]) -> Vec<ServiceRef> {
     let mut ranks: Vec<&Vec<u32>> = found.iter().map(|(distances, _)| distances).collect();
     ranks.sort_unstable();
@@ -87,7 +87,7 @@ fn fits(query: &Query, view: &NfProfile, whom: &(Option<Cow<'_, str>>, Option<Co
         && supi.as_ref().is_none_or(|supi| params::fits_supi(view, supi, None))
         && gpsi.as_ref().is_none_or(|gpsi| params::fits_gpsi(view, gpsi, None))
         && query.guami.as_ref().is_none_or(of_guami)
-        // A profile without networks is of the NRF's own, which this SCP does not know.
+        // A profile without PLMNs is of the NRF's own networks, which this SCP does not know.
         && (query.target_plmns.is_empty() || !view.plmn_list.is_empty())
 }
 
@@ -242,7 +242,7 @@ mod tests {
         ] {
             assert_eq!(found(&network, &[asked]), None, "{asked:?}");
         }
-        // Which group it is was said: then no location function is needed.
+        // The query names the group, so no location function is needed.
         let both = [("supi", "imsi-001010000000500"), ("group-id-list", "g1")];
         assert_eq!(found(&network, &both), Some(vec![1]));
     }

@@ -1,5 +1,5 @@
-//! Delegated discovery (Model D): what the consumer asks for in `3gpp-Sbi-Discovery-*` headers, the SCP asks
-//! the NRF, and remembers for as long as the NRF said.
+//! Delegated discovery (Model D): the SCP sends the query of the `3gpp-Sbi-Discovery-*` headers to the NRF and caches
+//! the answer for its `validityPeriod`.
 
 mod cache;
 pub(crate) mod local;

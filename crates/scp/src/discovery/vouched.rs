@@ -1,5 +1,5 @@
-//! Producers that an NRF has named and that are not among the learned: in an answer, or learned once and deregistered
-//! a moment ago. Consumers go on with them (Model C), on any worker.
+//! Producers outside the cached profiles that an NRF has named: in the answer of a discovery, or deregistered recently.
+//! Consumers continue to use them (Model C), on any worker.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use sbi::client::Origin;
 
 use super::Found;
 
-/// Where they are, and until when that counts; a bounded number, of which any gives way.
+/// Their origins with an expiry; bounded, any entry may be evicted.
 #[derive(Debug)]
 pub(crate) struct Vouched {
     origins: RwLock<IndexMap<Origin, Option<Instant>, RandomState>>,
@@ -26,7 +26,7 @@ impl Vouched {
         }
     }
 
-    /// An NRF has named these.
+    /// Adds the producers of an answer.
     pub(crate) fn add(&self, found: &Found) {
         self.insert(
             found.candidates.iter().flat_map(|one| &one.service().endpoints),
@@ -34,7 +34,7 @@ impl Vouched {
         );
     }
 
-    /// This producer was learned and is about to go, or to change its place. It may still serve what it has begun.
+    /// Keeps the origins of a producer that deregisters or moves, because it may still hold resources.
     pub(crate) fn keep(&self, producer: &Producer, until: Instant) {
         self.insert(
             producer.services.iter().flat_map(|service| &service.endpoints),
@@ -64,7 +64,7 @@ impl Vouched {
         }
     }
 
-    /// Whether an NRF has named a producer at this origin, and that still counts at this time.
+    /// Whether the entry of this origin is valid at `now`.
     pub(crate) fn has(&self, origin: &Origin, now: Instant) -> bool {
         let origins = self.origins.read();
         origins

@@ -7,9 +7,9 @@
 //! worker ─ Tap ─ lane                    ── thread `scp-feed-1`, where `senders` is 2
 //! ```
 //!
-//! A worker gives away cheap copies (bodies are shared, not copied) and never waits; a thread of the feed
-//! makes messages of them. Memory is bounded in bytes from the copy to the broker's answer. When brokers fail
-//! several times in a row the thread pauses, and the part of its workers is a look at a flag.
+//! A worker hands over cheap copies (bodies are shared, not copied) and never waits; a thread of the feed
+//! encodes them. Memory is bounded in bytes from the copy to the broker's answer. After
+//! several consecutive failures of brokers the thread pauses, and its workers only check a flag.
 
 #[cfg_attr(not(feature = "kafka"), path = "without_kafka.rs")]
 mod kafka;
@@ -35,19 +35,19 @@ pub(crate) use message::Exchange;
 use crate::config::{Config, Feed, FeedPoint};
 
 telemetry::declare! {
-    /// What is counted of the feed.
+    /// Metrics of the feed.
     pub METRICS;
-    counter COPIED = "signalbox_scp_feed_copied_total" ["point"]: "Messages that were copied for the feed, by trigger point.";
-    counter DELIVERED = "signalbox_scp_feed_delivered_total" []: "Copies that a broker has taken.";
+    counter COPIED = "signalbox_scp_feed_copied_total" ["point"]: "Messages copied for the feed, by trigger point.";
+    counter DELIVERED = "signalbox_scp_feed_delivered_total" []: "Copies delivered to a broker.";
     counter LOST = "signalbox_scp_feed_lost_total" ["reason"]: "Copies that were dropped: full, paused, late, blocked, failed.";
     counter PAUSES = "signalbox_scp_feed_pauses_total" []: "Times that the feed paused because brokers failed several times in a row.";
-    gauge BUFFERED = "signalbox_scp_feed_buffered_bytes" []: "Memory that copies take which are not delivered yet.";
+    gauge BUFFERED = "signalbox_scp_feed_buffered_bytes" []: "Memory of copies that are not delivered yet.";
 }
 
-/// What a copy costs beside its headers and body.
+/// Memory of a copy beside its headers and body, in bytes.
 const OVERHEAD: u64 = 512;
 
-/// A copied message on its way from a worker to the feed.
+/// A copied message between a worker and the feed.
 pub(crate) struct Copied {
     point: FeedPoint,
     /// Nanoseconds since 1970.
@@ -60,14 +60,14 @@ pub(crate) struct Copied {
     status: Option<StatusCode>,
     headers: Fields,
     body: Body,
-    /// What it is accounted as.
+    /// Its accounted memory, in bytes.
     cost: u64,
 }
 
-/// What a worker and the feed know of each other. Each number has one writer.
+/// State shared by a worker and the feed. Each field has one writer.
 #[derive(Debug, Default)]
 struct Lane {
-    /// Whether copies are lost because the brokers fail; written by the feed.
+    /// Whether the feed pauses, so that copies are dropped; written by the feed.
     paused: AtomicBool,
     /// Bytes given; written by the worker.
     given: AtomicU64,
@@ -81,7 +81,7 @@ impl Lane {
         self.given.load(Ordering::Relaxed).saturating_sub(done)
     }
 
-    /// Bytes are no longer held; only the feed calls this.
+    /// Releases bytes; only the feed calls this.
     fn release(&self, bytes: u64) {
         let done = self.done.load(Ordering::Relaxed);
         self.done.store(done.wrapping_add(bytes), Ordering::Release);
@@ -124,7 +124,7 @@ impl Counts {
     }
 }
 
-/// What is the same for every worker.
+/// State shared by all workers.
 struct Shared {
     settings: Feed,
     lanes: Vec<Lane>,
@@ -134,7 +134,7 @@ struct Shared {
 /// The feed of an SCP: a tap for each worker, and its threads.
 pub(crate) struct Running {
     shared: Arc<Shared>,
-    /// Alive as long as any tap is.
+    /// Alive as long as a tap exists.
     used: Weak<()>,
     taps: parking_lot::Mutex<Vec<Option<Tap>>>,
     threads: parking_lot::Mutex<Vec<JoinHandle<()>>>,
@@ -142,19 +142,19 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// The tap of a worker; each is given away once.
+    /// Returns the tap of a worker, once.
     pub(crate) fn tap(&self, worker: usize) -> Option<Tap> {
         self.taps.lock().get_mut(worker)?.take()
     }
 
-    /// Memory that copies take which are not delivered yet.
+    /// Memory of copies that are not delivered yet.
     pub(crate) fn buffered(&self) -> u64 {
         self.shared.lanes.iter().map(Lane::held).sum()
     }
 
-    /// Waits until no worker gives it copies any more, as another feed stands in its place, and ends it. Blocks.
+    /// Waits until no worker uses the feed, after another feed has replaced it, and ends it. Blocks.
     pub(crate) fn retire(&self) {
-        /// Longer than an exchange takes; what is given later is lost, and counted.
+        /// Longer than an exchange takes; later copies are lost and counted.
         const MOST: Duration = Duration::from_secs(60);
         self.taps.lock().clear();
         let began = Instant::now();
@@ -164,7 +164,7 @@ impl Running {
         self.stop();
     }
 
-    /// Sends what is left, within the time for a delivery, and ends. Blocks.
+    /// Sends the remaining copies within `deliveryTimeout`, and ends. Blocks.
     pub(crate) fn stop(&self) {
         self.stop.fire();
         let threads = std::mem::take(&mut *self.threads.lock());
@@ -178,7 +178,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that was started for a reload that failed is never stopped.
+        // Ends a feed that was started for a failed reload.
         self.stop.fire();
     }
 }
@@ -189,7 +189,7 @@ impl std::fmt::Debug for Running {
     }
 }
 
-/// Starts the feed if it is switched on. That no broker can be reached is no reason not to start.
+/// Starts the feed if it is enabled, even if no broker is reachable.
 ///
 /// # Errors
 /// When the certificates cannot be used, or the system has no thread to give.
@@ -243,7 +243,7 @@ fn start_thread(
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
-                tracing::error!(%error, "the feed could not be started; every copy will be lost");
+                tracing::error!(%error, "feed could not be started; all copies will be lost");
                 return;
             }
         };
@@ -256,7 +256,7 @@ fn start_thread(
         .map_err(StartError::io("starting a thread of the feed"))
 }
 
-/// Taps for the workers, and the pumps that empty them.
+/// Creates the taps of the workers and the pumps that empty them.
 fn plumb(settings: &Feed, workers: usize, registry: &Registry) -> (Vec<Tap>, Vec<pump::Pump>) {
     let shared = Arc::new(Shared {
         settings: settings.clone(),
@@ -279,15 +279,15 @@ fn plumb(settings: &Feed, workers: usize, registry: &Registry) -> (Vec<Tap>, Vec
     (taps, pumps)
 }
 
-/// Where a worker gives its copies.
+/// Input of a worker to the feed.
 pub(crate) struct Tap {
     shared: Arc<Shared>,
-    /// Shared by all taps of a feed, and by nobody else.
+    /// Held by the taps of a feed only, so that its last drop shows the end of their use.
     used: Arc<()>,
     lane: usize,
     sender: Sender<Copied>,
     points: [bool; 4],
-    /// Bytes this worker may have on their way.
+    /// Bytes of undelivered copies of this worker at most.
     most: u64,
     skipped: RefCell<Discard>,
     next: Cell<u64>,
@@ -315,7 +315,7 @@ impl Tap {
             points,
             most: settings.buffer_memory.bytes() / shared.lanes.len().max(1) as u64,
             skipped: RefCell::default(),
-            // Numbers of different workers do not meet.
+            // Each worker has its own range of numbers.
             next: Cell::new((lane as u64) << 48),
             lane,
             sender,
@@ -324,7 +324,7 @@ impl Tap {
         }
     }
 
-    /// A new exchange, if it is among those that are copied.
+    /// Begins an exchange, if it is to be copied.
     pub(crate) fn begin(&self, service: &str, consumer: Option<&[u8]>) -> Option<Exchange> {
         let settings = &self.shared.settings;
         if !settings.services.is_empty() && !settings.services.iter().any(|one| one == service) {
@@ -364,7 +364,7 @@ impl Tap {
             true => shown.body.clone(),
             false => Body::empty(),
         };
-        // The text that is made of it is held beside it for a moment; binary bodies grow by a third.
+        // The encoded text exists beside the copy for a moment; binary bodies grow by a third.
         let cost = OVERHEAD + (length + body.len()) as u64 * 3 / 2;
         if lane.held() + cost > self.most {
             shared.counts.full.inc();

@@ -1,4 +1,4 @@
-//! From the workers' lanes to batches, to the brokers, and what happens when they do not keep up.
+//! Moves copies from the lanes of the workers into batches and sends these to the brokers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::config::PartitionSelection;
 #[error("{0}")]
 pub(super) struct SinkError(pub(super) String);
 
-/// A message on its way to a partition.
+/// A message for a partition.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "brokers alone read it"))]
 pub(super) struct Record {
@@ -27,13 +27,13 @@ pub(super) struct Record {
     pub(super) at: i64,
 }
 
-/// What takes batches.
+/// Receiver of batches.
 pub(super) trait Sink: 'static {
-    /// How many partitions there are; 0: not connected.
+    /// Number of partitions; 0: not connected.
     fn partitions(&self) -> usize;
-    /// Connects, or connects anew.
+    /// Connects or reconnects.
     async fn connect(&self) -> Result<(), SinkError>;
-    /// Forgets the connections.
+    /// Closes the connections.
     fn disconnect(&self);
     /// Delivers a batch to a partition.
     async fn send(&self, partition: usize, records: Vec<Record>) -> Result<(), SinkError>;
@@ -56,13 +56,13 @@ struct Batch {
     since: Option<Instant>,
 }
 
-/// What the tasks of batches under way share with the pump.
+/// State that the tasks of batches in flight share with the pump.
 struct Ways<S> {
     sink: S,
     shared: Arc<Shared>,
     /// The lanes of this pump, in the order of its receivers.
     lanes: Vec<usize>,
-    /// Batches under way, by partition.
+    /// Batches in flight, by partition.
     under_way: RefCell<Vec<usize>>,
     /// Failures since the last delivery.
     failures: Cell<u32>,
@@ -90,7 +90,7 @@ impl<S> Ways<S> {
             tracing::debug!(%error, "a batch of the feed failed");
             return;
         }
-        tracing::warn!(%error, failures, "the feed pauses, the brokers fail");
+        tracing::warn!(%error, failures, "brokers fail; the feed pauses");
         self.shared.counts.pauses.inc();
         self.set_paused(true);
         let until = now.checked_add(settings.degradation_period.duration());
@@ -117,7 +117,7 @@ impl Pump {
         Self { shared, receivers }
     }
 
-    /// Runs until it is told to stop, then delivers what it has.
+    /// Runs until the shutdown, then delivers the remaining copies.
     pub(super) async fn run<S: Sink>(self, sink: S, source: Source, stop: Shutdown) {
         let settings = self.shared.settings.clone();
         let ways = Rc::new(Ways {
@@ -152,14 +152,14 @@ impl Pump {
                         ways.under_way.borrow_mut().resize(partitions, 0);
                     }
                     Err(error) => {
-                        // Without brokers there is nobody to deliver to: no need to fail ten times.
+                        // Without a connection no batch can be delivered, so one failure starts the pause.
                         ways.failures.set(settings.consecutive_failures.saturating_sub(1));
                         ways.failed(&error, Instant::now());
                     }
                 }
             }
             if ways.sink.partitions() == 0 || ways.resumes.get().is_some() {
-                // What waited for brokers that have failed is not kept for others.
+                // Batches for failed brokers are dropped.
                 self.abandon(&mut batches, &ways);
             } else {
                 self.fill(&mut batches, &mut turn, &source, &ways).await;
@@ -177,7 +177,7 @@ impl Pump {
         };
         let _ = tokio::time::timeout(patience, all_done).await;
         self.abandon(&mut batches, &ways);
-        // What came after the last look.
+        // Copies that arrived after the last turn.
         for (lane, receiver) in &self.receivers {
             for copied in receiver.try_iter() {
                 self.shared.lanes[*lane].release(copied.cost);
@@ -186,7 +186,7 @@ impl Pump {
         }
     }
 
-    /// Drops what is in batches.
+    /// Drops the copies in batches.
     fn abandon<S: Sink>(&self, batches: &mut [Batch], ways: &Rc<Ways<S>>) {
         for batch in batches {
             let gone = std::mem::take(batch);
@@ -199,7 +199,7 @@ impl Pump {
         self.receivers.iter().any(|(_, receiver)| !receiver.is_empty())
     }
 
-    /// During a pause nothing is kept.
+    /// Drops the queued copies during a pause.
     fn drop_waiting(&self) {
         for (lane, receiver) in &self.receivers {
             for copied in receiver.try_iter() {
@@ -209,7 +209,7 @@ impl Pump {
         }
     }
 
-    /// Moves what the workers have given into batches; full ones leave.
+    /// Moves queued copies into batches and sends full ones.
     async fn fill<S: Sink>(
         &self,
         batches: &mut [Batch],
@@ -220,7 +220,7 @@ impl Pump {
         let settings = &self.shared.settings;
         let lanes = self.receivers.len();
         for (position, (lane, receiver)) in self.receivers.iter().enumerate() {
-            // What came while this loop runs is for the next turn, so that no lane starves the others.
+            // Copies that arrive meanwhile wait for the next turn, so that no lane starves the others.
             for copied in receiver.try_iter().take(receiver.len()) {
                 let now = Instant::now();
                 if now.saturating_duration_since(copied.given) > settings.blocking_send_timeout.duration() {
@@ -256,7 +256,7 @@ impl Pump {
         }
     }
 
-    /// Waits until a full batch can leave, for a bounded time; then it is dropped.
+    /// Waits at most `maxBlock` until a full batch can be sent; then drops it.
     async fn wait_for_room<S: Sink>(&self, batch: &mut Batch, partition: usize, ways: &Rc<Ways<S>>) {
         let until = Instant::now() + self.shared.settings.max_block.duration();
         while !has_left(batch, partition, ways) {
@@ -270,7 +270,7 @@ impl Pump {
         }
     }
 
-    /// Sends what has waited long enough.
+    /// Sends batches that have waited for `linger`.
     fn flush<S: Sink>(&self, batches: &mut [Batch], ways: &Rc<Ways<S>>, all: bool) {
         let (settings, now) = (&self.shared.settings, Instant::now());
         for (partition, batch) in batches.iter_mut().enumerate() {
@@ -288,7 +288,7 @@ impl Pump {
     }
 }
 
-/// Sends a batch, if its partition has a place for another; it is empty then.
+/// Sends a batch, if fewer than `maxInFlight` are in flight to its partition; the batch is empty then.
 fn has_left<S: Sink>(batch: &mut Batch, partition: usize, ways: &Rc<Ways<S>>) -> bool {
     let settings = &ways.shared.settings;
     {
@@ -311,7 +311,7 @@ fn has_left<S: Sink>(batch: &mut Batch, partition: usize, ways: &Rc<Ways<S>>) ->
         let count = records.len() as u64;
         let sent = tokio::time::timeout(patience, ways.sink.send(partition, records)).await;
         let counts = &ways.shared.counts;
-        match sent.unwrap_or_else(|_| Err(SinkError("not delivered in time".to_owned()))) {
+        match sent.unwrap_or_else(|_| Err(SinkError("not delivered within deliveryTimeout".to_owned()))) {
             Ok(()) => {
                 counts.delivered.add(count);
                 ways.failures.set(0);
@@ -320,7 +320,7 @@ fn has_left<S: Sink>(batch: &mut Batch, partition: usize, ways: &Rc<Ways<S>>) ->
                 counts.failed.add(count);
                 ways.failed(&error, Instant::now());
                 if ways.resumes.get().is_some() {
-                    // Connections that failed again and again are made anew after the pause.
+                    // After repeated failures the connections are closed and recreated after the pause.
                     ways.sink.disconnect();
                 }
             }

@@ -1,4 +1,4 @@
-//! In place of the brokers, where the program was built without Kafka: a feed that is switched on is refused.
+//! Replaces the brokers in a program without the feature `kafka`: the settings check refuses an enabled feed.
 
 use super::pump::{Record, Sink, SinkError};
 use crate::config::{Feed, WITHOUT_KAFKA};

@@ -1,8 +1,8 @@
 //! Answers to delegated discoveries, shared by all workers.
 //!
-//! A worker keeps the answers that it uses beside itself and comes here for those it does not have, so that the lock is
-//! taken once per answer and worker. Of several requests that ask the same at the same time one asks the NRF and the
-//! others wait, whichever worker they are on. The answers outlive a reload.
+//! A worker caches the answers that it uses and takes others from here, so that it takes the lock once per answer and
+//! worker. Of several concurrent requests with the same query one queries the NRF and the others wait, whichever worker
+//! they are on. The answers outlive a reload.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,36 +16,36 @@ use tokio::sync::watch;
 use super::search::Failure;
 use crate::discovery::{Cache, DiscoveryQuery, Found, Lookup, Shown};
 
-/// How a question was answered, and until when the answer counts.
+/// Outcome of a query, and until when an answer is valid.
 pub(crate) type Answer = Result<(Arc<Found>, Instant), Failure>;
 
-/// The answers of all NRFs that are asked.
+/// Cached answers of all NRFs.
 pub(crate) struct Answers {
     state: Mutex<State>,
-    /// For the gauges, which must not wait for the lock.
+    /// For the gauges, which do not take the lock.
     count: AtomicUsize,
     bytes: AtomicUsize,
 }
 
 struct State {
     cache: Cache,
-    /// Questions that the NRF is asked now.
+    /// Queries in flight.
     asking: AHashMap<DiscoveryQuery, watch::Receiver<Option<Answer>>>,
-    /// Counts the times that the answers were dropped because other NRFs are asked.
+    /// Number of times that the answers were dropped because the settings name other NRFs.
     epoch: u64,
 }
 
-/// What a request that asks a question is to do.
+/// What a request with a query has to do.
 pub(crate) enum Looked {
     /// Use this answer.
     Have((Arc<Found>, Instant)),
-    /// Wait for the request that asks the same.
+    /// Wait for the same query in flight.
     Wait(watch::Receiver<Option<Answer>>),
-    /// Ask the NRF.
+    /// Query the NRF.
     Ask(Question),
 }
 
-/// The duty to ask a question. Dropped without an answer, the question is free for another request.
+/// Obligation to send a query. If it is dropped without an answer, another request may send the query.
 pub(crate) struct Question {
     answers: Arc<Answers>,
     query: DiscoveryQuery,
@@ -54,7 +54,7 @@ pub(crate) struct Question {
 }
 
 impl Answers {
-    /// None yet, and no more than this.
+    /// Creates an empty cache with these limits.
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             state: Mutex::new(State {
@@ -67,7 +67,7 @@ impl Answers {
         }
     }
 
-    /// Memory of the answers.
+    /// Memory of the answers, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -77,7 +77,7 @@ impl Answers {
         self.bytes.store(state.cache.bytes(), Ordering::Relaxed);
     }
 
-    /// How many answers there are.
+    /// Number of answers.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
@@ -87,7 +87,7 @@ impl Answers {
         self.state.lock().cache.shown(now, most)
     }
 
-    /// Keeps no more answers than this from now on, and none of those of other NRFs.
+    /// Changes the limits; drops the answers if the settings name other NRFs.
     pub(crate) fn reconfigure(&self, limits: Limits, same_nrfs: bool) {
         let mut state = self.state.lock();
         state.cache.set_limits(limits);
@@ -99,13 +99,13 @@ impl Answers {
         self.note(&state);
     }
 
-    /// The answer to a question, or what is to be done for it.
+    /// Returns the answer to a query, or what the request has to do.
     pub(crate) fn look(self: &Arc<Self>, query: &DiscoveryQuery, now: Instant) -> Looked {
         let mut state = self.state.lock();
         match state.cache.look_up(query, now) {
             Lookup::Hit(found, until) => return Looked::Have((found, until)),
             Lookup::Asking => {
-                // A question that was given up has no sender any more.
+                // A query that was given up has no sender any more.
                 let waited = state
                     .asking
                     .get(query)
@@ -129,17 +129,17 @@ impl Answers {
 }
 
 impl Question {
-    /// Hears how it is answered.
+    /// Returns a receiver of the answer.
     pub(crate) fn hear(&self) -> watch::Receiver<Option<Answer>> {
         self.awaited.subscribe()
     }
 
-    /// What is asked.
+    /// The query.
     pub(crate) fn query(&self) -> &DiscoveryQuery {
         &self.query
     }
 
-    /// The NRF has answered, or none has; an answer counts for `validity`.
+    /// Publishes the outcome; an answer is valid for `validity`.
     pub(crate) fn answer(self, answer: Result<(Arc<Found>, Duration), Failure>, now: Instant) {
         let answer = answer.map(|(found, validity)| {
             let mut state = self.answers.state.lock();
@@ -148,7 +148,7 @@ impl Question {
             }
             (found, now.checked_add(validity).unwrap_or(now))
         });
-        // No request may be waiting any more.
+        // All waiting requests may have given up.
         let _ = self.awaited.send(Some(answer));
     }
 }

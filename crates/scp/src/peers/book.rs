@@ -1,4 +1,4 @@
-//! What is told of the network, and the one who makes snapshots of it.
+//! The book of profiles: applies changes from NRFs and publishes snapshots of the network.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::config::Nrf;
 use crate::discovery::Vouched;
 use crate::events::Metrics;
 
-/// What an NRF of a set tells.
+/// A change from a set of NRFs.
 #[derive(Debug)]
 pub(crate) struct Heard {
     /// 0 for `nrf.roots`, then the sets of `nrf.sets`.
@@ -25,14 +25,14 @@ pub(crate) struct Heard {
     pub(crate) change: Change,
 }
 
-/// Something that may have changed in the network.
+/// A possible change of profiles.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// A notification names an NF: the NRFs are asked what is true of it.
+    /// A notification names an NF: the SCP looks it up at the NRFs.
     Hint(Hint),
-    /// What the NRFs say of an NF that a notification has named.
+    /// Result of the look-up of an NF that a notification named.
     LookedUp(Hint, LookedUp),
-    /// Everything of a type, as an audit that began then has found it.
+    /// All profiles of a type, from an audit that began at `began`.
     Audited {
         nf_type: String,
         began: Instant,
@@ -40,12 +40,12 @@ pub(crate) enum Change {
     },
 }
 
-/// What a notification says, as far as it is heeded: whoever sends it decides nothing.
+/// Contents of a notification. A hint only: its sender is not authenticated, so the look-up decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hint {
     /// `nfInstanceId`, lower case.
     pub(super) id: Arc<str>,
-    /// Whether the NF is said to have deregistered.
+    /// Whether the notification reports a deregistration.
     pub(super) gone: bool,
 }
 
@@ -56,14 +56,14 @@ struct NotificationData {
     nf_instance_uri: String,
 }
 
-/// What a notification tells (`NotificationData`, TS 29.510 §6.1.6.2.17).
+/// Parses a notification (`NotificationData`, TS 29.510 §6.1.6.2.17).
 ///
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn hint_of(body: &[u8]) -> Result<Change, String> {
     let data: NotificationData = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let id = data.nf_instance_uri.rsplit('/').next().unwrap_or_default();
-    // It becomes a path at the NRF, so it is one segment and nothing but an id (a UUID: TS 29.571 §5.3.2).
+    // The id becomes a path segment at the NRF, so it must be an id and nothing else (a UUID: TS 29.571 §5.3.2).
     let fits = (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if !fits {
         return Err("nfInstanceUri names no NF instance".to_owned());
@@ -74,28 +74,28 @@ pub(crate) fn hint_of(body: &[u8]) -> Result<Change, String> {
     }))
 }
 
-/// The one who changes the snapshot.
+/// The only writer of the snapshot.
 pub(super) struct Book {
     statics: BTreeMap<Arc<str>, Arc<Producer>>,
-    /// When the NRFs last said something of an NF that was asked for: an audit that began before knows less.
+    /// When an NF was last looked up: the result of an audit that began earlier is older.
     touched: AHashMap<Arc<str>, Instant>,
-    /// The set that an NF was learned from: only that one's silence about it says that it is gone.
+    /// The set that an NF was learned from: only if that set lacks the NF, the NF has deregistered.
     origins: AHashMap<Arc<str>, usize>,
     published: Arc<ArcSwap<Network>>,
-    /// Remembers where producers were that have left.
+    /// Caches the origins of deregistered producers.
     vouched: Arc<Vouched>,
     metrics: Metrics,
     sets: Vec<Rc<NrfSet>>,
     sender: mpsc::Sender<Heard>,
-    /// NFs being looked up, by set and id, and whether they have changed again meanwhile.
+    /// Look-ups in flight, by set and id, and whether a further notification named the NF meanwhile.
     looking: AHashMap<(usize, Arc<str>), bool>,
     lookups: Lookups,
     most_producers: usize,
-    /// How long producers that have left are still known.
+    /// Time for which deregistered producers are still reachable (`nrf.departureGrace`).
     departure: Duration,
-    /// Producers that the changes being put together add.
+    /// Producers that the present batch of changes adds.
     added: usize,
-    /// Whether a producer found no room; said once.
+    /// Whether a producer was ignored above `nrf.maxProducers`; logged once.
     full: bool,
 }
 
@@ -106,12 +106,12 @@ pub(super) struct Renewed {
     pub(super) nrfs: Option<(Vec<Rc<NrfSet>>, Nrf)>,
 }
 
-/// Changes that are applied together, by id: an NF as it is from now on, or that it is gone.
+/// A batch of changes, by id: the new profile, or `None` for a deregistered NF.
 type Next = BTreeMap<Arc<str>, Option<Arc<Producer>>>;
 
-/// Changes that are applied together at most. A storm costs a snapshot for as many, not one each.
+/// Changes in a batch at most. A storm of changes costs one snapshot per batch, not one per change.
 const BATCH: usize = 1_024;
-/// How long it is remembered that an NF was looked up: longer than an audit takes.
+/// Time for which a look-up is recorded: longer than an audit takes.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
 impl Book {
@@ -167,13 +167,12 @@ impl Book {
             }
             let now = Instant::now();
             self.touched
-                .retain(|_, told| now.saturating_duration_since(*told) < REMEMBERED);
+                .retain(|_, at| now.saturating_duration_since(*at) < REMEMBERED);
         }
     }
 
-    /// Takes over changed settings. What an NRF tells of an NF goes before what the settings say; what was learned
-    /// from a set that is named no more goes with it, and one that stands in the place of another is given the
-    /// time to tell what it knows.
+    /// Applies changed settings. A profile of an NRF precedes the static one. The profiles of a removed set are
+    /// dropped; those of a replaced set stay until the new set has been audited.
     fn renew(&mut self, renewed: Renewed) {
         let mut next = Next::new();
         let old = std::mem::replace(&mut self.statics, renewed.statics);
@@ -225,14 +224,14 @@ impl Book {
                     (LookedUp::Gone, gone) => gone,
                     (LookedUp::Unanswered, _) => false,
                 };
-                // One that was told of twice meanwhile may have changed in the opposite way in between.
+                // After a second notification meanwhile, the first may have been true for a moment.
                 if !confirmed && !again {
                     self.metrics.unconfirmed.inc();
                 }
                 match found {
                     LookedUp::Known(producer) => self.known(set, producer, next),
                     LookedUp::Gone => self.gone(set, &hint.id, next),
-                    // The audit finds it.
+                    // The next audit finds the change.
                     LookedUp::Unanswered => {}
                 }
                 if again {
@@ -247,14 +246,14 @@ impl Book {
         }
     }
 
-    /// Asks the NRFs what is true of an NF. One question for it at a time: two could overtake each other, and the
-    /// older answer win.
+    /// Looks up an NF. At most one look-up per NF is in flight: two could overtake each other, and the older answer
+    /// would win.
     fn look_up(&mut self, set: usize, hint: Hint) {
         if let Some(again) = self.looking.get_mut(&(set, hint.id.clone())) {
             *again = true;
             return;
         }
-        // A set that was named before the settings changed.
+        // The set was removed by a reload.
         let Some(nrf) = self.sets.get(set).cloned() else {
             return;
         };
@@ -266,7 +265,7 @@ impl Book {
         self.lookups.begin(nrf, hint, self.sender.clone());
     }
 
-    /// The NRFs of a set have this profile of an NF that was asked for.
+    /// A look-up at a set has found this profile.
     fn known(&mut self, set: usize, producer: Arc<Producer>, next: &mut Next) {
         let learns = |nrf: &Rc<NrfSet>| nrf.nf_types.iter().any(|one| **one == *producer.nf_type);
         if !self.sets.get(set).is_some_and(learns) {
@@ -285,10 +284,10 @@ impl Book {
         next.insert(producer.id.clone(), Some(producer));
     }
 
-    /// The NRFs of a set do not know an NF that was asked for.
+    /// A look-up at a set has not found the NF.
     fn gone(&mut self, set: usize, id: &Arc<str>, next: &mut Next) {
         let learned_here = self.origins.get(id) == Some(&set);
-        // Nobody has it, or another set knows it, too, and has not let it go.
+        // No set has it, or it was learned from another set, which still has it.
         if !learned_here {
             return;
         }
@@ -310,7 +309,7 @@ impl Book {
         if !fits && !std::mem::replace(&mut self.full, true) {
             tracing::warn!(
                 most = self.most_producers,
-                "no room for more producers (nrf.maxProducers)"
+                "nrf.maxProducers reached; further producers are ignored"
             );
         }
         fits
@@ -350,9 +349,9 @@ impl Book {
         }
     }
 
-    /// Whether the NRFs said something of an NF after an audit had begun.
+    /// Whether an NF was looked up after an audit had begun.
     fn is_newer(&self, id: &str, began: Instant) -> bool {
-        self.touched.get(id).is_some_and(|told| *told >= began)
+        self.touched.get(id).is_some_and(|at| *at >= began)
     }
 }
 
@@ -374,7 +373,7 @@ mod tests {
             hint(br#"{"event": "NF_DEREGISTERED", "nfInstanceUri": "http://n/nnrf-nfm/v1/nf-instances/AB"}"#),
             Some(("ab".into(), true))
         );
-        // What the profile in it says is not looked at.
+        // The profile in the notification is ignored.
         assert_eq!(
             hint(br#"{"event": "NF_REGISTERED", "nfInstanceUri": "x/1-f", "nfProfile": {"nfInstanceId": "CD"}}"#),
             Some(("1-f".into(), false))
@@ -409,7 +408,7 @@ mod tests {
         Hint { id: id.into(), gone }
     }
 
-    /// A book of two sets whose NRFs nobody reaches, and what it has to be told.
+    /// A book of two sets without NRFs, and the receiver of its look-ups.
     fn book(settings: &Nrf) -> (Book, mpsc::Receiver<Heard>) {
         let config = Arc::new(sbi::client::ClientConfig::default());
         let set = |number| {
@@ -454,17 +453,18 @@ mod tests {
             let mut next = Next::new();
             book.note(0, Change::Hint(hint("ab", true)), &mut next);
             assert!(next.is_empty() && book.looking.len() == 1);
-            // It is said to be gone, and is there.
+            // The notification reports a deregistration, the NRF has the NF.
             let found = LookedUp::Known(udm.clone());
             book.note(0, Change::LookedUp(hint("ab", true), found), &mut next);
             assert_eq!(next.get("ab"), Some(&Some(udm.clone())));
             assert_eq!(book.metrics.unconfirmed.value(), 1);
-            // It is said to be there, and is gone: for the set that it was learned from.
+            // The notification reports a registration, the NRF does not have the NF: counts for the set that it was
+            // learned from.
             book.note(1, Change::LookedUp(hint("ab", false), LookedUp::Gone), &mut next);
             assert_eq!(next.get("ab"), Some(&Some(udm)));
             book.note(0, Change::LookedUp(hint("ab", false), LookedUp::Gone), &mut next);
             assert_eq!(next.get("ab"), Some(&None));
-            // Of nobody, of a type that is not learned, and of one that no NRF says anything of: nothing.
+            // An unknown NF, an NF of a type that is not learned, an unanswered look-up: no change.
             let mut next = Next::new();
             for (id, found) in [
                 ("cd", LookedUp::Gone),
@@ -498,7 +498,7 @@ mod tests {
                 (book.looking.len(), book.metrics.notification_lost.value()),
                 (3, 8)
             );
-            // It has changed again while it was asked for: the older answer counts until the newer one is here.
+            // A further notification came during the look-up: the older answer counts until the newer one arrives.
             let found = LookedUp::Known(profile("ab", "UDM"));
             book.note(0, Change::LookedUp(hint("ab", false), found), &mut next);
             assert!(next.contains_key("ab") && book.looking.len() == 3);

@@ -1,4 +1,4 @@
-//! Where NRFs send their notifications: a path of its own for each subscription, which no stranger can guess.
+//! Callback paths for notifications of NRFs: one unguessable path per subscription.
 //!
 //! ```text
 //! /signalbox-scp/v1/nf-status-notify/7/2f6c0d…   the seventh subscription, and 128 random bits
@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 /// How every path of a subscription begins.
 const CALLBACK_PATH: &str = "/signalbox-scp/v1/nf-status-notify";
 
-/// The paths on which this SCP takes notifications now.
+/// The open callback paths.
 #[derive(Debug, Default)]
 pub(crate) struct Callbacks {
     open: ArcSwap<AHashMap<u64, Callback>>,
@@ -25,18 +25,18 @@ pub(crate) struct Callbacks {
 struct Callback {
     /// 128 bits in hexadecimal digits.
     secret: String,
-    /// The set of NRFs that was subscribed to.
+    /// The set of NRFs that holds the subscription.
     set: usize,
 }
 
-/// What a path is.
+/// Kind of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
-    /// That of a subscription at this set of NRFs.
+    /// The callback path of a subscription at this set of NRFs.
     Of(usize),
-    /// One for notifications, of no subscription there is.
+    /// A callback path without a subscription.
     Unknown,
-    /// None for notifications.
+    /// Any other path.
     Other,
 }
 
@@ -78,7 +78,7 @@ impl Callbacks {
         });
     }
 
-    /// What this path is.
+    /// Classifies a path.
     pub(crate) fn called(&self, path: &str) -> Called {
         let Some(rest) = path.strip_prefix(CALLBACK_PATH) else {
             return Called::Other;
@@ -93,11 +93,11 @@ impl Callbacks {
     }
 }
 
-/// Whether two texts are the same; how long it takes does not say from where on they differ.
-fn is_same(known: &str, told: &str) -> bool {
-    let pairs = known.bytes().zip(told.bytes());
+/// Compares two texts in constant time.
+fn is_same(known: &str, received: &str) -> bool {
+    let pairs = known.bytes().zip(received.bytes());
     let differs = pairs.fold(0, |differs, (a, b)| std::hint::black_box(differs | (a ^ b)));
-    known.len() == told.len() && differs == 0
+    known.len() == received.len() && differs == 0
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! Learning the network from NRFs: subscriptions and their notifications, and an audit that finds what a lost
-//! notification would have told.
+//! Learns profiles from NRFs: by subscriptions and their notifications, and by an audit that finds the changes of lost
+//! notifications.
 //!
 //! ```text
 //! worker: NFStatusNotify ─► hint ─┐
-//! audit, per NF type ─────────────┼─► book ─ all that waits at once ─► new snapshot, swapped in
+//! audit, per NF type ─────────────┼─► book ─ pending changes as a batch ─► new snapshot, swapped in
 //! profile, looked up for a hint ──┘
 //! ```
 //!
-//! A notification is a hint: what it says of a profile counts when the NRFs that were subscribed to say the same.
+//! A notification is a hint: its change counts when the NRFs of the subscription confirm it.
 //!
-//! Requests under way go on with the snapshot they began with. While no NRF answers, what is known stays.
+//! Requests in flight keep the snapshot they began with. While no NRF answers, the cached profiles stay.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -46,13 +46,13 @@ pub(crate) struct Learner {
     pub(crate) alarms: Alarms,
     /// Load of this SCP in percent, for its profile.
     pub(crate) load: Arc<AtomicU8>,
-    /// Where NRFs notify.
+    /// Callback paths for NRFs.
     pub(crate) callbacks: Arc<Callbacks>,
 }
 
 impl Learner {
-    /// Learns until the SCP stops; then deregisters. `changes` is what workers are told; `settings` are those in
-    /// effect, of which `nrf` and `producers` are followed.
+    /// Learns until the SCP stops; then deregisters. `changes` receives the notifications that workers accept;
+    /// `settings` are those in effect.
     pub(crate) async fn run(
         self,
         sender: mpsc::Sender<Heard>,
@@ -78,11 +78,11 @@ impl Learner {
             () = shutdown.fired() => {}
         }
         let (id, sets) = (&config.nf_instance_id, sets.take());
-        // The NRFs may be gone as well; then their auditors find out.
+        // An unreachable NRF detects the missing heart-beats.
         join_all(sets.iter().map(|set| set.deregister(id))).await;
     }
 
-    /// Learns from the NRFs that the settings name, and from others when they name others.
+    /// Learns from the NRFs of the settings and follows changes of these settings.
     async fn follow_settings(
         &self,
         mut settings: watch::Receiver<Arc<Config>>,
@@ -108,7 +108,7 @@ impl Learner {
             let nrfs_changed = async {
                 loop {
                     if settings.changed().await.is_err() {
-                        // The SCP is going.
+                        // The SCP is stopping.
                         std::future::pending::<()>().await;
                     }
                     let now = settings.borrow_and_update().clone();
@@ -116,7 +116,7 @@ impl Learner {
                         return now;
                     }
                     if now.producers != known.producers {
-                        // Whoever keeps the book ends with this loop.
+                        // The book ends together with this loop, so an error needs no handling.
                         let renewed = Renewed {
                             statics: statics(&now),
                             nrfs: None,
@@ -126,7 +126,7 @@ impl Learner {
                     known = now;
                 }
             };
-            // Without an NRF there is nothing to learn, and nothing that ends.
+            // Without an NRF this future never ends.
             let learning = async {
                 join_all(following).await;
                 std::future::pending::<()>().await;
@@ -143,7 +143,7 @@ impl Learner {
                 nrfs: Some((new.clone(), wanted.nrf.clone())),
             };
             let _ = renew.send(renewed).await;
-            // Who is not asked any more need not tell any more; the others are subscribed to anew.
+            // The old subscriptions end: a removed NRF need not notify any more, the others get new subscriptions.
             let stays = |set: &NrfSet| new.iter().any(|one| one.roots == set.roots);
             let leaving = old.iter().map(|set| async {
                 set.unsubscribe().await;
@@ -201,7 +201,7 @@ pub(crate) fn statics(config: &Config) -> BTreeMap<Arc<str>, Arc<Producer>> {
         .collect()
 }
 
-/// Subscribes, audits, and renews, for as long as somebody listens.
+/// Subscribes, audits and renews until the book is dropped.
 async fn follow(config: Arc<Config>, nrf: Rc<NrfSet>, sender: mpsc::Sender<Heard>, alarms: Alarms) {
     let settings = &config.nrf;
     let subscriptions = &nrf.subscriptions;
@@ -260,7 +260,7 @@ impl Drop for Reachable {
     }
 }
 
-/// Registers this SCP and keeps it registered.
+/// Registers this SCP and sends heart-beats.
 async fn presence(config: Arc<Config>, nrf: Rc<NrfSet>, load: Arc<AtomicU8>) {
     if !config.nrf.register {
         return std::future::pending().await;
@@ -268,7 +268,7 @@ async fn presence(config: Arc<Config>, nrf: Rc<NrfSet>, load: Arc<AtomicU8>) {
     stay_registered(&nrf.nrfs, &Registration { config, load }).await;
 }
 
-/// This SCP as NRFs are to know it.
+/// Registration of this SCP at NRFs.
 struct Registration {
     config: Arc<Config>,
     load: Arc<AtomicU8>,

@@ -1,4 +1,4 @@
-//! Asking NRFs what is true of the NFs that notifications name: a few at a time, and not faster than they bear.
+//! Look-ups at NRFs of the NFs that notifications name, bounded in number and rate.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,21 +11,21 @@ use super::book::{Change, Heard, Hint};
 use super::nrf::{LookedUp, NrfSet};
 use crate::config::Nrf;
 
-/// Lookups that are under way.
+/// Look-ups in flight.
 pub(super) struct Lookups {
-    /// NFs that may be looked up or wait for it, together.
+    /// Pending look-ups at most, those in flight included.
     pub(super) most: usize,
     slots: Rc<Semaphore>,
     pace: Rc<Pace>,
 }
 
-/// Spreads lookups over time.
+/// Bounds the rate of look-ups.
 struct Pace {
     interval: Duration,
     next: Cell<Instant>,
 }
 
-/// Tries when no NRF answers, with pauses that double; then the audit finds what has changed.
+/// Attempts when no NRF answers, with pauses that double; afterwards the audit finds the change.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -41,18 +41,18 @@ impl Lookups {
         }
     }
 
-    /// Looks an NF up at a set; what it says comes to `told`.
-    pub(super) fn begin(&self, nrf: Rc<NrfSet>, hint: Hint, told: mpsc::Sender<Heard>) {
+    /// Looks up an NF at a set; sends the result to `changes`.
+    pub(super) fn begin(&self, nrf: Rc<NrfSet>, hint: Hint, changes: mpsc::Sender<Heard>) {
         let (slots, pace) = (self.slots.clone(), self.pace.clone());
         tokio::task::spawn_local(async move {
             let mut found = LookedUp::Unanswered;
             for tried in 0..TRIES {
-                // It is closed by nobody.
+                // The semaphore is never closed.
                 if let Ok(_slot) = slots.acquire().await {
                     tokio::time::sleep_until(pace.turn(Instant::now())).await;
                     found = nrf.look_up(&hint.id).await;
                 }
-                // An NRF may know later than another of its set what that one has told: it is asked twice.
+                // Another NRF of the set may be behind the notifying one, so a contradiction is checked twice.
                 let settled = match found {
                     LookedUp::Known(_) => !hint.gone || tried > 0,
                     LookedUp::Gone => hint.gone || tried > 0,
@@ -65,14 +65,14 @@ impl Lookups {
             }
             let set = nrf.number;
             let change = Change::LookedUp(hint, found);
-            // Nobody listens any more: then nobody needs it.
-            let _ = told.send(Heard { set, change }).await;
+            // The book may have ended.
+            let _ = changes.send(Heard { set, change }).await;
         });
     }
 }
 
 impl Pace {
-    /// When it is the turn of one that asks now.
+    /// Returns when a look-up that is requested now may start.
     fn turn(&self, now: Instant) -> Instant {
         let turn = self.next.get().max(now);
         self.next.set(turn + self.interval);

@@ -1,5 +1,4 @@
-//! NRFs as this SCP uses them: whom it learns the network from, and whom it asks for consumers that delegate
-//! their discovery.
+//! NRFs as peers of this SCP: they deliver the profiles and answer delegated discoveries.
 
 mod answers;
 mod book;

@@ -1,4 +1,4 @@
-//! What is asked of the NRFs of a set: lists, profiles, subscriptions (TS 29.510 §5.2).
+//! Requests to the NRFs of a set: lists, profiles, subscriptions (TS 29.510 §5.2).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use serde_json::value::RawValue;
 use super::callbacks::Callbacks;
 use crate::config::{AuditMode, Config};
 
-/// The NRFs of a set; whoever answers is asked until it fails.
+/// The NRFs of a set; requests go to one until it fails.
 pub(super) struct NrfSet {
     /// 0 for `nrf.roots`, then the sets of `nrf.sets`.
     pub(super) number: usize,
-    /// What is learned from it.
+    /// NF types that are learned from it.
     pub(super) nf_types: Vec<String>,
     pub(super) roots: Vec<String>,
     /// Whether this SCP registers there.
@@ -29,11 +29,11 @@ pub(super) struct NrfSet {
     pub(super) nrfs: Nrfs,
     /// Subscriptions by NF type.
     pub(super) subscriptions: RefCell<AHashMap<String, Held>>,
-    /// Where its NRFs notify.
+    /// Callback paths for its NRFs.
     pub(super) callbacks: Arc<Callbacks>,
 }
 
-/// A subscription, and the path on which its notifications come.
+/// A subscription and its callback path.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     subscription: Subscription,
@@ -41,26 +41,26 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// When it is to be renewed.
+    /// When it has to be renewed.
     pub(super) fn renew_at(&self) -> Instant {
         self.subscription.renew_at()
     }
 }
 
-/// What the NRFs of a set say of an NF.
+/// Result of the look-up of an NF.
 #[derive(Clone, Debug)]
 pub(crate) enum LookedUp {
-    /// They know it, with this profile.
+    /// Registered, with this profile.
     Known(Arc<Producer>),
-    /// They do not know it.
+    /// Not registered.
     Gone,
-    /// None of them says, or the profile cannot be read.
+    /// No NRF answered, or the profile is invalid.
     Unanswered,
 }
 
 /// Profiles that are fetched at the same time.
 const FETCHES: usize = 16;
-/// Pages of a list at most; a longer one goes round in circles.
+/// Pages of a list at most, against links that repeat.
 const PAGES: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -112,14 +112,14 @@ impl NrfSet {
         join_all(ending.map(|held| self.nrfs.unsubscribe(&held.subscription))).await;
     }
 
-    /// Takes this SCP's profile away.
+    /// Deregisters this SCP.
     pub(super) async fn deregister(&self, id: &str) {
         if self.registers {
             deregister(&self.nrfs, id).await;
         }
     }
 
-    /// What the NRFs say of an NF (TS 29.510 §5.2.2.9).
+    /// Looks up an NF (TS 29.510 §5.2.2.9).
     pub(super) async fn look_up(&self, id: &str) -> LookedUp {
         let Some(answer) = self.nrfs.send(Method::GET, &instance_path(id), None).await else {
             return LookedUp::Unanswered;
@@ -130,7 +130,7 @@ impl NrfSet {
                 _ => LookedUp::Unanswered,
             },
             StatusCode::NOT_FOUND | StatusCode::GONE => LookedUp::Gone,
-            // A refusal of this SCP says nothing of the NF.
+            // A refused request does not show whether the NF is registered.
             _ => LookedUp::Unanswered,
         }
     }
@@ -188,7 +188,7 @@ impl NrfSet {
             let answer = answer?;
             match answer.status {
                 StatusCode::OK => producers.extend(Producer::learned(&answer.body).ok().map(Arc::new)),
-                // Gone between the list and now.
+                // Deregistered since the list was retrieved.
                 StatusCode::NOT_FOUND => {}
                 _ => return None,
             }
@@ -196,7 +196,7 @@ impl NrfSet {
         Some(producers)
     }
 
-    /// Stays subscribed to a type, or becomes so, on a path that no subscription had before. Answers whether it is.
+    /// Renews the subscription to a type, or creates one with a new callback path. Returns whether it succeeded.
     pub(super) async fn subscribe(&self, config: &Config, nf_type: &str) -> bool {
         let wanted = config.nrf.subscription_validity.duration();
         let held = self.subscriptions.borrow().get(nf_type).cloned();
@@ -212,7 +212,7 @@ impl NrfSet {
                 .insert(nf_type.to_owned(), renewed);
             return true;
         }
-        // Before it is asked for: the first notification may come before the answer.
+        // Open the path first: the first notification may arrive before the answer.
         let (callback, path) = self.callbacks.open(self.number);
         let mut data = json!({
             "nfStatusNotificationUri": format!("{}{path}", config.root()),

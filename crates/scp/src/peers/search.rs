@@ -1,4 +1,4 @@
-//! Delegated discovery: one question at a time to the NRF, however many wait for its answer.
+//! Delegated discovery: one request to the NRF per query, however many requests wait for its answer.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,30 +25,30 @@ use crate::events::Metrics;
 use crate::nrf_sets::{NotNamed, REDIRECTIONS, Sets, elsewhere};
 use crate::security::{Fetcher, TokenError, Wanted};
 
-/// A worker's share of delegated discovery.
+/// Delegated discovery of one worker.
 pub(crate) struct Searcher {
     settings: Discovery,
     nrfs: Rc<Sets>,
     client: Client,
-    /// For NRFs that want a token to be asked.
+    /// Tokens for NRFs that require one.
     tokens: Rc<Fetcher>,
     /// NF instance id of this SCP.
     own: String,
     metrics: Metrics,
-    /// Those of all workers.
+    /// Answers shared by all workers.
     answers: Arc<Answers>,
     used: Rc<Used>,
 }
 
 /// Answers that a worker has used; they outlive a reload.
 struct Used {
-    /// Each with the time until which it counts.
+    /// Answers with their expiry.
     answers: RefCell<bounded::Cache<DiscoveryQuery, (Arc<Found>, Instant)>>,
-    /// Requests that wait for an answer.
+    /// Pending requests.
     waiting: Cell<usize>,
-    /// Whether an NRF has wanted a token to be asked.
+    /// Whether an NRF has required a token.
     wants_token: Cell<bool>,
-    /// Answers from what was learned, as of a snapshot of the network.
+    /// Answers from the cached profiles, as of a snapshot of the network.
     local: RefCell<Local>,
 }
 
@@ -58,18 +58,18 @@ type Local = (Option<Arc<Network>>, bounded::Cache<DiscoveryQuery, Arc<Found>>);
 /// Memory of a profile beside its texts.
 const PROFILE: usize = 1_024;
 
-/// Why nobody was found.
+/// Why a discovery failed.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// No NRF answered.
     NotReachable,
-    /// NRFs answered only with errors of their own.
+    /// All NRFs answered with server errors (5xx).
     Failed,
-    /// The NRF refused the question.
+    /// The NRF refused the query.
     Refused(StatusCode, String),
-    /// Too many questions wait.
+    /// Too many requests are pending.
     Overflow,
-    /// The NRF that the request names may not be named.
+    /// The settings do not allow the NRF that the request names.
     NotNamed,
     /// There is no token for the NRF.
     NoToken(TokenError),
@@ -92,7 +92,7 @@ impl Failure {
                 Problem::new(Cause::NrfNotReachable).detail("no NRF answered the discovery")
             }
             Self::Failed => Problem::new(Cause::NfDiscoveryError)
-                .detail("the NRF answered the discovery with an error of its own"),
+                .detail("the NRF answered the discovery with a server error"),
             Self::Refused(status, detail) => {
                 let cause = match status {
                     StatusCode::BAD_REQUEST => Cause::InvalidDiscoveryParam,
@@ -101,10 +101,10 @@ impl Failure {
                 Problem::new(cause).detail(format!("the NRF answered the discovery with {status}: {detail}"))
             }
             Self::Overflow => {
-                Problem::new(Cause::NfCongestion).detail("too many discoveries wait for the NRF")
+                Problem::new(Cause::NfCongestion).detail("too many discoveries are pending at the NRF")
             }
             Self::NotNamed => Problem::new(Cause::NfDiscoveryFailure)
-                .detail("this SCP does not ask the NRF that the request names")
+                .detail("this SCP does not query the NRF that the request names")
                 .invalid_param("header 3gpp-Sbi-Nrf-Uri", "expected an NRF that this SCP knows"),
             Self::NoToken(TokenError::NotReachable) => {
                 Problem::new(Cause::NrfNotReachable).detail(TokenError::NotReachable.to_string())
@@ -114,7 +114,7 @@ impl Failure {
     }
 }
 
-/// A place among those who wait, given back when dropped.
+/// A pending request, released on drop.
 struct Place<'a>(&'a Cell<usize>);
 
 impl Drop for Place<'_> {
@@ -135,7 +135,7 @@ impl Used {
 }
 
 impl Searcher {
-    /// With the answers that `before` has used, if the same NRFs are asked. `answers` are those of all workers.
+    /// Creates it with the answers of `before`, if the NRFs are the same. `answers` are those of all workers.
     pub(crate) fn new(
         config: &Config,
         client: Client,
@@ -167,12 +167,12 @@ impl Searcher {
         }
     }
 
-    /// How many answers this worker has beside itself.
+    /// Number of answers in the cache of this worker.
     pub(crate) fn remembered(&self) -> usize {
         self.used.answers.borrow().len()
     }
 
-    /// The NRFs that serve a request which is for an NRF itself, those first whose turn it is.
+    /// The NRFs for a request to an NRF itself, the current one first.
     pub(crate) fn nrfs_for(&self, query: Option<&DiscoveryQuery>) -> Vec<TargetApiRoot> {
         let get = |name| query.and_then(|query| query.get(name));
         let (plmns, locality) = (get("target-plmn-list"), get("preferred-locality"));
@@ -186,15 +186,14 @@ impl Searcher {
             .collect()
     }
 
-    /// Whoever can serve what is asked for, by the order that is configured, for a request that waits no longer than
-    /// `left`.
+    /// Finds the producers of a query in the configured order of sources; waits at most `left`.
     pub(crate) async fn find(
         self: &Rc<Self>,
         query: &DiscoveryQuery,
         network: &Arc<Network>,
         left: Option<Duration>,
     ) -> Result<Arc<Found>, Failure> {
-        // What was learned says nothing of whom an NRF knows that the request names.
+        // The cached profiles may differ from those of an NRF that the request names.
         let learned = query.nrf().is_none();
         let local = || learned.then(|| self.locally(query, network)).flatten();
         if self.settings.order == Order::ScpThenNrf
@@ -222,7 +221,7 @@ impl Searcher {
         answer
     }
 
-    /// Those of the learned network that fit, if any does.
+    /// Finds producers among the cached profiles, if any matches.
     fn locally(&self, query: &DiscoveryQuery, network: &Arc<Network>) -> Option<Arc<Found>> {
         let mut known = self.used.local.borrow_mut();
         let is_current = known.0.as_ref().is_some_and(|known| Arc::ptr_eq(known, network));
@@ -235,7 +234,7 @@ impl Searcher {
         }
         let candidates = local(query, network);
         let asked = Instant::now();
-        // Their profiles are those of the network.
+        // The snapshot of the network owns their profiles.
         let bytes = size_of_val(candidates.as_slice());
         let found = Found {
             asked,
@@ -257,7 +256,7 @@ impl Searcher {
         if self.settings.enforce_req_specific_svc_discovery {
             let _place = self.place()?;
             self.metrics.discovery_asked.inc();
-            // Apart: requests that are answered from memory would carry room for it.
+            // Boxed, so that the future of a cached answer stays small.
             let asking = Box::pin(self.ask(query));
             let answer = match left {
                 None => asking.await,
@@ -300,14 +299,14 @@ impl Searcher {
         let waiting = tokio::time::timeout(patience, awaited.wait_for(Option::is_some));
         let answer = match waiting.await {
             Ok(Ok(answer)) => answer.clone(),
-            // The worker that asked has ended, or no NRF has answered in the time for all of them.
+            // The worker with the query has ended, or no NRF answered within the timeout of all of them.
             Ok(Err(_)) | Err(_) => None,
         };
         let answer = answer.unwrap_or(Err(Failure::NotReachable))?;
         Ok(self.use_answer(query, answer))
     }
 
-    /// Keeps an answer beside this worker.
+    /// Caches an answer in this worker.
     fn use_answer(&self, query: &DiscoveryQuery, answer: (Arc<Found>, Instant)) -> Arc<Found> {
         let found = answer.0.clone();
         if answer.1 > Instant::now() {
@@ -320,7 +319,8 @@ impl Searcher {
         found
     }
 
-    /// Asks in a task of its own: other requests wait for the answer, so it must not end with the one that began it.
+    /// Sends the query in a task of its own: other requests wait for the answer, so it must outlive the request that
+    /// began it.
     fn begin(self: &Rc<Self>, question: Question) {
         let this = self.clone();
         tokio::task::spawn_local(async move {
@@ -337,7 +337,7 @@ impl Searcher {
         Ok(Place(&self.used.waiting))
     }
 
-    /// How long somebody waits for another's question: each NRF may take its time.
+    /// Longest wait for a query in flight: the timeout of each NRF that may be tried.
     fn patience(&self) -> Duration {
         self.settings
             .timeout
@@ -345,7 +345,7 @@ impl Searcher {
             .saturating_mul(u32::try_from(self.nrfs.most().max(1)).unwrap_or(u32::MAX))
     }
 
-    /// Asks the NRF that the request names, or the set that its question is for.
+    /// Queries the NRF that the request names, or the set for the query.
     async fn ask(&self, query: &DiscoveryQuery) -> Result<(Arc<Found>, Duration), Failure> {
         if let Some(named) = query.nrf()
             && let Some(root) = &named.discovery
@@ -375,16 +375,16 @@ impl Searcher {
         };
         match helps {
             true => answer,
-            // That there is nobody near is an answer, too, if the other set has none.
+            // If the other set does not answer, the empty answer of the preferred set counts.
             false => self.ask_set(&then, query).await.or(answer),
         }
     }
 
-    /// The token for an NRF that wants one to be asked, as the request says (`oauth2-requested-services`) or as it has
-    /// answered before: this SCP is its consumer then. The key of the token, and the token.
+    /// Returns key and value of the token for an NRF that requires one, by the request (`oauth2-requested-services`) or
+    /// by an earlier answer. This SCP is the consumer of the token.
     async fn authorization(&self, query: &DiscoveryQuery) -> Result<Option<(String, HeaderValue)>, Failure> {
         let named = query.nrf();
-        // A token of the NRFs that are configured is not for another that a request names.
+        // A token for the configured NRFs is not valid at another that a request names.
         let wanted = named.map_or(self.used.wants_token.get(), |named| named.discovery_wants_token);
         if !wanted {
             return Ok(None);
@@ -403,7 +403,7 @@ impl Searcher {
         }
     }
 
-    /// Asks one NRF after the other; the first that answers counts.
+    /// Queries the NRFs in turn; the first answer counts.
     async fn ask_set(&self, nrfs: &Turns, query: &DiscoveryQuery) -> Result<(Arc<Found>, Duration), Failure> {
         let mut token = self.authorization(query).await?;
         let mut failure = Failure::NotReachable;
@@ -413,7 +413,7 @@ impl Searcher {
                 .await;
             let unauthorized = matches!(answer, Err(Failure::Refused(StatusCode::UNAUTHORIZED, _)));
             if unauthorized && token.is_none() && query.nrf().is_none() {
-                // It wants a token to be asked: from now on it is known.
+                // The NRF requires a token: remember it for the next queries.
                 self.used.wants_token.set(true);
                 token = self.authorization(query).await?;
                 answer = self
@@ -430,7 +430,7 @@ impl Searcher {
                     }
                     return Err(refused);
                 }
-                // This one did not help, another may.
+                // Another NRF may answer.
                 Err(other) => {
                     self.metrics.nrf_failures.inc();
                     nrfs.next(nrf);
@@ -498,7 +498,7 @@ impl Searcher {
         for profile in result.nf_instances {
             let bytes = profile.get().as_bytes();
             memory += PROFILE + bytes.len() * if preferences.is_some() { 4 } else { 1 };
-            // What is preferred is the SCP's to judge: the NRF answers all that fit (TS 29.510 §6.2.3.2.3.1).
+            // The NRF returns all matching profiles (TS 29.510 §6.2.3.2.3.1); the SCP ranks them by the preferences.
             let parsed = match preferences.is_some() {
                 true => Producer::learned(bytes),
                 false => Producer::parse(bytes),
@@ -509,7 +509,7 @@ impl Searcher {
             let view = producer.view.as_deref();
             let distances = match preferences.as_ref().zip(view) {
                 Some((preferences, view)) => preferences.distances(view, preferences.nearness()),
-                // What a profile that only routing can read says of its place.
+                // A profile without a view: only its locality is known.
                 None => {
                     let near = locality.is_none() || producer.locality.as_deref() == locality.as_deref();
                     vec![u32::from(!near)]
@@ -533,7 +533,7 @@ impl Searcher {
     }
 }
 
-/// A path to which an NRF redirects, with the question where `Location` leaves it out.
+/// Path of a redirection, with the query added if `Location` lacks it.
 fn with_question(path: &PathAndQuery, query: &DiscoveryQuery) -> String {
     match path.query() {
         Some(_) => path.to_string(),
@@ -541,7 +541,7 @@ fn with_question(path: &PathAndQuery, query: &DiscoveryQuery) -> String {
     }
 }
 
-/// The services of a producer that are wanted; all where none is named.
+/// The requested services of a producer; all if the query names none.
 fn services_of(producer: &Arc<Producer>, wanted: Option<&[&str]>) -> Vec<ServiceRef> {
     (0..producer.services.len())
         .filter_map(|position| ServiceRef::new(producer.clone(), position))

@@ -1,4 +1,4 @@
-//! Step 3, admission: who sends the request, how important it is, and whether this SCP has room for it.
+//! Step 3, admission: the consumer of the request, its priority, and overload control.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use crate::security::{ASSERTIONS, Asked};
 /// The NF instance id that a request gives for its consumer.
 const REQUESTER: &str = "3gpp-sbi-discovery-requester-nf-instance-id";
 
-/// Decides whether a request comes in.
+/// Admits or refuses requests.
 pub(super) struct Admission {
     live: Arc<Live>,
     consumers: Rc<Consumers>,
@@ -34,7 +34,7 @@ pub(super) struct Admission {
     accepted: Counter,
     refused: Counter,
     missing: Counter,
-    /// Of where requests come from.
+    /// Hasher of request sources.
     hasher: ahash::RandomState,
 }
 
@@ -51,7 +51,7 @@ impl Drop for InFlight<'_> {
 type Claims = Option<Rc<AssertionClaims>>;
 
 impl Admission {
-    /// With the rates, the load and the requests in flight of `before`, as far as the settings are the same.
+    /// Creates it with rates, load and requests in flight of `before`, as far as the settings are the same.
     pub(super) fn new(setup: &Setup<'_>, before: Option<&Self>) -> Self {
         let (live, shared) = (setup.live, setup.shared);
         let protection = &live.config.protection;
@@ -97,7 +97,7 @@ impl Admission {
         metrics: Rc<ServiceMetrics>,
     ) -> Step<Admitted> {
         let now = request.received;
-        // A signature costs more than all the rest: it is checked last, unless it says who this is.
+        // A signature is the most expensive check: it comes last, unless it identifies the consumer.
         let early = self.early_claims(&request)?;
         let consumer = self.consumer(&request, early.as_ref());
         let priority = self.prioritise(&mut request, has);
@@ -127,7 +127,7 @@ impl Admission {
         InFlight(&self.load)
     }
 
-    /// As [`Admission::admit`], for an explanation: nothing is counted, and no rate is used up.
+    /// As [`Admission::admit`] for an explanation, without counting.
     pub(super) fn inspect(
         &self,
         mut request: Request,
@@ -175,7 +175,7 @@ impl Admission {
             .of(request, claims.map(|claims| claims.sub.as_str()))
     }
 
-    /// Checks the assertion of a request, if settings want that (TS 29.500 §6.7.5).
+    /// Checks the assertion of a request, if settings require it (TS 29.500 §6.7.5).
     fn claims(&self, headers: &Fields) -> Step<Claims> {
         let claims = self.assertions.of_request(headers, since_epoch());
         match &claims {

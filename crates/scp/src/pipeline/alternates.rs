@@ -15,16 +15,16 @@ use super::message::Target;
 use super::planner::Planner;
 use crate::events::Metrics;
 
-/// Alternates at most for one request: what a stranger's zone may make this SCP try.
+/// Alternates of one request at most: a DNS zone of another operator decides how many there are.
 const MOST: usize = 32;
 
-/// Asks DNS.
+/// Resolver of alternates.
 pub(super) struct Alternates {
     pub(super) names: Option<Dns>,
     pub(super) metrics: Metrics,
 }
 
-/// The alternates of one request; DNS is asked once, when no other candidate is left.
+/// The alternates of one request; queried once, when no other candidate is left.
 #[derive(Default)]
 pub(super) struct InDns {
     asked: bool,
@@ -32,7 +32,7 @@ pub(super) struct InDns {
 }
 
 impl Alternates {
-    /// Asks for the alternates of a producer, no longer than `time`, unless that was done before.
+    /// Queries the alternates of a producer within `time`, unless that was done before.
     pub(super) async fn look(&self, found: &mut InDns, planner: &Planner, sought: &Target, time: Duration) {
         let Some(names) = self.names.as_ref().filter(|_| !found.asked) else {
             return;
@@ -82,7 +82,7 @@ fn fqdn(target: &Target) -> Option<&str> {
     })
 }
 
-/// The place that a record names, behind the prefix of the producer it stands in for.
+/// The target of a record, with the prefix of the producer that it replaces.
 fn target(record: &Srv, scheme: Scheme, sought: &Target, planner: &Planner) -> Option<Rc<Target>> {
     let origin = Origin::new(scheme, &format!("{}:{}", record.host, record.port)).ok()?;
     let service = sought.service.as_ref().and_then(|one| {

@@ -70,8 +70,8 @@ impl Answer {
         }
     }
 
-    /// Makes of a producer's answer the consumer's: `Via` names this SCP, and a consumer that did not name the producer
-    /// learns who it was.
+    /// Completes the answer of a producer: `Via` names this SCP, and further headers name the producer if the consumer
+    /// did not name it.
     pub(super) fn finish(&self, reply: Reply, outgoing: &Outgoing, policy: &ServicePolicy) -> Response {
         let Reply {
             mut response,
@@ -80,7 +80,7 @@ impl Answer {
             retried,
         } = reply;
         let headers = response.headers_mut();
-        // That of an answer to HEAD is of a body that is not there (RFC 9110 §9.3.2).
+        // Content-Length of an answer to HEAD describes an absent body (RFC 9110 §9.3.2).
         if outgoing.method != Method::HEAD {
             headers.remove(CONTENT_LENGTH);
         }
@@ -122,13 +122,14 @@ impl Answer {
         response
     }
 
-    /// Says that an answer is this SCP's own.
+    /// Marks an answer as one of this SCP (`Server`).
     pub(super) fn sign(&self, response: &mut Response) {
         response.headers_mut().set(SERVER, &self.server);
     }
 }
 
-/// Adds to `3gpp-Sbi-Response-Info` that the request was sent to more than one producer; what the last one says stays.
+/// Adds to `3gpp-Sbi-Response-Info` that the request was sent to more than one producer; the values of the last one
+/// stay.
 fn say_retransmitted(headers: &mut Fields) {
     const SAID: &str = "request-retransmitted=true";
     let said = headers
@@ -156,14 +157,14 @@ fn resolve_location(headers: &mut Fields, origin: &Origin) {
     headers.set_printed(LOCATION, absolute);
 }
 
-/// The answer of a refusal, as the profile of its reason wants it.
+/// The answer of a refusal, adapted by the error profile of its reason.
 fn respond(profiles: &BTreeMap<String, ErrorProfile>, refused: Refused) -> Response {
     let Refused {
         refusal,
         mut problem,
         mut retry_after,
     } = refused;
-    // Most SCPs have no profiles, and then nothing is looked up.
+    // Most SCPs have no error profiles and need no look-up.
     let profile = (!profiles.is_empty())
         .then(|| profiles.get(refusal.label()))
         .flatten();
@@ -182,7 +183,7 @@ fn respond(profiles: &BTreeMap<String, ErrorProfile>, refused: Refused) -> Respo
         let details = problem.details_mut();
         let replace = |member: &mut Option<String>, wanted: &Option<String>| {
             if let Some(wanted) = wanted {
-                // An empty text takes the member away.
+                // An empty text removes the member.
                 *member = Some(wanted.clone()).filter(|text| !text.is_empty());
             }
         };

@@ -1,4 +1,4 @@
-//! Step 1, arrival: one reading of the path, by which every later step judges, routes and sends.
+//! Step 1, arrival: normalises the path, which all later steps use.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{Setup, reverse};
 use crate::live::Live;
 use crate::refusal::Refusal;
 
-/// Brings the path of a request into the form that its producer will read.
+/// Normalises the paths of requests.
 pub(super) struct Arrival {
     live: Arc<Live>,
     view: Rc<View>,
@@ -32,10 +32,10 @@ impl Arrival {
         }
     }
 
-    /// Gives a request the one path by which it is judged, routed and sent. Returns whether any segment of it may be
-    /// the API name.
+    /// Normalises the path of a request for access control, routing and forwarding. Returns whether any segment of it
+    /// may be the API name.
     pub(super) fn read(&self, request: &mut Request) -> Step<bool> {
-        // The one shows headers to who could not read them, the other asks for a tunnel (RFC 9110 §9.3.6, §9.3.8).
+        // TRACE would disclose headers, CONNECT would open a tunnel (RFC 9110 §9.3.6, §9.3.8).
         if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
             return Err(Refusal::Method.into());
         }
@@ -54,7 +54,7 @@ impl Arrival {
         let prefixed = named.is_some_and(|value| value.as_bytes().iter().filter(|b| **b == b'/').count() > 2);
         let placed = if prefixed || network.has_prefixes() {
             let root = match named {
-                // One that cannot be read is refused where the target is planned.
+                // The planner refuses an invalid header.
                 Some(named) => named
                     .to_str()
                     .ok()

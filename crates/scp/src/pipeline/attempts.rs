@@ -1,4 +1,4 @@
-//! The order of attempts: the producer that is named, then the best of the others, then those that DNS names.
+//! The order of attempts: the named producer, then the best of the others, then alternates of DNS.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl<'a> Attempts<'a> {
         Some(target)
     }
 
-    /// Whether another producer serves instead of the named one, which has asked to be left alone.
+    /// Whether another producer can serve instead of the named one, which has sent `Retry-After`.
     fn is_relieved(&mut self, named: &Target, headers: &Fields) -> bool {
         let Some(farthest) = self.plan.stage.reroute.reach() else {
             return false;
@@ -144,13 +144,13 @@ impl<'a> Attempts<'a> {
         self.planner.targets.place(chosen, location)
     }
 
-    /// The next of the places that the plan names beside the producers it knows.
+    /// The next target of the plan without a known profile.
     fn further(&self) -> Option<Rc<Target>> {
         let mut further = self.plan.further.iter();
         further.find(|one| !self.has_tried(&one.peer.authority)).cloned()
     }
 
-    /// The first of the SCPs on the way to a target that is not ejected.
+    /// The first SCP before a target that is not ejected.
     fn first_hop(&self, target: &Target) -> usize {
         let Some(hops) = &target.hops else { return 0 };
         let (producers, now) = (&self.planner.producers, Instant::now());
@@ -158,8 +158,8 @@ impl<'a> Attempts<'a> {
         usable.unwrap_or(0)
     }
 
-    /// Goes on to the same producer in another way, after it was not reached in this one: by the next SCP, or at another
-    /// of its endpoints. Returns whether there is one.
+    /// Prepares another route to the same producer after it was unreachable: through the next SCP, or at another of its
+    /// endpoints. Returns whether there is one.
     pub(super) fn another_way(&mut self, failed: &Rc<Target>) -> bool {
         if self.plan.once && self.sent {
             return false;
@@ -206,7 +206,7 @@ impl<'a> Attempts<'a> {
         self.tried.len().saturating_sub(1)
     }
 
-    /// Whether a place was tried, by `host:port`.
+    /// Whether a target was tried, by `host:port`.
     pub(super) fn has_tried(&self, authority: &str) -> bool {
         self.tried.iter().any(|tried| **tried == *authority)
     }
@@ -221,8 +221,8 @@ impl<'a> Attempts<'a> {
         self.plan.discovered || self.named.as_ref().is_none_or(|named| !Rc::ptr_eq(named, target))
     }
 
-    /// Nothing could be sent to the last one. Returns whether another producer may be chosen: as long as nothing was sent
-    /// to any, a free choice goes on as it began. All else is rerouting, and goes as far as the policy lets it.
+    /// The last target could not get the request. Returns whether another producer may be selected: until a request was
+    /// sent, the initial selection continues. After that it is rerouting, within the reach of the policy.
     pub(super) fn pass_over(&mut self) -> bool {
         if self.named.is_none() && !self.sent {
             return true;
@@ -248,7 +248,7 @@ impl<'a> Attempts<'a> {
         follows
     }
 
-    /// Whether rerouting leads to a candidate that is known already, or may not lead to any.
+    /// Whether rerouting has a known candidate, or is not allowed.
     pub(super) fn needs_no_other(&mut self, headers: &Fields) -> bool {
         let Some(farthest) = self.plan.stage.reroute.reach() else {
             return true;
@@ -262,7 +262,7 @@ impl<'a> Attempts<'a> {
         self.plan.others = found;
     }
 
-    /// Asks DNS for alternates of a producer that has failed.
+    /// Queries DNS for alternates of a producer that has failed.
     pub(super) async fn look_in_dns(&mut self, alternates: &Alternates, failed: &Rc<Target>, time: Duration) {
         let sought = self.named.as_ref().unwrap_or(failed).clone();
         let planner = self.planner;
@@ -273,7 +273,7 @@ impl<'a> Attempts<'a> {
         self.planner.complete(&mut self.plan, self.named.as_deref());
     }
 
-    /// The best of those who have not been tried and are not farther away.
+    /// The best candidate within reach that has not been tried.
     fn choose(&self, headers: &Fields, reach: u8) -> Option<ServiceRef> {
         self.choose_of(headers, reach, false)
     }

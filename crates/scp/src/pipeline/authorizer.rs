@@ -22,16 +22,16 @@ use crate::live::Live;
 use crate::refusal::Refusal;
 use crate::security::{Fetcher, Proof, TokenError, Wanted};
 
-/// Decides who may use a producer, and gets tokens.
+/// Decides whether a consumer may use a producer, and gets tokens.
 pub(super) struct Authorizer {
     live: Arc<Live>,
     view: Rc<View>,
-    /// Of assertions that are not checked; the same in all workers, which share the tokens.
+    /// Hasher of unchecked assertions; the same in all workers, which share the tokens.
     hasher: ahash::RandomState,
     pub(super) tokens: Rc<Fetcher>,
 }
 
-/// What a request says of a token, by the headers that go into `AccessTokenReq` (TS 29.510 §6.3.5.2.2).
+/// Headers of a request that go into `AccessTokenReq` (TS 29.510 §6.3.5.2.2).
 struct Said<'h> {
     consumer: Option<Cow<'h, str>>,
     consumer_type: Option<Cow<'h, str>>,
@@ -62,7 +62,7 @@ impl<'h> Said<'h> {
 }
 
 impl Authorizer {
-    /// With the tokens of `before`, as far as the settings are the same.
+    /// Creates it with the tokens of `before`, as far as the settings are the same.
     pub(super) fn new(setup: &Setup<'_>, before: Option<&Self>) -> Self {
         let before = before.map(|before| (&*before.live.config, &*before.tokens));
         let client = setup.clients.known.clone();
@@ -106,7 +106,7 @@ impl Authorizer {
         let allows =
             |service: &str| access.allows(caller.nf_type(), &called, &caller.asked, producer, service);
         let allowed = if outgoing.unsure {
-            // Where no profile says which segment is the API name, each must be allowed.
+            // If no profile shows which segment is the API name, each segment must be allowed.
             let segments = target.root.prefix.split('/').chain(outgoing.path().split('/'));
             let mut named = segments.filter(|segment| !segment.is_empty()).peekable();
             named.peek().is_some() && named.all(allows)
@@ -115,13 +115,13 @@ impl Authorizer {
         };
         match allowed {
             true => Ok(()),
-            false => Err("a rule of this SCP refuses the consumer this producer"),
+            false => Err("a rule of this SCP does not allow the consumer to use this producer"),
         }
     }
 
-    /// Whether a request is for a service of the producer, and not for a resource where it takes its notifications: what a
-    /// profile allows is about its services (TS 29.510 §6.1.6.2.2). That a request calls itself a callback makes it none
-    /// at the path of a service.
+    /// Whether a request is for a service of the producer, not for one of its callback resources: `allowed…` of a
+    /// profile restricts its services (TS 29.510 §6.1.6.2.2). `3gpp-Sbi-Callback` does not turn a request for the path
+    /// of a service into a callback.
     fn is_of_service(&self, one: &ServiceRef, outgoing: &Outgoing, callback: bool) -> bool {
         let name = outgoing.service();
         if outgoing.unsure || *one.service().name == *name {
@@ -185,7 +185,7 @@ impl Authorizer {
         }
     }
 
-    /// The NRF that the request names for tokens (TS 29.500 §5.2.3.2.12), where settings heed that.
+    /// The NRF that the request names for tokens (TS 29.500 §5.2.3.2.12), if the settings allow it.
     fn named_nrf(&self, outgoing: &Outgoing) -> Step<Option<TargetApiRoot>> {
         if !outgoing.has.has(Has::NRF_URI) || !self.tokens.heeds_names() {
             return Ok(None);
@@ -208,7 +208,7 @@ impl Authorizer {
         let proved = caller.proved();
         if settings.require_proof && proved.is_none() {
             let problem = Problem::new(Cause::AccessTokenDenied)
-                .detail("the consumer has proved no NF instance id for which a token could be requested");
+                .detail("the consumer has not proved an NF instance id, which a token request needs");
             return Err(Refusal::Token.with(problem));
         }
         let said_type = || said.consumer_type.as_deref().or(caller.nf_type());
@@ -217,11 +217,11 @@ impl Authorizer {
         let (consumer, consumer_type) = match named {
             Some(consumer) => (consumer, said_type()),
             None if settings.in_own_name => (&*config.nf_instance_id, Some("SCP")),
-            // A token in the name of this SCP would be one for any stranger (TS 29.500 §6.10.11.2.2).
+            // Any unauthenticated consumer would get a token in the name of this SCP (TS 29.500 §6.10.11.2.2).
             None => {
                 let problem = Problem::new(Cause::MissingAccessTokenInfo)
                     .detail(
-                        "the request does not say for which NF instance an access token is to be requested",
+                        "the request does not name the NF instance for which an access token has to be requested",
                     )
                     .invalid_param(
                         "header 3gpp-Sbi-Discovery-requester-nf-instance-id",
@@ -270,7 +270,7 @@ impl Authorizer {
 fn problem(error: &TokenError) -> Problem {
     let cause = match error {
         TokenError::NotReachable => Cause::NrfNotReachable,
-        // The request is one that lacks something, or the consumer may not have the token.
+        // The token request lacked a parameter, or the NRF refused the consumer.
         TokenError::Refused(_, why) if why.starts_with("invalid_request") => Cause::MissingAccessTokenInfo,
         TokenError::Refused(..) => Cause::AccessTokenDenied,
     };

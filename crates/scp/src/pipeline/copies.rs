@@ -1,4 +1,4 @@
-//! At all steps, copies: the messages of an exchange for the feed.
+//! Copies of the messages of an exchange for the feed, at all steps.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Begins to copy an exchange, if it is among those that are.
+    /// Begins to copy an exchange, if the feed copies it.
     pub(super) fn begin(tap: Option<&Rc<Tap>>, request: &Request) -> Option<Self> {
         let tap = tap?;
         let consumer = request.headers().get(USER_AGENT).map(|name| name.as_bytes());

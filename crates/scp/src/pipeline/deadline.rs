@@ -1,5 +1,5 @@
-//! Step 6, deadline: how long the consumer waits for the answer (TS 29.500 §6.11.2): `3gpp-Sbi-Max-Rsp-Time`, counted
-//! from `3gpp-Sbi-Sender-Timestamp` where that is there.
+//! Step 6, deadline: the timeout of the consumer (TS 29.500 §6.11.2): `3gpp-Sbi-Max-Rsp-Time`, counted from
+//! `3gpp-Sbi-Sender-Timestamp` if the request has it.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use super::message::Step;
 use crate::config::LateRequests;
 use crate::refusal::Refusal;
 
-/// The time until which the consumer waits, if it says so.
+/// The deadline of the consumer, if the request names one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Deadline {
     until: Option<(Instant, Duration)>,
-    /// Whether the producer gets what is left: a time without a date counts from when the message is sent. With a
-    /// date both pass on as they are.
+    /// Whether the producer gets the remaining time: without a timestamp it counts from the sending of the message.
+    /// With a timestamp both headers are forwarded unchanged.
     shortened: bool,
 }
 
@@ -33,7 +33,7 @@ impl Deadline {
             return Ok(Self::default());
         };
         let now = Instant::now();
-        // A date that cannot be read, or of a consumer whose clock is ahead, says nothing.
+        // An invalid timestamp, or one in the future, is ignored.
         let sent = SenderTimestamp::of(headers).ok().flatten();
         let Some(SenderTimestamp(sent)) = sent.filter(|_| settings.detect) else {
             return Ok(Self::after(most, !headers.contains(names::SENDER_TIMESTAMP), now));
@@ -42,7 +42,7 @@ impl Deadline {
         let left = most.saturating_sub(passed.saturating_sub(settings.clock_skew.duration()));
         if left.is_zero() {
             let problem = Problem::new(Cause::TimedOutRequest).detail(format!(
-                "the request was sent {passed:?} ago and its sender waits {most:?}"
+                "the request was sent {passed:?} ago, its sender waits at most {most:?}"
             ));
             return Err(Refusal::Late.with(problem));
         }
@@ -56,28 +56,28 @@ impl Deadline {
         }
     }
 
-    /// When it is over; `None` when the consumer does not say.
+    /// The instant of the deadline; `None` without one.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until.map(|(until, _)| until)
     }
 
-    /// The time that is left; `None` when the consumer does not say.
+    /// The remaining time; `None` without a deadline.
     pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         self.until().map(|until| until.saturating_duration_since(now))
     }
 
-    /// Whether the consumer no longer waits.
+    /// Whether the deadline has passed.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.until.is_some_and(|(until, _)| now >= until)
     }
 
-    /// Writes what is left into the headers of a request that is sent now.
+    /// Writes the remaining time into the headers of a request that is sent now.
     pub(super) fn pass_on(&self, headers: &mut Fields) {
         let Some((until, most)) = self.until.filter(|_| self.shortened) else {
             return;
         };
         let left = until.saturating_duration_since(Instant::now());
-        // The header is in milliseconds; where none has passed it stays.
+        // The header is in milliseconds; it stays if less than one has passed.
         if most.saturating_sub(left) >= Duration::from_millis(1) {
             let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
             headers.set_number(names::MAX_RSP_TIME, left);

@@ -1,13 +1,13 @@
-//! What a request that leaves says of its way: who sends it to whom (`3gpp-Sbi-NF-Peer-Info`), and whether it was sent
-//! before (`3gpp-Sbi-Request-Info`).
+//! Headers of a forwarded request that describe its route: sender and receiver (`3gpp-Sbi-NF-Peer-Info`), and whether
+//! it is a retransmission (`3gpp-Sbi-Request-Info`).
 
 use sbi::Fields;
 use sbi::headers::{NfPeerInfo, SbiHeader as _, names};
 
 use super::message::Target;
 
-/// Adds to `3gpp-Sbi-Request-Info` that the request was sent before, to this producer or to another; what the consumer says
-/// of it stays.
+/// Adds to `3gpp-Sbi-Request-Info` that the request is a retransmission, to this producer or to another; the values of
+/// the consumer stay.
 pub(super) fn say_retransmitted(headers: &mut Fields) {
     const SAID: &str = "retrans=true";
     let said = headers
@@ -24,8 +24,8 @@ pub(super) fn say_retransmitted(headers: &mut Fields) {
     }
 }
 
-/// Names this SCP as the sender in `3gpp-Sbi-NF-Peer-Info`, and the next SCP or the producer as the receiver; the consumer
-/// stays as it is named.
+/// Names this SCP as the sender in `3gpp-Sbi-NF-Peer-Info`, and the next SCP or the producer as the receiver; the
+/// consumer stays as it is named.
 pub(super) fn name_peers(headers: &mut Fields, own: &str, target: &Target, hop: usize) {
     let Ok(Some(NfPeerInfo(mut peers))) = NfPeerInfo::of(headers) else {
         return;

@@ -1,5 +1,5 @@
-//! Step 5, and around each attempt, the mediator: the operator's rules at the four trigger points. A message that
-//! no group watches is not touched.
+//! Step 5, and around each attempt, the mediator: the operator's rules at the four trigger points. A message
+//! without a matching group is not touched.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Mediator {
         Ok(())
     }
 
-    /// Applies the rules of a point to headers and body: returns what they say of the route.
+    /// Applies the rules of a point to headers and body; returns the steering of the route.
     fn apply(
         &self,
         point: TriggerPoint,
@@ -130,7 +130,7 @@ impl Mediator {
         }
         if outcome.body_changed {
             *body = document.into_bytes().into();
-            // The length of before is not that of now; HTTP/2 needs none.
+            // The old length is invalid; HTTP/2 needs none.
             headers.remove(CONTENT_LENGTH);
         }
         Ok(outcome.steering)
@@ -149,7 +149,7 @@ fn rejected(rejection: &Rejection) -> Problem {
     }
 }
 
-/// Writes the route that rules chose into the headers that planning reads.
+/// Writes the steering of rules into the headers that the planner reads.
 fn steer(headers: &mut Fields, steering: &Steering) -> Result<(), Problem> {
     use sbi::headers::{discovery, names};
     let unusable =

@@ -1,4 +1,4 @@
-//! What the steps hand on: a request that was admitted, its caller, a target, and the request that leaves.
+//! Data between the steps: an admitted request, its caller, a target, and the forwarded request.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use crate::security::Asked;
 /// The result of a step.
 pub(super) type Step<T> = Result<T, Box<Refused>>;
 
-/// A request that was admitted, with what admission found out about it.
+/// An admitted request with the results of admission.
 pub(super) struct Admitted {
     pub(super) request: Request,
     /// The headers that the request has.
@@ -37,10 +37,10 @@ pub(super) struct Admitted {
     pub(super) unsure: bool,
 }
 
-/// The sender of a request, as far as it is known.
+/// The sender of a request.
 pub(super) struct Caller {
     pub(super) consumer: Rc<Consumer>,
-    /// Where its requests come from, whatever they say.
+    /// Hash of its certificate name or address.
     pub(super) source: u64,
     /// The claims of its assertion, where assertions are checked.
     pub(super) claims: Option<Rc<AssertionClaims>>,
@@ -48,9 +48,9 @@ pub(super) struct Caller {
     pub(super) connection: Rc<Connection>,
     /// Number of the stream of its request.
     pub(super) stream: u32,
-    /// What rules of access ask of a request.
+    /// Properties of the request that access rules test.
     pub(super) asked: Asked,
-    /// What profiles ask of it, read when one does.
+    /// Properties that `allowed…` of profiles tests, parsed at first use.
     pub(super) applicant: OnceCell<Applicant>,
 }
 
@@ -60,7 +60,7 @@ impl Caller {
         self.consumer.nf_type.as_deref()
     }
 
-    /// What profiles ask of it; `headers` are those of its request.
+    /// Properties that `allowed…` of profiles tests; `headers` are those of its request.
     pub(super) fn applicant(&self, headers: &Fields) -> &Applicant {
         self.applicant
             .get_or_init(|| crate::security::applicant(self.nf_type(), self.instance(), headers))
@@ -73,12 +73,12 @@ impl Caller {
             .or_else(|| tls?.names.iter().find_map(|name| instance_of(name)))
     }
 
-    /// Its NF instance id: as its assertion proves, else as it says.
+    /// Its NF instance id: the proved one, else the claimed one.
     pub(super) fn instance(&self) -> Option<&str> {
         self.asserted().or(self.consumer.instance.as_deref())
     }
 
-    /// Whether it has given its request up.
+    /// Whether it has cancelled its request.
     pub(super) fn has_given_up(&self) -> bool {
         self.connection.given_up.has(self.stream)
     }
@@ -88,20 +88,20 @@ impl Caller {
     }
 }
 
-/// A place to send a request to.
+/// A destination of a request.
 pub(super) struct Target {
     pub(super) root: TargetApiRoot,
     /// The service instance there, if its profile is known.
     pub(super) service: Option<ServiceRef>,
     pub(super) peer: Rc<Peer>,
-    /// Whether no known function is there, and settings let the request through all the same.
+    /// Whether the destination is unknown and allowed by the settings.
     pub(super) unknown: bool,
     /// Path and query that requests for it get, where its profile names them: those of a default notification
     /// subscription.
     pub(super) path: Option<Rc<str>>,
     /// SCPs of its region, when it is reached through them, in order of preference.
     pub(super) hops: Option<Rc<[Hop]>>,
-    /// The headers that name it, made when an answer needs them.
+    /// The headers that name it, built when an answer needs them.
     pub(super) named: OnceCell<ProducerHeaders>,
 }
 
@@ -127,8 +127,8 @@ impl Target {
         })
     }
 
-    /// What protection needs to know of it; `hop`: the position of the SCP that gets the request, where it is reached
-    /// through one.
+    /// The data that protection needs; `hop`: the position of the SCP that gets the request, if there is one before the
+    /// target.
     pub(super) fn way<'a>(&'a self, hop: usize, api: &'a str) -> Way<'a> {
         Way {
             peer: &self.peer,
@@ -138,7 +138,7 @@ impl Target {
         }
     }
 
-    /// The next receiver of a request: the SCP at this position, or the producer where it is reached through none.
+    /// The next receiver of a request: the SCP at this position, or the producer without an SCP before it.
     pub(super) fn next_root(&self, hop: usize) -> &TargetApiRoot {
         self.hop(hop).unwrap_or(&self.root)
     }
@@ -150,7 +150,7 @@ impl Target {
     }
 }
 
-/// A producer's answer, as it came.
+/// An answer of a producer, unchanged.
 pub(super) struct Reply {
     pub(super) response: Response,
     pub(super) target: Rc<Target>,
@@ -160,16 +160,17 @@ pub(super) struct Reply {
     pub(super) retried: bool,
 }
 
-/// A request as it leaves, the same at every attempt but for its target.
+/// A forwarded request; all attempts share it, except for the target.
 pub(super) struct Outgoing {
     pub(super) method: Method,
-    /// Path and query, without the prefix of an API root; shared with who needs it while the request is changed.
+    /// Path and query, without the prefix of an API root; shared, so that steps can read it while the request is
+    /// changed.
     pub(super) target: Rc<str>,
     pub(super) headers: Fields,
     body: Body,
     hops: MaxForwardHops,
     pub(super) deadline: Deadline,
-    /// Time that was spent waiting for others.
+    /// Time spent waiting for NRFs and producers.
     pub(super) waited: Duration,
     /// The token that this SCP has fetched for it, where the consumer is to get it as well.
     pub(super) conveyed: Option<HeaderValue>,
@@ -181,12 +182,13 @@ pub(super) struct Outgoing {
     name: Rc<str>,
     /// The path and query before a redirection was followed, and whether that was unsure.
     redirected_from: Option<(Rc<str>, bool)>,
-    /// What it came with: discovery parameters, the NRF to use and hops are for another SCP, not for a producer.
+    /// Headers of the received request: discovery parameters, `3gpp-Sbi-Nrf-Uri` and hops are for another SCP, not for a
+    /// producer.
     pub(super) has: Has,
 }
 
 impl Outgoing {
-    /// Takes from the request what is for this SCP alone and adds what says that it passed here (TS 29.500 §6.10.2).
+    /// Removes the headers that are for this SCP alone and adds those that name it as a hop (TS 29.500 §6.10.2).
     pub(super) fn new(
         request: Request,
         has: Has,
@@ -229,7 +231,7 @@ impl Outgoing {
         path_of(&self.target)
     }
 
-    /// Goes to the path where a redirection leads, until [`Outgoing::restore`].
+    /// Uses the path of a redirection until [`Outgoing::restore`].
     pub(super) fn redirect(&mut self, target: &str, unsure: bool) {
         let before = std::mem::replace(&mut self.target, Rc::from(target));
         self.redirected_from.get_or_insert((before, self.unsure));
@@ -237,7 +239,7 @@ impl Outgoing {
         self.headers.set_printed(PATH, target);
     }
 
-    /// Goes to the path again that the consumer has asked for: the one where a redirection led is of its producer.
+    /// Uses the path of the consumer again: the path of a redirection belongs to one producer.
     pub(super) fn restore(&mut self) {
         if let Some((target, unsure)) = self.redirected_from.take() {
             self.headers.set_printed(PATH, &target);
@@ -245,8 +247,8 @@ impl Outgoing {
         }
     }
 
-    /// The request for a target, by the SCP at position `hop` where it is reached through one. `again`: it was sent
-    /// before. Of the `last` request nothing is kept.
+    /// Builds the request for a target, through the SCP at position `hop` if there is one before it. `again`: it is a
+    /// retransmission. `last`: no further attempt follows, so it takes headers and body without a copy.
     pub(super) fn request(
         &mut self,
         target: &Target,
@@ -278,7 +280,7 @@ impl Outgoing {
                 if self.has.has(Has::DISCOVERY) {
                     discovery::remove(&mut headers);
                 }
-                // Which NRF to use was said to SCPs, and this is the last one.
+                // The header is for SCPs, and this is the last one.
                 if self.has.has(Has::NRF_URI) {
                     headers.remove(names::NRF_URI);
                 }

@@ -1,6 +1,6 @@
-//! The way of a message, on one screen: [`Pipeline::answer`] and [`Pipeline::relay`] list the steps in their order, each
-//! with the reason for its place. A step is a file of its name and owns its state; `message` has what one step hands to
-//! the next. docs/scp.md describes the same steps for operators.
+//! The steps of a message: [`Pipeline::answer`] and [`Pipeline::relay`] list them in their order, each with the reason
+//! for its position. A step is a file of its name and owns its state; `message` has the data between the steps.
+//! docs/scp.md describes the same steps for operators.
 //!
 //! ```text
 //! arrival ─ own ─ admission ─ loops ─ mediator ─ deadline ─ planner ─ relay ─ answer
@@ -8,8 +8,8 @@
 //!                                                   targets, NRF           mediator, connection
 //! ```
 //!
-//! A worker has one pipeline. A reload makes another from the last one: it has the new settings, and each step takes over
-//! the state that they do not invalidate. A request ends with the pipeline that it began with.
+//! A worker has one pipeline. A reload makes another from the last one: it has the new settings, and each step takes
+//! over the state that they do not invalidate. A request ends with the pipeline that it began with.
 
 mod admission;
 mod alternates;
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) names: Option<Dns>,
     pub(crate) metrics: Metrics,
-    /// The authorities under which this SCP is reached.
+    /// The authorities of this SCP.
     pub(crate) own: Arc<OwnNames>,
     pub(crate) registry: Registry,
     pub(crate) alarms: Alarms,
@@ -86,22 +86,22 @@ pub(crate) struct Shared {
     pub(crate) federation: Arc<Federation>,
     pub(crate) vouched: Arc<Vouched>,
     pub(crate) answers: Arc<Answers>,
-    /// How producers do, for operators.
+    /// State of producers, for operators.
     pub(crate) states: Arc<PeerStates>,
-    /// Of what strangers choose; the same in all workers.
+    /// Hasher of values that peers choose; the same in all workers.
     pub(crate) hasher: ahash::RandomState,
 }
 
 /// The connections of a worker.
 #[derive(Clone)]
 pub(crate) struct Clients {
-    /// To what is known.
+    /// To known destinations.
     pub(crate) known: Client,
-    /// To what is not: it connects to fewer addresses, and their number costs the others nothing.
+    /// To unknown destinations: it connects to fewer addresses, and its connections do not evict those of `known`.
     pub(crate) unknown: Client,
 }
 
-/// What the steps of a worker are made of.
+/// Inputs of the steps of a worker.
 pub(crate) struct Setup<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) live: &'a Arc<Live>,
@@ -127,7 +127,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The steps by the settings of now. Each takes its state over from `before`, as far as these do not invalidate it.
+    /// Builds the steps by the present settings. Each takes its state over from `before`, as far as the settings allow.
     pub(crate) fn new(
         shared: &Shared,
         live: &Arc<Live>,
@@ -193,12 +193,12 @@ impl Pipeline {
 
     /// Answers a request.
     pub(crate) async fn answer(self: Rc<Self>, mut request: Request) -> Response {
-        // 1. Arrival first: every later step judges the path that the producer will see.
+        // 1. Arrival first: every later step uses the path that the producer receives.
         let unsure = match self.arrival.read(&mut request) {
             Ok(unsure) => unsure,
             Err(refused) => return self.answer.refuse(*refused),
         };
-        // 2. Own resources are answered whatever the load: NRFs, other SCPs and probes depend on them.
+        // 2. Own resources are served whatever the load: NRFs, other SCPs and probes depend on them.
         if let Some(mut response) = self.own.answer(&request) {
             self.sign(&mut response);
             return response;
@@ -269,7 +269,7 @@ impl Pipeline {
             copies,
         };
         let mut reply = self.relay.run(planned).await?;
-        // 9. Answer: rules see the producer's answer as it came, and then this SCP adds its own headers.
+        // 9. Answer: rules get the unchanged answer of the producer, then this SCP adds its own headers.
         self.mediator.response(&outgoing, &mut reply.response)?;
         let response = self.answer.finish(reply, &outgoing, policy);
         metrics
@@ -278,7 +278,7 @@ impl Pipeline {
         Ok(response)
     }
 
-    /// How producers do, as this worker sees it.
+    /// State of producers in this worker.
     pub(crate) fn peer_states(&self) -> Vec<PeerState> {
         let mut connections = AHashMap::<String, u32>::new();
         for (origin, stats) in [&self.clients.known, &self.clients.unknown]
@@ -298,7 +298,7 @@ impl Pipeline {
         &self.clients
     }
 
-    /// What decides which requests this worker refuses under load.
+    /// Overload control of this worker.
     pub(crate) fn shedder(&self) -> &Shedder {
         self.admission.load().shedder()
     }
@@ -320,12 +320,12 @@ impl Pipeline {
         self.planner.targets.remembered_count()
     }
 
-    /// Memory of what this worker remembers of requests.
+    /// Memory of the route cache of this worker, in bytes.
     pub(crate) fn route_cache_bytes(&self) -> usize {
         self.planner.remembered_bytes()
     }
 
-    /// Discovery answers that this worker has beside itself.
+    /// Discovery answers in the cache of this worker.
     pub(crate) fn cached_discoveries(&self) -> usize {
         self.planner.searcher.remembered()
     }

@@ -16,7 +16,7 @@ use crate::live::Live;
 use crate::peers::{Callbacks, Called, Heard, hint_of};
 use crate::protection::Federation;
 
-/// The health of the SCP (N050 of the NRF's features looks here).
+/// Path of the health check (N050 of the NRF).
 const HEALTH_PATH: &str = "/health";
 
 /// The resources of the SCP itself.
@@ -73,7 +73,7 @@ impl OwnResources {
         })
     }
 
-    /// Takes a notification that came on the path of a subscription at a set.
+    /// Handles a notification on the callback path of a subscription at a set.
     fn notified(&self, request: &Request, set: usize) -> Response {
         if *request.method() != Method::POST {
             return Problem::new(Cause::MethodNotAllowed).into_response();
@@ -87,7 +87,7 @@ impl OwnResources {
             }
         };
         if self.changes.try_send(Heard { set, change }).is_err() {
-            // The NRF tries again, and an audit finds what it does not notify.
+            // The NRF retries, and the audit finds lost changes.
             self.metrics.notification_lost.inc();
             return Problem::new(Cause::NfCongestion)
                 .detail("too many changes of the network are pending")

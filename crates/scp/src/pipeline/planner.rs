@@ -1,4 +1,4 @@
-//! Step 7, the planner: which producers may serve the request, and in which order they are chosen.
+//! Step 7, the planner: the producers that may serve the request, and their order.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -44,16 +44,16 @@ pub(super) struct Planner {
     pub(super) searcher: Rc<Searcher>,
 }
 
-/// One round of choice among the candidates of a plan.
+/// One selection among the candidates of a plan.
 pub(super) struct Round<'a> {
     pub(super) caller: &'a Caller,
     /// Headers of the request.
     pub(super) headers: &'a Fields,
     /// The authorities that were tried before.
     pub(super) tried: &'a [Arc<str>],
-    /// The farthest that may be chosen.
+    /// Greatest distance of a selected producer.
     pub(super) reach: u8,
-    /// Whether only those are chosen that have not asked to be left alone.
+    /// Whether producers that have sent `Retry-After` are excluded.
     pub(super) rested: bool,
 }
 
@@ -66,31 +66,31 @@ impl Round<'_> {
 /// The producers that may serve a request.
 #[derive(Clone)]
 pub(super) struct Plan {
-    /// The one that is tried first, if the request names one.
+    /// The producer that the request names, which is tried first.
     pub(super) named: Option<Rc<Target>>,
-    /// The others that may serve.
+    /// The other candidates.
     pub(super) others: Rc<Vec<ServiceRef>>,
-    /// Whether `others` is complete; if not, it is looked up when the named one fails.
+    /// Whether `others` is complete; if not, it is completed when the named producer fails.
     pub(super) complete: bool,
-    /// Places that serve the request as well and have no profile, in their order: NRFs of the settings.
+    /// Further targets without a profile, in their order: NRFs of the settings.
     pub(super) further: Rc<[Rc<Target>]>,
-    /// Whether the producer is chosen here (Model D): the answer names it to the consumer.
+    /// Whether this SCP selects the producer (Model D): the answer then names it.
     pub(super) discovered: bool,
     /// The order in which the request prefers the others.
     preference: Option<Rc<Preference>>,
-    /// Whether the request is a callback: profiles say who may use services, not who may notify.
+    /// Whether the request is a callback: `allowed…` of profiles restricts services, not callbacks.
     pub(super) callback: bool,
     /// Whether no attempt may follow another (`3gpp-Sbi-Retry-Info: no-retries`).
     pub(super) once: bool,
-    /// Whom the request excludes.
+    /// Producers that the request excludes.
     exclusions: Option<Rc<Exclusions>>,
     /// Major version of the API, where the path names one.
     version: Option<u32>,
-    /// The farthest that may be chosen first.
+    /// Greatest distance of the initial selection.
     pub(super) reach: u8,
     /// Time that was spent waiting for an NRF.
     pub(super) waited: Duration,
-    /// Whether the request begins a conversation, once a decision has asked for it.
+    /// Phase of the request, computed at first use.
     phase: Cell<Option<Phase>>,
     /// Whether it carries a routing binding.
     bound: bool,
@@ -113,7 +113,7 @@ impl Plan {
 }
 
 impl Planner {
-    /// With the discovery answers of `before`, as far as the settings are the same.
+    /// Creates it with the discovery answers of `before`, as far as the settings are the same.
     pub(super) fn new(
         setup: &Setup<'_>,
         producers: Rc<Peers>,
@@ -127,7 +127,7 @@ impl Planner {
             .filter(|before| before.live.config.nrf.named.accept == accept)
             .filter(|before| before.live.config.discovery.requester_from_user_agent == by_agent)
             .map(|before| before.queries.clone());
-        // Half for the questions, half for the targets.
+        // Half for the queries, half for the targets.
         let memory = live.config.route_cache.as_usize() / 2;
         let queries =
             queries.unwrap_or_else(|| Rc::new(Queries::new(accept != AcceptNrfs::Ignore, by_agent, memory)));
@@ -150,12 +150,12 @@ impl Planner {
         }
     }
 
-    /// Memory of the targets and questions that are remembered.
+    /// Memory of the cached targets and queries, in bytes.
     pub(super) fn remembered_bytes(&self) -> usize {
         self.targets.remembered_bytes() + self.queries.bytes()
     }
 
-    /// Plans where a request may go.
+    /// Plans the targets of a request.
     pub(super) async fn plan(
         &self,
         admitted: &Admitted,
@@ -181,7 +181,7 @@ impl Planner {
         };
         let to_callback = |binding: &RoutingBinding| binding.get("scope") == Some("callback");
         let callback = has.has(Has::CALLBACK) || binding.as_ref().is_some_and(to_callback);
-        // The hot path of Model C: a target that is known by its header, and nothing else to be read.
+        // The hot path of Model C: the header is in the cache, and no other header needs parsing.
         let quick = root.and_then(|key| self.targets.remembered(key, service, callback));
         let wish = match &quick {
             Some(_) => None,
@@ -190,7 +190,7 @@ impl Planner {
                 Some(target::wish(request, has, &self.own, &self.queries, consumer)?)
             }
         };
-        // Most policies treat all requests alike, and then nothing asks for the phase.
+        // Most policies treat all requests alike and do not need the phase.
         let phase = Cell::new(None);
         let mut stage = policy.initial;
         if policy.initial != policy.subsequent {
@@ -230,7 +230,7 @@ impl Planner {
             None => {}
             Some(Wish::Root(named)) => match self.targets.resolve(root, named, service, callback) {
                 Ok(target) => plan.named = Some(target),
-                // The parameters of a discovery say who else may serve (TS 29.500 §6.10.5.1).
+                // The discovery parameters find other producers (TS 29.500 §6.10.5.1).
                 Err(problem) => match self.query(&admitted.caller, headers, has)? {
                     Some(query) => {
                         self.discover(&mut plan, &query, binding.as_ref(), service, deadline, notes)
@@ -249,7 +249,7 @@ impl Planner {
             Some(Wish::Nrf) => self.ask_for_nrfs(&mut plan, None, notes),
             Some(Wish::Bound) => plan.discovered = true,
         }
-        // What the request names is left out when it excludes just that.
+        // The request may exclude the producer that it names.
         plan.named = plan.named.filter(|named| {
             let service = named.service.as_ref();
             service.is_none_or(|service| !plan.exclusions.as_ref().is_some_and(|all| all.exclude(service)))
@@ -270,7 +270,7 @@ impl Planner {
         Ok(plan)
     }
 
-    /// The discovery that a request asks for.
+    /// The discovery query of a request.
     fn query(
         &self,
         caller: &Caller,
@@ -286,8 +286,8 @@ impl Planner {
         }
     }
 
-    /// The candidates of a request whose named producer has failed and that says by discovery parameters who else may
-    /// serve it (TS 29.500 §6.10.5.1).
+    /// Finds candidates by the discovery parameters of a request whose named producer has failed
+    /// (TS 29.500 §6.10.5.1).
     pub(super) async fn rediscover(
         &self,
         caller: &Caller,
@@ -302,8 +302,7 @@ impl Planner {
         Some(of_version(candidates, version))
     }
 
-    /// Sends a request for a service of NRFs to those that this SCP knows: the set of the network that the discovery
-    /// asks for.
+    /// Plans a request for a service of NRFs: the targets are the NRFs of the set for the network of the discovery.
     fn ask_for_nrfs(&self, plan: &mut Plan, query: Option<&DiscoveryQuery>, notes: &impl Recorder) {
         plan.discovered = true;
         plan.complete = true;
@@ -318,7 +317,7 @@ impl Planner {
         });
     }
 
-    /// Completes a plan with what a delegated discovery finds (Model D).
+    /// Completes a plan by a delegated discovery (Model D).
     async fn discover(
         &self,
         plan: &mut Plan,
@@ -331,7 +330,7 @@ impl Planner {
         plan.discovered = true;
         plan.complete = true;
         let network = self.view.network();
-        // A binding that the learned network can serve needs no NRF.
+        // A binding to known producers needs no NRF.
         if let Some(binding) = binding
             && !target::bound(binding, service, plan.callback, &network).is_empty()
         {
@@ -365,7 +364,7 @@ impl Planner {
             plan.further = self.notified(&found_now, &kind, query);
             notes.note(STEP, || {
                 format!(
-                    "{} functions take notifications of {kind} without a subscription.",
+                    "{} functions have a default subscription to notifications of {kind}.",
                     plan.further.len()
                 )
             });
@@ -383,8 +382,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Where the functions that a discovery has found take notifications of this kind without a subscription, the nearest
-    /// first (TS 29.500 §6.10.3.3).
+    /// Targets of the default subscriptions to notifications of this kind of the discovered functions, the nearest first
+    /// (TS 29.500 §6.10.3.3).
     fn notified(&self, found: &[ServiceRef], kind: &str, query: &DiscoveryQuery) -> Rc<[Rc<Target>]> {
         let (n1, n2) = (query.get("n1-msg-class"), query.get("n2-info-class"));
         let fits = |one: &&Notification| {
@@ -422,7 +421,7 @@ impl Planner {
         Some(target)
     }
 
-    /// Adds those whom a routing binding names (TS 29.500 §6.12.2): they stand in, the preferred one first.
+    /// Adds the candidates of a routing binding (TS 29.500 §6.12.2), the preferred one first.
     fn bind(&self, plan: &mut Plan, binding: &RoutingBinding, service: &str, notes: &impl Recorder) {
         let bound = target::bound(binding, service, plan.callback, &self.view.network());
         let preference = Preference::of_binding(binding);
@@ -443,7 +442,7 @@ impl Planner {
         }
     }
 
-    /// Makes the named producer one of its set, of which any member may serve.
+    /// Makes any member of the set of the named producer a candidate.
     fn balance(&self, plan: &mut Plan, notes: &impl Recorder) {
         let Some((named, service)) = plan
             .named
@@ -462,7 +461,7 @@ impl Planner {
         });
     }
 
-    /// Looks up the producers that can stand in for the named one, if that has not been done.
+    /// Adds the alternates of the named producer, unless that was done before.
     pub(super) fn complete(&self, plan: &mut Plan, named: Option<&Target>) {
         if plan.complete {
             return;
@@ -485,7 +484,7 @@ impl Planner {
         plan.others.get(chosen).cloned()
     }
 
-    /// How a candidate compares with the others.
+    /// Standing of a candidate for the selection.
     fn standing(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>, now: Instant) -> Standing {
         let endpoints = &one.service().endpoints;
         let tried = || {
@@ -515,13 +514,13 @@ impl Planner {
         Standing {
             usable: !ejected,
             last: takes == Takes::WhatIsLeft || rests,
-            // What the request prefers goes before what is near to this SCP: first whom it names, then what fits best.
+            // The preferences of the request precede the distance: first the binding, then the discovery.
             distance: u32::from_be_bytes([0, place, one.preference(), distance]),
             load: self.producers.reports.load_of(one, now),
         }
     }
 
-    /// What a candidate may get, by its status.
+    /// Requests that a candidate may get, by its status.
     fn takes(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> Takes {
         match one.service().status {
             NfStatus::Registered => Takes::All,
@@ -539,13 +538,13 @@ impl Planner {
         exclusions.is_some_and(|exclusions| exclusions.exclude(one))
     }
 
-    /// Whether the profile of a candidate admits the consumer. Who may notify is not what it says.
+    /// Whether the profile of a candidate admits the consumer; callbacks are not restricted.
     fn admits(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> bool {
         plan.callback || one.producer.admits(one.service(), || round.applicant())
     }
 
-    /// Whether a candidate is near enough. Whom the request itself names is tried wherever it is, as a producer that is
-    /// named by its API root.
+    /// Whether a candidate is within reach. A producer that the request itself names is always in reach, as one named by
+    /// its API root.
     fn is_in_reach(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> bool {
         self.live.distances.of(one.producer.locality.as_deref()) <= round.reach
             || (round.tried.is_empty()
@@ -555,13 +554,13 @@ impl Planner {
                     .is_some_and(|preference| preference.names(one)))
     }
 
-    /// Whether a candidate may be chosen in this round, in words.
+    /// Describes whether a candidate may be selected in this round.
     pub(super) fn standing_in_words(&self, plan: &Plan, one: &ServiceRef, round: &Round<'_>) -> &'static str {
         let now = Instant::now();
         let standing = self.standing(plan, one, round, now);
         if standing.usable {
             return match standing.last {
-                true => "may serve where no other can (nfStatus)",
+                true => "may serve if no other is available (nfStatus)",
                 false => "may serve",
             };
         }
@@ -578,8 +577,8 @@ impl Planner {
     }
 }
 
-/// Those of the candidates that offer this major version of the API, if any does; a profile without versions may offer
-/// any (TS 29.501 §4.3.1).
+/// Keeps the candidates with this major version of the API, if any has it; a profile without versions may have any
+/// (TS 29.501 §4.3.1).
 fn of_version(candidates: Rc<Vec<ServiceRef>>, version: Option<u32>) -> Rc<Vec<ServiceRef>> {
     let Some(version) = version else { return candidates };
     let offers = |one: &ServiceRef| {
@@ -613,10 +612,12 @@ fn describe_named(target: &Target) -> String {
             one.producer.nf_type, one.producer.id
         ),
         None if target.unknown => {
-            format!("The request names {root}, where no producer is known; the settings let it through.")
+            format!("The request names {root}, which is unknown; the settings allow it.")
         }
         None => {
-            format!("The request names {root}, which settings, an NRF's answer or a callback make known.")
+            format!(
+                "The request names {root}, which is known by the settings, an NRF's answer or as the host of a callback."
+            )
         }
     }
 }

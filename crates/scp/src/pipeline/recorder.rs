@@ -1,14 +1,14 @@
-//! What `scp why` hears of the steps. Requests use [`Silent`], which costs nothing.
+//! Notes of the steps for `scp why`. Requests use [`Silent`], which costs nothing.
 
 use std::cell::RefCell;
 
-/// Hears why a step decides as it does.
+/// Receiver of the decisions of steps.
 pub(super) trait Recorder {
-    /// `step` has decided something; `text` says what and why.
+    /// Records a decision of `step`; `text` describes it.
     fn note(&self, step: &'static str, text: impl FnOnce() -> String);
 }
 
-/// Hears nothing.
+/// Discards notes.
 pub(super) struct Silent;
 
 impl Recorder for Silent {

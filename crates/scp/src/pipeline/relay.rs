@@ -1,4 +1,4 @@
-//! Step 8, relay: sends the request, and again elsewhere where that is safe and allowed (TS 29.500 §6.10.8).
+//! Step 8, relay: sends the request, and reroutes it where that is safe and allowed (TS 29.500 §6.10.8).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct Relay {
     alternates: Alternates,
 }
 
-/// A request with its plan, on its way to producers.
+/// A request with its plan.
 pub(super) struct Planned<'a> {
     pub(super) plan: Plan,
     pub(super) policy: &'a ServicePolicy,
@@ -79,7 +79,7 @@ impl Relay {
         }
     }
 
-    /// Sends a request until a producer answers, or none is left that may be tried.
+    /// Sends a request until a producer answers or no target is left.
     pub(super) async fn run(&self, planned: Planned<'_>) -> Step<Reply> {
         let Planned {
             plan,
@@ -118,24 +118,23 @@ struct Exchange<'a> {
     attempts: Attempts<'a>,
     outgoing: &'a mut Outgoing,
     budget: Budget,
-    /// The answer if nothing better comes.
+    /// The answer if all further attempts fail.
     fallback: Option<Fallback>,
-    /// The refusal for an attempt that may have had effect although no answer came. Whatever other producers say of
-    /// themselves does not make that undone.
+    /// The refusal for an unanswered attempt that may have had an effect. Failures of later attempts do not replace it.
     uncertain: Option<Box<Refused>>,
 }
 
-/// What rules read of problem details (TS 29.571 §5.2.4.1).
+/// The member of problem details that rules test (TS 29.571 §5.2.4.1).
 #[derive(serde::Deserialize)]
 struct ProblemCause {
     cause: Option<String>,
 }
 
-/// What stands in for a better answer. A refusal is made, and counted, only when nothing better has come.
+/// Fallback answer. A refusal is built and counted only if no attempt succeeds.
 enum Fallback {
-    /// A producer's answer, as it came, and the producer.
+    /// An unchanged answer of a producer, and the producer.
     Answer(Response, Rc<Target>),
-    /// Nothing could be sent to a producer.
+    /// A producer could not get the request.
     Held(Held),
     /// The consumer may not use a producer: the reason.
     Forbidden(&'static str),
@@ -148,7 +147,7 @@ impl Exchange<'_> {
                 return Ok(reply);
             }
         }
-        // No target is left: the last answer of a producer is the answer, else what stood in the way.
+        // No target is left: the last answer of a producer counts, else the reason why none got the request.
         self.fallback_or(|_| Refusal::NoProducer.into())
     }
 
@@ -186,7 +185,7 @@ impl Exchange<'_> {
             false => Err(relay.producers.at_connection_rate()),
         };
         if let Err(held) = may_send {
-            // Its place fails, or its connections are full: the producer itself may be reached in another way.
+            // The endpoint fails, or its connections are full: another route to the producer may work.
             let of_place = matches!(held, Held::Ejected | Held::Open | Held::ConnectionRate);
             if of_place && self.attempts.another_way(target) {
                 return Ok(None);
@@ -225,8 +224,8 @@ impl Exchange<'_> {
     /// Sends one attempt's request: mediation at `requestEgress`, the copy, the connection.
     async fn send(&mut self, target: &Target, time: Duration) -> Step<Result<Response, SendError>> {
         let relay = self.relay;
-        // A redirection is followed with the headers and body that the first producer got, and a producer that was not
-        // reached in one way is in another.
+        // A redirection needs the headers and body of the first attempt again, and so does another route to the same
+        // producer.
         let may_repeat = self.attempts.plan.stage.reroute.reach().is_some()
             || relay.live.config.follow_redirects
             || target.hops.is_some()
@@ -249,7 +248,7 @@ impl Exchange<'_> {
         Ok(sent.and_then(|response| well_formed(&self.outgoing.method, response)))
     }
 
-    /// Goes on to another producer, if one may be chosen: nothing may be sent to this one now.
+    /// Passes over a producer that must not get requests now, if another one may be selected.
     fn passed_over(&mut self, held: Held) -> Step<Option<Reply>> {
         self.fallback.get_or_insert(Fallback::Held(held));
         match self.attempts.pass_over() {
@@ -331,7 +330,7 @@ impl Exchange<'_> {
     }
 
     fn verdict(&self, failure: Failure) -> Verdict {
-        // What no consumer waits for is not tried again: it would be done twice when the consumer asks again.
+        // A cancelled request is not retried: the consumer may repeat it, and it would be executed twice.
         if self.caller.has_given_up() {
             return Verdict::NotAllowed;
         }
@@ -342,7 +341,7 @@ impl Exchange<'_> {
         self.budget.after(attempt, self.policy, Instant::now())
     }
 
-    /// How far away another attempt may go; `None`: none may follow.
+    /// Greatest distance of another attempt; `None`: none may follow.
     fn may_retry(&self, failure: Failure) -> Option<u8> {
         match self.verdict(failure) {
             Verdict::TryAnother => self.attempts.plan.stage.reroute.reach(),
@@ -362,8 +361,8 @@ impl Exchange<'_> {
         follows
     }
 
-    /// Looks for other candidates where none is known: by the discovery parameters of a request that named its producer
-    /// (TS 29.500 §6.10.5.1), then in DNS where the policy wants that.
+    /// Looks for further candidates: by the discovery parameters of a request that named its producer
+    /// (TS 29.500 §6.10.5.1), then in DNS if the policy allows it.
     async fn look_further(&mut self, target: &Rc<Target>) {
         let discovers = self.outgoing.has.has(Has::DISCOVERY) && !self.attempts.plan.discovered;
         if !discovers && !self.policy.dns_srv_alternates {
@@ -394,7 +393,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The target of a redirection (TS 29.500 §6.10.9), if it is another place.
+    /// The target of a redirection (TS 29.500 §6.10.9), if it is another destination.
     fn redirected(&mut self, response: &Response) -> Option<Rc<Target>> {
         let planner = &self.relay.planner;
         let location = response.headers().get(LOCATION)?.to_str().ok()?;
@@ -409,7 +408,7 @@ impl Exchange<'_> {
             origin,
             prefix: String::new(),
         };
-        // A path that can be read in different ways is not followed: the consumer gets the redirection.
+        // A redirection to an ambiguous path is not followed: the consumer gets it.
         let path = target::normal(path).ok()?.unwrap_or_else(|| path.to_owned());
         let placed = target::placed(&root, &path, &network).ok()?;
         let (root, path, unsure) = match placed {
@@ -437,7 +436,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The answer that stands in for a better one; without one, the refusal.
+    /// The fallback answer; without one, the refusal.
     fn fallback_or(&mut self, refusal: impl FnOnce(&Self) -> Box<Refused>) -> Step<Reply> {
         if let Some(uncertain) = self.uncertain.take() {
             return Err(uncertain);
@@ -452,13 +451,13 @@ impl Exchange<'_> {
         }
     }
 
-    /// The refusal when the time is over: the consumer's, or that of the policy.
+    /// The refusal after a timeout of the consumer or of the policy.
     fn timed_out(&self, now: Instant) -> Box<Refused> {
         let problem = Problem::new(self.timeout_cause(now)).detail("no producer answered in time");
         Refusal::Timeout.with(problem)
     }
 
-    /// The cause of a timeout: the consumer no longer waits (TS 29.500 §6.11.2), or the producer is out of reach
+    /// The cause of a timeout: the consumer has timed out (TS 29.500 §6.11.2), or the producer is unreachable
     /// (§6.10.8).
     fn timeout_cause(&self, now: Instant) -> Cause {
         match self.outgoing.deadline.is_over(now) {
@@ -476,7 +475,7 @@ impl Exchange<'_> {
             SendErrorKind::Unsendable(_) => (Refusal::Unsendable, Cause::InvalidMsgFormat),
             _ => (Refusal::Unreachable, Cause::TargetNfNotReachable),
         };
-        // The consumer does not learn from an unknown place whether a port is open, or how TLS failed.
+        // For an unknown destination the answer does not disclose whether a port is open or why TLS failed.
         let detail = if target.unknown && cause == Cause::TargetNfNotReachable {
             tracing::debug!(target = %target.root, %error, "no answer");
             format!("{}: no answer", target.root)
@@ -487,8 +486,8 @@ impl Exchange<'_> {
     }
 }
 
-/// An answer that HTTP allows: a final status of a class that there is, and no content where there can be none
-/// (RFC 9110 §15, §6.4.1). A malformed one may mean anything to who reads it next, so it ends here.
+/// Checks that an answer is valid HTTP: a final status of a known class, and no content where none is allowed
+/// (RFC 9110 §15, §6.4.1). Other components may interpret a malformed answer differently, so it is not forwarded.
 fn well_formed(method: &Method, response: Response) -> Result<Response, SendError> {
     let malformed = |why: &str| SendError {
         kind: SendErrorKind::Broken(format!("its answer is malformed: {why}")),
@@ -496,16 +495,16 @@ fn well_formed(method: &Method, response: Response) -> Result<Response, SendErro
     };
     let status = response.status().as_u16();
     if !(200..=599).contains(&status) {
-        return Err(malformed("it has no final status"));
+        return Err(malformed("its status is not final"));
     }
     let has_none = matches!(status, 204 | 205 | 304) || *method == Method::HEAD;
     if has_none && !response.body().is_empty() {
-        return Err(malformed("it has content where there can be none"));
+        return Err(malformed("its status does not allow content"));
     }
     Ok(response)
 }
 
-/// A request at a producer, counted until it has ended, also when its consumer goes away before.
+/// A request in flight at a producer, counted until its end, also when its consumer cancels it.
 struct InFlight<'a> {
     relay: &'a Relay,
     way: Way<'a>,

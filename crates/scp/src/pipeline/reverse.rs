@@ -1,15 +1,15 @@
-//! Standing in the place of producers: their resources are at this SCP, as consumers see it.
+//! Reverse proxy: consumers address the resources of producers at this SCP.
 //!
-//! A consumer that knows of SCPs keeps who has served it (`3gpp-Sbi-Target-apiRoot`, TS 29.500 §6.10.4) and goes on
-//! through its SCP. One that does not goes where `Location` says, past the SCP. For it the URI of a resource gets
-//! an API root at this SCP, with a prefix (TS 29.501 §4.4.1) that says where the resource is:
+//! A consumer that supports SCPs keeps the producer's API root (`3gpp-Sbi-Target-apiRoot`, TS 29.500 §6.10.4) and sends
+//! further requests through its SCP. Another consumer sends them to `Location`, past the SCP. For it the SCP replaces
+//! the API root of the URI by one of its own, with a prefix (TS 29.501 §4.4.1) that encodes the producer:
 //!
 //! ```text
 //! http://10.0.0.7:8080/nudm-sdm/v2/imsi-1/sdm-subscriptions/5
 //! http://scp.example.org:8020/signalbox-scp/to/aHR0cDovLzEwLjAuMC43OjgwODA/nudm-sdm/v2/imsi-1/sdm-subscriptions/5
 //! ```
 //!
-//! Nothing is remembered, so the URI outlasts a restart, and every SCP of the same API root understands it.
+//! The SCP stores no state for it, so the URI stays valid after a restart and at every SCP of the same API root.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -25,7 +25,7 @@ use routing::target::{OwnNames, authority, service_of};
 /// How the prefix of an API root begins that stands for another.
 const PREFIX: &str = "/signalbox-scp/to/";
 
-/// The API root that a path names by its prefix, and the path behind that.
+/// The API root that the prefix of a path encodes, and the path after the prefix.
 fn named(path: &str) -> Option<(TargetApiRoot, &str)> {
     let rest = path.strip_prefix(PREFIX)?;
     let (token, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -34,9 +34,9 @@ fn named(path: &str) -> Option<(TargetApiRoot, &str)> {
     Some((root, behind))
 }
 
-/// Turns a request for a resource that is covered by this SCP into the one for its producer: its path without the
-/// prefix, and the API root in `3gpp-Sbi-Target-apiRoot`. A consumer may have split the URI itself and name the
-/// API root at this SCP in that header. Any other request stays as it is.
+/// Turns a request for a rewritten URI into one for its producer: the path without the prefix, and the API root in
+/// `3gpp-Sbi-Target-apiRoot`. A consumer may have split the URI itself and name the API root at this SCP in that
+/// header. Any other request stays unchanged.
 pub(super) fn undo(request: &mut Request, own: &OwnNames, policies: &PolicyTable) {
     let local = request.peer.local;
     let ours = authority(request).is_none_or(|one| own.has(one, local));
@@ -46,7 +46,7 @@ pub(super) fn undo(request: &mut Request, own: &OwnNames, policies: &PolicyTable
     };
     if let Some((root, behind)) = covered {
         if policies.of(service_of(behind)).reverse_proxy_support {
-            // What is behind nothing is the root of its producer.
+            // An empty rest is the root path of the producer.
             let behind = match behind {
                 "" => "/".to_owned(),
                 behind => behind.to_owned(),
@@ -74,13 +74,13 @@ pub(super) fn undo(request: &mut Request, own: &OwnNames, policies: &PolicyTable
     }
 }
 
-/// Makes the `Location` of an answer one at this SCP, whose API root is `own`. `origin` has answered a request to
-/// `service`. A URI in which the service does not appear is not of the service, and stays.
+/// Rewrites `Location` of an answer to a URI at this SCP, whose API root is `own`. `origin` has answered a request to
+/// `service`. A URI without the service name in its path stays unchanged.
 pub(super) fn cover(headers: &mut Fields, own: &str, origin: &Origin, service: &str) {
     if let Some(covered) = covered(headers, own, origin, service) {
         headers.set_printed(LOCATION, covered);
     }
-    // The producer is reached at this SCP, and not by its name.
+    // Consumers address the producer at this SCP, not by its own API root.
     headers.remove(names::TARGET_API_ROOT);
 }
 
@@ -91,7 +91,7 @@ fn covered(headers: &Fields, own: &str, origin: &Origin, service: &str) -> Optio
         None => origin,
     };
     let path = location.path_and_query()?.as_str();
-    // What stands before the API name is the prefix of the API root (TS 29.501 §4.4.1).
+    // The path before the API name is the prefix of the API root (TS 29.501 §4.4.1).
     let prefix = path.find(&format!("/{service}/"))?;
     let token = URL_SAFE_NO_PAD.encode(format!("{origin}{}", &path[..prefix]));
     Some(format!("{own}{PREFIX}{token}{}", &path[prefix..]))

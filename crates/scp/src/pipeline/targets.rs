@@ -1,4 +1,4 @@
-//! The places that requests name or discoveries find, resolved once for a snapshot of the network.
+//! Cache of targets that requests name or discoveries find, resolved once per snapshot of the network.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -21,12 +21,12 @@ use crate::discovery::{Found, Vouched};
 use crate::live::Live;
 use crate::protection::{Hop, Peers};
 
-/// API roots that a worker remembers; a stranger can name any number.
+/// API roots that a worker caches at most; consumers can name any number.
 const MOST_KNOWN: usize = 16_384;
 
-/// Services that are told apart at one API root; the names come from consumers.
+/// Services with their own target at one API root at most; the names come from consumers.
 const SERVICES: usize = 64;
-/// Memory of a target beside its texts.
+/// Memory of a target beside its texts, in bytes.
 const TARGET: usize = 1_024;
 
 /// Resolves targets.
@@ -36,18 +36,18 @@ pub(super) struct Targets {
     producers: Rc<Peers>,
     vouched: Arc<Vouched>,
     known: RefCell<Known>,
-    /// Bytes that API roots may take, and answers of discoveries.
+    /// Bounds of the cached API roots and discovery answers.
     memory: Memory,
 }
 
-/// What may be remembered, in bytes.
+/// Bounds of the caches, in bytes.
 #[derive(Clone, Copy)]
 struct Memory {
     roots: usize,
     answers: usize,
 }
 
-/// Where a request for a service instance goes.
+/// Endpoint of a service instance for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Location {
     /// The position of the endpoint in the profile.
@@ -59,14 +59,14 @@ pub(super) struct Location {
 /// Targets as of one snapshot of the network.
 struct Known {
     network: Option<Arc<Network>>,
-    /// By the bytes of `3gpp-Sbi-Target-apiRoot`; per service, as several may listen at one place.
+    /// By the bytes of `3gpp-Sbi-Target-apiRoot`; per service, as several may share an endpoint.
     roots: Cache<Box<[u8]>, ByService>,
-    /// As `roots`, of callbacks: they may go where other requests may not.
+    /// As `roots` for callbacks, which have other allowed destinations.
     callbacks: Cache<Box<[u8]>, ByService>,
-    /// The places of chosen service instances, by producer, position of the service and endpoint. The key of a producer
-    /// is its address in memory, which the target keeps from being used again.
+    /// Targets of selected service instances, by producer, position of the service and endpoint. The key of a producer
+    /// is its address in memory; the target holds the producer, so the address is not reused.
     places: Cache<(usize, usize, Location), Rc<Target>>,
-    /// Answers to discoveries as this snapshot knows those whom they name, by the address of the answer.
+    /// Discovery answers with their candidates in this snapshot, by the address of the answer.
     current: Cache<usize, (Arc<Found>, OfServices)>,
 }
 
@@ -90,7 +90,7 @@ impl Known {
         }
     }
 
-    /// Makes it that of this snapshot.
+    /// Drops the targets of another snapshot.
     fn follow(&mut self, network: &Arc<Network>, memory: Memory) {
         if !self
             .network
@@ -130,19 +130,19 @@ impl Targets {
         }
     }
 
-    /// Targets and answers that are remembered.
+    /// Number of cached targets and answers.
     pub(super) fn remembered_count(&self) -> usize {
         let known = self.known.borrow();
         known.roots.len() + known.callbacks.len() + known.places.len() + known.current.len()
     }
 
-    /// Memory of the API roots that are remembered.
+    /// Memory of the cached API roots, in bytes.
     pub(super) fn remembered_bytes(&self) -> usize {
         let known = self.known.borrow();
         known.roots.bytes() + known.callbacks.bytes()
     }
 
-    /// The target that requests call so, if this snapshot of the network has resolved it before.
+    /// Returns the cached target of this key, if it was resolved for this snapshot before.
     pub(super) fn remembered(&self, key: &[u8], service: &str, callback: bool) -> Option<Rc<Target>> {
         let mut known = self.known.borrow_mut();
         if !self.view.is_current(known.network.as_ref()?) {
@@ -153,7 +153,7 @@ impl Targets {
         found.map(|(_, target)| target.clone())
     }
 
-    /// The target at an API root. `key` is what the request calls it, if it may be remembered by that.
+    /// Resolves the target at an API root. `key` is the key of the cache, if it may be cached.
     pub(super) fn resolve(
         &self,
         key: Option<&[u8]>,
@@ -168,7 +168,7 @@ impl Targets {
             None => self.place_of(&root.origin, callback, &network),
         };
         let Some(place) = place else {
-            // The same whatever is there: a stranger does not learn more from it.
+            // One answer for all unknown destinations: it discloses nothing about them.
             let problem = Problem::new(Cause::TargetNfNotReachable);
             return Err(problem.detail(format!("no registered producer is at {root}")));
         };
@@ -209,14 +209,14 @@ impl Targets {
         };
         let root = TargetApiRoot {
             origin: Origin::new(scheme, &endpoint.authority).ok()?,
-            // The prefix is that of the service's own API.
+            // Callbacks are not under the prefix of the service.
             prefix: match location.callback {
                 true => String::new(),
                 false => endpoint.prefix.to_string(),
             },
         };
         let target = Rc::new(self.at(root, Some(service.clone()), false));
-        // A producer that only the answer for one request has named does not come again.
+        // The answer is for one request only, so its targets are not cached.
         let once = self.live.config.discovery.enforce_req_specific_svc_discovery;
         let is_learned = || {
             let learned = network.producer(&service.producer.id);
@@ -241,7 +241,7 @@ impl Targets {
         usable.unwrap_or(0)
     }
 
-    /// Whether a place that a profile names is ejected, and whether it has asked to be left alone.
+    /// Whether an endpoint is ejected, and whether it has sent `Retry-After`.
     pub(super) fn condition(&self, authority: &str, now: Instant) -> (bool, bool) {
         let peer = self.producers.known(authority);
         peer.map_or((false, false), |peer| {
@@ -252,7 +252,7 @@ impl Targets {
         })
     }
 
-    /// What is known of a place where no producer is known to be; `None` where nothing is sent.
+    /// Classifies a destination without a known producer; `None` if the SCP does not send there.
     pub(super) fn place_of(&self, origin: &Origin, callback: bool, network: &Network) -> Option<Place> {
         let place = self.live.bounds.place(origin, callback, network);
         match self.vouched.has(origin, Instant::now()) {
@@ -261,7 +261,7 @@ impl Targets {
         }
     }
 
-    /// A target at an API root, beside those that are remembered.
+    /// Builds a target at an API root without caching it.
     pub(super) fn at(&self, root: TargetApiRoot, service: Option<ServiceRef>, unknown: bool) -> Target {
         let locality = service.as_ref().and_then(|one| one.producer.locality.as_deref());
         let hops = match self.live.distances.of(locality) {
@@ -286,9 +286,9 @@ impl Targets {
         }
     }
 
-    /// The candidates for `service` that a discovery has found, as they are known now: they may have changed while the
-    /// NRF was asked. An answer for one request alone (`once`) is not remembered. Where `service` is empty, as for a
-    /// callback, any service will do.
+    /// The candidates for `service` in the answer of a discovery, with their present profiles: these may have changed
+    /// during the query. An answer for one request alone (`once`) is not cached. An empty `service`, as for a callback,
+    /// matches any service.
     pub(super) fn candidates(&self, found: &Arc<Found>, service: &str, once: bool) -> Rc<Vec<ServiceRef>> {
         let network = self.view.network();
         let pick = || {
@@ -319,8 +319,8 @@ impl Targets {
             known.current.insert_sized(key, answer, found.bytes);
         }
         let candidates: Rc<Vec<ServiceRef>> = pick();
-        // Paths come from consumers: a service without candidates is not remembered, so that any number of them costs
-        // nothing.
+        // Consumers choose the service name: a service without candidates is not cached, so that invented names take no
+        // memory.
         if !candidates.is_empty()
             && let Some((_, of_services)) = known.current.peek_mut(&key)
         {
@@ -330,7 +330,7 @@ impl Targets {
     }
 }
 
-/// A candidate that an NRF has named, as it is known now; `None` where it is suspended, or gone since it was named.
+/// The present profile of a candidate; `None` if it is suspended, or has deregistered since the answer.
 fn current(candidate: &ServiceRef, found: &Found, network: &Network) -> Option<ServiceRef> {
     let id = &candidate.producer.id;
     let Some(known) = network.producer(id) else {

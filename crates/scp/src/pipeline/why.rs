@@ -1,5 +1,5 @@
-//! What the SCP knows, and why a request would go where, in words. An explanation runs the steps of the pipeline
-//! themselves, with a recorder, up to the connection: what it says is what the request would meet.
+//! Explanations of the route of a request. An explanation runs the steps of the pipeline with a recorder, up to the
+//! connection, so that it shows the decisions about a real request.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use super::{Pipeline, loops};
 use crate::live::Live;
 use crate::refusal::{Refusal, Refused};
 
-/// Every service instance, in the order in which a choice prefers them.
+/// Every service instance, in the order of the selection.
 pub(crate) fn routes(network: &Network, live: &Live) -> Value {
     let mut all: Vec<ServiceRef> = network
         .producers()
@@ -81,16 +81,16 @@ fn status(status: NfStatus) -> &'static str {
     }
 }
 
-/// A question: where would this request go, and why?
+/// A request to be explained.
 pub(crate) struct Question {
     request: RequestHead,
     answer: oneshot::Sender<Value>,
 }
 
 impl Question {
-    /// The question of these parameters, and its answer to come. `method` and `path` are those of the request,
-    /// `apiroot`, `nfset` and `nfinst` its target or binding; names of headers (`3gpp-sbi-…`, `user-agent`, `via`,
-    /// `authorization`) are headers, all others are discovery parameters.
+    /// Builds the request of these parameters, and the receiver of the explanation. `method` and `path` are those of
+    /// the request, `apiroot`, `nfset` and `nfinst` its target or binding; names of headers (`3gpp-sbi-…`,
+    /// `user-agent`, `via`, `authorization`) are headers, all others are discovery parameters.
     pub(crate) fn new(asked: &[(String, String)]) -> Result<(Self, oneshot::Receiver<Value>), String> {
         let named = |name: &str| {
             let found = asked.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -150,7 +150,7 @@ fn add_header(headers: &mut Fields, name: &str, value: &str) -> Result<(), Strin
 }
 
 fn header_value<'v>(name: &str, value: &'v str) -> Result<FieldValue<'v>, String> {
-    FieldValue::try_from(value).map_err(|_| format!("the value of `{name}` cannot stand in a header"))
+    FieldValue::try_from(value).map_err(|_| format!("the value of `{name}` is not a valid header value"))
 }
 
 /// The candidates and attempts that an explanation shows.
@@ -161,7 +161,7 @@ struct Shown {
 }
 
 impl Pipeline {
-    /// Answers a question. Nothing is sent to a producer; an NRF is asked as for the request itself.
+    /// Explains a request. No producer gets a request; an NRF is queried as for the request itself.
     pub(crate) async fn explain(&self, question: Question) {
         let (notes, mut shown) = (Notes::default(), Shown::default());
         let outcome = self.follow(question.request, &notes, &mut shown).await;
@@ -174,7 +174,7 @@ impl Pipeline {
             .iter()
             .map(|(step, text)| format!("{step}: {text}"))
             .collect();
-        // Nobody may wait for it any more.
+        // The receiver may have given up.
         let _ = question.answer.send(json!({
             "decision": decision,
             "decidedBy": step,
@@ -184,8 +184,8 @@ impl Pipeline {
         }));
     }
 
-    /// Follows a request through the steps, as [`Pipeline::answer`] does. Returns what becomes of it, or the step that
-    /// refuses it.
+    /// Runs a request through the steps, as [`Pipeline::answer`] does. Returns the outcome, or the refusal with its
+    /// step.
     async fn follow(
         &self,
         request: RequestHead,
@@ -230,7 +230,7 @@ impl Pipeline {
             .map_err(at("relay"))
     }
 
-    /// The candidates of a plan, each with its standing in words.
+    /// The candidates of a plan with a description of their standing.
     fn candidates(&self, plan: &super::planner::Plan, caller: &Caller, outgoing: &Outgoing) -> Vec<Value> {
         let round = Round {
             caller,
@@ -261,7 +261,7 @@ impl Pipeline {
         named.into_iter().chain(others).collect()
     }
 
-    /// Goes through the attempts as the relay does, each failing but for lack of another.
+    /// Lists the attempts of the relay, if each of them failed.
     fn attempt(
         &self,
         mut attempts: Attempts<'_>,
@@ -366,7 +366,7 @@ fn request_of(head: RequestHead) -> Request {
 fn describe_target(target: &Target, through: bool) -> String {
     let whom = match &target.service {
         Some(one) => format!("{} {}", one.producer.nf_type, one.producer.id),
-        None => "a place without a known profile".to_owned(),
+        None => "a destination without a known profile".to_owned(),
     };
     let through = if through {
         ", through an SCP of its region"

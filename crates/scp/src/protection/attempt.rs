@@ -1,4 +1,4 @@
-//! Where an attempt goes, why none is made, and how one has ended.
+//! Route of an attempt, reasons against it, and its outcome.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use sbi::name::{RETRY_AFTER, SERVER};
 use super::producer::Peer;
 use crate::refusal::Refusal;
 
-/// Where an attempt goes, as far as it matters here.
+/// Route of an attempt.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) peer: &'a Peer,
@@ -25,7 +25,7 @@ pub(crate) struct Way<'a> {
     pub(crate) hops: Option<(&'a [Hop], usize)>,
 }
 
-/// An SCP on the way to producers of another region.
+/// An SCP before producers of another region.
 pub(crate) struct Hop {
     pub(crate) root: TargetApiRoot,
     pub(crate) peer: Rc<Peer>,
@@ -36,20 +36,20 @@ impl<'a> Way<'a> {
         self.hops.and_then(|(hops, position)| hops.get(position))
     }
 
-    /// Host of the SCP on the way, if there is one.
+    /// Host of the SCP before the producer, if there is one.
     pub(super) fn hop_name(&self) -> Option<&'a str> {
         self.hop().map(|hop| hop.root.origin.host())
     }
 }
 
-/// Why nothing is sent to a producer now.
+/// Why a producer gets no request now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It fails, and is left alone for a while.
+    /// It fails and is ejected.
     Ejected,
     /// Too many requests are outstanding there.
     Outstanding,
-    /// It has told that it is overloaded.
+    /// It has reported overload (`3gpp-Sbi-Oci`).
     Overloaded,
     /// Its rate is reached.
     Rate,
@@ -77,13 +77,13 @@ impl Held {
 pub(crate) enum Ended<'a> {
     /// The producer answered.
     Answered(StatusCode, &'a Fields),
-    /// It did not.
+    /// No valid answer.
     Failed(&'a SendError),
 }
 
 impl Ended<'_> {
-    /// Whether the end is that of an SCP on the way, not of the producer behind it: no answer came, or the SCP itself
-    /// is overloaded (`Server` names it then, TS 29.500 §6.10.8.1).
+    /// Whether the outcome is that of the SCP before the producer, not of the producer: no answer came, or the SCP
+    /// itself is overloaded (`Server` names it then, TS 29.500 §6.10.8.1).
     pub(super) fn is_of_hop(&self) -> bool {
         match self {
             Ended::Failed(_) => true,
@@ -96,9 +96,9 @@ impl Ended<'_> {
     }
 }
 
-/// How long a producer asks to be left alone. What it says to one consumer alone (429) is not for the others.
+/// `Retry-After` of a producer. That of a 429 concerns one consumer only and does not count.
 pub(super) fn rest_of(status: StatusCode, headers: &Fields) -> Option<Duration> {
-    /// However long it says, it is tried again after this.
+    /// Longest `Retry-After` that counts, in seconds.
     const LONGEST: u64 = 60;
     if status != StatusCode::SERVICE_UNAVAILABLE {
         return None;

@@ -1,4 +1,4 @@
-//! Who asks, and how much it may.
+//! Consumers and their rates.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,9 +21,9 @@ pub(crate) struct Consumers {
     rates: Arc<Rates>,
     shares: Shares,
     known: RefCell<AHashMap<Box<[u8]>, Rc<Consumer>>>,
-    /// Those with a rate of their own, for which there is always room.
+    /// Consumers with a configured rate, which always get an account.
     configured: AHashSet<Box<str>>,
-    /// When those that are idle were last sought.
+    /// Time of the last sweep for idle consumers.
     swept: Cell<Option<Instant>>,
     others: Rc<Consumer>,
 }
@@ -39,15 +39,15 @@ pub(crate) struct Consumer {
     pub(crate) instance: Option<Box<str>>,
     rate: Option<Rc<Share>>,
     requests: Counter,
-    /// What `requests` was when idle consumers were last sought.
+    /// Value of `requests` at the last sweep.
     seen: Cell<u64>,
 }
 
-/// What stands for consumers beyond those that are distinguished.
+/// Name of the shared account.
 const OTHERS: &str = "other";
-/// A consumer without a request for this long gives its place to another, where all places are taken.
+/// Time without a request after which a consumer may be evicted, if the table is full.
 const IDLE: Duration = Duration::from_secs(60);
-/// A name that is longer is not kept.
+/// Longest name with its own account, in bytes.
 const LONGEST: usize = 256;
 
 impl Consumers {
@@ -70,14 +70,14 @@ impl Consumers {
         }
     }
 
-    /// Whether an assertion must be checked before a consumer is known.
+    /// Whether the consumer can only be identified after its assertion is checked.
     pub(crate) fn need_assertion(&self) -> bool {
         self.settings
             .consumer_keys
             .contains(&ConsumerKey::AssertionSubject)
     }
 
-    /// Who has sent a request; `subject` is the NF instance id that its assertion has proved.
+    /// Identifies the consumer of a request; `subject` is the NF instance id that its assertion proves.
     pub(crate) fn of(&self, request: &Request, subject: Option<&str>) -> Rc<Consumer> {
         for key in &self.settings.consumer_keys {
             match key {
@@ -119,8 +119,8 @@ impl Consumers {
         consumer
     }
 
-    /// Whether a consumer is distinguished although all places are taken: one with a rate of its own always is, others
-    /// take the places of those that are idle. Names that no consumer uses again cannot keep all places for ever.
+    /// Whether a consumer gets an account in a full table: one with a configured rate always does, others replace idle
+    /// consumers, so that names used once do not fill the table for ever.
     fn has_room_for(&self, name: &str, known: &mut AHashMap<Box<[u8]>, Rc<Consumer>>, now: Instant) -> bool {
         if self.configured.contains(name) {
             return true;
@@ -128,7 +128,7 @@ impl Consumers {
         let begins = self.swept.get().is_none();
         if begins || self.swept.get().is_some_and(|swept| now >= swept + IDLE) {
             self.swept.set(Some(now));
-            // The first time it is only noted who has sent how much.
+            // The first sweep only records the number of requests.
             known.retain(|_, one| {
                 let sent = one.requests.value();
                 one.seen.replace(sent) != sent || begins
@@ -140,7 +140,7 @@ impl Consumers {
 
 impl Consumer {
     fn new(settings: &Protection, metrics: &Metrics, rates: &Rates, name: &str, shares: &Shares) -> Self {
-        // TS 29.500 §5.2.2.2: the NF type, and after a hyphen or a space what makes it one of several.
+        // TS 29.500 §5.2.2.2: the NF type, and after a hyphen or a space its identification.
         let nf_type = name.split(['-', ' ', '/']).next().filter(|nf_type| {
             !nf_type.is_empty()
                 && nf_type
@@ -165,19 +165,19 @@ impl Consumer {
         }
     }
 
-    /// Whether a request of it may come in now.
+    /// Whether its rate admits a request now.
     pub(crate) fn admits(&self, now: Instant) -> bool {
         self.requests.inc();
         self.rate.as_ref().is_none_or(|rate| rate.allow(now))
     }
 
-    /// Whether a request of it would be admitted now; nothing is counted.
+    /// Whether its rate would admit a request now, without counting.
     pub(crate) fn has_room(&self, now: Instant) -> bool {
         let wait = self.rate.as_ref().map(|rate| rate.wait(now));
         wait.is_none_or(|wait| wait == Some(Duration::ZERO))
     }
 
-    /// How long it should wait before the next, in whole seconds.
+    /// `Retry-After` for the next request, in whole seconds.
     pub(crate) fn retry_after(&self, now: Instant) -> u64 {
         let wait = self.rate.as_ref().and_then(|rate| rate.wait(now));
         wait.map_or(60, |wait| wait.as_secs() + 1)
@@ -206,9 +206,9 @@ mod tests {
         let busy = consumers.named(b"AMF-1");
         busy.admits(now);
         consumers.named(b"AMF-2").admits(now);
-        // All places are taken, and no consumer has been idle for long.
+        // The table is full, and no consumer has been idle for long.
         assert_eq!(&*consumers.named(b"AMF-3").name, OTHERS);
-        // One with a rate of its own keeps to that, whoever came before.
+        // A consumer with a configured rate gets its account in a full table.
         let own = consumers.named(b"SMF-own");
         assert!(&*own.name == "SMF-own" && own.rate.is_some());
         busy.admits(now);

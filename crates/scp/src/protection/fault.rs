@@ -1,5 +1,5 @@
-//! Whose fault it is when a request to a producer ends badly. Producers are left alone for all consumers, so only
-//! what is the producer's doing counts: what one consumer sends, or how long it waits, decides nothing for others.
+//! Attribution of failed requests. An ejection concerns all consumers, so only faults of the producer count: contents
+//! and timeouts of one consumer's requests must not eject a producer for others.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -7,52 +7,52 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use sbi::client::SendErrorKind;
 
-/// What the end of a request says of its producer.
+/// Verdict about the producer from the outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
-    /// It answered.
+    /// The producer answered well.
     Well,
-    /// Nothing: this SCP or the consumer has ended it.
+    /// No verdict: this SCP or the consumer ended the request.
     Nothing,
-    /// It failed, and the request itself may be why.
+    /// The producer failed, perhaps because of the request itself.
     Doubtful,
-    /// It fails, whatever is asked.
+    /// The producer failed independently of the request.
     Failed,
 }
 
 /// How a request was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    /// Who has sent it to this SCP; see [`source`].
+    /// Source of the request; see [`source`].
     pub(crate) source: u64,
-    /// Whether the producer had the whole time that the policy gives it.
+    /// Whether the producer had the whole timeout of the policy.
     pub(crate) whole_time: bool,
 }
 
 impl Says {
-    /// What an answer of this status says.
+    /// Returns the verdict of an answer by its status.
     pub(crate) fn by_status(status: StatusCode, sent: Sent) -> Self {
         match status.as_u16() {
             500 | 502 | 503 => Self::Doubtful,
-            // A producer that is told how long the consumer waits may say that this is over (TS 29.500 §6.11.2).
+            // A producer that gets the deadline of the consumer may report that it has passed (TS 29.500 §6.11.2).
             504 if sent.whole_time => Self::Doubtful,
             504 => Self::Nothing,
-            // An error of the request's own (501 as well) says nothing against the producer.
+            // Errors of the request itself (501 as well) do not count against the producer.
             _ => Self::Well,
         }
     }
 
-    /// What it says that no answer came.
+    /// Returns the verdict of a request without an answer.
     pub(crate) fn by_error(error: &SendErrorKind, sent: Sent) -> Self {
         match error {
             SendErrorKind::Connect(_) => Self::Failed,
             SendErrorKind::Timeout if sent.whole_time => Self::Doubtful,
-            // A request may be one that a producer breaks off, or whose answer is too large.
+            // The request itself may cause a reset or a too large answer.
             SendErrorKind::Reset(_)
             | SendErrorKind::GoAway
             | SendErrorKind::Broken(_)
             | SendErrorKind::TooLarge => Self::Doubtful,
-            // The consumer waited too short a time, this SCP has no room or no TLS, the request is none.
+            // A short timeout of the consumer, no capacity or no TLS in this SCP, an invalid request.
             SendErrorKind::Timeout
             | SendErrorKind::Overflow
             | SendErrorKind::OverRate
@@ -62,19 +62,19 @@ impl Says {
     }
 }
 
-/// Whom a producer has served and failed lately.
+/// Sources that a producer has served and failed recently.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// The last two that were served, and when.
+    /// The last two served sources, with the time.
     served: [Cell<Option<(u64, Instant)>>; 2],
-    /// The first that it failed since it served somebody well.
+    /// The first failed source since the last success.
     failed: Cell<Option<u64>>,
-    /// Whether it has failed others as well since then.
+    /// Whether it has failed further sources since then.
     several: Cell<bool>,
 }
 
 impl Record {
-    /// It has served a request.
+    /// Records a success.
     pub(crate) fn served(&self, source: u64, now: Instant) {
         let [last, other] = &self.served;
         if last.get().is_some_and(|(before, _)| before != source) {
@@ -85,8 +85,8 @@ impl Record {
         self.several.set(false);
     }
 
-    /// It has failed a request that may be why itself. Answers whether that counts: when it failed another one as
-    /// well, or has served nobody else for so long.
+    /// Records a failure that the request itself may have caused. Returns whether it counts: if the producer failed
+    /// another source as well, or has served no other source for `long`.
     pub(crate) fn failed(&self, source: u64, long: Duration, now: Instant) -> bool {
         match self.failed.get() {
             None => self.failed.set(Some(source)),
@@ -102,8 +102,8 @@ impl Record {
     }
 }
 
-/// Who sends: by the name of its certificate where it shows one, else by its address. What a request says of its
-/// sender can be anything.
+/// Returns the source of a request: the name of the client certificate, else the address. Headers do not count, because
+/// a sender can forge them.
 pub(crate) fn source(peer: &sbi::Peer, hasher: &ahash::RandomState) -> u64 {
     let shown = peer.tls.as_ref().filter(|tls| tls.certificate.is_some());
     match shown.and_then(|tls| tls.names.first()) {
@@ -166,20 +166,23 @@ mod tests {
     }
 
     #[test]
-    fn what_one_consumer_alone_meets_counts_only_when_nobody_else_is_served() {
+    fn failures_of_one_source_count_only_while_no_other_is_served() {
         let (now, long) = (Instant::now(), Duration::from_secs(10));
         let record = Record::default();
-        assert!(record.failed(1, long, now), "there is nobody else");
+        assert!(record.failed(1, long, now), "there is no other source");
         record.served(1, now);
         assert!(record.failed(1, long, now));
         record.served(2, now);
         record.served(1, now);
         assert!(
             (0..100).all(|_| !record.failed(1, long, now)),
-            "the other is served"
+            "the other source is served"
         );
-        assert!(record.failed(1, long, now + long), "not for long any more");
-        assert!(record.failed(2, long, now), "now both are failed");
+        assert!(
+            record.failed(1, long, now + long),
+            "the other source was served too long ago"
+        );
+        assert!(record.failed(2, long, now), "both sources fail");
         assert!(record.failed(1, long, now));
         record.served(2, now);
         assert!(!record.failed(1, long, now));

@@ -1,9 +1,9 @@
-//! What SCPs that keep rates together tell each other.
+//! Federation of SCPs that share rates.
 //!
-//! Each tells the others how much it is asked to send by every global rate, several times a second. From that each
-//! cuts the rate as it cuts it among its workers: who is asked for little gets that and a part of what is left
-//! over, and when more is asked for than there is, everybody gets in proportion. All know nearly the same, so the
-//! parts add up to the rate.
+//! Each SCP reports its demand for every global rate to the others several times a second. Each then divides the rate
+//! as it divides it among its workers: an SCP with a low demand gets its demand and a part of the remainder; if the
+//! total demand exceeds the rate, each gets a share in proportion to its demand. All use nearly the same reports, so
+//! the parts add up to the rate.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,56 +16,56 @@ use sbi::Peer;
 use super::rate::apportion;
 use crate::config::{Federation as Settings, WhenSilent};
 
-/// How much is asked for by each global rate, in messages per second, by the name of the rate.
+/// Demand of each global rate, in messages per second, by the name of the rate.
 pub(crate) type Usage = AHashMap<Box<str>, f64>;
 
-/// What the others have told.
+/// Reports of the other SCPs.
 #[derive(Debug, Default)]
 pub(crate) struct Federation {
-    told: Mutex<AHashMap<Box<str>, Told>>,
-    /// Addresses of the configured peers, by what they are called there.
+    reports: Mutex<AHashMap<Box<str>, Report>>,
+    /// Addresses of the configured peers, by host name.
     addresses: Mutex<AHashMap<Box<str>, Vec<IpAddr>>>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct Report {
     at: Instant,
     usage: Arc<Usage>,
 }
 
-/// The others at one moment, as a rate is cut by them.
+/// Reports of the others at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Others {
     heard: Vec<Arc<Usage>>,
-    /// Silent ones whose part is kept for them.
+    /// Silent SCPs whose part stays reserved.
     kept: usize,
 }
 
 impl Federation {
-    /// One of the others has told of itself. Answers whether there was room: for as many as are configured.
+    /// Stores the report of an SCP. Returns whether there was room: at most one per configured peer.
     pub(crate) fn hear(&self, settings: &Settings, scp: &str, usage: Usage, now: Instant) -> bool {
-        let mut told = self.told.lock();
-        if !told.contains_key(scp) && told.len() >= settings.peers.len() {
+        let mut reports = self.reports.lock();
+        if !reports.contains_key(scp) && reports.len() >= settings.peers.len() {
             let silent_after = settings.silent_after.duration();
-            // One that has come back with another id takes the place of a silent one.
-            told.retain(|_, one| now.saturating_duration_since(one.at) < silent_after);
-            if told.len() >= settings.peers.len() {
+            // An SCP that restarted with another id replaces a silent one.
+            reports.retain(|_, one| now.saturating_duration_since(one.at) < silent_after);
+            if reports.len() >= settings.peers.len() {
                 return false;
             }
         }
         let usage = Arc::new(usage);
-        told.insert(scp.into(), Told { at: now, usage });
+        reports.insert(scp.into(), Report { at: now, usage });
         true
     }
 
-    /// The others, as known now; `None` when there are none to share with.
+    /// Returns the present reports; `None` without configured peers.
     pub(crate) fn others(&self, settings: &Settings, now: Instant) -> Option<Others> {
         if settings.peers.is_empty() {
             return None;
         }
         let silent_after = settings.silent_after.duration();
-        let told = self.told.lock();
-        let heard: Vec<Arc<Usage>> = told
+        let reports = self.reports.lock();
+        let heard: Vec<Arc<Usage>> = reports
             .values()
             .filter(|one| now.saturating_duration_since(one.at) < silent_after)
             .map(|one| one.usage.clone())
@@ -78,20 +78,19 @@ impl Federation {
         Some(Others { heard, kept })
     }
 
-    /// How many of the others have been heard of lately.
+    /// Number of SCPs with a recent report.
     pub(crate) fn heard(&self, settings: &Settings, now: Instant) -> usize {
         let silent_after = settings.silent_after.duration();
-        let is_fresh = |one: &&Told| now.saturating_duration_since(one.at) < silent_after;
-        self.told.lock().values().filter(is_fresh).count()
+        let is_fresh = |one: &&Report| now.saturating_duration_since(one.at) < silent_after;
+        self.reports.lock().values().filter(is_fresh).count()
     }
 
-    /// The addresses of a configured peer have been found.
+    /// Stores the resolved addresses of a configured peer.
     pub(crate) fn is_at(&self, host: &str, addresses: Vec<IpAddr>) {
         self.addresses.lock().insert(host.into(), addresses);
     }
 
-    /// Whether somebody is one of the configured peers: by a name of its certificate where it shows one, else by
-    /// its address.
+    /// Whether a sender is one of the configured peers: by a name of its client certificate, else by its address.
     pub(crate) fn admits(&self, settings: &Settings, peer: &Peer) -> bool {
         let mut hosts = settings.peers.iter().filter_map(|root| host_of(root));
         let certificate = peer.tls.as_ref().filter(|tls| tls.certificate.is_some());
@@ -113,7 +112,7 @@ fn host_of(root: &str) -> Option<String> {
 }
 
 impl Others {
-    /// This SCP's part of a rate, when it is asked for so much itself.
+    /// Returns this SCP's part of the rate `whole`, at its own demand `own`.
     pub(crate) fn part(&self, whole: f64, name: &str, own: f64) -> f64 {
         let all = self.heard.len() + self.kept + 1;
         let shared = whole * (all - self.kept) as f64 / all as f64;
@@ -126,7 +125,7 @@ impl Others {
     }
 }
 
-/// Time between two exchanges at least, whatever the configuration says.
+/// Shortest interval between reports, whatever the configuration says.
 pub(crate) const LEAST_INTERVAL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

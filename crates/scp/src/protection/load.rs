@@ -1,8 +1,8 @@
-//! What a worker of this SCP refuses because it has too much to do.
+//! Overload control of a worker.
 //!
-//! The shedder of all functions decides by how long requests have waited for the worker. Beside that the requests in
-//! flight and the memory that they hold are bounded: a request that waits for a slow producer holds memory and no
-//! processor. Of the last quarter of both the more important requests get more.
+//! The shedder, common to all functions, decides by the waiting time of requests. In addition the requests in flight and
+//! their memory are bounded, because a request that waits for a slow producer holds memory but no CPU. The last quarter
+//! of both bounds is reserved for important requests.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Offered for Prioritised<'_> {
     }
 }
 
-/// What a worker refuses by these settings.
+/// Settings of the shedder.
 fn shedding(settings: &Protection) -> Shedding {
     let steps = settings.overload.iter().map(|step| Step {
         level: step.level.clone(),
@@ -97,7 +97,7 @@ impl Load {
         function::sbi::admit_as(&self.shedder, request, 0, &message)
     }
 
-    /// Whether another request of this priority may be in flight; if so it is, and [`Load::leave`] must follow.
+    /// Whether another request of this priority may be in flight; if so it counts, and [`Load::leave`] must follow.
     pub(crate) fn enter(&self, priority: u8) -> bool {
         let below = |used: u64, most: u64| used < most - most * u64::from(priority.min(31)) / (4 * 31);
         let free = below(self.in_flight.get().into(), self.most_in_flight.get().into())

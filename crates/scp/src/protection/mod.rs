@@ -1,8 +1,8 @@
-//! What keeps this SCP and the producers behind it from harm.
+//! Protection of this SCP and of the producers behind it.
 //!
-//! A worker judges for itself: it sees enough of every producer to know how it does. What it shares with the
-//! others are the rates, which are promises of the whole SCP and cut into shares, and what producers tell of
-//! their load. Whom a request is from and whom it goes to is looked up once; what follows are a few additions.
+//! Each worker decides by its own measurements of producers. Workers share only the rates, which hold for the whole SCP
+//! and are divided into shares, and the load reports of producers. A request looks up its consumer and its producer
+//! once; after that only counters change.
 
 mod attempt;
 mod consumers;

@@ -24,12 +24,12 @@ pub(crate) struct Peer {
     pub(super) breaker: RefCell<CircuitBreaker>,
     pub(super) outstanding: Cell<u32>,
     pub(super) most_outstanding: Cell<u32>,
-    /// Until when it has asked to be left alone (`Retry-After` of a 503).
+    /// End of its `Retry-After` (503).
     pub(super) rests: Cell<Option<Instant>>,
-    /// Failures since the last success; while there are none the outlier detector need not be asked.
+    /// Whether it has failed since the last success; if not, the outlier detector is not consulted.
     pub(super) troubled: Cell<bool>,
     pub(super) record: Record,
-    /// What the outlier detector knows it by.
+    /// Its key in the outlier detector.
     pub(super) key: Arc<str>,
     pub(super) overloaded: Cell<Option<Reduction>>,
     pub(super) shed: Cell<Discard>,
@@ -39,10 +39,10 @@ pub(crate) struct Peer {
 /// A service and the rates its requests must keep.
 pub(super) type ServiceRates = (Box<str>, Rc<[Rc<Share>]>);
 
-/// Overload that a producer has told of.
+/// Overload that a producer has reported.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reduction {
-    pub(super) told: OffsetDateTime,
+    pub(super) timestamp: OffsetDateTime,
     pub(super) until: Instant,
     pub(super) share: f64,
 }
@@ -53,16 +53,16 @@ impl Peer {
         !self.troubled.get() || self.breaker.borrow_mut().allow(now)
     }
 
-    /// Whether it has ever asked to be left alone since it served well: only then the clock need be read.
+    /// Whether it has sent `Retry-After` since the last success; if not, the clock is not read.
     pub(crate) fn has_rested(&self) -> bool {
         self.rests.get().is_some()
     }
 
     pub(super) fn sheds(&self, priority: u8, spared: u8, now: Instant) -> bool {
-        let Some(told) = self.overloaded.get() else {
+        let Some(reduction) = self.overloaded.get() else {
             return false;
         };
-        if now >= told.until {
+        if now >= reduction.until {
             self.overloaded.set(None);
             return false;
         }
@@ -70,7 +70,7 @@ impl Peer {
             return false;
         }
         let mut shed = self.shed.get();
-        let discards = shed.next(told.share);
+        let discards = shed.next(reduction.share);
         self.shed.set(shed);
         discards
     }
@@ -81,17 +81,17 @@ impl Peer {
                 continue;
             };
             for element in oci.0.iter().filter(|element| is_of_producer(&element.scope)) {
-                // An older one that was overtaken on its way says nothing (TS 29.500 §6.4.3.3).
+                // An older report that was overtaken is ignored (TS 29.500 §6.4.3.3).
                 if self
                     .overloaded
                     .get()
-                    .is_some_and(|known| known.told > element.timestamp)
+                    .is_some_and(|known| known.timestamp > element.timestamp)
                 {
                     continue;
                 }
                 let holds = !element.validity.is_zero() && element.reduction > 0;
                 self.overloaded.set(holds.then(|| Reduction {
-                    told: element.timestamp,
+                    timestamp: element.timestamp,
                     until: now + element.validity.min(MOST_VALID),
                     share: f64::from(element.reduction.min(100)) / 100.0,
                 }));
@@ -100,7 +100,7 @@ impl Peer {
     }
 }
 
-/// Whether overload is that of the producer who answers: its instance or service, or a set it is in.
+/// Whether the scope of a report is the answering producer: its instance or service, or a set it is in.
 fn is_of_producer(scope: &Scope) -> bool {
     matches!(
         scope,

@@ -1,4 +1,4 @@
-//! How each producer does, and whether something may be sent to it now.
+//! State of each producer, and whether it may get a request now.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -35,7 +35,7 @@ pub(crate) struct Peers {
     outliers: RefCell<OutlierDetector<Arc<str>>>,
     alarms: Alarms,
     worker: usize,
-    /// What producers whose profiles are known report.
+    /// Load reports of producers with known profiles.
     pub(crate) reports: Reports,
 }
 
@@ -102,8 +102,8 @@ impl Peers {
         *self.settings.borrow_mut() = now.clone();
     }
 
-    /// The producer at an origin. Where no profile is known it is one of its own: a request that names a producer
-    /// in another way than its profile, such as with the other scheme, says nothing of that producer.
+    /// Returns the producer at an origin. Without a known profile it is a separate producer: a request that names a
+    /// producer differently from its profile, such as with the other scheme, does not affect that producer.
     pub(crate) fn at(&self, origin: &Origin, instance: Option<&str>, now: Instant) -> Rc<Peer> {
         let mut known = self.known.borrow_mut();
         let key: Cow<'_, str> = match instance {
@@ -114,7 +114,7 @@ impl Peers {
             return peer.clone();
         }
         if known.len() >= self.most {
-            // Those nobody waits for go; they are made anew when they are needed.
+            // Evict producers without outstanding requests; they are recreated at their next use.
             known.retain(|_, peer| peer.outstanding.get() > 0);
         }
         let (key, authority): (Arc<str>, Arc<str>) = (key.into(), origin.authority().into());
@@ -138,23 +138,23 @@ impl Peers {
         peer
     }
 
-    /// The producer at an authority that a profile names, if it was sent to.
+    /// The producer at an authority of a profile, if it has got a request.
     pub(crate) fn known(&self, authority: &str) -> Option<Rc<Peer>> {
         self.known.borrow().get(authority).cloned()
     }
 
-    /// Whether a producer is to be left alone now.
+    /// Whether a producer is ejected now.
     pub(crate) fn is_ejected(&self, peer: &Peer, now: Instant) -> bool {
         peer.troubled.get() && self.outliers.borrow().is_ejected(&*peer.key, now)
     }
 
-    /// Whether a producer has asked to be left alone for a while (TS 29.500 §6.4.2.2): another one is chosen where there
-    /// is one.
+    /// Whether a producer has sent `Retry-After` that has not passed (TS 29.500 §6.4.2.2): another one is selected if
+    /// there is one.
     pub(crate) fn rests(&self, peer: &Peer, now: Instant) -> bool {
         peer.rests.get().is_some_and(|until| now < until)
     }
 
-    /// Whether a request may be sent to the producer now. If so, [`Peers::ended`] must follow.
+    /// Checks whether the producer may get a request now. If so, [`Peers::ended`] must follow.
     ///
     /// # Errors
     /// Why it may not.
@@ -179,8 +179,8 @@ impl Peers {
         if sheds {
             return held(&metrics.over_oci, Held::Overloaded);
         }
-        // Circuits before rates: the try of a half-open circuit is given back when a rate holds the request, what a
-        // rate has counted is not.
+        // Circuits before rates: the try of a half-open circuit can be released when a rate refuses the request, the
+        // token of a rate cannot.
         if !peer.passes(now) {
             return held(&metrics.over_open, Held::Open);
         }
@@ -203,10 +203,10 @@ impl Peers {
         Held::ConnectionRate
     }
 
-    /// As [`Peers::may_send`], for an explanation: nothing is counted, and no rate or try is used up.
+    /// As [`Peers::may_send`] for an explanation, without counting.
     ///
     /// # Errors
-    /// Why nothing may be sent.
+    /// Why it may not.
     pub(crate) fn would_send(&self, way: Way<'_>, priority: u8, now: Instant) -> Result<(), Refusal> {
         let (peer, settings) = (way.peer, self.settings.borrow());
         let reduction = match way.service {
@@ -214,8 +214,8 @@ impl Peers {
             None => peer
                 .overloaded
                 .get()
-                .filter(|told| now < told.until)
-                .map_or(0.0, |told| told.share),
+                .filter(|reduction| now < reduction.until)
+                .map_or(0.0, |reduction| reduction.share),
         };
         let hop = way.hop().map(|hop| &*hop.peer);
         let both = || std::iter::once(peer).chain(hop);
@@ -240,9 +240,9 @@ impl Peers {
 
     /// The shares of the rates that a request for a service to a producer keeps to.
     fn shares_of(&self, peer: &Peer, api: &str) -> Rc<[Rc<Share>]> {
-        /// Services that are told apart at one producer; the names come from consumers.
+        /// Services with their own shares at one producer at most; the names come from consumers.
         const SERVICES: usize = 64;
-        /// A name that is longer is not remembered.
+        /// Longest name that is cached, in bytes.
         const LONGEST: usize = 64;
         let mut known = peer.rates.borrow_mut();
         if let Some((_, shares)) = known.iter().find(|(name, _)| **name == *api) {
@@ -255,14 +255,14 @@ impl Peers {
             return shares;
         }
         if known.len() >= SERVICES {
-            // Any one gives way; its limits are kept by `rates`.
+            // Evict any; `rates` still has its limits.
             known.swap_remove(0);
         }
         known.push((api.into(), shares.clone()));
         shares
     }
 
-    /// A request that was let through was not waited for to its end.
+    /// A request that was sent is cancelled before its end.
     pub(crate) fn abandoned(&self, way: Way<'_>) {
         let peer = way.peer;
         peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
@@ -270,8 +270,8 @@ impl Peers {
         way.hop().into_iter().for_each(|hop| self.says_nothing(&hop.peer));
     }
 
-    /// How a request that was let through has ended. `members` are the others that can stand in for the producer;
-    /// they are asked for when it is about to be left alone.
+    /// Records the outcome of a request that was sent. `members` returns the alternates of the producer; called before
+    /// an ejection.
     pub(crate) fn ended(
         &self,
         way: Way<'_>,
@@ -283,7 +283,7 @@ impl Peers {
         let peer = way.peer;
         peer.outstanding.set(peer.outstanding.get().saturating_sub(1));
         let hop = way.hop();
-        // What has no answer has come no farther than the SCP on the way, as far as this SCP knows.
+        // A request without an answer counts against the SCP before the producer.
         let at_hop = hop.filter(|_| ended.is_of_hop());
         let metrics = at_hop.map_or(&peer.metrics, |hop| &hop.peer.metrics);
         let says = match ended {
@@ -335,8 +335,8 @@ impl Peers {
         }
     }
 
-    /// Counts what the end of a request says of a peer. Returns whether that changed what may be sent to it. `group`:
-    /// the keys of those that can stand in for it.
+    /// Applies the verdict about a peer. Returns whether its circuit or ejection changed. `group`: the keys of its
+    /// alternates.
     fn judge(
         &self,
         peer: &Peer,
@@ -377,7 +377,7 @@ impl Peers {
             .borrow_mut()
             .report_among(&*peer.key, well, now, group);
         if let Verdict::Ejected(long) = verdict {
-            tracing::warn!(producer = %peer.authority, ?long, "producer ejected, it fails");
+            tracing::warn!(producer = %peer.authority, ?long, "failing producer ejected");
             changed = true;
         }
         let closed = breaker.state(now) == BreakerState::Closed;
@@ -387,7 +387,7 @@ impl Peers {
         changed || recovered
     }
 
-    /// What is known of those that are in use, that fail, or that rest. `connections`: those of this worker, by
+    /// State of the producers that are in use, fail, or have sent `Retry-After`. `connections`: those of this worker, by
     /// authority.
     pub(crate) fn states(&self, now: Instant, connections: &AHashMap<String, u32>) -> Vec<PeerState> {
         let known = self.known.borrow();
@@ -424,11 +424,11 @@ impl Peers {
         let blocked = is_blocked(peer) && members.iter().all(member_blocked);
         let set = service.producer.sets.first().unwrap_or(&service.producer.id);
         let instance = format!("{set} {} (worker {})", service.service().name, self.worker);
-        let wrong = blocked.then(|| format!("none of its {} producers can be sent to", members.len() + 1));
+        let wrong = blocked.then(|| format!("none of its {} producers accepts requests", members.len() + 1));
         self.alarms.set(&SET_UNAVAILABLE, &instance, wrong);
     }
 
-    /// A request has ended in a way that says nothing of its producer: if it was a try, another may follow.
+    /// A request has ended without a verdict about its producer: if it was a try, another may follow.
     fn says_nothing(&self, peer: &Peer) {
         if peer.troubled.get() {
             peer.breaker.borrow_mut().release();

@@ -1,11 +1,10 @@
-//! Rates that all workers keep together, and all SCPs.
+//! Rates that all workers share, and all SCPs.
 //!
-//! Each worker has a share of a rate and keeps to it alone, so that a message costs no memory that another
-//! worker writes. A few times a second the control thread looks at what was asked of each worker and cuts the
-//! shares anew: who is asked for little gets that and an equal part of what is left over; when more is asked
-//! for than there is, everybody gets in proportion. A rate that is promised by all SCPs together is first cut
-//! among them: by what each is asked for where they report to each other (`federation`), else by the number of SCPs
-//! that are registered.
+//! Each worker enforces its share of a rate alone, so that no two workers write the same memory. A few times a second
+//! the control thread reads the demand of each worker and divides the rate again: a worker with a low demand gets its
+//! demand and an equal part of the remainder; if the total demand exceeds the rate, each gets a share in proportion to
+//! its demand. A global rate is first divided among the SCPs: by the demand of each if they report to each other
+//! (`federation`), else by the number of registered SCPs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,20 +19,20 @@ use parking_lot::Mutex;
 use super::Others;
 use crate::config::{ProducerRate, Protection};
 
-/// How often shares are cut anew.
+/// Interval at which shares are recalculated.
 pub(crate) const CUT: Duration = Duration::from_millis(200);
 
-/// Limits at most, over all consumers or producers; those beyond share one per setting.
+/// Limits at most, over all consumers or producers; further ones share one limit per setting.
 const MOST: usize = 65_536;
 
-/// A rate as it is promised.
+/// A configured rate.
 #[derive(Debug)]
 struct Limit {
     rate: Rate,
-    /// What all SCPs call it, if they keep it together.
+    /// Its name in reports between SCPs, if it is a global rate.
     global: Option<Box<str>>,
     cells: Box<[Cell]>,
-    /// What each worker was asked for per second, fading; only the control thread looks.
+    /// Averaged demand of each worker per second; only the control thread uses it.
     asked: Mutex<Asked>,
 }
 
@@ -43,11 +42,11 @@ struct Asked {
     rates: Vec<f64>,
 }
 
-/// What a worker and the control thread report to each other; a cache line of its own.
+/// State shared by a worker and the control thread; on its own cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Cell {
-    /// Messages the worker was asked to let through; written by the worker.
+    /// Messages offered to the worker; written by the worker.
     asked: AtomicU64,
     /// Bits of the worker's share in messages per second; written by the control thread.
     share: AtomicU64,
@@ -110,7 +109,7 @@ impl Limit {
             let now = cell.asked.load(Ordering::Relaxed);
             let latest = now.wrapping_sub(*count) as f64 / seconds;
             *count = now;
-            // Half of what was: a burst is not a trend, and a trend is followed within a second.
+            // Average with half of the old value: bursts are smoothed, a trend is followed within a second.
             *rate = (*rate + latest) / 2.0;
         }
         let whole = match (&self.global, others) {
@@ -125,7 +124,7 @@ impl Limit {
     }
 }
 
-/// Cuts `whole` into shares by what is asked for. Their sum is `whole`.
+/// Divides `whole` into shares by demand. Their sum is `whole`.
 pub(super) fn apportion(whole: f64, asked: &[f64]) -> Vec<f64> {
     let count = asked.len().max(1) as f64;
     let sum: f64 = asked.iter().sum();
@@ -133,13 +132,13 @@ pub(super) fn apportion(whole: f64, asked: &[f64]) -> Vec<f64> {
         let spare = (whole - sum) / count;
         return asked.iter().map(|one| one + spare).collect();
     }
-    // A hundredth is kept for those who were not asked yet, so that they can begin.
+    // A hundredth is reserved for shares without demand, so that they can begin.
     let least = whole / 100.0 / count;
     let rest = whole - least * count;
     asked.iter().map(|one| least + rest * one / sum).collect()
 }
 
-/// Less than this is no wait: limiters round by fractions of a nanosecond.
+/// A shorter wait counts as none: limiters round by fractions of a nanosecond.
 const ROUNDING: Duration = Duration::from_nanos(100);
 
 impl Share {
@@ -155,14 +154,13 @@ impl Share {
         Self { limit, worker, state }
     }
 
-    /// Whether a message may pass now; if so, it has.
+    /// Whether a message may pass now; if so, it counts.
     pub(crate) fn allow(&self, now: Instant) -> bool {
         self.ask();
         self.state.borrow_mut().limiter.allow(now)
     }
 
-    /// Whether a message may pass all of these now; if so, it has. Otherwise it has passed none, so that a rate that is
-    /// reached costs the others nothing.
+    /// Whether a message may pass all of these now; if so, it counts for all of them, otherwise for none.
     pub(crate) fn allow_all(shares: &[Rc<Self>], now: Instant) -> bool {
         if let [share] = shares {
             return share.allow(now);
@@ -173,7 +171,7 @@ impl Share {
         shares.iter().all(has_room) && shares.iter().all(take)
     }
 
-    /// Counts a message that wants to pass, and takes over what was cut for this worker.
+    /// Counts an offered message, and applies the present share of this worker.
     fn ask(&self) {
         let cell = &self.limit.cells[self.worker];
         let mut state = self.state.borrow_mut();
@@ -186,13 +184,13 @@ impl Share {
         }
     }
 
-    /// How long until a message may pass; `None`: none ever may.
+    /// How long until a message may pass; `None`: no message ever may.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         self.state.borrow().limiter.wait(now)
     }
 }
 
-/// The shares of one worker: one for each limit, whoever asks for it.
+/// The shares of one worker, one per limit.
 #[derive(Debug)]
 pub(crate) struct Shares {
     worker: usize,
@@ -222,7 +220,7 @@ impl Shares {
     }
 }
 
-/// Rates by whom they are for; made when somebody is first seen, by whichever worker sees it.
+/// Limits by consumer and producer; any worker creates them at their first use.
 #[derive(Debug)]
 pub(crate) struct Rates {
     workers: usize,
@@ -243,7 +241,7 @@ impl Rates {
         }
     }
 
-    /// The rates by other settings. The limits of consumers, and those of producers, stay where theirs are the same.
+    /// Builds the rates of other settings. Limits of consumers or producers stay if their settings are the same.
     pub(crate) fn reconfigured(self: &Arc<Self>, before: &Protection, now: &Protection) -> Arc<Self> {
         let (ingress, egress) = (before.ingress == now.ingress, before.egress == now.egress);
         if ingress && egress {
@@ -258,7 +256,7 @@ impl Rates {
         })
     }
 
-    /// What is asked for by each global rate, in messages per second.
+    /// Demand of each global rate, in messages per second.
     pub(crate) fn usage(&self) -> Vec<(Box<str>, f64)> {
         let limits = self.egress.lock();
         let global = limits.values().filter_map(|limit| {
@@ -268,8 +266,8 @@ impl Rates {
         global.filter(|(_, rate)| *rate >= 0.01).collect()
     }
 
-    /// Cuts all shares anew, `passed` after the last time. Global rates are cut by what the `others` are asked
-    /// for, where they tell, else by the number of SCPs.
+    /// Recalculates all shares, `passed` after the last time. Global rates are divided by the reports of `others`, else
+    /// by the number of SCPs.
     pub(crate) fn cut(&self, scps: usize, others: Option<&Others>, passed: Duration) {
         self.scps.store(scps as u64, Ordering::Relaxed);
         for limits in [&self.ingress, &self.egress] {
@@ -326,7 +324,7 @@ impl Rates {
             let producer = one.producer.as_deref();
             producer.is_some_and(|name| name == authority || Some(name) == instance)
         };
-        // A producer with a rate of its own is no "each other".
+        // `*` does not apply to a producer with its own rate.
         let has_own = |services: bool| {
             let mut all = settings.egress.iter();
             all.any(|one| is_named(one) && concerned(one) && one.services.is_empty() != services)
@@ -346,7 +344,7 @@ impl Rates {
             };
             let key = format!("{number} {whom}");
             let other = format!("{number} *");
-            // By what it is, not by its place: other SCPs may have further rates.
+            // By its contents, not by its position: other SCPs may have further rates.
             let name = || {
                 format!(
                     "{} {} {whom}",
@@ -393,7 +391,7 @@ mod tests {
         assert!(!none.allow(start));
     }
 
-    /// Whoever of the workers is asked, together they keep the rate, and use it.
+    /// All workers together enforce and use the rate, whatever their demands.
     #[test]
     fn workers_together_keep_it() {
         for asked in [[100_u64, 0, 0, 0], [25, 25, 25, 25], [60, 30, 9, 1]] {

@@ -1,8 +1,8 @@
-//! Load and overload that producers tell of (TS 29.500 §6.3, §6.4), by the scope they tell it for.
+//! Load and overload reports of producers (TS 29.500 §6.3, §6.4), by scope.
 //!
-//! What one service instance tells of its NF set holds for all members of the set, on all workers. A worker
-//! keeps a book of its own, asked without a lock; what is new in one is put on a board that the others read a
-//! few times a second. Who answers may tell only of what it is part of.
+//! A report of one service instance about its NF set holds for all members of the set, on all workers. A worker has its
+//! own book, which it reads without a lock; it publishes new reports on a board that the other workers read a few times
+//! a second. A producer may report only scopes that contain it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,16 +20,16 @@ use time::OffsetDateTime;
 
 use crate::config::Protection;
 
-/// However long a producer says, its overload is believed no longer than this.
+/// Longest validity of a report of overload that counts.
 pub(super) const MOST_VALID: Duration = Duration::from_secs(3_600);
 
-/// News that are kept for workers who have not read them yet.
+/// Reports on the board for workers that have not read them yet.
 const KEPT: usize = 8_192;
 
-/// Scopes that a worker remembers, of each kind.
+/// Scopes that a worker stores, of each kind.
 const MOST_SCOPES: usize = 20_000;
 
-/// What kind of thing a scope is.
+/// Kind of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Instance,
@@ -41,7 +41,7 @@ enum Kind {
 
 const KINDS: usize = 5;
 
-/// Something new about a scope.
+/// A new report about a scope.
 #[derive(Clone, Debug)]
 struct News {
     kind: Kind,
@@ -52,7 +52,7 @@ struct News {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
-    /// Load in percent, and the load in the profile of the producer that tells it.
+    /// Load in percent, and the load in the profile of the reporting producer.
     Load {
         percent: u8,
         in_profile: u8,
@@ -63,11 +63,11 @@ enum What {
     },
 }
 
-/// What workers tell each other.
+/// Board of new reports between workers.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     news: Mutex<VecDeque<Arc<News>>>,
-    /// How many news there have been.
+    /// Number of reports so far.
     count: AtomicU64,
 }
 
@@ -87,27 +87,27 @@ impl Board {
 struct Report {
     made: OffsetDateTime,
     percent: u8,
-    /// The load in the profile at that time; another one there is newer.
+    /// The load in the profile at that time; a changed profile is newer.
     in_profile: u8,
-    /// When it was learned here.
+    /// When this SCP received it.
     learned: Instant,
 }
 
-/// What is known of a scope.
+/// Reports about a scope.
 #[derive(Default)]
 struct Known {
     load: Option<Report>,
     overload: Option<(OffsetDateTime, f64, Instant)>,
-    /// Which messages go, while there is overload.
+    /// Selection of the discarded messages during overload.
     discard: Option<Box<PriorityDiscard>>,
 }
 
-/// A worker's book.
+/// The book of a worker.
 pub(crate) struct Reports {
     board: Arc<Board>,
     read: Cell<u64>,
     scopes: RefCell<[AHashMap<Arc<str>, Known>; KINDS]>,
-    /// Whether any overload may hold; if not, nobody looks.
+    /// Whether any report of overload may be valid; if not, the scopes are not checked.
     overloads: Cell<bool>,
     loads: Cell<bool>,
     spare: Cell<u8>,
@@ -157,7 +157,7 @@ impl Reports {
         }
     }
 
-    /// Takes what an answer of `service`, perhaps through the SCP at `hop`, tells.
+    /// Stores the reports in an answer of `service`, perhaps through the SCP at `hop`.
     pub(crate) fn take(&self, headers: &Fields, service: &ServiceRef, hop: Option<&str>, now: Instant) {
         if self.use_lci.get() && headers.contains(names::LCI) {
             for element in Lci::of(headers)
@@ -197,13 +197,13 @@ impl Reports {
         }
     }
 
-    /// Reads what other workers have learned.
+    /// Reads the reports of other workers.
     pub(crate) fn hear(&self, now: Instant) {
         let count = self.board.count.load(Ordering::Acquire);
         if count != self.read.get() {
             let fresh: Vec<Arc<News>> = {
                 let news = self.board.news.lock();
-                // What was dropped before it was read comes again with the next answers.
+                // Reports that were dropped unread are repeated in later answers.
                 let count = self.board.count.load(Ordering::Acquire);
                 let unread = usize::try_from(count - self.read.get()).unwrap_or(usize::MAX);
                 self.read.set(count);
@@ -239,20 +239,20 @@ impl Reports {
         }
     }
 
-    /// Keeps what is newer than what is known; tells the others if it is this worker's own.
+    /// Stores a report if it is newer; publishes it to the other workers if it is this worker's own.
     fn learn(&self, kind: Kind, name: &str, what: What, made: OffsetDateTime, own: bool, now: Instant) {
         let mut scopes = self.scopes.borrow_mut();
         let scopes = &mut scopes[kind as usize];
         if !scopes.contains_key(name) {
             if scopes.len() >= MOST_SCOPES {
-                // Any one gives way: those of producers that are used come back with their next answers.
+                // Evict any: producers in use repeat their reports in later answers.
                 let any = scopes.keys().next().cloned();
                 any.and_then(|any| scopes.remove(&any));
             }
             scopes.insert(name.into(), Known::default());
         }
         let Some(known) = scopes.get_mut(name) else { return };
-        // An older one that was overtaken on its way says nothing, the same one nothing new
+        // An overtaken older report and a repeated one are ignored
         // (TS 29.500 §6.3.3.3, §6.4.3.3).
         let before = match what {
             What::Load { .. } => known.load.map(|load| load.made),
@@ -291,8 +291,8 @@ impl Reports {
         }
     }
 
-    /// The load of a service instance: what it reported of itself, else of its service set, its NF instance, its
-    /// NF set. What it reported a while ago, or before its profile got another load, counts no longer.
+    /// Returns the load of a service instance: by the report about itself, else about its service set, its NF instance,
+    /// its NF set. Reports that have expired, or precede a changed load in the profile, do not count.
     pub(crate) fn load_of(&self, service: &ServiceRef, now: Instant) -> Option<u8> {
         if !self.loads.get() {
             return None;
@@ -314,8 +314,8 @@ impl Reports {
         load
     }
 
-    /// Whether a message of this priority to a service instance, perhaps through the SCP at `hop`, is one of
-    /// those that are not to be sent.
+    /// Whether a message of this priority to a service instance, perhaps through the SCP at `hop`, is discarded because
+    /// of reported overload.
     pub(crate) fn sheds(&self, service: &ServiceRef, hop: Option<&str>, priority: u8, now: Instant) -> bool {
         if !self.overloads.get() {
             return false;
@@ -343,7 +343,7 @@ impl Reports {
 }
 
 impl Reports {
-    /// The share of the messages to a service instance that its overload reports ask to drop.
+    /// The reduction that the overload reports of a service instance request, as a share of the messages.
     pub(crate) fn reduction(&self, service: &ServiceRef, hop: Option<&str>, now: Instant) -> f64 {
         let scopes = self.scopes.borrow();
         let mut most: f64 = 0.0;
@@ -363,8 +363,8 @@ impl Reports {
     }
 }
 
-/// The scopes that a service instance is in, the narrowest first; `services`: whether anything is known of any
-/// service instance.
+/// The scopes that a service instance is in, the narrowest first; `services`: whether there is a report about
+/// any service instance.
 fn each_scope(service: &ServiceRef, services: bool, mut see: impl FnMut(Kind, &str)) {
     let (producer, own) = (&service.producer, service.service());
     if services {
@@ -384,8 +384,8 @@ fn service_name(instance: &str, service: &str, name: &mut String) {
     name.push_str(service);
 }
 
-/// What a scope is of, if whoever answers may tell of it. Limits to slices are another's business: the whole
-/// is not as loaded as a part.
+/// Returns kind and name of a scope, if the answering producer may report it. Scopes with slices are ignored: the load
+/// of a slice is not that of the whole.
 fn scope_of(scope: &Scope, service: &ServiceRef, hop: Option<&str>) -> Option<(Kind, String)> {
     let (producer, own) = (&service.producer, service.service());
     let is_one_of = |sets: &[Arc<str>], set: &str| sets.iter().any(|one| **one == *set);
@@ -478,7 +478,7 @@ mod tests {
         reports.take(&headers(4, "NF-Service-Set: svc1", 90, 0), &a, None, now);
         assert_eq!(reports.load_of(&a, now), Some(40));
         assert_eq!(passed(&reports, &a, now), 0);
-        // A later one of nothing ends it.
+        // A later report of 0 ends it.
         reports.take(&headers(6, "NF-Service-Set: svc1", 41, 0), &a, None, now);
         assert_eq!(passed(&reports, &a, now), 1_000);
         for foreign in [
@@ -491,7 +491,7 @@ mod tests {
         }
         assert_eq!(reports.load_of(&a, now), Some(41));
         assert_eq!(passed(&reports, &service("b"), now), 1_000);
-        // An SCP on the way may tell of itself.
+        // An SCP before the producer may report about itself.
         reports.take(&headers(8, "SCP-FQDN: scp2", 99, 100), &a, Some("scp2"), now);
         assert!(reports.sheds(&a, Some("scp2"), 24, now) && !reports.sheds(&a, None, 24, now));
         let mut garbage = Fields::new();

@@ -1,11 +1,10 @@
-//! How producers do, as operators see it: each worker writes down what it knows of those that are in use or fail, once a
-//! second.
+//! State of producers for operators: each worker publishes the producers that are in use or fail, twice a second.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// A producer, or an SCP on the way, as one worker sees it.
+/// State of a producer, or of an SCP before it, in one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerState {
     /// `host:port`.
@@ -17,28 +16,28 @@ pub(crate) struct PeerState {
     pub(crate) outstanding: u32,
     /// Connections of the worker to it.
     pub(crate) connections: u32,
-    /// Whether it has asked to be left alone (`Retry-After`).
+    /// Whether it has sent `Retry-After` that has not passed.
     pub(crate) rests: bool,
 }
 
-/// What all workers have written down last, by worker.
+/// The last published states, by worker.
 #[derive(Debug)]
 pub(crate) struct PeerStates(Box<[Mutex<Vec<PeerState>>]>);
 
 impl PeerStates {
-    /// Of this number of workers.
+    /// Creates it for this number of workers.
     pub(crate) fn new(workers: usize) -> Self {
         Self((0..workers.max(1)).map(|_| Mutex::default()).collect())
     }
 
-    /// A worker writes down what it knows.
+    /// Publishes the states of a worker.
     pub(crate) fn write(&self, worker: usize, states: Vec<PeerState>) {
         if let Some(known) = self.0.get(worker) {
             *known.lock() = states;
         }
     }
 
-    /// All that is written down, each with the number of its worker.
+    /// All states, each with the number of its worker.
     pub(crate) fn all(&self) -> Vec<(usize, PeerState)> {
         let of = |(worker, states): (usize, &Mutex<Vec<PeerState>>)| {
             let states = states.lock().clone();
@@ -47,7 +46,7 @@ impl PeerStates {
         self.0.iter().enumerate().flat_map(of).collect()
     }
 
-    /// How many of a worker's producers this holds for, summed up by `count`.
+    /// Sums of `count` over the producers of each worker.
     pub(crate) fn sums(&self, count: fn(&PeerState) -> u32) -> Vec<(Vec<String>, f64)> {
         let sum = |states: &Mutex<Vec<PeerState>>| states.lock().iter().map(count).sum::<u32>();
         let each = self.0.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Rules by which a consumer is refused what it may not use.
+//! Access rules.
 
 use percent_encoding::percent_decode_str;
 use routing::network::Producer;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::config::{AccessRule, slice};
 
-/// The rules, and what they need to know of requests.
+/// The rules, and which properties of requests they test.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     rules: Vec<AccessRule>,
@@ -16,7 +16,7 @@ pub(crate) struct Access {
     needs_slices: bool,
 }
 
-/// What a request says of itself as far as rules ask.
+/// Properties of a request that rules test.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     plmns: Vec<String>,
@@ -37,7 +37,7 @@ impl Access {
         self.rules.is_empty()
     }
 
-    /// Reads what rules need of a request as it came.
+    /// Reads the properties of a received request that rules test.
     pub(crate) fn asked(&self, headers: &Fields) -> Asked {
         let mut asked = Asked::default();
         if self.needs_plmns {
@@ -49,7 +49,7 @@ impl Access {
         asked
     }
 
-    /// Whether a consumer, by its NF type and by all it is called, may use a producer.
+    /// Whether a consumer, by its NF type and its names, may use a producer.
     pub(crate) fn allows(
         &self,
         consumer_type: Option<&str>,

@@ -1,4 +1,4 @@
-//! What a consumer says of itself, as far as profiles ask who may use them.
+//! Properties of a consumer that `allowed…` of profiles tests.
 
 use ::discovery::Requester;
 use model::{NfInstanceId, NfType, PlmnId};
@@ -9,19 +9,19 @@ use sbi::headers::{AccessScope, OriginatingNetworkId, SbiHeader};
 
 use super::access::listed;
 
-/// The applicant behind a request: as it is known (`nf_type`, `instance`), else as its discovery parameters say.
-/// What cannot be read counts as not said.
+/// Returns the applicant of a request: by `nf_type` and `instance`, else by the discovery parameters. Invalid parameters
+/// count as absent.
 pub(crate) fn applicant(nf_type: Option<&str>, instance: Option<&str>, headers: &Fields) -> Applicant {
-    let told = |name: &str| {
+    let header = |name: &str| {
         let value = headers.get(name)?.to_str().ok()?;
         Some(percent_decode_str(value.trim()).decode_utf8_lossy().into_owned())
     };
     let nf_type = nf_type
         .map(str::to_owned)
-        .or_else(|| told("3gpp-sbi-discovery-requester-nf-type"));
+        .or_else(|| header("3gpp-sbi-discovery-requester-nf-type"));
     let instance = instance
         .map(str::to_owned)
-        .or_else(|| told("3gpp-sbi-discovery-requester-nf-instance-id"));
+        .or_else(|| header("3gpp-sbi-discovery-requester-nf-instance-id"));
     let mut plmns: Vec<PlmnId> = listed(headers, "3gpp-sbi-discovery-requester-plmn-list");
     if plmns.is_empty()
         && let Ok(Some(origin)) = OriginatingNetworkId::of(headers)
@@ -34,7 +34,7 @@ pub(crate) fn applicant(nf_type: Option<&str>, instance: Option<&str>, headers: 
         requester: Requester {
             nf_type: nf_type.map(NfType::from),
             instance: instance.and_then(|id| NfInstanceId::parse(&id).ok()),
-            fqdn: told("3gpp-sbi-discovery-requester-nf-instance-fqdn"),
+            fqdn: header("3gpp-sbi-discovery-requester-nf-instance-fqdn"),
             plmns,
             slices: listed(headers, "3gpp-sbi-discovery-requester-snssais"),
             ..Requester::default()

@@ -1,4 +1,4 @@
-//! Asking NRFs for access tokens on behalf of consumers (TS 29.510 §5.4.2, §6.3.5.2.2).
+//! Requests of access tokens on behalf of consumers (TS 29.510 §5.4.2, §6.3.5.2.2).
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -29,20 +29,20 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// How long a token without `expires_in` is used.
-const UNTOLD: u64 = 30;
+/// Life of a token without `expires_in`, in seconds.
+const DEFAULT_LIFE_SECONDS: u64 = 30;
 
-/// The longest text by which a token is known; usual ones have 200 bytes.
+/// Longest key of a token, in bytes; usual ones have 200.
 const LONGEST_KEY: usize = 2_048;
 
-/// How far the identity of a consumer is proved. A token that was fetched for one is not for another who only says that it
-/// is the same.
+/// Proof of the identity of a consumer. A token fetched for one consumer is not used for another that only claims the
+/// same identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// This SCP has checked it, or it is this SCP.
+    /// Checked by this SCP, or this SCP itself.
     #[default]
     Checked,
-    /// The consumer says so: where its requests come from, and what it has shown for the NRF to check.
+    /// Claimed by the consumer: bound to the source of its requests and to its assertion, which the NRF checks.
     Said {
         /// See [`crate::protection::source`].
         source: u64,
@@ -51,12 +51,12 @@ pub(crate) enum Proof {
     },
 }
 
-/// What a token is for.
+/// Subject of a token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted<'a> {
     /// NF instance id of the consumer.
     pub(crate) consumer: &'a str,
-    /// How far that is proved.
+    /// Proof of that identity.
     pub(crate) proof: Proof,
     pub(crate) consumer_type: Option<&'a str>,
     pub(crate) target_type: &'a str,
@@ -72,9 +72,9 @@ pub(crate) struct Wanted<'a> {
     pub(crate) requester_plmns: Option<&'a str>,
     /// The NRF that the request names for tokens.
     pub(crate) nrf: Option<&'a TargetApiRoot>,
-    /// Where the producer is, if tokens for that place have NRFs of their own.
+    /// Locality of the producer, if it has its own NRFs for tokens.
     pub(crate) near: Option<&'a str>,
-    /// The consumer's assertion, which goes along (TS 33.501 §13.4.1.3.2).
+    /// The consumer's assertion, forwarded to the NRF (TS 33.501 §13.4.1.3.2).
     pub(crate) assertion: Option<sbi::Value<'a>>,
 }
 
@@ -107,7 +107,7 @@ impl Wanted<'_> {
             .filter(|(_, value)| !value.is_empty())
     }
 
-    /// What makes one token another.
+    /// Key of the token.
     pub(crate) fn key(&self) -> String {
         let mut key = String::with_capacity(160);
         for (_, value) in self.fields() {
@@ -146,7 +146,7 @@ impl Wanted<'_> {
     }
 }
 
-/// A worker's way to tokens.
+/// Token client of one worker.
 pub(crate) struct Fetcher {
     settings: Tokens,
     store: Arc<TokenStore>,
@@ -180,7 +180,7 @@ struct NotGranted {
 }
 
 impl Fetcher {
-    /// With the tokens of `before`, if the same NRFs grant them.
+    /// Creates it with the tokens of `before`, if the NRFs are the same.
     pub(crate) fn new(
         config: &Config,
         store: Arc<TokenStore>,
@@ -212,23 +212,24 @@ impl Fetcher {
         }
     }
 
-    /// Whether the NRFs count that requests name.
+    /// Whether the SCP uses NRFs that requests name.
     pub(crate) fn heeds_names(&self) -> bool {
         self.nrfs.heeds_names()
     }
 
-    /// Whether tokens for producers at this place have NRFs of their own.
+    /// Whether this locality has its own NRFs for tokens.
     pub(crate) fn serves(&self, locality: &str) -> bool {
         self.nrfs.serves(locality)
     }
 
-    /// The token for a request that waits no longer than `left`. What it is for comes from consumers, and is remembered
-    /// also where the NRF refuses: where that is longer than any subject of a token needs, no NRF is asked.
+    /// Returns the token for a request; waits at most `left`. Consumers choose the key, and refusals are cached as
+    /// well: for a key above `LONGEST_KEY` no NRF is queried.
     pub(crate) async fn token(self: &Rc<Self>, wanted: &Wanted<'_>, now: Instant, left: Duration) -> Outcome {
         let key = wanted.key();
         if key.len() > LONGEST_KEY {
             self.counts.refused.inc();
-            let why = format!("invalid_request: what it is for takes more than {LONGEST_KEY} bytes");
+            let why =
+                format!("invalid_request: the parameters of the token take more than {LONGEST_KEY} bytes");
             return Err(TokenError::Refused(StatusCode::BAD_REQUEST, why));
         }
         if let Some(token) = self
@@ -240,7 +241,7 @@ impl Fetcher {
             self.counts.cached.inc();
             return Ok(token.clone());
         }
-        let mut told = match self.store.look(&key, now) {
+        let mut pending = match self.store.look(&key, now) {
             Looked::Have(token) => {
                 self.counts.cached.inc();
                 return Ok(self.remember(key, token));
@@ -254,21 +255,21 @@ impl Fetcher {
                 self.counts.refused.inc();
                 return Err(error);
             }
-            Looked::Wait(told) => {
+            Looked::Wait(pending) => {
                 self.counts.waited.inc();
-                told
+                pending
             }
             Looked::Fetch(ticket) => {
                 self.counts.fetched.inc();
-                let told = ticket.hear();
+                let pending = ticket.hear();
                 self.begin(ticket, wanted);
-                told
+                pending
             }
         };
-        let waiting = tokio::time::timeout(self.patience().min(left), told.wait_for(Option::is_some));
+        let waiting = tokio::time::timeout(self.patience().min(left), pending.wait_for(Option::is_some));
         let outcome = match waiting.await {
             Ok(Ok(outcome)) => outcome.clone(),
-            // Whoever fetched has gone, or no NRF has answered in the time for all of them.
+            // The fetching worker has ended, or no NRF answered within the timeout of all of them.
             Ok(Err(_)) | Err(_) => None,
         };
         match outcome.unwrap_or(Err(TokenError::NotReachable)) {
@@ -289,20 +290,20 @@ impl Fetcher {
     fn remember(&self, key: String, token: Arc<Token>) -> Arc<Token> {
         let mut known = self.known.borrow_mut();
         if known.len() >= self.settings.cache_size {
-            // They are in the store; those that are used come back.
+            // The store still has them; tokens in use are cached again.
             known.clear();
         }
         known.insert(key.into(), token.clone());
         token
     }
 
-    /// Each NRF may take its time.
+    /// Longest wait for a fetch: the timeout of each NRF that may be tried.
     fn patience(&self) -> Duration {
         let count = u32::try_from(self.nrfs.most().max(1)).unwrap_or(u32::MAX);
         self.settings.timeout.duration().saturating_mul(count)
     }
 
-    /// Fetches in a task of its own: others wait for it, so it must not end with the request that began it.
+    /// Fetches in a task of its own: other requests wait for it, so it must outlive the request that began it.
     fn begin(self: &Rc<Self>, ticket: Ticket, wanted: &Wanted<'_>) {
         let (this, form) = (self.clone(), wanted.form());
         let assertion = wanted
@@ -318,7 +319,7 @@ impl Fetcher {
                 Ok(choice) => this.ask(&form, assertion.as_ref(), &choice).await,
                 Err(NotNamed::Refused) => Err(TokenError::Refused(
                     StatusCode::FORBIDDEN,
-                    "this SCP does not ask the NRF that the request names".to_owned(),
+                    "this SCP does not query the NRF that the request names".to_owned(),
                 )),
                 Err(NotNamed::Full) => Err(TokenError::NotReachable),
             };
@@ -329,7 +330,7 @@ impl Fetcher {
         });
     }
 
-    /// Asks one NRF after the other; the first that answers counts.
+    /// Queries the NRFs in turn; the first answer counts.
     async fn ask(&self, form: &str, assertion: Option<&HeaderValue>, choice: &Choice) -> Outcome {
         for nrfs in std::iter::once(&choice.first).chain(&choice.then) {
             for nrf in nrfs.in_turn() {
@@ -342,7 +343,7 @@ impl Fetcher {
         Err(TokenError::NotReachable)
     }
 
-    /// `None`: this one did not help, another may.
+    /// Queries one NRF; `None`: no usable answer, another NRF may have one.
     async fn ask_one(
         &self,
         nrf: &TargetApiRoot,
@@ -382,16 +383,19 @@ impl Fetcher {
             return None;
         }
         if status != StatusCode::OK {
-            let told: NotGranted = serde_json::from_slice(&body).unwrap_or_default();
-            let why = format!("{} {}", told.error, told.error_description);
+            let refusal: NotGranted = serde_json::from_slice(&body).unwrap_or_default();
+            let why = format!("{} {}", refusal.error, refusal.error_description);
             let why = why.trim().chars().take(300).collect();
             return Some(Err(TokenError::Refused(status, why)));
         }
         let granted: Granted = serde_json::from_slice(&body).ok()?;
         let mut value = HeaderValue::from_str(&format!("Bearer {}", granted.access_token)).ok()?;
         value.set_sensitive(true);
-        // A hundred years are more than an instant is sure to hold.
-        let seconds = granted.expires_in.unwrap_or(UNTOLD).min(86_400 * 3_650);
+        // Ten years at most, so that the instant cannot overflow.
+        let seconds = granted
+            .expires_in
+            .unwrap_or(DEFAULT_LIFE_SECONDS)
+            .min(86_400 * 3_650);
         let before = |period: settings::Period| {
             let left = Duration::from_secs(seconds).saturating_sub(period.duration());
             now + left
@@ -404,12 +408,12 @@ impl Fetcher {
     }
 }
 
-/// When a token that is granted `now` for so long is refreshed. Tokens that end at one moment are refreshed one after
-/// the other: `spread`, from 0 to 1, says how much of a tenth of the lifetime this one is ahead of the latest moment.
+/// Returns when a token granted `now` for `lifetime` is refreshed. Tokens that end at the same time are refreshed at
+/// different times: `spread`, 0 to 1, is the part of a tenth of the lifetime by which this one is earlier than `latest`.
 fn refresh_at(now: Instant, lifetime: Duration, latest: Instant, spread: f64) -> Instant {
     let ahead = (lifetime / 10).mul_f64(spread.clamp(0.0, 1.0));
     let refresh = latest.checked_sub(ahead).unwrap_or(now);
-    // A token that holds for less than the time to refresh would be refreshed with every request.
+    // A token shorter than `refreshBefore` would otherwise be refreshed at every request.
     refresh.max(now + lifetime / 2)
 }
 
@@ -417,7 +421,7 @@ fn refresh_at(now: Instant, lifetime: Duration, latest: Instant, spread: f64) ->
 mod tests {
     use super::*;
 
-    /// Tokens that were granted together, and end together, do not all go to the NRF in one moment.
+    /// Tokens that end at the same time are not refreshed at the same time.
     #[test]
     fn tokens_that_end_together_are_refreshed_one_after_the_other() {
         let (now, hour) = (Instant::now(), Duration::from_secs(3600));

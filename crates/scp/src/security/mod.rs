@@ -1,4 +1,4 @@
-//! Who asks, proved by an assertion; what it may use, by rule; and the tokens that are fetched for it.
+//! Assertions of consumers, access rules, and access tokens.
 
 mod access;
 mod applicant;
@@ -11,9 +11,9 @@ pub(crate) use fetch::{Fetcher, Proof, Wanted};
 pub(crate) use tokens::{Shown, TokenError, TokenStore};
 
 telemetry::declare! {
-    /// What is counted of security.
+    /// Metrics of security.
     pub METRICS;
     counter TOKENS = "signalbox_scp_tokens_total" ["outcome"]: "Access tokens for requests: cached, fetched, refreshed, waited, refused, failed.";
     counter ASSERTIONS = "signalbox_scp_assertions_total" ["outcome"]: "Client credentials assertions: accepted, refused, missing.";
-    gauge TOKEN_CACHE = "signalbox_scp_token_cache_entries" []: "Access tokens that are remembered.";
+    gauge TOKEN_CACHE = "signalbox_scp_token_cache_entries" []: "Cached access tokens.";
 }

@@ -1,8 +1,8 @@
-//! Access tokens by what they are for, shared by all workers.
+//! Store of access tokens, shared by all workers.
 //!
-//! A worker keeps the tokens it has used beside itself and comes here only for those it does not have, so
-//! the lock is taken once per token and worker, not per message. Of several that want the same token at the
-//! same time, one fetches and the others wait, whichever worker they are on.
+//! A worker caches the tokens that it uses and takes others from here, so that it takes the lock once per token and
+//! worker, not per message. Of several concurrent requests for the same token one fetches it and the others wait,
+//! whichever worker they are on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +18,9 @@ use tokio::sync::watch;
 pub(crate) struct Token {
     /// `Bearer …`.
     pub(crate) value: HeaderValue,
-    /// From now on it is not used.
+    /// End of its use.
     pub(crate) ends: Instant,
-    /// From now on it is fetched anew.
+    /// When it is refreshed.
     pub(crate) refresh: Instant,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum TokenError {
 /// How a fetch ended.
 pub(crate) type Outcome = Result<Arc<Token>, TokenError>;
 
-/// What whoever wants a token is to do.
+/// What a request for a token has to do.
 pub(crate) enum Looked {
     /// Use this one.
     Have(Arc<Token>),
@@ -46,22 +46,22 @@ pub(crate) enum Looked {
     Refresh(Arc<Token>, Ticket),
     /// Fetch it.
     Fetch(Ticket),
-    /// Wait for whoever fetches it.
+    /// Wait for the fetch in flight.
     Wait(watch::Receiver<Option<Outcome>>),
-    /// The NRF has refused it a moment ago.
+    /// The NRF has refused it recently.
     Refused(TokenError),
 }
 
-/// The duty to fetch a token. Dropped without an answer, the fetch is free for another.
+/// Obligation to fetch a token. If it is dropped without an outcome, another request may fetch it.
 pub(crate) struct Ticket {
     key: Box<str>,
-    told: watch::Sender<Option<Outcome>>,
+    sender: watch::Sender<Option<Outcome>>,
 }
 
 impl Ticket {
-    /// Hears how the fetch ends.
+    /// Returns a receiver of the outcome.
     pub(crate) fn hear(&self) -> watch::Receiver<Option<Outcome>> {
-        self.told.subscribe()
+        self.sender.subscribe()
     }
 }
 
@@ -75,11 +75,11 @@ enum Entry {
 /// A token as a page shows it: never the token itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// What makes it another than the others, by [`super::fetch::Wanted::key`].
+    /// Its key, see [`super::fetch::Wanted::key`].
     pub(crate) key: Box<str>,
     /// `valid`, `fetching` or `refused`.
     pub(crate) state: &'static str,
-    /// How much longer it can be used, or its refusal is remembered.
+    /// Remaining life of the token or of the cached refusal.
     pub(crate) left: Duration,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct TokenStore {
 
 impl std::fmt::Debug for TokenStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Never a token.
+        // Tokens are secrets and do not appear in logs.
         write!(f, "TokenStore({})", self.len())
     }
 }
@@ -114,7 +114,7 @@ impl TokenStore {
         *self.remember_refusal.lock() = remember_refusal;
     }
 
-    /// How many tokens are remembered.
+    /// Number of cached tokens and refusals.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
@@ -138,19 +138,19 @@ impl TokenStore {
         shown.collect()
     }
 
-    /// The token of a key, or what is to be done for it.
+    /// Returns the token of a key, or what the request has to do.
     pub(crate) fn look(&self, key: &str, now: Instant) -> Looked {
         let mut entries = self.entries.lock();
         let usable = match entries.get(key) {
             Some(Entry::Ready(token)) if now < token.refresh => return Looked::Have(token.clone()),
             Some(Entry::Ready(token)) => Some(token.clone()),
-            Some(Entry::Fetching(old, told)) => {
+            Some(Entry::Fetching(old, receiver)) => {
                 let old = old.as_ref().filter(|token| now < token.ends).cloned();
                 // A fetch that was given up has no sender any more.
-                if told.has_changed().is_ok() {
+                if receiver.has_changed().is_ok() {
                     return match old {
                         Some(old) => Looked::Have(old),
-                        None => Looked::Wait(told.clone()),
+                        None => Looked::Wait(receiver.clone()),
                     };
                 }
                 old
@@ -162,12 +162,12 @@ impl TokenStore {
         if !entries.contains_key(key) && entries.len() >= self.most.load(Ordering::Relaxed) {
             make_room(&mut entries, now);
         }
-        let (told, hears) = watch::channel(None);
-        entries.insert(key.into(), Entry::Fetching(usable.clone(), hears));
+        let (sender, receiver) = watch::channel(None);
+        entries.insert(key.into(), Entry::Fetching(usable.clone(), receiver));
         self.count.store(entries.len(), Ordering::Relaxed);
         let ticket = Ticket {
             key: key.into(),
-            told,
+            sender,
         };
         match usable {
             Some(token) => Looked::Refresh(token, ticket),
@@ -177,7 +177,7 @@ impl TokenStore {
 
     /// A fetch has ended.
     pub(crate) fn finish(&self, ticket: Ticket, outcome: Outcome, now: Instant) {
-        let Ticket { key, told } = ticket;
+        let Ticket { key, sender } = ticket;
         let pause = *self.remember_refusal.lock();
         {
             let mut entries = self.entries.lock();
@@ -189,7 +189,7 @@ impl TokenStore {
                 (Ok(token), _) => {
                     entries.insert(key, Entry::Ready(token.clone()));
                 }
-                // A refresh that failed is tried again after a while; the old one still holds.
+                // A failed refresh is retried after the pause; the old token stays valid.
                 (Err(_), Some(old)) => {
                     let again = Token {
                         value: old.value.clone(),
@@ -208,11 +208,11 @@ impl TokenStore {
             }
             self.count.store(entries.len(), Ordering::Relaxed);
         }
-        // Nobody may be waiting.
-        let _ = told.send(Some(outcome));
+        // No request may be waiting.
+        let _ = sender.send(Some(outcome));
     }
 
-    /// A producer has refused a token: it is not used again.
+    /// Drops a token that a producer has refused.
     pub(crate) fn forget(&self, key: &str) {
         let mut entries = self.entries.lock();
         if matches!(entries.get(key), Some(Entry::Ready(_))) {
@@ -222,10 +222,10 @@ impl TokenStore {
     }
 }
 
-/// Makes room for one more: what has ended goes; if nothing has, any one that is not being fetched.
+/// Evicts expired entries; without any, one entry that is not being fetched.
 fn make_room(entries: &mut AHashMap<Box<str>, Entry>, now: Instant) {
     const SEARCH: usize = 64;
-    // A look at a few keeps the time bounded; over many inserts all are looked at.
+    // Only a few entries are checked, so that the time is bounded; many inserts check all of them.
     let mut gone: Vec<Box<str>> = Vec::new();
     let mut any: Option<Box<str>> = None;
     for (key, entry) in entries.iter().take(SEARCH) {
@@ -268,11 +268,11 @@ mod tests {
         let store = TokenStore::new(10, Duration::from_secs(1));
         let now = Instant::now();
         let ticket = fetch(store.look("a", now));
-        let Looked::Wait(mut told) = store.look("a", now) else {
+        let Looked::Wait(mut receiver) = store.look("a", now) else {
             panic!("expected to wait");
         };
         store.finish(ticket, Ok(token(now, 100)), now);
-        assert!(told.borrow_and_update().as_ref().unwrap().is_ok());
+        assert!(receiver.borrow_and_update().as_ref().unwrap().is_ok());
         assert!(matches!(store.look("a", now), Looked::Have(_)));
         let shown = Shown {
             key: "a".into(),
@@ -281,7 +281,7 @@ mod tests {
         };
         assert_eq!(store.shown(now, 10), [shown]);
         assert_eq!(store.shown(now, 0), []);
-        // In its second half it is fetched anew, by one, and used meanwhile by all.
+        // In its second half one request refreshes it, and all use it meanwhile.
         let later = now + Duration::from_secs(60);
         let refresh = store.look("a", later);
         assert!(matches!(refresh, Looked::Refresh(..)));

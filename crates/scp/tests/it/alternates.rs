@@ -61,7 +61,7 @@ fn the_targets_of_srv_records_stand_in_in_their_order() {
         assert_eq!(
             server.asked(),
             2,
-            "nobody looks for alternates of one that answers"
+            "no alternates are queried for a producer that answers"
         );
         dead.stop();
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -72,7 +72,7 @@ fn the_targets_of_srv_records_stand_in_in_their_order() {
                 (StatusCode::OK, second.id.as_str()),
                 "{got:?}"
             );
-            // The consumer is told who answered instead (TS 29.500 §6.10.4).
+            // The answer names the producer that answered instead (TS 29.500 §6.10.4).
             assert_eq!(
                 got.header("3gpp-sbi-target-apiroot"),
                 format!("http://udm2.test:{port}")

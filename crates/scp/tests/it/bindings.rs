@@ -115,7 +115,7 @@ fn callbacks_reach_the_function_that_their_binding_names() {
             "callbacks have no prefix"
         );
         let got = bound(&scp, path, &format!("bl=nf-set; nfset={SET}"), &[]).await;
-        assert_eq!(got.cause(), "NF_DISCOVERY_FAILURE", "it is no callback");
+        assert_eq!(got.cause(), "NF_DISCOVERY_FAILURE", "not a callback");
         assert_eq!(other.count(), 0);
     });
 }

@@ -163,7 +163,7 @@ fn a_dead_producer_is_stood_in_for_by_its_set() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let got = scp.get(&dead).await;
         assert_eq!((got.status, got.by()), (StatusCode::OK, other.id.as_str()));
-        // The consumer is told who answered instead (TS 29.500 §6.10.4).
+        // The answer names the producer that answered instead (TS 29.500 §6.10.4).
         assert_eq!(got.header("3gpp-sbi-target-apiroot"), other.root());
         assert!(got.header("3gpp-sbi-producer-id").contains(&other.id));
         assert_eq!(got.header("3gpp-sbi-response-info"), "request-retransmitted=true");

@@ -146,20 +146,20 @@ fn failures_of_the_nrf_are_told_apart() {
             let got = scp.ask(Method::GET, PATH, &wish).await;
             (got.status.as_u16(), got.cause().to_owned())
         };
-        let told = |status: u16, cause: &str| (status, cause.to_owned());
+        let refusal = |status: u16, cause: &str| (status, cause.to_owned());
         nrf.fails_with(400);
-        assert_eq!(asking_for("UDR").await, told(400, "INVALID_DISCOVERY_PARAM"));
+        assert_eq!(asking_for("UDR").await, refusal(400, "INVALID_DISCOVERY_PARAM"));
         nrf.fails_with(403);
-        assert_eq!(asking_for("UDR").await, told(400, "NF_DISCOVERY_FAILURE"));
+        assert_eq!(asking_for("UDR").await, refusal(400, "NF_DISCOVERY_FAILURE"));
         for failing in [503, 429] {
             nrf.fails_with(failing);
-            assert_eq!(asking_for("PCF").await, told(502, "NF_DISCOVERY_ERROR"));
+            assert_eq!(asking_for("PCF").await, refusal(502, "NF_DISCOVERY_ERROR"));
         }
         nrf.answers(|_| Response::ok("no JSON at all"));
-        assert_eq!(asking_for("CHF").await, told(502, "NF_DISCOVERY_ERROR"));
+        assert_eq!(asking_for("CHF").await, refusal(502, "NF_DISCOVERY_ERROR"));
         nrf.stop();
         tokio::time::sleep(Duration::from_millis(50)).await;
-        assert_eq!(asking_for("AMF").await, told(504, "NRF_NOT_REACHABLE"));
+        assert_eq!(asking_for("AMF").await, refusal(504, "NRF_NOT_REACHABLE"));
     });
 }
 
@@ -269,7 +269,7 @@ fn a_location_is_completed_where_the_consumer_does_not_know_of_whom() {
         let producer = Producer::start(1);
         let nrf = nrf_with(&[&producer], 60);
         let scp = delegating(vec![nrf.root()], |_| {});
-        for (location, told) in [
+        for (location, expected) in [
             ("/nudm-sdm/v2/x/1", format!("{}/nudm-sdm/v2/x/1", producer.root())),
             ("http://elsewhere.test/x", "http://elsewhere.test/x".to_owned()),
         ] {
@@ -278,7 +278,7 @@ fn a_location_is_completed_where_the_consumer_does_not_know_of_whom() {
                 response.headers_mut().set_printed("location", location);
                 response
             });
-            assert_eq!(wish(&scp).await.header("location"), told);
+            assert_eq!(wish(&scp).await.header("location"), expected);
         }
     });
 }
@@ -307,7 +307,7 @@ fn who_is_shutting_down_gets_what_goes_on_and_nothing_new() {
         let named = [("3gpp-sbi-target-apiroot", root.as_str())];
         let begins = scp.ask(Method::POST, "/nudm-sdm/v2/x", &named).await;
         assert_eq!(begins.by(), leaving.id, "it was named");
-        // Nobody named it: what begins goes to the one that stays.
+        // The request names no producer: an initial request goes to the one that stays.
         for _ in 0..10 {
             let begins = scp.ask(Method::POST, "/nudm-sdm/v2/x", &WISH).await;
             assert_eq!(begins.by(), staying.id);
@@ -336,7 +336,7 @@ fn the_nrf_that_a_request_names_is_asked_and_no_other() {
             config.discovery.order = Order::ScpThenNrf;
             config.producers = vec![usual.profile(&json!({}))];
         });
-        // What was learned, and what another NRF has answered, is no answer of this one's.
+        // Cached profiles and answers of another NRF do not count for this NRF.
         for _ in 0..3 {
             assert_eq!(wish(&scp).await.by(), usual.id);
             assert_eq!(wish_at(&scp, &other, "").await.by(), slice.id);
@@ -345,7 +345,7 @@ fn the_nrf_that_a_request_names_is_asked_and_no_other() {
         assert_eq!((nrf.count(), other.count()), (1, 1), "remembered for each");
         let at_producer = &slice.seen()[0].headers;
         assert!(!at_producer.contains_key("3gpp-sbi-nrf-uri"), "{at_producer:?}");
-        // It is asked also when it does not answer: nobody else knows what it knows.
+        // No other NRF is queried when it does not answer: another one may have other profiles.
         other.stop();
         tokio::time::sleep(Duration::from_millis(50)).await;
         let mut headers = WISH.to_vec();
@@ -423,7 +423,7 @@ fn producers_at_a_preferred_place_are_asked_at_its_nrfs_first() {
         assert_eq!(wish_near("west2").await, west.id);
         assert_eq!(wish_near("east1").await, usual.id);
         assert_eq!((nrf.count(), regional.count()), (1, 1));
-        // A preference is no condition.
+        // A preference does not exclude producers.
         regional.answers(|_| sbi::json::response(StatusCode::OK, &json!({"nfInstances": []})));
         assert_eq!(wish_near("west1").await, usual.id);
         assert_eq!((nrf.count(), regional.count()), (2, 2));

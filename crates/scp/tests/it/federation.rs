@@ -77,7 +77,7 @@ fn who_is_asked_for_more_gets_more_of_a_global_rate() {
             share().await > 130.0
         })
         .await;
-        // Never more than the rate, whoever is asked: a burst at most on top.
+        // Whatever the demands, the rate and at most one burst pass.
         let before = producer.count();
         let long = Duration::from_secs(2);
         let both = (
@@ -130,7 +130,7 @@ fn only_configured_peers_may_tell() {
         let scp = knowing(&[&producer], |config| {
             config.protection.federation.peers = vec!["http://127.0.0.2:9".into()];
         });
-        let tell = async |body: serde_json::Value| {
+        let report = async |body: serde_json::Value| {
             let request = http::Request::builder()
                 .method(Method::POST)
                 .uri("/signalbox-scp/v1/rates")
@@ -139,25 +139,25 @@ fn only_configured_peers_may_tell() {
             scp.send(request).await.status
         };
         let usual = json!({"nfInstanceId": "x", "asked": {"a": 1.0}});
-        assert_eq!(tell(usual.clone()).await, StatusCode::FORBIDDEN);
+        assert_eq!(report(usual.clone()).await, StatusCode::FORBIDDEN);
         let scp = knowing(&[&producer], |config| {
             config.protection.federation.peers = vec!["http://127.0.0.1:9".into()];
             config.protection.federation.max_rates = 1;
         });
-        let tell = async |body: &str| {
+        let report = async |body: &str| {
             let request = http::Request::post("/signalbox-scp/v1/rates");
             let request = request.body(Body::from(body.to_owned())).unwrap();
             scp.send(request).await.status
         };
-        assert_eq!(tell(&usual.to_string()).await, StatusCode::NO_CONTENT);
+        assert_eq!(report(&usual.to_string()).await, StatusCode::NO_CONTENT);
         for bad in ["", "[]", r#"{"nfInstanceId":"x","asked":{"a":-1}}"#] {
-            assert_eq!(tell(bad).await, StatusCode::BAD_REQUEST, "{bad}");
+            assert_eq!(report(bad).await, StatusCode::BAD_REQUEST, "{bad}");
         }
         let many = r#"{"nfInstanceId":"x","asked":{"a":1,"b":1}}"#;
-        assert_eq!(tell(many).await, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(report(many).await, StatusCode::PAYLOAD_TOO_LARGE);
         // Another than the one there is room for.
         let other = r#"{"nfInstanceId":"y","asked":{}}"#;
-        assert_eq!(tell(other).await, StatusCode::FORBIDDEN);
+        assert_eq!(report(other).await, StatusCode::FORBIDDEN);
         assert_eq!(scp.count("signalbox_scp_federation_total", "refused"), 5.0);
     });
 }

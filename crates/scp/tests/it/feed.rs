@@ -325,7 +325,7 @@ fn every_message_of_an_exchange_is_copied_and_a_broker_that_goes_disturbs_nobody
     });
 }
 
-/// What tells a copy from all others.
+/// What distinguishes a copy from all others.
 fn identity(message: &Value) -> String {
     let metadata = &message["metadata-list"];
     format!(
@@ -334,8 +334,8 @@ fn identity(message: &Value) -> String {
     )
 }
 
-/// A bootstrap broker that is silent delays nothing. A broker that dies takes no copies with it: those for its partitions
-/// go to others, and to the same ones again when another broker leads them.
+/// A bootstrap broker that is silent delays nothing. A broker that dies takes no copies with it: those for its
+/// partitions go to others, and to the same ones again when another broker leads them.
 #[test]
 fn a_broker_of_several_may_be_silent_or_die() {
     local(async {
@@ -491,8 +491,8 @@ fn brokers_are_spoken_to_over_tls() {
 #[test]
 fn without_any_broker_signalling_is_untouched_and_the_loss_is_told() {
     local(async {
-        let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = nobody.local_addr().unwrap().port();
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = silent.local_addr().unwrap().port();
         let producer = Producer::start(1);
         let mut scp = knowing(&[&producer], |config| {
             // Accepts connections and says nothing.

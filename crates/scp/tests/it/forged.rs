@@ -1,4 +1,4 @@
-//! Notifications of somebody who is no NRF.
+//! Notifications of a sender that is not an NRF.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::support::{PATH, Producer, Scp, local, until};
 /// address, and that all others are gone.
 async fn forge(scp: &Scp, path: &str, good: &[&Producer], bad: &Producer) -> Vec<StatusCode> {
     let mut statuses = Vec::new();
-    let mut tell = async |told| statuses.push(scp.notify(path, &told).await.status);
+    let mut send = async |body| statuses.push(scp.notify(path, &body).await.status);
     let invented = bad.profile(&json!({"priority": 0}));
-    tell(notification("NF_REGISTERED", &bad.id, Some(&invented))).await;
+    send(notification("NF_REGISTERED", &bad.id, Some(&invented))).await;
     for one in good {
         let mut moved = bad.profile(&json!({"priority": 0}));
         moved["nfInstanceId"] = json!(one.id);
-        tell(notification("NF_PROFILE_CHANGED", &one.id, Some(&moved))).await;
-        tell(notification("NF_DEREGISTERED", &one.id, None)).await;
+        send(notification("NF_PROFILE_CHANGED", &one.id, Some(&moved))).await;
+        send(notification("NF_DEREGISTERED", &one.id, None)).await;
     }
     statuses
 }
@@ -133,12 +133,12 @@ fn invented_producers_take_no_memory_and_few_questions() {
         nrf.waits(Duration::from_millis(100));
         for number in 0..500 {
             let id = format!("10000000-0000-4000-8000-{number:012}");
-            let told = notification(
+            let body = notification(
                 "NF_REGISTERED",
                 &id,
                 Some(&first.profile(&json!({"nfInstanceId": id}))),
             );
-            assert_eq!(scp.notify(&callback, &told).await.status, StatusCode::NO_CONTENT);
+            assert_eq!(scp.notify(&callback, &body).await.status, StatusCode::NO_CONTENT);
         }
         until("most are dropped", async || {
             scp.count("signalbox_scp_learned_total", "lost") >= 100.0
@@ -169,14 +169,14 @@ fn each_subscription_has_a_path_of_its_own() {
         let old = nrf.callback().await;
         until("it subscribes again", async || nrf.callbacks().len() >= 2).await;
         nrf.forgets_subscriptions(false);
-        let told = notification("NF_PROFILE_CHANGED", &first.id, None);
+        let body = notification("NF_PROFILE_CHANGED", &first.id, None);
         until("the old path is closed", async || {
-            scp.notify(&old, &told).await.status == StatusCode::NOT_FOUND
+            scp.notify(&old, &body).await.status == StatusCode::NOT_FOUND
         })
         .await;
         let last = nrf.callback().await;
         assert_ne!(old, last);
-        assert_eq!(scp.notify(&last, &told).await.status, StatusCode::NO_CONTENT);
+        assert_eq!(scp.notify(&last, &body).await.status, StatusCode::NO_CONTENT);
         // Renewed, it stays where it is.
         let many = nrf.callbacks().len();
         tokio::time::sleep(Duration::from_millis(1_500)).await;
@@ -197,8 +197,8 @@ fn no_more_producers_are_learned_than_allowed() {
         until("two are learned", async || running.network().len() == 2).await;
         let callback = nrf.callback().await;
         nrf.knows(producers[3].profile(&json!({})));
-        let told = notification("NF_REGISTERED", &producers[3].id, None);
-        assert_eq!(scp.notify(&callback, &told).await.status, StatusCode::NO_CONTENT);
+        let body = notification("NF_REGISTERED", &producers[3].id, None);
+        assert_eq!(scp.notify(&callback, &body).await.status, StatusCode::NO_CONTENT);
         until("the others find no room", async || {
             scp.count("signalbox_scp_learned_total", "full") >= 2.0
         })

@@ -1,4 +1,4 @@
-//! Bytes nobody asked for, for each parser.
+//! Arbitrary bytes for each parser.
 
 use fuzz_support::run;
 use scp::fuzzing;

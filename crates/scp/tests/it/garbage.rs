@@ -1,4 +1,4 @@
-//! Consumers and producers that misbehave: told so, and nobody else is harmed.
+//! Consumers and producers that misbehave get an error, and other peers are not affected.
 
 use http::{Method, StatusCode};
 use testpeer::http2::{Listener, Peer, frame};

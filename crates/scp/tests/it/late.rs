@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 
 use crate::support::{Got, PATH, Producer, Scp, knowing, local};
 
-/// Sends a request that says it was sent so many milliseconds ago.
+/// Sends a request whose timestamp is this many milliseconds old.
 async fn sent_ago(scp: &Scp, producer: &Producer, milliseconds: i64, max_rsp_time: &str) -> Got {
     let sent = OffsetDateTime::now_utc() - time::Duration::milliseconds(milliseconds);
     let sent = SenderTimestamp(sent).to_value().unwrap();
@@ -36,11 +36,11 @@ fn a_request_that_came_too_late_goes_nowhere() {
         assert_eq!(scp.count("signalbox_scp_refused_total", "late"), 1.0);
         let in_time = sent_ago(&scp, &producer, 1_000, "60000").await;
         assert_eq!(in_time.status, StatusCode::OK);
-        // Both together say when it ends; they pass on as they are.
+        // Both headers together are the deadline; they are forwarded unchanged.
         let headers = &producer.seen()[0].headers;
         assert_eq!(headers["3gpp-sbi-max-rsp-time"], "60000");
         assert!(headers.contains_key("3gpp-sbi-sender-timestamp"));
-        // A clock that is ahead of ours gives nobody more time than it asks for, nor less.
+        // A timestamp in the future neither extends nor shortens the timeout.
         assert_eq!(
             sent_ago(&scp, &producer, -60_000, "5000").await.status,
             StatusCode::OK
@@ -61,7 +61,7 @@ fn detection_can_be_switched_off() {
 }
 
 #[test]
-fn the_next_producer_is_told_what_time_is_left() {
+fn the_next_producer_gets_the_remaining_time() {
     local(async {
         let (silent, other) = (Producer::start(1), Producer::start(2));
         silent.waits(Duration::from_secs(60));
@@ -77,11 +77,11 @@ fn the_next_producer_is_told_what_time_is_left() {
             ("3gpp-sbi-max-rsp-time", "10000"),
         ];
         assert_eq!(scp.ask(Method::GET, PATH, &headers).await.by(), other.id);
-        let told: u64 = other.seen()[0].headers["3gpp-sbi-max-rsp-time"]
+        let left: u64 = other.seen()[0].headers["3gpp-sbi-max-rsp-time"]
             .to_str()
             .unwrap()
             .parse()
             .unwrap();
-        assert!(told <= 9_700, "{told}");
+        assert!(left <= 9_700, "{left}");
     });
 }

@@ -1,4 +1,4 @@
-//! The network as a real NRF tells it.
+//! Profiles from a real NRF.
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ fn what_changes_at_the_nrf_takes_effect_here() {
             until("the audit finds the first", async || knows(&scp, &first).await).await;
             assert!(!knows(&scp, &second).await);
             nrf.register(&second, &json!({})).await;
-            until("a notification tells of the second", async || {
+            until("a notification of the second", async || {
                 knows(&scp, &second).await
             })
             .await;
@@ -133,7 +133,7 @@ fn what_changes_at_the_nrf_takes_effect_here() {
             })
             .await;
 
-            // It moves: the old address is nobody's, the new one is.
+            // It moves: the new address is known, the old one is not.
             let moved = Producer::start(1);
             nrf.register(&moved, &json!({})).await;
             until("the first has moved", async || knows(&scp, &moved).await).await;
@@ -181,8 +181,11 @@ fn a_storm_of_notifications_disturbs_no_request() {
             for round in 0..500_u32 {
                 let profile = producer.profile(&json!({"load": round % 100}));
                 nrf.knows(profile.clone());
-                let told = notification("NF_PROFILE_CHANGED", &producer.id, Some(&profile));
-                assert_eq!(scp.notify(&callback, &told).await.status, StatusCode::NO_CONTENT);
+                let change = notification("NF_PROFILE_CHANGED", &producer.id, Some(&profile));
+                assert_eq!(
+                    scp.notify(&callback, &change).await.status,
+                    StatusCode::NO_CONTENT
+                );
             }
         };
         let traffic = async {
@@ -249,7 +252,7 @@ fn several_sets_of_nrfs_are_learned_from_and_do_not_undo_each_other() {
             knows(&scp, &first).await && knows(&scp, &second).await
         })
         .await;
-        // Several audits later each still knows only its own, and that is no reason to forget the others.
+        // Several audits later each set still has only its own profiles, and the SCP keeps those of the others.
         for _ in 0..20 {
             tokio::time::sleep(Duration::from_millis(50)).await;
             assert!(knows(&scp, &first).await && knows(&scp, &second).await);
@@ -300,7 +303,7 @@ fn nrfs_and_static_producers_change_while_running_and_no_request_is_lost() {
             },
         )
         .await;
-        // The old NRF tells nothing any more, the new one does.
+        // The SCP ignores the old NRF and learns from the new one.
         let late = Producer::start(5);
         before.register(old, &json!({"priority": 3})).await;
         after.register(&late, &json!({})).await;

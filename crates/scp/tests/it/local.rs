@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Got, PATH, Producer, Scp, local, nrf_that_finds, start};
 
-/// An SCP that knows these profiles and asks this NRF when it knows nobody who fits.
+/// An SCP that knows these profiles and queries this NRF when none of them matches.
 fn knowing(nrf: &Producer, profiles: Vec<Value>) -> Scp {
     let root = nrf.root();
     start(|config| {
@@ -71,10 +71,14 @@ fn subscribers_slices_and_groups_are_judged_here_and_the_rest_by_the_nrf() {
             let asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned()));
             scp.running.as_ref().unwrap().why(&asked)
         };
-        let told = why("imsi-001010000001500").await;
-        assert_eq!(told["candidates"].as_array().unwrap().len(), 1, "{told}");
-        assert_eq!(told["candidates"][0]["nfInstanceId"], second.id);
-        // Nobody here serves this subscriber; and who knows what a later release asks?
+        let explained = why("imsi-001010000001500").await;
+        assert_eq!(
+            explained["candidates"].as_array().unwrap().len(),
+            1,
+            "{explained}"
+        );
+        assert_eq!(explained["candidates"][0]["nfInstanceId"], second.id);
+        // No cached profile serves this subscriber, and only the NRF may know a parameter of a later release.
         assert_eq!(wish(&scp, &[supi("imsi-001010000009000")]).await.by(), of_nrf.id);
         assert_eq!(
             wish(&scp, &[("3gpp-sbi-discovery-of-a-later-release", "1")])

@@ -19,13 +19,13 @@ fn connections_discoveries_and_tokens_are_shown() {
         let nrf = Producer::start(99);
         let profile = producer.profile(&json!({}));
         nrf.answers(move |seen| {
-            let told = match seen.path.as_str() {
+            let body = match seen.path.as_str() {
                 "/oauth2/token" => {
                     json!({"access_token": "secret", "token_type": "Bearer", "expires_in": 600})
                 }
                 _ => json!({"validityPeriod": 60, "nfInstances": [profile]}),
             };
-            sbi::json::response(StatusCode::OK, &told)
+            sbi::json::response(StatusCode::OK, &body)
         });
         let root = nrf.root();
         let scp = start(|config| {

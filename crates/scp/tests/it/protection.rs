@@ -1,4 +1,4 @@
-//! Rates, overload that producers tell of, circuits.
+//! Rates, reported overload of producers, circuits.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -127,13 +127,13 @@ fn overload_that_a_producer_tells_of_is_honoured() {
         for _ in 0..201 {
             assert_eq!(scp.get(&busy).await.status, StatusCode::OK);
         }
-        // The first tells; of the others a quarter still comes.
+        // The first reports overload; a quarter of the later requests still arrives.
         assert_eq!((busy.count(), idle.count()), (51, 150));
         assert_eq!(scp.count("signalbox_scp_passed_over_total", "oci"), 150.0);
     });
 }
 
-/// What one member of a set tells of the set holds for those that have not said a word.
+/// A report of one member about its set holds for the members without a report.
 #[test]
 fn overload_of_a_set_is_that_of_its_members() {
     local(async {
@@ -528,8 +528,8 @@ fn memory_that_runs_out_costs_the_least_important() {
         };
         assert_eq!(ask("31").await.status, StatusCode::OK);
         let root = slow.root();
-        // One after the other, as a body may be held twice for a moment, and each on a connection of its own: one that holds
-        // more than is free takes no further request.
+        // One after the other, as a body may be held twice for a moment, and each on a connection of its own: one that
+        // holds more than is free takes no further request.
         let mut held = Vec::new();
         for number in 1..=30 {
             let large = http::Request::builder()

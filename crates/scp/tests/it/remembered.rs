@@ -72,7 +72,8 @@ fn long_roots_questions_and_services_take_no_more_than_their_bounds() {
     });
 }
 
-/// Where each request has a discovery of its own, nothing of the answers stays: an NRF may name other producers each time.
+/// Where each request has a discovery of its own, nothing of the answers stays: an NRF may name other producers each
+/// time.
 #[test]
 fn answers_for_one_request_leave_nothing_behind() {
     local(async {
@@ -128,9 +129,9 @@ fn a_discovery_that_returns_late_empties_nothing() {
             until("the NRF is asked", async || asked.count() == 1).await;
             let profile = second.profile(&json!({}));
             learned.knows(profile.clone());
-            let told = notification("NF_REGISTERED", &second.id, Some(&profile));
+            let change = notification("NF_REGISTERED", &second.id, Some(&profile));
             assert_eq!(
-                scp.notify(&learned.callback().await, &told).await.status,
+                scp.notify(&learned.callback().await, &change).await.status,
                 StatusCode::NO_CONTENT
             );
             until("the second is learned", async || known(&second).await).await;

@@ -49,11 +49,11 @@ fn a_resource_is_found_at_the_scp_and_reached_there_by_its_uri_alone() {
                 (got.status, got.by()),
                 (StatusCode::CREATED, producer.id.as_str())
             );
-            let told = got.header("location");
+            let location = got.header("location");
             let own = scp.origin.to_string();
             assert!(
-                told.starts_with(&own) && told.ends_with(&format!("{COLLECTION}/5")),
-                "{told}"
+                location.starts_with(&own) && location.ends_with(&format!("{COLLECTION}/5")),
+                "{location}"
             );
             assert_eq!(
                 got.header("3gpp-sbi-target-apiroot"),
@@ -61,7 +61,7 @@ fn a_resource_is_found_at_the_scp_and_reached_there_by_its_uri_alone() {
                 "nothing leads past the SCP"
             );
             // The consumer does no more than follow the URI.
-            let path = told.strip_prefix(&own).unwrap();
+            let path = location.strip_prefix(&own).unwrap();
             for _ in 0..4 {
                 let got = scp.ask(Method::DELETE, path, &[]).await;
                 assert_eq!(
@@ -70,7 +70,7 @@ fn a_resource_is_found_at_the_scp_and_reached_there_by_its_uri_alone() {
                 );
             }
             // Or takes the API root out of it.
-            let root = told.strip_suffix(&format!("{COLLECTION}/5")).unwrap();
+            let root = location.strip_suffix(&format!("{COLLECTION}/5")).unwrap();
             let got = scp
                 .ask(Method::GET, PATH, &[("3gpp-sbi-target-apiroot", root)])
                 .await;

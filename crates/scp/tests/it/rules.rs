@@ -31,8 +31,8 @@ fn rules_act_at_all_four_points() {
             ])),
             group("requestEgress", json!([{"name": "mark", "when": [], "then": [{"addHeader": {"name": "x-mark", "value": "1"}}]}])),
             group("responseIngress", json!([{"name": "hide", "when": [], "then": [{"removeJson": {"pointer": "/secret"}}]}])),
-            group("responseEgress", json!([{"name": "tell", "when": [{"on": "status", "equals": 200}],
-                 "then": [{"setHeader": {"name": "x-told", "value": "yes"}}]}])),
+            group("responseEgress", json!([{"name": "mark", "when": [{"on": "status", "equals": 200}],
+                 "then": [{"setHeader": {"name": "x-marked", "value": "yes"}}]}])),
         ]}));
         let scp = knowing(&[&producer], |config| config.mediation = set);
         let request = |deny: bool| {
@@ -46,7 +46,7 @@ fn rules_act_at_all_four_points() {
         };
         let got = scp.send(request(false)).await;
         assert_eq!(got.json, json!({"got": {"a": 1, "b": 2}}));
-        assert_eq!(got.header("x-told"), "yes");
+        assert_eq!(got.header("x-marked"), "yes");
         assert_eq!(producer.seen()[0].headers["x-mark"], "1");
         let denied = scp.send(request(true)).await;
         assert_eq!(

@@ -228,7 +228,7 @@ fn a_bad_assertion_is_refused_and_a_good_one_says_who_it_is() {
                 file,
                 instances: vec![CONSUMER.into(), "00000000-0000-4000-8000-000000000bad".into()],
             }];
-            // Whoever it says it is, this one may not.
+            // This consumer may not, whatever identity it claims.
             config.security.access = vec![AccessRule {
                 consumers: vec!["00000000-0000-4000-8000-000000000bad".into()],
                 deny: true,

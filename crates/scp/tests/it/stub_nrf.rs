@@ -145,17 +145,17 @@ impl StubNrf {
 
 /// `NotificationData` about an NF.
 pub fn notification(event: &str, id: &str, profile: Option<&Value>) -> Value {
-    let mut told = json!({"event": event, "nfInstanceUri": format!("http://nrf{INSTANCES}/{id}")});
+    let mut body = json!({"event": event, "nfInstanceUri": format!("http://nrf{INSTANCES}/{id}")});
     if let Some(profile) = profile {
-        told["nfProfile"] = profile.clone();
+        body["nfProfile"] = profile.clone();
     }
-    told
+    body
 }
 
 impl Scp {
     /// Somebody notifies it at this path.
-    pub async fn notify(&self, path: &str, told: &Value) -> Got {
-        let request = request(Method::POST, path, "application/json", told.to_string());
+    pub async fn notify(&self, path: &str, body: &Value) -> Got {
+        let request = request(Method::POST, path, "application/json", body.to_string());
         self.send(request).await
     }
 }

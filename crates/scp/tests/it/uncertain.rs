@@ -1,4 +1,4 @@
-//! What consumers are told of attempts whose outcome is not known, and of redirections and retries.
+//! Answers after attempts with an unknown outcome, after redirections and after retries.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Places that requests name and nobody knows, and what one consumer's question does to another's.
+//! Unknown destinations that requests name, and the effect of one consumer's requests on another.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ async fn to(scp: &Scp, root: &str) -> Got {
         .await
 }
 
-/// A port of this machine where nobody listens.
+/// A port of this machine without a listener.
 async fn closed() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }
 
-/// What a consumer is told, without the place that it has named itself.
-fn told(got: &Got, root: &str) -> (StatusCode, String) {
+/// The answer to a consumer, without the destination that the request named.
+fn shown(got: &Got, root: &str) -> (StatusCode, String) {
     (got.status, got.json.to_string().replace(root, "it"))
 }
 
@@ -46,15 +46,15 @@ fn nothing_goes_where_nobody_is_known() {
             format!("http://{}", silent.local_addr().unwrap()),
             format!("https://{}", known.address),
             "http://169.254.169.254:80".to_owned(),
-            "http://a.host.nobody.knows.invalid:80".to_owned(),
+            "http://an.unknown.host.invalid:80".to_owned(),
         ] {
-            answers.push(told(&to(&scp, &root).await, &root));
+            answers.push(shown(&to(&scp, &root).await, &root));
         }
         assert_eq!(answers[0].0, StatusCode::GATEWAY_TIMEOUT);
         assert!(answers.iter().all(|one| *one == answers[0]), "{answers:?}");
         assert_eq!(unknown.count(), 0);
         let accepted = tokio::time::timeout(Duration::from_millis(50), silent.accept()).await;
-        assert!(accepted.is_err(), "nobody has connected");
+        assert!(accepted.is_err(), "no connection");
     });
 }
 
@@ -103,7 +103,7 @@ fn networks_let_requests_through_and_tell_nothing_of_ports() {
         tokio::task::spawn_local(async move { while listener.accept().await.is_ok() {} });
         let closed = closed().await;
         let (first, second) = (to(&scp, &open).await, to(&scp, &closed).await);
-        assert_eq!(told(&first, &open), told(&second, &closed));
+        assert_eq!(shown(&first, &open), shown(&second, &closed));
         let got = to(&scp, "http://127.0.0.2:9").await;
         assert!(
             got.json["detail"]
@@ -136,7 +136,7 @@ fn admin_endpoints_are_never_connected_to() {
             );
         }
         let accepted = tokio::time::timeout(Duration::from_millis(50), admin.accept()).await;
-        assert!(accepted.is_err(), "nobody has connected");
+        assert!(accepted.is_err(), "no connection");
     });
 }
 

@@ -19,8 +19,8 @@ async fn why(scp: &Scp, asked: &[(&str, &str)]) -> Value {
 }
 
 /// Who is tried, in this order.
-fn attempts(told: &Value) -> Vec<&str> {
-    let all = told["attempts"].as_array().unwrap();
+fn attempts(explained: &Value) -> Vec<&str> {
+    let all = explained["attempts"].as_array().unwrap();
     all.iter()
         .filter(|one| one["verdict"].as_str().unwrap().starts_with("would be sent"))
         .filter_map(|one| one["nfInstanceId"].as_str())
@@ -51,24 +51,28 @@ fn headers(asked: &[(&str, &str)]) -> Vec<(String, String)> {
 /// Asks why, and sends: both must come to the same producer, or to the same refusal.
 async fn agrees(scp: &Scp, asked: &[(&str, &str)], expected: &str) {
     let asked = [&[("path", PATH)], asked].concat();
-    let told = why(scp, &asked).await;
+    let explained = why(scp, &asked).await;
     let headers = headers(&asked);
     let headers: Vec<_> = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
     let got = scp.ask(Method::GET, PATH, &headers).await;
-    let decision = told["decision"].as_str().unwrap();
+    let decision = explained["decision"].as_str().unwrap();
     if got.status == StatusCode::OK {
         assert_eq!(got.by(), expected, "{asked:?}");
-        assert_eq!(attempts(&told).first(), Some(&got.by()), "{asked:?}: {told:#}");
+        assert_eq!(
+            attempts(&explained).first(),
+            Some(&got.by()),
+            "{asked:?}: {explained:#}"
+        );
         assert!(decision.contains(got.by()), "{decision}");
-        assert_eq!(told["decidedBy"], "relay");
+        assert_eq!(explained["decidedBy"], "relay");
     } else {
         assert_eq!(got.cause(), expected, "{asked:?}");
-        assert_eq!(attempts(&told), Vec::<&str>::new(), "{told:#}");
+        assert_eq!(attempts(&explained), Vec::<&str>::new(), "{explained:#}");
         let refusal = format!("{} {}", got.status.as_u16(), got.cause());
-        assert!(decision.contains(&refusal), "{asked:?}: {refusal}: {told:#}");
+        assert!(decision.contains(&refusal), "{asked:?}: {refusal}: {explained:#}");
     }
 }
 
@@ -125,8 +129,8 @@ fn the_explained_way_is_the_way_of_the_request() {
         agrees(&scp, &[amf, wish[0], wish[1]], &first.id).await;
         let third = ("target-nf-set-id", "set2.udmset.5gc.mnc001.mcc001");
         agrees(&scp, &[amf, wish[0], wish[1], third], &other.id).await;
-        let nobody = [amf, ("target-nf-type", "AUSF"), wish[1]];
-        agrees(&scp, &nobody, "NF_DISCOVERY_FAILURE").await;
+        let unmatched = [amf, ("target-nf-type", "AUSF"), wish[1]];
+        agrees(&scp, &unmatched, "NF_DISCOVERY_FAILURE").await;
         agrees(&scp, &[amf], "MANDATORY_IE_MISSING").await;
         // A rule of access.
         agrees(&scp, &[agent("SMF-denied"), ("apiroot", &to_first)], &second.id).await;
@@ -166,25 +170,25 @@ fn ejections_circuits_and_policies_are_part_of_it() {
         });
         let root = failing.root();
         let asked = [("path", PATH), ("apiroot", root.as_str())];
-        let told = why(&scp, &asked).await;
+        let explained = why(&scp, &asked).await;
         assert_eq!(
-            attempts(&told),
+            attempts(&explained),
             [failing.id.as_str(), well.id.as_str()],
-            "{told:#}"
+            "{explained:#}"
         );
         for _ in 0..3 {
             assert_eq!(scp.get(&failing).await.by(), well.id);
         }
         agrees(&scp, &[("apiroot", &root)], &well.id).await;
-        let told = why(&scp, &asked).await;
-        let candidates = told["candidates"].as_array().unwrap();
+        let explained = why(&scp, &asked).await;
+        let candidates = explained["candidates"].as_array().unwrap();
         let standing = candidates
             .iter()
             .find(|one| one["nfInstanceId"] == failing.id)
             .unwrap();
         assert!(
             standing["standing"].as_str().unwrap().contains("ejected"),
-            "{told:#}"
+            "{explained:#}"
         );
     });
 }
@@ -198,7 +202,7 @@ fn answers_are_sentences_and_questions_are_checked() {
             config.forward_to_unknown = false;
         });
         // The example of its own help.
-        let told = why(
+        let explained = why(
             &scp,
             &[
                 ("method", "POST"),
@@ -207,10 +211,10 @@ fn answers_are_sentences_and_questions_are_checked() {
             ],
         )
         .await;
-        let text = told.to_string();
+        let text = explained.to_string();
         assert!(!text.contains("StagePolicy"), "{text}");
-        assert_eq!(told["decidedBy"], "planner");
-        let decision = told["decision"].as_str().unwrap();
+        assert_eq!(explained["decidedBy"], "planner");
+        let decision = explained["decision"].as_str().unwrap();
         assert!(
             decision.contains("no registered producer is at http://udm:80"),
             "{decision}"

@@ -15,11 +15,11 @@ use tokio_rustls::TlsConnector;
 
 use super::protocol::{self, LENGTH};
 
-/// Requests that wait for being written; further ones wait with their batches, of which `maxInFlight` bounds the number.
+/// Queued requests; further ones wait with their batches, whose number `maxInFlight` bounds.
 const QUEUE: usize = 16;
-/// An answer takes no more: it names the brokers of a cluster and the partitions of a topic.
+/// Largest answer, in bytes: it names the brokers of a cluster and the partitions of a topic.
 const MOST_ANSWER: usize = 16 << 20;
-/// The number of an answer's request comes before what the answer says.
+/// Bytes of the correlation id, which precedes the contents of an answer.
 const NUMBER: usize = 4;
 
 /// A request that waits for its answer, or only for being written.
@@ -90,8 +90,8 @@ impl Broker {
         self.closed.get()
     }
 
-    /// Sends a request and waits for its answer, or, with `answered` false, until it is written. A broker that is
-    /// silent for this time is closed: what it may still say would be said of requests that were given up.
+    /// Sends a request and waits for its answer, or, with `answered` false, until it is written. A timeout closes the
+    /// connection, because a late answer would belong to a request that was given up.
     pub(super) async fn ask(
         &self,
         mut request: Vec<u8>,
@@ -134,7 +134,7 @@ impl Drop for Broker {
 
 type Answers = Rc<RefCell<VecDeque<(i32, oneshot::Sender<Vec<u8>>)>>>;
 
-/// Ends with the connection: those who wait learn by their channels.
+/// Dropped with the connection: closes the channels of the pending requests.
 struct Ends(Rc<Cell<bool>>, Answers);
 
 impl Drop for Ends {
@@ -167,7 +167,7 @@ async fn write<S: AsyncWrite>(
             return;
         }
         if let Some(sender) = written {
-            // Who does not wait any more does not mind.
+            // The receiver may have given up.
             let _ = sender.send(Vec::new());
         }
     }
@@ -196,10 +196,10 @@ async fn read<S: AsyncRead>(mut stream: ReadHalf<S>, answers: Answers, closed: R
         let first = answers.borrow_mut().pop_front();
         match first {
             Some((number, sender)) if answer == number.to_be_bytes() => {
-                // Who has given up needs no answer.
+                // The receiver may have given up.
                 let _ = sender.send(said);
             }
-            // An answer to nothing: what follows cannot be understood either.
+            // An answer without a request: the stream is out of step.
             _ => return,
         }
     }
@@ -244,7 +244,7 @@ mod tests {
                 (first.unwrap(), second.unwrap()),
                 (b"first".to_vec(), b"second".to_vec())
             );
-            // Nobody waits for an answer of a request that only has to be written.
+            // A request without an acknowledgement ends when it is written.
             assert_eq!(broker.ask(request(), false, LONG).await, Ok(Vec::new()));
             let wrong = async { answer(&mut peer, 9, b"").await };
             let (lost, ()) = tokio::join!(broker.ask(request(), true, LONG), wrong);

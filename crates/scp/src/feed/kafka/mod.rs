@@ -1,13 +1,12 @@
-//! The brokers: who leads which partition, a connection to each leader, and what is done when one fails.
+//! The brokers: leaders of the partitions, a connection to each leader, and retries.
 //!
 //! ```text
-//! bootstrap brokers ─ all asked at once, the first answer counts ─ leaders of the partitions
-//! batch ─ leader of its partition ─ not reachable, or leads no longer: another partition (RoundRobin)
-//!                                 └ delivered or not, nobody knows: retried `retryCount` times, then lost
+//! bootstrap brokers ─ all queried at once, the first answer counts ─ leaders of the partitions
+//! batch ─ leader of its partition ─ unreachable, or no longer the leader: another partition (RoundRobin)
+//!                                 └ delivery unknown: retried `retryCount` times, then lost
 //! ```
 //!
-//! Retries are ours, so that they can be none: a batch that may have been delivered is sent again only where the settings
-//! say so.
+//! The feed controls retries itself: a batch that may have been delivered is sent again only if `retryCount` allows it.
 
 mod batch;
 mod broker;
@@ -37,7 +36,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The shortest.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The topic, and connections to the brokers that lead its partitions.
+/// The topic, with connections to the leaders of its partitions.
 pub(super) struct Kafka(Rc<Cluster>);
 
 /// The settings of the feed, as its threads need them.
@@ -57,11 +56,11 @@ pub(super) struct Brokers {
 struct Cluster {
     settings: Brokers,
     known: RefCell<Known>,
-    /// Whether the leaders are being asked for.
+    /// Whether a query for the leaders is in flight.
     refreshing: Cell<bool>,
 }
 
-/// What the brokers have said.
+/// Metadata of the cluster.
 #[derive(Default)]
 struct Known {
     leaders: Vec<Option<i32>>,
@@ -72,21 +71,21 @@ struct Known {
 struct Node {
     host: String,
     port: u16,
-    /// One who connects is waited for by others.
+    /// Locked while connecting, so that other batches wait for the same connection.
     connection: Mutex<Option<Rc<Broker>>>,
-    /// Until when it is not connected to, after it could not be, and how long that pause was.
+    /// After a failed connection: when the next attempt may begin, and the length of the pause.
     rests: Cell<Option<(Instant, Duration)>>,
 }
 
 /// Why a batch was not delivered to one partition.
 enum Undelivered {
-    /// It certainly was not: it may go to another one.
+    /// Certainly not delivered: the batch may go to another partition.
     Surely(String),
-    /// It may have been.
+    /// Possibly delivered.
     Perhaps(String),
 }
 
-/// The files of `feed.tls`, read again before each connection.
+/// The files of `feed.tls`, reloaded before each connection.
 struct Tls {
     watched: Watched,
     current: ClientTls,
@@ -103,7 +102,7 @@ impl Tls {
     /// What is in the files now; the previous contents where they cannot be used.
     fn load(&self) -> Arc<rustls::ClientConfig> {
         if let Err(fault) = self.watched.reread() {
-            tracing::warn!(%fault, "TLS files cannot be used; the feed uses their previous contents");
+            tracing::warn!(%fault, "invalid TLS files; the feed uses their previous contents");
         }
         self.current.load()
     }
@@ -233,10 +232,7 @@ impl Cluster {
             Some(Ok(())) => Ok(()),
             Some(Err(code)) if code.is_not_taken() => Err(surely(format!("{}: {code}", at()))),
             Some(Err(code)) => Err(Undelivered::Perhaps(format!("{}: {code}", at()))),
-            None => Err(Undelivered::Perhaps(format!(
-                "{}: an answer that cannot be read",
-                at()
-            ))),
+            None => Err(Undelivered::Perhaps(format!("{}: invalid answer", at()))),
         }
     }
 
@@ -249,7 +245,7 @@ impl Cluster {
         let now = Instant::now();
         if node.rests.get().is_some_and(|(until, _)| now < until) {
             return Err(format!(
-                "{}:{} could not be reached just now",
+                "{}:{} was unreachable; the pause before the next attempt has not ended",
                 node.host, node.port
             ));
         }
@@ -263,7 +259,7 @@ impl Cluster {
             Err(why) => {
                 let pause = node.rests.get().map_or(SHORTEST_PAUSE, |(_, last)| last * 2);
                 let pause = pause.min(LONGEST_PAUSE);
-                tracing::warn!(error = %why, ?pause, "a broker of the feed is unreachable");
+                tracing::warn!(error = %why, ?pause, "broker of the feed unreachable");
                 node.rests.set(Some((Instant::now() + pause, pause)));
                 Err(why)
             }
@@ -282,7 +278,7 @@ impl Cluster {
             })
     }
 
-    /// Asks brokers who leads the partitions: all at once, so that one that is silent delays nothing.
+    /// Queries all brokers at once for the leaders of the partitions, so that a silent broker causes no delay.
     async fn look_up(&self) -> Result<Metadata, String> {
         let mut places: Vec<(String, u16)> = Vec::new();
         {
@@ -333,11 +329,11 @@ impl Cluster {
                 self.settings.topic
             )),
             Some(Err(code)) => Err(format!("{host}:{port}: topic `{}`: {code}", self.settings.topic)),
-            None => Err(format!("{host}:{port}: an answer that cannot be read")),
+            None => Err(format!("{host}:{port}: invalid answer")),
         }
     }
 
-    /// Takes over what brokers have said. Those that are where they were keep their connections and rests.
+    /// Applies new metadata. Brokers at the same address keep their connections and pauses.
     fn learn(&self, found: Metadata) {
         let mut known = self.known.borrow_mut();
         let mut before = std::mem::take(&mut known.nodes);
@@ -355,13 +351,13 @@ impl Cluster {
             });
             known.nodes.insert(id, node);
         }
-        // A batch may be on its way to any of the partitions that were known.
+        // A batch may be in flight to any partition that was known before.
         let count = known.leaders.len().max(found.leaders.len());
         known.leaders = found.leaders;
         known.leaders.resize(count, None);
     }
 
-    /// Asks for the leaders until each partition has one, in a task of its own.
+    /// Queries the leaders until each partition has one, in a task of its own.
     fn refresh(cluster: &Rc<Self>) {
         if cluster.refreshing.replace(true) {
             return;
@@ -374,19 +370,19 @@ impl Cluster {
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
             if let Some(cluster) = weak.upgrade() {
-                // The next question comes no sooner than this, however many batches fail.
+                // Minimum interval of queries, however many batches fail.
                 tokio::time::sleep(SHORTEST_PAUSE).await;
                 cluster.refreshing.set(false);
             }
         });
     }
 
-    /// Whether each partition has a leader now, or there is nothing left to ask for.
+    /// Whether each partition has a leader now, or the feed has disconnected.
     async fn has_refreshed(weak: &Weak<Self>) -> bool {
         let Some(cluster) = weak.upgrade() else {
             return true;
         };
-        // A feed that has given its brokers up connects anew after its pause.
+        // A feed that has disconnected reconnects after its pause.
         if cluster.known.borrow().leaders.is_empty() {
             return true;
         }

@@ -164,7 +164,7 @@ fn overload_that_is_told_reduces_until_it_ends() {
     headers.set(names::OCI, Value::from_static(oci));
     assert!(peers.may_send(way(&peer), 24, now).is_ok());
     end(&peers, &peer, &Ended::Answered(StatusCode::OK, &headers), now);
-    assert_eq!(peer.overloaded.get().map(|told| told.share), Some(0.5));
+    assert_eq!(peer.overloaded.get().map(|reduction| reduction.share), Some(0.5));
     let mut passed = [0; 2];
     for _ in 0..1_000 {
         for (at, priority) in [(0, 24), (1, 3)] {
