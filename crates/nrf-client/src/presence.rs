@@ -26,14 +26,18 @@ pub trait Presence {
 
 /// Registers the function and sends heart-beats (TS 29.510 §5.2.2.2 and §5.2.2.3.2). Never returns.
 pub async fn stay_registered(nrfs: &Nrfs, me: &impl Presence) {
-    let mut pause = None;
+    let mut interval = None;
     loop {
-        // Unknown there: it has lost us, or another NRF of the set answers.
-        if pause.is_none() || !beat(nrfs, me).await {
-            pause = register(nrfs, me).await;
+        interval = match interval {
+            Some(interval) => beat(nrfs, me, interval).await,
+            None => None,
+        };
+        // The NRF does not have the instance: it has lost it, or another NRF of the set answers.
+        if interval.is_none() {
+            interval = register(nrfs, me).await;
         }
-        me.report(pause.is_some());
-        tokio::time::sleep(pause.unwrap_or_else(|| me.retry())).await;
+        me.report(interval.is_some());
+        tokio::time::sleep(interval.unwrap_or_else(|| me.retry())).await;
     }
 }
 
@@ -43,7 +47,7 @@ pub async fn deregister(nrfs: &Nrfs, id: &str) {
     let _ = nrfs.ask(&Method::DELETE, &instance_path(id), None).await;
 }
 
-/// The time between heart-beats, once registered.
+/// Registers the function. Returns the interval of heart-beats, or `None` when no NRF accepts the registration.
 async fn register(nrfs: &Nrfs, me: &impl Presence) -> Option<Duration> {
     let body = Some(("application/json", me.profile().to_string().into()));
     let Answer { status, body, .. } = nrfs.send(Method::PUT, &instance_path(me.id()), body).await?;
@@ -53,18 +57,25 @@ async fn register(nrfs: &Nrfs, me: &impl Presence) -> Option<Duration> {
         return None;
     }
     tracing::info!(%status, "registered at the NRF");
-    let registered: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let given = registered["heartBeatTimer"].as_u64();
-    Some(given.map_or(me.heart_beat(), |seconds| Duration::from_secs(seconds.max(1))))
+    Some(assigned(&body).unwrap_or_else(|| me.heart_beat()))
 }
 
-/// Whether the NRF still knows us.
-async fn beat(nrfs: &Nrfs, me: &impl Presence) -> bool {
+/// Sends a heart-beat. Returns the interval until the next one: an NRF that changes the timer returns it in the answer
+/// (TS 29.510 §5.2.2.3.2). `None` when the NRF does not have the instance, or none answers.
+async fn beat(nrfs: &Nrfs, me: &impl Presence, interval: Duration) -> Option<Duration> {
     let patch = json!([
         {"op": "replace", "path": "/nfStatus", "value": me.status()},
         {"op": "add", "path": "/load", "value": me.load()},
     ]);
     let body = Some((sbi::json::JSON_PATCH, patch.to_string().into()));
-    let answer = nrfs.send(Method::PATCH, &instance_path(me.id()), body).await;
-    answer.is_some_and(|answer| answer.status.is_success())
+    let answer = nrfs.send(Method::PATCH, &instance_path(me.id()), body).await?;
+    let timer = assigned(&answer.body).unwrap_or(interval);
+    answer.status.is_success().then_some(timer)
+}
+
+/// The `heartBeatTimer` of a profile in an answer, at least 1 s.
+fn assigned(body: &[u8]) -> Option<Duration> {
+    let profile: Value = serde_json::from_slice(body).ok()?;
+    let seconds = profile["heartBeatTimer"].as_u64()?;
+    Some(Duration::from_secs(seconds.max(1)))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use nrf_client::{Nrfs, Turns};
+use nrf_client::{Nrfs, Presence, Turns, stay_registered};
 use sbi::Response;
 use sbi::client::Client;
 use sbi::name::LOCATION;
@@ -182,5 +182,66 @@ fn an_nrf_that_requires_a_token_is_asked_for_one() {
         let unknown = Nrfs::new(turns(), client, Duration::from_secs(5));
         assert!(unknown.get(path).await.is_none());
         assert_eq!(asked().len(), 1);
+    });
+}
+
+/// A function that asks for a heart-beat a second.
+struct Function;
+
+impl Presence for Function {
+    fn id(&self) -> &str {
+        "4947a69a-f61b-4bc1-b9da-47c9c5d14b64"
+    }
+
+    fn profile(&self) -> serde_json::Value {
+        json!({"nfInstanceId": self.id()})
+    }
+
+    fn status(&self) -> &'static str {
+        "REGISTERED"
+    }
+
+    fn load(&self) -> u8 {
+        0
+    }
+
+    fn heart_beat(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn retry(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+/// TS 29.510 §5.2.2.3.2: an NRF changes the timer in the answer to a heart-beat.
+#[test]
+fn a_changed_heart_beat_timer_holds_at_once() {
+    local(async {
+        let nrf = Server::start(|seen| match seen.method {
+            Method::PATCH => sbi::json::response(StatusCode::OK, &json!({"heartBeatTimer": 3_600})),
+            _ => sbi::json::response(StatusCode::CREATED, &json!({"heartBeatTimer": 1})),
+        });
+        let nrfs = nrfs(&[&nrf]);
+        let received = async |count: usize| {
+            while nrf.count() < count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let presence = stay_registered(&nrfs, &Function);
+        let observed = async {
+            tokio::time::timeout(Duration::from_secs(60), received(2))
+                .await
+                .expect("a heart-beat");
+            // With the old timer the next one would come after a second.
+            let next = tokio::time::timeout(Duration::from_secs(4), received(3)).await;
+            assert!(next.is_err(), "a heart-beat long before the new timer");
+        };
+        tokio::select! {
+            () = presence => {}
+            () = observed => {}
+        }
+        let methods: Vec<Method> = asked(&nrf).into_iter().map(|(method, _)| method).collect();
+        assert_eq!(methods, [Method::PUT, Method::PATCH]);
     });
 }
