@@ -112,7 +112,8 @@ impl Learner {
                         std::future::pending::<()>().await;
                     }
                     let now = settings.borrow_and_update().clone();
-                    if now.nrf != known.nrf {
+                    let profile = |config: &Config| own_profile::profile(config, 0);
+                    if now.nrf != known.nrf || profile(&now) != profile(&known) {
                         return now;
                     }
                     if now.producers != known.producers {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testpeer::sbi::{request, send};
 
 use crate::stub_nrf::{StubNrf, notification};
-use crate::support::{PATH, Producer, Scp, client, local, start, until};
+use crate::support::{OWN, PATH, Producer, Scp, client, local, start, until};
 
 /// A real NRF.
 struct Nrf {
@@ -309,5 +309,39 @@ fn nrfs_and_static_producers_change_while_running_and_no_request_is_lost() {
         after.register(&late, &json!({})).await;
         until("the new NRF notifies", async || knows(&scp, &late).await).await;
         assert!(!knows(&scp, old).await);
+    });
+}
+
+/// The own profile at the NRF follows `places.locality`.
+#[test]
+fn a_reload_registers_the_changed_profile() {
+    local(async {
+        let nrf = Nrf::start();
+        let configured = |locality: &str| {
+            let mut config = crate::support::config();
+            config.nrf.roots = vec![nrf.origin.to_string()];
+            config.nrf.nf_types = vec!["UDM".into()];
+            config.nrf.register = true;
+            config.places.locality = locality.into();
+            config
+        };
+        let wanted = configured("east");
+        let scp = start(|config| *config = wanted);
+        let locality = async || {
+            let path = format!("/nnrf-nfm/v1/nf-instances/{OWN}");
+            let got = send(
+                &client("OAM"),
+                &nrf.origin,
+                request(Method::GET, &path, "", String::new()),
+            )
+            .await;
+            got.unwrap().json["locality"].clone()
+        };
+        until("the SCP is registered", async || locality().await == "east").await;
+        scp.running.as_ref().unwrap().reload(&configured("west")).unwrap();
+        until("the NRF has the new locality", async || {
+            locality().await == "west"
+        })
+        .await;
     });
 }

@@ -68,7 +68,7 @@ pub struct Scp {
 }
 
 /// NF instance id of the SCPs of tests.
-const OWN: &str = "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b20";
+pub const OWN: &str = "8b7a1f0e-6c1d-4b5a-9d53-2f1c0a7e4b20";
 
 /// A configuration on a free port with one worker and short times.
 ///
