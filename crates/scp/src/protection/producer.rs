@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use overload::{CircuitBreaker, Discard};
 use sbi::Fields;
@@ -63,7 +63,6 @@ impl Peer {
             return false;
         };
         if now >= reduction.until {
-            self.overloaded.set(None);
             return false;
         }
         if priority <= spared {
@@ -75,28 +74,30 @@ impl Peer {
         discards
     }
 
+    /// Stores the newest report of an answer. A report that is not newer than the stored one is ignored
+    /// (TS 29.500 §6.4.3.3): it was overtaken, or repeats a report whose validity counts from its first reception.
     pub(super) fn take_oci(&self, headers: &Fields, now: Instant) {
-        for value in headers.get_all(names::OCI) {
-            let Some(oci) = value.to_str().ok().and_then(|text| Oci::parse(text).ok()) else {
-                continue;
-            };
-            for element in oci.0.iter().filter(|element| is_of_producer(&element.scope)) {
-                // An older report that was overtaken is ignored (TS 29.500 §6.4.3.3).
-                if self
-                    .overloaded
-                    .get()
-                    .is_some_and(|known| known.timestamp > element.timestamp)
-                {
-                    continue;
-                }
-                let holds = !element.validity.is_zero() && element.reduction > 0;
-                self.overloaded.set(holds.then(|| Reduction {
-                    timestamp: element.timestamp,
-                    until: now + element.validity.min(MOST_VALID),
-                    share: f64::from(element.reduction.min(100)) / 100.0,
-                }));
-            }
+        let reports = headers
+            .get_all(names::OCI)
+            .filter_map(|value| Oci::parse(value.to_str().ok()?).ok())
+            .flat_map(|oci| oci.0);
+        let newest = reports
+            .filter(|element| is_of_producer(&element.scope))
+            .max_by_key(|element| (element.timestamp, element.reduction));
+        let Some(element) = newest else { return };
+        let known = self.overloaded.get();
+        if known.is_some_and(|known| known.timestamp >= element.timestamp) {
+            return;
         }
+        let validity = match element.reduction {
+            0 => Duration::ZERO,
+            _ => element.validity.min(MOST_VALID),
+        };
+        self.overloaded.set(Some(Reduction {
+            timestamp: element.timestamp,
+            until: now + validity,
+            share: f64::from(element.reduction.min(100)) / 100.0,
+        }));
     }
 }
 

@@ -151,7 +151,7 @@ fn outstanding_requests_are_bounded() {
 }
 
 #[test]
-fn overload_that_is_told_reduces_until_it_ends() {
+fn reported_overload_reduces_until_it_ends() {
     let peers = peers(Protection {
         spare_priority: 3,
         ..Protection::default()
@@ -182,4 +182,33 @@ fn overload_that_is_told_reduces_until_it_ends() {
     assert_eq!(passed, [500, 1_000]);
     let later = now + Duration::from_secs(76);
     assert!((0..100).all(|_| peers.may_send(way(&peer), 24, later).is_ok()));
+}
+
+/// TS 29.500 §6.4.3.3: only a newer report counts. A repeated one does not prolong the overload, and one that was overtaken
+/// by the report of its end does not bring it back.
+#[test]
+fn a_report_of_overload_counts_once() {
+    let peers = peers(Protection::default());
+    let now = Instant::now();
+    let peer = peer(&peers, now);
+    let report = |second: u32, reduction: u32, at: Instant| {
+        let oci = format!(
+            "Timestamp: \"Tue, 04 Feb 2020 08:49:{second} GMT\"; Period-of-Validity: 60s; \
+             Overload-Reduction-Metric: {reduction}%; NF-Instance: 54804518-4191-46b3-955c-ac631f953ed8"
+        );
+        let mut headers = Fields::new();
+        headers.set_printed(names::OCI, oci);
+        peer.take_oci(&headers, at);
+    };
+    let holds = |at: Instant| (0..100).any(|_| peer.sheds(24, 0, at));
+    let after = |seconds: u64| now + Duration::from_secs(seconds);
+    report(10, 50, now);
+    assert!(holds(after(50)));
+    report(10, 50, after(50));
+    assert!(!holds(after(61)), "repeated");
+    report(20, 50, after(70));
+    assert!(holds(after(71)));
+    report(30, 0, after(72));
+    report(25, 50, after(73));
+    assert!(!holds(after(74)), "overtaken");
 }
