@@ -15,7 +15,7 @@ pub struct Growth {
     pub interval: Period,
     /// Timeout of a request to one of its NRFs.
     pub timeout: Period,
-    /// Profiles of all other sets at most.
+    /// Profiles of one other set at most; the state of a larger set is not retrieved.
     pub max_profiles: usize,
 }
 
