@@ -51,7 +51,8 @@ pub struct Discovery {
     pub empty_validity: Period,
     /// Timeout of a query to an NRF.
     pub timeout: Period,
-    /// Pending requests that wait for an NRF at most, per worker; further ones are refused.
+    /// Queries in flight to NRFs and further requests that wait for their answers at most, per worker, together; further
+    /// requests are refused.
     pub max_waiting: usize,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Searcher {
 struct Used {
     /// Answers with their expiry.
     answers: RefCell<bounded::Cache<DiscoveryQuery, (Arc<Found>, Instant)>>,
-    /// Pending requests.
+    /// Queries in flight, and requests that wait for a query of another request.
     waiting: Cell<usize>,
     /// Whether an NRF has required a token.
     wants_token: Cell<bool>,
@@ -114,12 +114,12 @@ impl Failure {
     }
 }
 
-/// A pending request, released on drop.
-struct Place<'a>(&'a Cell<usize>);
+/// A query in flight, or a request that waits for one; released on drop.
+struct Place(Rc<Used>);
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        self.0.waiting.set(self.0.waiting.get() - 1);
     }
 }
 
@@ -278,23 +278,24 @@ impl Searcher {
             self.metrics.discovery_hit.inc();
             return Ok(found);
         }
-        let mut awaited = match self.answers.look(query, now) {
+        let (mut awaited, _place) = match self.answers.look(query, now) {
             Looked::Have(answer) => {
                 self.metrics.discovery_hit.inc();
                 return Ok(self.use_answer(query, answer));
             }
             Looked::Wait(awaited) => {
+                let place = self.place()?;
                 self.metrics.discovery_waited.inc();
-                awaited
+                (awaited, Some(place))
             }
             Looked::Ask(question) => {
+                let place = self.place()?;
                 self.metrics.discovery_asked.inc();
                 let awaited = question.hear();
-                self.begin(question);
-                awaited
+                self.begin(question, place);
+                (awaited, None)
             }
         };
-        let _place = self.place()?;
         let patience = left.map_or(self.patience(), |left| left.min(self.patience()));
         let waiting = tokio::time::timeout(patience, awaited.wait_for(Option::is_some));
         let answer = match waiting.await {
@@ -320,21 +321,22 @@ impl Searcher {
     }
 
     /// Sends the query in a task of its own: other requests wait for the answer, so it must outlive the request that
-    /// began it.
-    fn begin(self: &Rc<Self>, question: Question) {
+    /// began it. It counts in `maxWaiting` until its end, also when that request has timed out.
+    fn begin(self: &Rc<Self>, question: Question, place: Place) {
         let this = self.clone();
         tokio::task::spawn_local(async move {
+            let _place = place;
             let answer = this.ask(question.query()).await;
             question.answer(answer, Instant::now());
         });
     }
 
-    fn place(&self) -> Result<Place<'_>, Failure> {
+    fn place(&self) -> Result<Place, Failure> {
         if self.used.waiting.get() >= self.settings.max_waiting {
             return Err(Failure::Overflow);
         }
         self.used.waiting.set(self.used.waiting.get() + 1);
-        Ok(Place(&self.used.waiting))
+        Ok(Place(self.used.clone()))
     }
 
     /// Longest wait for a query in flight: the timeout of each NRF that may be tried.

@@ -7,7 +7,7 @@ use sbi::Response;
 use scp::config::{AcceptNrfs, NrfSet, Order};
 use serde_json::json;
 
-use crate::support::{Got, PATH, Producer, Scp, delegating, local, start};
+use crate::support::{Got, PATH, Producer, Scp, delegating, local, start, until};
 
 const WISH: [(&str, &str); 3] = [
     ("3gpp-sbi-discovery-target-nf-type", "UDM"),
@@ -109,8 +109,41 @@ fn equal_questions_at_the_same_time_are_one() {
     });
 }
 
+/// Queries beyond `discovery.maxWaiting` do not reach the NRF, also when the consumers of those in flight wait no longer.
 #[test]
-fn whoever_asked_may_go_away_without_harm_to_those_who_wait() {
+fn queries_in_flight_are_bounded() {
+    local(async {
+        let producer = Producer::start(1);
+        let nrf = nrf_with(&[&producer], 60);
+        nrf.waits(Duration::from_secs(600));
+        let scp = delegating(vec![nrf.root()], |config| {
+            config.discovery.max_waiting = 2;
+            config.discovery.timeout = settings::Period::from_secs(120);
+        });
+        let ask = async |dnn: usize| {
+            let dnn = format!("dnn-{dnn}");
+            let headers = [
+                ("3gpp-sbi-discovery-target-nf-type", "UDM"),
+                ("3gpp-sbi-discovery-service-names", "nudm-sdm"),
+                ("3gpp-sbi-discovery-requester-nf-type", "AMF"),
+                ("3gpp-sbi-discovery-dnn", dnn.as_str()),
+                ("3gpp-sbi-max-rsp-time", "500"),
+            ];
+            scp.ask(Method::GET, PATH, &headers).await.status
+        };
+        for dnn in 0..2 {
+            assert_eq!(ask(dnn).await, StatusCode::GATEWAY_TIMEOUT);
+        }
+        for dnn in 2..8 {
+            assert_eq!(ask(dnn).await, StatusCode::SERVICE_UNAVAILABLE);
+        }
+        until("both queries are at the NRF", async || nrf.count() >= 2).await;
+        assert_eq!(nrf.count(), 2);
+    });
+}
+
+#[test]
+fn a_consumer_that_gives_up_does_not_end_the_query_for_others() {
     local(async {
         let producer = Producer::start(1);
         let nrf = nrf_with(&[&producer], 60);
