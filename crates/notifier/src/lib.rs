@@ -8,13 +8,13 @@
 //! ```
 //!
 //! * Notifications of one subscription are delivered one by one, in order.
-//! * What waits is bounded in number and in bytes, per subscription and in total. When there is no room the oldest
-//!   notification goes, first those that a later one of the same subject replaces: the newest state wins.
-//! * Every notification that is dropped or has failed is counted. When the subscriber answers again, the function is
-//!   asked for the present state of the subjects it missed ([`Publisher::resync`]).
+//! * Pending notifications are bounded in number and in bytes, per subscription and in total. At the bound the outbox
+//!   drops the oldest notification, first those that a later one of the same subject replaces: the newest state wins.
+//! * Every notification that is dropped or has failed is counted. When the subscriber answers again, the function
+//!   provides the present state of the subjects that it missed ([`Publisher::resync`]).
 //!
-//! [`Outbox`] decides all of that without a clock, a socket or a die. [`run`] drives it on the control thread of a
-//! function, which says how its subscribers are reached by implementing [`Publisher`].
+//! [`Outbox`] decides all of that without a clock, a socket or randomness. [`run`] drives it on the control thread of a
+//! function, which implements [`Publisher`] to reach its subscribers.
 
 mod outbox;
 mod policy;
@@ -40,34 +40,34 @@ pub struct Notification {
     pub subscription: Arc<str>,
     /// Identity of the resource that has changed.
     pub subject: Arc<str>,
-    /// Whether it carries the whole state of its subject, so that earlier ones of the subject say nothing more.
+    /// Whether it carries the whole state of its subject and so replaces earlier notifications of the subject.
     pub whole: bool,
     /// The callback URI of the subscriber.
     pub target: Uri,
     /// JSON. Subscribers of the same change share the bytes.
     pub body: Bytes,
-    /// NF set of which any instance takes the notification.
+    /// NF set of which any instance accepts the notification.
     pub set: Option<Arc<str>>,
 }
 
-/// What happened to a notification.
+/// Outcome of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The subscriber has taken it.
+    /// The subscriber has accepted it.
     Delivered,
     /// The subscriber has refused it, or did not answer any attempt.
     Failed,
-    /// There was no room.
+    /// Dropped at a bound of the outbox.
     Dropped,
-    /// The subscriber wanted it at another place.
+    /// The subscriber redirected it.
     Redirected,
-    /// Another instance or place of the subscriber has taken it.
+    /// Another instance or address of the subscriber has accepted it.
     Rerouted,
     /// It carries the present state of a subject, after others of the subject were dropped or failed.
     Resynced,
 }
 
-/// The same URI at another place.
+/// Returns the same URI at another host.
 #[must_use]
 pub fn at(uri: &Uri, host: &str, port: Option<u16>) -> Option<Uri> {
     let authority = match port {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How much may wait.
+/// Bound of pending notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Notifications.
@@ -26,7 +26,7 @@ pub struct Policy {
     pub per_subscription: Bound,
     /// Requests in flight at most.
     pub parallel: usize,
-    /// Attempts of one notification at the subscriber's own place.
+    /// Attempts of one notification at the callback URI.
     pub attempts: u32,
     /// Pause before the second attempt; doubles before each further one. Varied by a quarter either way.
     pub pause: Duration,
@@ -36,7 +36,7 @@ pub struct Policy {
     pub timeout: Duration,
     /// Redirections followed per attempt.
     pub redirects: u32,
-    /// Other places tried, one after the other, when no attempt was answered.
+    /// Alternates tried in turn when no attempt was answered.
     pub alternates: usize,
     /// Requests per second, retries included. 0: unlimited.
     pub rate: u32,

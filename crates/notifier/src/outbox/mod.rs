@@ -1,4 +1,4 @@
-//! What waits for subscribers, and what is to be done next. Pure: time, randomness and answers are arguments.
+//! Pending notifications and the next step of their delivery. Pure: time, randomness and answers are arguments.
 
 mod progress;
 mod subscriber;
@@ -27,25 +27,25 @@ pub struct Outbox<C> {
     subscribers: AHashMap<Arc<str>, Subscriber>,
     /// Subscriptions of all pending notifications, the oldest first.
     order: BTreeMap<Number, Arc<str>>,
-    /// Those that have left for a step.
+    /// Notifications that are in a step.
     leaving: BTreeSet<Number>,
     last: Number,
     bytes: usize,
     /// Subscriptions with something to send now. One that has lost its last notification meanwhile is skipped.
     ready: VecDeque<Arc<str>>,
-    /// The same, of subscribers whose last attempt was not answered: half of what may be in flight is theirs at most.
+    /// The same for subscribers that did not answer the last attempt: they get at most half of the requests in flight.
     doubtful: VecDeque<Arc<str>>,
     doubtful_in_flight: usize,
     /// Subscriptions that pause after a failed attempt.
     paused: BTreeSet<(Instant, Arc<str>)>,
-    /// Subscriptions whose function is to be asked for the present state.
+    /// Subscriptions that need a resynchronisation.
     stale: VecDeque<Arc<str>>,
     /// Subjects of all subscriptions whose state was not delivered.
     missed: usize,
     in_flight: usize,
 }
 
-/// Place of a notification in the order of all.
+/// Position of a notification in the order of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Number {
     /// Notifications that have arrived until then, this one included.
@@ -54,12 +54,12 @@ struct Number {
     made: u64,
 }
 
-/// What is to be done next.
+/// Next step of the delivery.
 #[derive(Debug)]
 pub enum Step {
     /// Send the notification to its [`Flight::target`], then report by [`Outbox::answered`].
     Send(Flight),
-    /// Find other places that take the notification, then report by [`Outbox::resolved`].
+    /// Resolve alternate addresses for the notification, then report by [`Outbox::resolved`].
     Resolve(Flight),
     /// Make notifications of the present state of these subjects, then report by [`Outbox::resynced`].
     Resync(Arc<str>, Vec<Arc<str>>),
@@ -69,7 +69,7 @@ pub enum Step {
     Idle,
 }
 
-/// A notification that has left the outbox for one step. It has to be reported.
+/// A notification that is in a step, whose outcome must be reported.
 #[derive(Debug)]
 pub struct Flight {
     number: Number,
@@ -86,7 +86,7 @@ impl Flight {
         &self.notification
     }
 
-    /// Where it goes this time.
+    /// Its destination in this step.
     #[must_use]
     pub fn target(&self) -> &Uri {
         self.progress.target(&self.notification)
@@ -132,7 +132,7 @@ impl<C: FnMut(Event)> Outbox<C> {
         self.order.is_empty() && self.in_flight == 0 && self.stale.is_empty()
     }
 
-    /// What waits; not what is in flight.
+    /// Pending notifications, without those in flight.
     #[must_use]
     pub fn pending(&self) -> Pending {
         Pending {
@@ -289,7 +289,7 @@ impl<C: FnMut(Event)> Outbox<C> {
         }
     }
 
-    /// Reports the places found by a [`Step::Resolve`].
+    /// Reports the addresses found by a [`Step::Resolve`].
     pub fn resolved(&mut self, mut flight: Flight, places: Vec<Uri>) {
         self.returned(&flight);
         let own = flight.notification.target.authority().cloned();
@@ -319,7 +319,7 @@ impl<C: FnMut(Event)> Outbox<C> {
                     self.add(notification);
                 }
                 Some(true) => {}
-                // What came meanwhile is a part of the state only.
+                // The notification that came meanwhile has only a part of the state.
                 Some(false) => self.miss(subscription, notification.subject),
             }
         }
@@ -327,7 +327,7 @@ impl<C: FnMut(Event)> Outbox<C> {
     }
 
     fn next_resync(&mut self) -> Option<Step> {
-        // Room first: what is added may not push out what others wait for.
+        // Only below half of the bounds, so that a resynchronisation does not evict other notifications.
         if self.order.len() > self.policy.total.notifications / 2 || self.bytes > self.policy.total.bytes / 2
         {
             return None;
@@ -362,7 +362,7 @@ impl<C: FnMut(Event)> Outbox<C> {
     /// The next subscription with something to send, and whether its subscriber is doubtful.
     fn pop_ready(&mut self) -> Option<(Arc<str>, bool)> {
         let most = (self.policy.parallel / 2).max(1);
-        // One of them is always tried, further ones when no other has something to send.
+        // One doubtful subscriber is always tried, further ones only if no other has pending notifications.
         let tried = self.doubtful_in_flight;
         if (tried == 0 || tried < most && self.ready.is_empty())
             && let Some(subscription) = self.doubtful.pop_front()
@@ -430,7 +430,7 @@ impl<C: FnMut(Event)> Outbox<C> {
         }
     }
 
-    /// Drops the notification of a subscription that says least: the oldest that a later one replaces, or the oldest.
+    /// Drops the least useful notification of a subscription: the oldest that a later one replaces, else the oldest.
     fn evict(&mut self, subscription: &Arc<str>) -> bool {
         let subscriber = self.subscribers.get_mut(subscription);
         let Some((number, waiting, superseded)) = subscriber.and_then(Subscriber::remove_least) else {
@@ -445,8 +445,8 @@ impl<C: FnMut(Event)> Outbox<C> {
         true
     }
 
-    /// The state of a subject was not delivered. What is remembered of that is bounded as the notifications are;
-    /// beyond the bound the subscriber has to wait for the next change of the subject.
+    /// Records that the state of a subject was not delivered. These records are bounded like the notifications; beyond
+    /// the bound the subscriber gets the state with the next change of the subject.
     fn miss(&mut self, subscription: &Arc<str>, subject: Arc<str>) {
         if self.missed < self.policy.total.notifications.max(1)
             && let Some(subscriber) = self.subscribers.get_mut(subscription)
@@ -502,8 +502,8 @@ impl<C: FnMut(Event)> Outbox<C> {
         self.settle(subscription);
     }
 
-    /// Asks for the present state of what a subscriber has missed, when it can be delivered; forgets the subscriber
-    /// when there is nothing to remember.
+    /// Requests the present state of the missed subjects when it can be delivered; removes a subscriber without pending
+    /// notifications or missed subjects.
     fn settle(&mut self, subscription: &Arc<str>) {
         let Some(subscriber) = self.subscribers.get_mut(subscription) else {
             return;

@@ -14,7 +14,7 @@ pub(super) struct Progress {
     attempts: u32,
     /// Redirections followed in this attempt.
     redirects: u32,
-    /// Where a redirection or an alternate leads; `None`: the subscriber's own place.
+    /// Target of a redirection or an alternate; `None`: the callback URI of the subscriber.
     target: Option<Uri>,
     stage: Stage,
 }
@@ -24,9 +24,9 @@ enum Stage {
     /// The subscriber is tried.
     #[default]
     Own,
-    /// It does not answer: other places are looked up.
+    /// The subscriber does not answer: alternates are resolved.
     Resolve,
-    /// Other places are tried; these are left.
+    /// Alternates are tried; these are left.
     Alternates(VecDeque<Uri>),
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Next {
     },
     Refused,
     Failed,
-    /// Another place is tried at once.
+    /// Another target is tried at once.
     Now {
         redirected: bool,
     },
@@ -50,12 +50,12 @@ impl Progress {
         self.target.as_ref().unwrap_or(&notification.target)
     }
 
-    /// Whether other places have to be looked up next.
+    /// Whether alternates have to be resolved next.
     pub(super) fn resolves(&self) -> bool {
         matches!(self.stage, Stage::Resolve)
     }
 
-    /// Takes the places that were found; whether there is one.
+    /// Takes the alternates; returns whether there is one.
     pub(super) fn resolved(&mut self, places: impl Iterator<Item = Uri>) -> bool {
         let mut places: VecDeque<Uri> = places.collect();
         self.target = places.pop_front();

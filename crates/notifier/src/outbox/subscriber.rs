@@ -30,7 +30,7 @@ pub(super) struct Subscriber {
     pub(super) touched: Option<AHashMap<Arc<str>, bool>>,
 }
 
-/// What a subscription does.
+/// Phase of a subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Nothing: it has no notifications.
@@ -51,7 +51,7 @@ pub(super) struct Waiting {
 }
 
 impl Subscriber {
-    /// Notifications that wait, and their bytes.
+    /// Pending notifications, and their bytes.
     pub(super) fn waiting(&self) -> (usize, usize) {
         (self.waiting.len(), self.bytes)
     }
@@ -64,7 +64,7 @@ impl Subscriber {
         self.waiting.first_key_value().map(|(number, _)| *number)
     }
 
-    /// Takes out the notification that says least: the oldest that a later one replaces, or the oldest.
+    /// Removes the least useful notification: the oldest that a later one replaces, else the oldest.
     pub(super) fn remove_least(&mut self) -> Option<(Number, Waiting, bool)> {
         let number = self.superseded.first().copied().or_else(|| self.head_number())?;
         let (waiting, superseded) = self.remove(number)?;
@@ -129,7 +129,7 @@ impl Subscriber {
         }
     }
 
-    /// Whether there is nothing to remember of the subscription.
+    /// Whether the subscription has neither pending notifications nor missed subjects.
     pub(super) fn is_forgettable(&self) -> bool {
         self.phase == Phase::Idle
             && self.waiting.is_empty()
