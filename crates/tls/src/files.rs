@@ -1,4 +1,4 @@
-//! The settings: which files, and what is asked of peers.
+//! Settings: files, and requirements for peers.
 
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@
 //! * [`TlsFiles`]: the settings that name PEM files, the same for every function.
 //! * [`Material`]: the contents of the files, and the `rustls` configurations made of them. TLS 1.2 and 1.3
 //!   (TS 33.210 §6.2, TS 33.310 annex E); with authorities, both sides check certificates: mutual TLS.
-//! * [`Watched`]: reads the files again at their interval. A change replaces the whole configuration with its store of
+//! * [`Watched`]: reloads the files at their interval. A change replaces the whole configuration with its store of
 //!   sessions, so that no session resumes that another certificate or authority has vouched for. Open connections stay.
 //! * [`authority`] (feature `test-authority`): a certificate authority for laboratories and tests.
 

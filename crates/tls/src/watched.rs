@@ -1,4 +1,4 @@
-//! Files that are read again while connections are made by them.
+//! TLS files that are reloaded at run time.
 
 use std::any::Any;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use crate::files::{TlsError, TlsFiles};
 use crate::material::Material;
 
-/// How long it takes to notice that files are to be checked, when none were before.
+/// Interval at which a changed `checkInterval` is noticed, when no files were checked before.
 const UNWATCHED: Duration = Duration::from_secs(60);
 
 /// A configuration in effect. Clones share it.
@@ -48,7 +48,7 @@ type Make<C> = fn(&Material) -> Result<Arc<C>, TlsError>;
 #[derive(Debug, Default)]
 pub struct Watched {
     sources: Mutex<Vec<Arc<dyn Source>>>,
-    /// One change at a time: two could each take half of what the other has read.
+    /// Serialises changes, so that no configuration mixes the files of two reloads.
     changing: Mutex<()>,
 }
 
@@ -63,13 +63,13 @@ pub struct Certificate {
     pub not_after: OffsetDateTime,
 }
 
-/// What was read and is not in use yet. No other change happens meanwhile.
+/// Configurations that were read and are not in use yet. No other change happens meanwhile.
 pub struct Changes<'w> {
     planned: Vec<Apply>,
     _changing: MutexGuard<'w, ()>,
 }
 
-/// Puts a configuration into effect; answers whether it is another one.
+/// Puts a configuration into effect; returns whether it differs from the one before.
 type Apply = Box<dyn FnOnce() -> bool + Send>;
 
 /// One set of files.
@@ -198,7 +198,7 @@ impl Watched {
         })
     }
 
-    /// Reads every set of files again and uses it. Answers whether something has changed.
+    /// Reloads every set of files. Returns whether something has changed.
     ///
     /// # Errors
     /// As [`Watched::prepare`].
@@ -228,7 +228,7 @@ impl Watched {
                         tracing::error!(
                             tls = source.key(),
                             fault,
-                            "TLS files cannot be used; handshakes use the previous contents"
+                            "invalid TLS files; handshakes use the previous contents"
                         );
                         state.logged = Some(fault);
                     }
@@ -283,7 +283,7 @@ impl Watched {
 }
 
 impl Changes<'_> {
-    /// Has new handshakes use what was read. Answers whether something has changed.
+    /// Puts the new configurations into effect for new handshakes. Returns whether something has changed.
     pub fn apply(self) -> bool {
         self.planned
             .into_iter()
