@@ -36,7 +36,7 @@ pub struct Slf {
     pub use_access_token: bool,
     /// Time for which a subscriber's group is cached; 0: every discovery queries a location function.
     pub cache_for: Period,
-    /// Subscribers whose group a worker caches at most.
+    /// Subscribers whose group a worker caches at most; identities of more than 257 bytes are not cached.
     pub cache_size: usize,
 }
 

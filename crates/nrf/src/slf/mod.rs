@@ -123,6 +123,10 @@ impl Route {
     }
 }
 
+/// Longest subscriber identity that is cached, in bytes: consumers choose it, and the cache bounds only the number of
+/// entries. A SUPI of TS 23.003 with a network access identifier has at most 253 bytes behind its type.
+const LONGEST_CACHED: usize = 257;
+
 /// `NfGroupIdMapResult` (TS 29.504): group ids by NF type.
 type GroupIdMap = BTreeMap<String, String>;
 
@@ -187,7 +191,7 @@ impl Slf {
 
     /// The group of a subscriber (`imsi-…`, `msisdn-…`) for a type.
     pub async fn group_of(&self, target: &NfType, subscriber: &str, snapshot: &Snapshot) -> Resolution {
-        let cached = !self.settings.cache_for.is_zero();
+        let cached = !self.settings.cache_for.is_zero() && subscriber.len() <= LONGEST_CACHED;
         let key = || format!("{target} {subscriber}");
         let fresh = |(_, until): &(Resolution, Instant)| *until > Instant::now();
         if cached && let Some((resolution, _)) = self.known.borrow().get_if(&*key(), fresh) {

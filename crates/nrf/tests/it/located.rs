@@ -78,6 +78,27 @@ fn a_full_cache_of_groups_keeps_those_in_use() {
     });
 }
 
+/// A subscriber identity of arbitrary length takes no memory of the cache.
+#[test]
+fn long_identities_are_not_cached() {
+    local(async {
+        let slf = Server::start(|_| sbi::json::response(StatusCode::OK, &json!({"UDM": "g1"})));
+        let nrf = start(|config| {
+            config.slf.target_types = vec!["UDM".into()];
+            config.slf.static_targets = vec![slf.root()];
+            config.slf.cache_for = settings::Period::from_secs(600);
+        });
+        for (length, queries) in [(253, 1), (254, 3)] {
+            let user = "a".repeat(length);
+            let query = format!("target-nf-type=UDM&requester-nf-type=AMF&supi=nai-{user}");
+            for _ in 0..3 {
+                nrf.found(&query).await;
+            }
+            assert_eq!(slf.take().len(), queries, "{length}");
+        }
+    });
+}
+
 #[test]
 fn a_dead_location_function_is_passed_over() {
     local(async {
