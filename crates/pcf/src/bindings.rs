@@ -2,6 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use crate::association::AssociationId;
 
@@ -30,6 +32,7 @@ pub(crate) enum Turn {
 pub(crate) struct Bindings {
     pending: RefCell<VecDeque<Job>>,
     in_flight: Cell<usize>,
+    discovered: RefCell<Option<(Instant, Rc<[String]>)>>,
 }
 
 impl Bindings {
@@ -45,6 +48,18 @@ impl Bindings {
         }
         pending.push_back(job);
         Turn::Later
+    }
+
+    /// API roots of BSFs that were discovered less than this time ago.
+    pub(crate) fn discovered(&self, now: Instant, time: Duration) -> Option<Rc<[String]>> {
+        let discovered = self.discovered.borrow();
+        let (at, roots) = discovered.as_ref()?;
+        (now.saturating_duration_since(*at) < time).then(|| roots.clone())
+    }
+
+    /// Caches API roots that were discovered.
+    pub(crate) fn set_discovered(&self, now: Instant, roots: Rc<[String]>) {
+        *self.discovered.borrow_mut() = Some((now, roots));
     }
 
     /// A job is done: the next one that takes its place.

@@ -11,8 +11,12 @@ use settings::{Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Bsf {
-    /// API roots of BSFs, tried in turn (`http://127.0.0.1:8030`); none: sessions are not registered.
+    /// API roots of BSFs, tried in turn (`http://127.0.0.1:8030`); none, and `discover` is false: sessions are not registered.
     pub api_roots: Vec<String>,
+    /// Whether the PCF discovers BSFs at the NRF, where `apiRoots` has none (`nrf.apiRoots`).
+    pub discover: bool,
+    /// Time for which a worker caches what it has discovered, also that there is no BSF.
+    pub discovery_time: Period,
     /// How long the BSF may take to answer.
     pub timeout: Period,
     /// Attempts of one registration or removal.
@@ -31,6 +35,8 @@ impl Default for Bsf {
     fn default() -> Self {
         Self {
             api_roots: Vec::new(),
+            discover: false,
+            discovery_time: Period::from_secs(30),
             timeout: Period::from_secs(2),
             attempts: 5,
             retry_pause: Period::from_millis(500),

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use sbi::Body;
@@ -18,6 +18,7 @@ use crate::association::{Association, AssociationId, Kind};
 use crate::bindings::{Job, Turn};
 use crate::change::{self, ChangeFault};
 use crate::events::Event;
+use crate::peers::nrf;
 use crate::worker::Worker;
 
 /// Where the binding of a session is, in the room `bsf` of its association.
@@ -44,7 +45,7 @@ pub(crate) fn unbind(worker: &Rc<Worker>, association: &Association) {
 
 fn push(worker: &Rc<Worker>, job: Job) {
     let settings = &worker.config().bsf;
-    if settings.api_roots.is_empty() {
+    if settings.api_roots.is_empty() && !settings.discover {
         return;
     }
     match worker.bindings().push(job, settings.parallel, settings.queue) {
@@ -191,7 +192,8 @@ async fn send(
     let collection = |root: &String| format!("{}/nbsf-management/v1/pcfBindings", root.trim_end_matches('/'));
     let targets: Vec<String> = match uri {
         Some(uri) => vec![uri.to_owned()],
-        None => settings.api_roots.iter().map(collection).collect(),
+        None if !settings.api_roots.is_empty() => settings.api_roots.iter().map(collection).collect(),
+        None => discover(worker).await.iter().map(collection).collect(),
     };
     for target in targets {
         let answer = exchange(
@@ -209,6 +211,54 @@ async fn send(
         }
     }
     None
+}
+
+/// API roots of the BSFs that the NRF knows, as it orders them (TS 29.510 §5.3.2.2); none when it does not answer.
+async fn discover(worker: &Worker) -> Rc<[String]> {
+    const PATH: &str =
+        "/nnrf-disc/v1/nf-instances?target-nf-type=BSF&requester-nf-type=PCF&service-names=nbsf-management";
+    let (now, settings) = (Instant::now(), &worker.config().bsf);
+    let cached = worker
+        .bindings()
+        .discovered(now, settings.discovery_time.duration());
+    if let Some(roots) = cached {
+        return roots;
+    }
+    let nrfs = nrf::nrfs(worker.config(), worker.client().clone());
+    let Some(body) = nrfs.get(PATH).await else {
+        return Rc::default();
+    };
+    let found: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let instances = found.get("nfInstances").and_then(Value::as_array);
+    let roots: Rc<[String]> = instances.into_iter().flatten().filter_map(root_of).collect();
+    worker.bindings().set_discovered(now, roots.clone());
+    roots
+}
+
+/// The API root of the service `nbsf-management` of a profile.
+fn root_of(profile: &Value) -> Option<String> {
+    let services = profile.get("nfServices").and_then(Value::as_array);
+    let listed = profile.get("nfServiceList").and_then(Value::as_object);
+    let mut services = services
+        .into_iter()
+        .flatten()
+        .chain(listed.into_iter().flat_map(|list| list.values()));
+    let service = services.find(|service| service["serviceName"] == "nbsf-management")?;
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let first = |name: &str| profile.get(name)?.get(0)?.as_str().map(str::to_owned);
+    let scheme = text(service, "scheme").unwrap_or_else(|| "http".to_owned());
+    let point = service.get("ipEndPoints").and_then(|points| points.get(0));
+    let of_point = |name: &str| point.and_then(|point| text(point, name));
+    let v6 = || of_point("ipv6Address").or_else(|| first("ipv6Addresses"));
+    let host = text(service, "fqdn")
+        .or_else(|| of_point("ipv4Address"))
+        .or_else(|| text(profile, "fqdn"))
+        .or_else(|| first("ipv4Addresses"))
+        .or_else(|| v6().map(|address| format!("[{address}]")))?;
+    let port = point.and_then(|point| point.get("port")).and_then(Value::as_u64);
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let prefix = text(service, "apiPrefix").unwrap_or_default();
+    Some(format!("{scheme}://{host}{port}{prefix}"))
 }
 
 async fn exchange(

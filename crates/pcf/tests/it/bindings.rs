@@ -128,6 +128,39 @@ fn a_bsf_that_fails_harms_no_session_and_gets_the_binding_later() {
 }
 
 #[test]
+fn a_bsf_is_discovered_at_the_nrf() {
+    local(async {
+        let server = bsf(0);
+        let port: u16 = server.root().rsplit(':').next().unwrap().parse().unwrap();
+        let profile = json!({"nfInstanceId": "0c6a2e4f-7d7e-4a53-9f36-6f1f0a8d8030", "nfType": "BSF",
+            "nfStatus": "REGISTERED", "nfServices": [{"serviceInstanceId": "1", "serviceName": "nbsf-management",
+            "scheme": "http", "nfServiceStatus": "REGISTERED", "ipEndPoints": [{"ipv4Address": "127.0.0.1", "port": port}]}]});
+        let nrf = Server::start(move |seen| match seen.uri().path() {
+            "/nnrf-disc/v1/nf-instances" => {
+                let found = json!({"validityPeriod": 60, "nfInstances": [profile]});
+                sbi::json::response(StatusCode::OK, &found)
+            }
+            _ => no_content(),
+        });
+        let root = nrf.root();
+        let pcf = start(|config| {
+            config.nrf.api_roots = vec![root];
+            config.bsf.discover = true;
+        });
+        for number in 1..=2 {
+            pcf.session(&json!({"pduSessionId": number})).await;
+            until(|| pcf.running().count(pcf::Event::BindingRegistered) == number).await;
+        }
+        let asked = nrf
+            .seen()
+            .iter()
+            .filter(|seen| seen.uri().path().starts_with("/nnrf-disc"))
+            .count();
+        assert_eq!((server.count(), asked), (2, 1), "what was discovered is cached");
+    });
+}
+
+#[test]
 fn bindings_that_find_no_room_are_dropped_and_counted() {
     local(async {
         let server = bsf(0);
