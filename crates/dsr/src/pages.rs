@@ -72,7 +72,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "measurements",
-        about: "What rules, route lists, throttle groups and trace points did, and transactions by result",
+        about: "Counts of rules, route lists, throttle groups and trace points, and transactions by result",
         path: "/dsr/measurements",
         argument: None,
         columns: &[("kind", "/kind"), ("name", "/name"), ("count", "/count")],
@@ -121,7 +121,7 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "enable",
-        about: "Send requests to PEER again, and connect to it",
+        about: "Connect to PEER, and send requests to it again",
         path: "/dsr/peers/{}/enable",
         argument: Some("PEER"),
         columns: &[],
@@ -135,21 +135,21 @@ pub(crate) const PAGES: &[Page] = &[
     },
     Page {
         name: "disable",
-        about: "Disconnect from PEER and keep it away until it is enabled",
+        about: "Disconnect from PEER, and refuse its connections until it is enabled",
         path: "/dsr/peers/{}/disable",
         argument: Some("PEER"),
         columns: &[],
     },
     Page {
         name: "reconnect",
-        about: "End the connection of PEER in order, and make it again",
+        about: "Disconnect from PEER with a DPR, and reconnect",
         path: "/dsr/peers/{}/reconnect",
         argument: Some("PEER"),
         columns: &[],
     },
     Page {
         name: "why",
-        about: "What would become of a message and why: mediation, application, route; QUERY is such as 'peer=mme.example&message=ULR app=16777251 { Destination-Realm = \"example\" }'",
+        about: "How a message would be handled and why: mediation, application, route; QUERY is such as 'peer=mme.example&message=ULR app=16777251 { Destination-Realm = \"example\" }'",
         path: "/dsr/why?{}",
         argument: Some("QUERY"),
         columns: &[],
@@ -198,7 +198,7 @@ fn administer(seen: &Weak<Dsr>) -> MethodRouter {
         let Some(verb) = Verb::from_name(&verb) else {
             return (
                 StatusCode::NOT_FOUND,
-                format!("`{verb}` is none of enable, drain, disable, reconnect\n"),
+                format!("`{verb}` is not one of enable, drain, disable, reconnect\n"),
             );
         };
         match seen.upgrade().map(|dsr| dsr.administer(&peer, verb)) {

@@ -29,7 +29,7 @@ pub(crate) const UNAVAILABLE: AlarmKind = AlarmKind {
     name: "IPFE Backend Unavailable",
     severity: Severity::Major,
     text: "A message processor does not answer: new connections go to the others.",
-    advice: "Check that the processor runs and that its admin endpoint answers at `health`.",
+    advice: "Check that the processor runs and that its admin endpoint answers at `/readyz`.",
 };
 
 /// Checks a processor until it is removed or the front end ends.

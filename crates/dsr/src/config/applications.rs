@@ -32,9 +32,9 @@ pub struct Eir {
     /// black, and FIRST and LAST are TACs or more digits of an IMEI. Reloaded when it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// What equipment is that no list has.
+    /// Status of equipment that no list has.
     pub on_unlisted: Unlisted,
-    /// What equipment is whose IMEI is in pairs, but not with the IMSI of the request; absent or `unknown`: the other
+    /// Status of equipment whose IMEI is in pairs, but not with the IMSI of the request; absent or `unknown`: the other
     /// lists decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_other_subscriber: Option<Unlisted>,
@@ -98,24 +98,25 @@ impl Application {
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Rbar {
-    /// By which identity requests are resolved.
+    /// Identities by which requests are resolved.
     pub lookups: Vec<Lookup>,
-    /// Where ranges lead to.
+    /// Destinations of the ranges.
     pub destinations: Vec<Destination>,
     /// Ranges.
     pub ranges: Vec<Range>,
-    /// A file with more ranges, one `identity,start,end,destination` per line; read again with each reload.
+    /// A file with more ranges, one `identity,start,end,destination` per line; reloaded with each reload of the
+    /// configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// No lookup is for the request's application and command.
+    /// Action when no lookup applies to the request's application and command.
     pub on_unknown_command: Otherwise,
-    /// The request has none of the identities, or none that can be read.
+    /// Action when the request has none of the identities, or only invalid ones.
     pub on_invalid_identity: Otherwise,
-    /// No range holds its identity.
+    /// Action when no range holds its identity.
     pub on_no_match: Otherwise,
 }
 
-/// By which identity requests are resolved.
+/// Identities by which requests are resolved.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Lookup {
@@ -172,7 +173,7 @@ impl Identity {
     ];
 }
 
-/// Where ranges lead to.
+/// Destinations of the ranges.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Destination {
@@ -202,7 +203,7 @@ pub struct Range {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Otherwise {
-    /// It goes on as it is.
+    /// It is routed unchanged.
     #[default]
     Forward,
     /// It goes to this destination.
@@ -220,7 +221,7 @@ impl Validate for Rbar {
             if destination.realm.is_empty() && destination.host.is_empty() {
                 faults
                     .at(format!("destinations[{index}]"))
-                    .say("leads nowhere", "a realm, a host or both");
+                    .say("has neither realm nor host", "a realm, a host or both");
             }
         }
         for (index, range) in self.ranges.iter().enumerate() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Exceptions {
-    /// No rule fits and its Destination-Host is not connected, or no peer of the route is available.
+    /// No rule matches and its Destination-Host is not connected, or no peer of the route is available.
     pub no_route: AnswerRule,
     /// The connection was lost, and no other peer is left.
     pub connection_failure: AnswerRule,
@@ -23,7 +23,7 @@ pub struct Exceptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct AnswerRule {
-    /// Result-Code; with `vendorId`: Experimental-Result-Code. 0: no answer at all.
+    /// Result-Code; with `vendorId`: Experimental-Result-Code. 0: no answer.
     pub result_code: u32,
     /// Vendor-Id of the result (RFC 6733 §7.6), such as 10415 for a code of 3GPP; 0: a Result-Code.
     pub vendor_id: u32,
@@ -53,8 +53,8 @@ impl Default for Exceptions {
             no_route: AnswerRule::new(3002, "no peer is available for this request"),
             connection_failure: AnswerRule::new(3002, "the connection was lost and no other peer is left"),
             no_answer: AnswerRule::new(3002, "no peer answered in time"),
-            exhausted: AnswerRule::new(3004, "too many requests are under way"),
-            loop_detected: AnswerRule::new(3005, "this request has been here before"),
+            exhausted: AnswerRule::new(3004, "too many requests are in flight"),
+            loop_detected: AnswerRule::new(3005, "the request has passed this node before"),
         }
     }
 }

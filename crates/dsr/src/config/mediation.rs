@@ -22,11 +22,11 @@ const FIXED: [u32; 3] = [263, 282, 284];
 /// The AVPs from the top level to one in groups.
 pub(crate) type AvpPath = SmallVec<[AvpKey; 2]>;
 
-/// Rules that change requests and answers on their way.
+/// Rules that change requests and answers in the router.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Mediation {
-    /// Every rule that fits a message changes it, in this order; each sees the changes of those before it.
+    /// Every rule that matches a message changes it, in this order; each sees the changes of those before it.
     pub rules: Vec<MediationRule>,
 }
 
@@ -34,15 +34,15 @@ pub struct Mediation {
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct MediationRule {
-    /// Name, by which what fits is counted; rules of one name count together. Empty: not counted.
+    /// Name under which matching requests are counted; rules of one name count together. Empty: not counted.
     pub name: String,
-    /// Which messages it is about.
+    /// Messages to which it applies.
     pub messages: Messages,
-    /// What a message has to be like; conditions that are absent are always true.
+    /// Conditions on a message; an absent condition is always true.
     pub when: MessageConditions,
-    /// What is changed.
+    /// Changes of a matching message.
     pub changes: Vec<Change>,
-    /// Whether a message that fits meets no further rules.
+    /// Whether no further rule is applied to a matching message.
     pub last: bool,
 }
 
@@ -61,11 +61,11 @@ pub enum Messages {
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct MessageConditions {
-    /// Application ids, any of these; empty: any at all.
+    /// Application ids, any of these; empty: all.
     pub applications: Vec<u32>,
-    /// Command codes, any of these; empty: any at all.
+    /// Command codes, any of these; empty: all.
     pub commands: Vec<u32>,
-    /// DiameterIdentities of the peer it comes from, any of these; empty: any at all.
+    /// DiameterIdentities of the peer it comes from, any of these; empty: all.
     pub peers: Vec<String>,
     /// Whether the P flag is set.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct MessageConditions {
     /// Whether the E flag is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<bool>,
-    /// Result-Codes or Experimental-Result-Codes of an answer, any of these; empty: any at all.
+    /// Result-Codes or Experimental-Result-Codes of an answer, any of these; empty: all.
     pub results: Vec<u32>,
     /// AVPs.
     pub avps: Vec<AvpCondition>,
@@ -98,7 +98,7 @@ pub struct AvpCondition {
     /// It ends with one of these; for text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ends_with: Vec<String>,
-    /// It is there (true) or not (false).
+    /// It is present (true) or absent (false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub present: Option<bool>,
 }
@@ -263,7 +263,7 @@ impl Change {
             }
             Ok(key) if key.vendor == 0 && FIXED.contains(&key.code) => {
                 return faults.at(at).say(
-                    format!("{name} is needed on the way back"),
+                    format!("{name} is needed to route the answer"),
                     "any AVP but Session-Id, Route-Record and Proxy-Info",
                 );
             }

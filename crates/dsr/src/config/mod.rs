@@ -55,7 +55,7 @@ pub struct Config {
     pub workers: usize,
     /// Cores the workers are pinned to; empty: not pinned.
     pub cores: Vec<usize>,
-    /// Who the router is to its peers. The first one is used where none is named.
+    /// Identities of the router towards its peers. The first one is used where none is named.
     pub local_nodes: Vec<LocalNode>,
     /// Bounds of one message processor.
     pub limits: NodeLimits,
@@ -73,31 +73,31 @@ pub struct Config {
     /// Applications inside the router.
     #[schemars(extend("x-reload" = true))]
     pub applications: Vec<Application>,
-    /// How many requests per second are taken from a connection of a peer without a bound of its own.
+    /// Bound of the requests per second of a connection, for peers without a bound of their own.
     #[schemars(extend("x-reload" = true))]
     pub ingress: Ingress,
     /// Rates for requests to several peers together.
     #[schemars(extend("x-reload" = true))]
     pub throttle_groups: Vec<ThrottleGroup>,
-    /// What happens under too much load.
+    /// Overload control: levels of load, and the requests that are discarded.
     #[schemars(extend("x-reload" = true))]
     pub overload: Overload,
-    /// What foreign networks may not see.
+    /// Names that are hidden from foreign networks.
     #[schemars(extend("x-reload" = true))]
     pub topology_hiding: TopologyHiding,
-    /// Rules that change requests and answers on their way.
+    /// Rules that change requests and answers in the router.
     #[schemars(extend("x-reload" = true))]
     pub mediation: Mediation,
-    /// When an indicator becomes an alarm.
+    /// Thresholds at which an indicator raises an alarm.
     #[schemars(extend("x-reload" = true))]
     pub indicators: Indicators,
     /// Files of measurements.
     #[schemars(extend("x-reload" = true))]
     pub measurements: Measurements,
-    /// Which messages are written down.
+    /// Messages that are written to trace files.
     #[schemars(extend("x-reload" = true))]
     pub trace: Trace,
-    /// How long requests in flight may take to finish when the router stops.
+    /// Timeout of requests in flight when the router stops.
     pub drain: Period,
 }
 
@@ -236,9 +236,7 @@ impl Validate for Config {
         faults.within("limits", &self.limits);
         if self.limits.by_profile && self.overload.plan().is_none() {
             let right = "overload.profile or overload.profileMps, or byProfile: false";
-            faults
-                .at("limits.byProfile")
-                .say("has no profile to go by", right);
+            faults.at("limits.byProfile").say("needs a profile", right);
         }
         faults.within("dns", &self.dns);
         self.validate_peers(faults);

@@ -19,10 +19,10 @@ pub struct LocalNode {
     pub host: String,
     /// Its realm.
     pub realm: String,
-    /// Where it accepts connections; empty: it only connects. Over SCTP, addresses with the same port and of the same family
-    /// are one end point with several homes.
+    /// Addresses at which it accepts connections; empty: it only connects. Over SCTP, addresses with the same port and of
+    /// the same family are one end point with several homes.
     pub listen: Listen,
-    /// What carries the connections it accepts.
+    /// Transport of the connections that it accepts.
     pub transport: TransportKind,
     /// Host-IP-Address in CER and CEA; empty: the address of each connection, over SCTP all of `listen`.
     pub addresses: Vec<IpAddr>,
@@ -68,7 +68,7 @@ impl Validate for LocalNode {
         if self.tls.is_some() && self.transport == TransportKind::Sctp {
             faults
                 .at("tls")
-                .say("is not there over SCTP", "transport: tcp, or no tls");
+                .say("is not available over SCTP", "transport: tcp, or no tls");
         }
         for (key, value) in [("host", &self.host), ("realm", &self.realm)] {
             if !is_identity(value) {
@@ -90,42 +90,43 @@ pub struct NodeLimits {
     /// profile, `pendingBytes` and `pendingBytesPerPeer` these at `indicators.messageSize` each, `handover` the messages of
     /// a second. The values given for them do not count then.
     pub by_profile: bool,
-    /// The longest message taken; a longer one ends its connection.
+    /// The longest message accepted; a longer one ends its connection.
     pub message: ByteSize,
     /// Bytes queued for one peer that reads slowly; beyond, its requests go elsewhere.
     pub queue: ByteSize,
     /// Connections of one local node.
     pub connections: usize,
-    /// Connections that have not yet shown a right CER.
+    /// Connections that have not yet sent a valid CER.
     pub handshakes: usize,
     /// Of which from one address.
     pub handshakes_per_address: usize,
     /// How long a new connection may take to complete TLS and CER.
     pub handshake: Period,
-    /// Requests that wait for answers, all peers together.
+    /// Pending requests, all peers together.
     pub pending: usize,
     /// Of which with one peer.
     pub pending_per_peer: usize,
-    /// Bytes of requests that are kept while they wait for answers, all peers of a local node together.
+    /// Bytes of pending requests that are kept for another try, all peers of a local node together.
     pub pending_bytes: ByteSize,
     /// Of which with one peer.
     pub pending_bytes_per_peer: ByteSize,
-    /// A peer that takes nothing for so long while something is queued is cut off.
+    /// A connection whose peer reads nothing for this time while messages are queued is closed.
     pub write_stall: Period,
-    /// A message that has begun has to be complete after so long, or its peer is cut off.
+    /// Timeout of an incomplete message: its connection is closed after it.
     pub read_stall: Period,
-    /// Messages of the base protocol (CER, DWR, DPR and their answers) and answers to no request that one connection
-    /// may bring per second; beyond, it is cut off (`signalbox_dsr_flooding_connections_total`). The late answer to
-    /// a request that was given up is none of them. 0: not bounded.
+    /// Messages of the base protocol (CER, DWR, DPR and their answers) and answers without a request that one
+    /// connection may bring per second; beyond, it is closed (`signalbox_dsr_flooding_connections_total`). The late
+    /// answer to an abandoned request does not count. 0: not bounded.
     pub base_rate: u32,
-    /// Messages that a processor takes from one connection before others have their turn.
+    /// Messages that a processor handles for one connection before others have their turn.
     pub turn: usize,
-    /// Under load, how often a processor looks at its sockets at most, so that each system call carries
-    /// several messages: where more than one is expected in that time, 10,000 per second for 100us. A longer
-    /// time saves processor time at lower rates, and adds up to so much to each way. 0s: as often as it can.
+    /// Under load, the least interval at which a processor polls its sockets, so that each system call carries several
+    /// messages: where it expects more than one message in that time, 10,000 per second for 100us. A longer interval
+    /// saves processor time at lower rates, and adds up to its length to the latency of each direction. 0s: no
+    /// interval.
     pub gather: Period,
-    /// Messages on their way from one processor to another; beyond, requests are answered
-    /// DIAMETER_TOO_BUSY and answers are lost.
+    /// Messages in transit from one processor to another; beyond, requests are answered DIAMETER_TOO_BUSY and answers
+    /// are lost.
     pub handover: usize,
 }
 
@@ -203,7 +204,7 @@ impl Validate for NodeLimits {
         ];
         for (key, value) in counts {
             if value == 0 {
-                faults.at(key).say("lets nothing through", "at least 1");
+                faults.at(key).say("permits no request", "at least 1");
             }
         }
     }

@@ -14,9 +14,9 @@ use super::profiles::{self, Plan};
 pub struct Overload {
     /// The table of thresholds that `levels` without values of their own take.
     pub thresholds: Thresholds,
-    /// Levels by rising load, with what is discarded in each.
+    /// Levels by rising load, with the share that is discarded at each.
     pub levels: Vec<OverloadLevel>,
-    /// Which requests are discarded first.
+    /// The order in which requests are discarded.
     pub policy: Policy,
     /// Requests of this DRMP priority or more important are never discarded by load.
     #[schemars(range(min = 0, max = 15))]
@@ -30,10 +30,10 @@ pub struct Overload {
     pub profile: String,
     /// Messages per second that a message processor is planned for, where no profile of the guide fits; 0: none.
     pub profile_mps: u32,
-    /// In percent of the profile: what comes beyond is discarded, whatever the load.
+    /// In percent of the profile: requests above it are discarded, whatever the load.
     #[schemars(range(min = 100))]
     pub hard_limit_percent: u32,
-    /// Whether clients that support it are asked to send less (RFC 7683).
+    /// Whether clients that support DOIC get overload reports (RFC 7683).
     pub doic: bool,
     /// Validity of such a report.
     pub doic_validity: Period,
@@ -45,8 +45,7 @@ pub struct Overload {
     #[serde(alias = "tellLoad")]
     #[schemars(extend("x-aliases" = ["tellLoad"]))]
     pub advertise_load: AdvertiseLoad,
-    /// Take this for the load, instead of what is measured: to rehearse what happens at a level. Absent:
-    /// measured.
+    /// Load to assume instead of the measured one, for a rehearsal of a level. Absent: measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed_load: Option<Percent>,
 }
@@ -55,16 +54,16 @@ pub struct Overload {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ServerReports {
-    /// Whether less is sent to servers and realms that ask for it (OC-OLR, RFC 7683): requests that name no host
-    /// go to other servers, others are refused, the least important first (RFC 7944). Requests of clients that
+    /// Whether overload reports of servers and realms (OC-OLR, RFC 7683) reduce the traffic to them: requests that name
+    /// no host go to other servers, others are refused, the least important first (RFC 7944). Requests of clients that
     /// support overload reports themselves are not refused.
     pub reports: bool,
-    /// Whether servers are asked for reports on behalf of clients that do not support them: requests get an
-    /// OC-Supported-Features, and what it brings is removed from answers.
+    /// Whether the router requests reports on behalf of clients that do not support them: requests get an
+    /// OC-Supported-Features, and the reports are removed from answers.
     pub ask: bool,
-    /// Whether route groups give less to peers that report a load (Load, RFC 8583).
+    /// Whether route groups send less to peers that report a load (Load, RFC 8583).
     pub loads: bool,
-    /// The answer to a request that is held back because of a report (RFC 7683 §8).
+    /// The answer to a request that is abated because of a report (RFC 7683 §8).
     pub answer: AnswerRule,
 }
 
@@ -118,7 +117,7 @@ pub enum Thresholds {
     Raised,
 }
 
-/// Which requests are discarded first. Colours are those of `ingress` of a peer.
+/// The order in which requests are discarded. Colours are those of `ingress` of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Policy {
@@ -140,7 +139,7 @@ pub struct OverloadLevel {
     /// The load at which the level begins; absent: by `thresholds`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Percent>,
-    /// It ends when the load has been below this for `abatement`; absent: by `thresholds`.
+    /// The level ends when the load has been below this for `abatement`; absent: by `thresholds`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clear: Option<Percent>,
     /// How long the load must have been below `clear`; absent: 250ms.
@@ -149,9 +148,9 @@ pub struct OverloadLevel {
     /// Severity of alarm 22200 at this level; absent: minor at the first, major at the second, critical above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<LevelSeverity>,
-    /// The share of all requests that is discarded, those first that `policy` says.
+    /// The share of all requests that is discarded, in the order of `policy`.
     pub discard: Percent,
-    /// Shares of some requests, instead of `discard`: the first entry that fits counts.
+    /// Shares of classes of requests, instead of `discard`: the first entry that matches counts.
     pub classes: Vec<ClassDiscard>,
 }
 
@@ -171,10 +170,10 @@ pub enum LevelSeverity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ClassDiscard {
-    /// The most important DRMP priority it is about.
+    /// The most important DRMP priority of the class.
     #[schemars(range(min = 0, max = 15))]
     pub from_priority: u8,
-    /// The least important one.
+    /// The least important DRMP priority of the class.
     #[schemars(range(min = 0, max = 15))]
     pub to_priority: u8,
     /// Only these; absent: both.

@@ -13,15 +13,15 @@ use super::{Action, ApplicationAction, ApplicationTable, Exceptions, Table};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Routing {
-    /// Tables of application route rules: which application inside the router a request meets before it is
-    /// routed. The one named `default` is used where none is named.
+    /// Tables of application route rules: the application inside the router that handles a request before it is routed.
+    /// The one named `default` is used where none is named.
     pub application_route_tables: Vec<ApplicationTable>,
     /// Tables of peer route rules. The one named `default` is used where none is named.
     pub peer_route_tables: Vec<Table>,
     /// Tables by application id: for requests of peers that name no table.
     pub tables_by_application: Vec<TableOfApplication>,
-    /// Routes by realm (RFC 6733 §2.7): for requests that no peer route rule sends anywhere and whose Destination-Host
-    /// is absent or unknown. The route of the realm itself counts before one of a realm above it, and that before `*`.
+    /// Routes by realm (RFC 6733 §2.7): for requests that match no peer route rule and whose Destination-Host is absent
+    /// or unknown. The route of the realm itself counts before one of a realm above it, and that before `*`.
     pub realm_routes: Vec<RealmRoute>,
     /// Lists of route groups that rules refer to.
     pub route_lists: Vec<RouteList>,
@@ -29,7 +29,7 @@ pub struct Routing {
     pub route_groups: Vec<Group>,
     /// Attempts and deadlines.
     pub transaction: Transaction,
-    /// Answers after which a request is tried elsewhere.
+    /// Answers after which a request is sent to another peer.
     pub reroute: Vec<Reroute>,
     /// Whether DIAMETER_REDIRECT_INDICATION is followed, to Redirect-Hosts that are connected; else it is passed
     /// back.
@@ -37,7 +37,7 @@ pub struct Routing {
     /// Routes of redirect indications that one message processor caches for as long as their Redirect-Max-Cache-Time
     /// says (RFC 6733 §6.13, §6.14); beyond, the oldest unused one is evicted. 0: none is cached.
     pub redirect_cache: usize,
-    /// What is answered when a request cannot be routed.
+    /// Answers to requests that cannot be routed.
     pub exceptions: Exceptions,
 }
 
@@ -91,8 +91,8 @@ pub struct RouteList {
     pub name: String,
     /// Names of route groups, the preferred first.
     pub groups: Vec<String>,
-    /// The weight that has to be available in a group for it to be used; when no group has so much, the one
-    /// with the most is used.
+    /// The weight that must be available in a group for it to be used; when no group has that much, the one with the
+    /// most is used.
     pub minimum_capacity: u32,
     /// Whether a request that failed in one group is tried in the others.
     pub across_groups: bool,
@@ -143,15 +143,15 @@ impl Default for Member {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Transaction {
-    /// How long a peer may take to answer before the request is tried elsewhere.
+    /// Timeout of a peer's answer; then the request is sent to another peer.
     pub answer: Period,
-    /// How long all attempts may take together.
+    /// Timeout of all attempts together.
     pub lifetime: Period,
-    /// How often a request is sent at most, the first time included.
+    /// Bound of the attempts of a request, the first one included.
     #[schemars(range(min = 1, max = 16))]
     pub attempts: u8,
-    /// Whether a request is tried elsewhere when a peer does not answer in time; else only when a connection
-    /// is lost, or by an answer (`routing.reroute`).
+    /// Whether a request is sent to another peer when one does not answer in time; else only when a connection is lost,
+    /// or by an answer (`routing.reroute`).
     pub on_timeout: bool,
 }
 
@@ -166,7 +166,7 @@ impl Default for Transaction {
     }
 }
 
-/// Answers after which a request is tried elsewhere.
+/// Answers after which a request is sent to another peer.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Reroute {
@@ -315,7 +315,7 @@ fn names<'a, T>(
         } else if !seen.insert(name.as_str()) {
             faults
                 .at(format!("{at}[{index}].name"))
-                .say(format!("`{name}` is there twice"), "a name of its own");
+                .say(format!("`{name}` occurs twice"), "a name of its own");
         }
     }
     seen

@@ -10,8 +10,8 @@ use settings::{Faults, Validate};
 pub struct ApplicationTable {
     /// Name; `default` for the one that is used where none is named.
     pub name: String,
-    /// Rules. Of those that fit a request the one of the lowest priority value counts, of equal ones the
-    /// first. A request that fits none is routed as it is.
+    /// Rules. Of the rules that match a request the one with the lowest priority value counts, of equal ones the first.
+    /// A request that matches none is routed unchanged.
     pub rules: Vec<ApplicationRule>,
 }
 
@@ -19,13 +19,13 @@ pub struct ApplicationTable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct ApplicationRule {
-    /// Name, by which what fits is counted; rules of one name count together. Empty: not counted.
+    /// Name under which matching requests are counted; rules of one name count together. Empty: not counted.
     pub name: String,
     /// Rules with a lower value are evaluated first.
     pub priority: u32,
-    /// What a request has to be like; conditions that are absent are always true.
+    /// Conditions on a request; an absent condition is always true.
     pub when: Conditions,
-    /// What happens then.
+    /// Action on a matching request.
     pub action: ApplicationAction,
 }
 
@@ -44,13 +44,13 @@ impl Default for ApplicationRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ApplicationAction {
-    /// It meets this application, and is routed by peer route rules then.
+    /// The application handles it; then peer route rules route it.
     Application(String),
     /// It is routed by peer route rules at once.
     Route,
     /// It is answered.
     Answer(Answer),
-    /// It is forgotten; its sender gets no answer.
+    /// It is dropped; its sender gets no answer.
     Abandon,
 }
 
@@ -60,8 +60,8 @@ pub enum ApplicationAction {
 pub struct Table {
     /// Name; `default` for the one that is used where none is named.
     pub name: String,
-    /// Rules. Of those that fit a request the one of the lowest priority value counts, of equal ones the
-    /// first. A request that fits none goes to the peer its Destination-Host names, if that is connected.
+    /// Rules. Of the rules that match a request the one with the lowest priority value counts, of equal ones the first.
+    /// A request that matches none goes to the peer that its Destination-Host names, if that peer is connected.
     pub rules: Vec<Rule>,
 }
 
@@ -69,15 +69,15 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Rule {
-    /// Name, by which what fits is counted; rules of one name count together. Empty: not counted.
+    /// Name under which matching requests are counted; rules of one name count together. Empty: not counted.
     pub name: String,
     /// Rules with a lower value are evaluated first.
     pub priority: u32,
-    /// What a request has to be like; conditions that are absent are always true.
+    /// Conditions on a request; an absent condition is always true.
     pub when: Conditions,
-    /// What happens then.
+    /// Action on a matching request.
     pub action: Action,
-    /// Name of a route list: a copy of the request goes there too. Its answer is not waited for.
+    /// Name of a route list: a copy of the request goes to it as well. The answer to the copy is dropped.
     pub copy_to: String,
 }
 
@@ -93,7 +93,7 @@ impl Default for Rule {
     }
 }
 
-/// What a request has to be like. All that are given have to hold.
+/// Conditions on a request. All that are given have to hold.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Conditions {
@@ -109,17 +109,17 @@ pub struct Conditions {
     /// Origin-Host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_host: Option<TextCondition>,
-    /// The subscriber's IMSI, wherever the message has it.
+    /// The subscriber's IMSI, in whichever AVP the message has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imsi: Option<TextCondition>,
-    /// The subscriber's MSISDN, wherever the message has it.
+    /// The subscriber's MSISDN, in whichever AVP the message has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub msisdn: Option<TextCondition>,
-    /// Application ids, any of these; empty: any at all.
+    /// Application ids, any of these; empty: all.
     pub applications: Vec<u32>,
-    /// Command codes, any of these; empty: any at all.
+    /// Command codes, any of these; empty: all.
     pub commands: Vec<u32>,
-    /// The least important DRMP priority that fits (0 most important, 15 least).
+    /// The least important DRMP priority that matches (0 most important, 15 least).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 15))]
     pub priority_at_least: Option<u8>,
@@ -154,7 +154,7 @@ pub struct TextCondition {
     /// It ends with one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ends_with: Vec<String>,
-    /// It is there (true) or not (false).
+    /// It is present (true) or absent (false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub present: Option<bool>,
 }
@@ -176,7 +176,7 @@ pub(super) fn require_one_test(
     let given = lists.iter().filter(|list| !list.is_empty()).count();
     if given + usize::from(present.is_some()) != 1 {
         faults.at(at).say(
-            "does not say one thing",
+            "has no condition, or more than one",
             "exactly one of equals, startsWith, endsWith and present",
         );
     }
@@ -194,7 +194,7 @@ pub enum Action {
     Table(String),
     /// It is answered.
     Answer(Answer),
-    /// It is forgotten; its sender gets no answer.
+    /// It is dropped; its sender gets no answer.
     Abandon,
 }
 

@@ -9,7 +9,7 @@ use settings::{ByteSize, Faults, Percent, Period, Validate};
 
 use super::Conditions;
 
-/// When an indicator becomes an alarm. Changes while running.
+/// Thresholds at which an indicator raises an alarm. Changes while running.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Indicators {
@@ -21,7 +21,7 @@ pub struct Indicators {
     pub mp_cpu_with_mate: Percent,
     /// 10133 RxMsgSizeAvg, minor above this.
     pub message_size: ByteSize,
-    /// 10500 RxConnAvgMPS: messages per second on a connection that 100 % is, where its peer has no maximum.
+    /// 10500 RxConnAvgMPS: messages per second on a connection that count as 100 %, where its peer has no maximum.
     pub connection_mps: u32,
     /// 10500 RxConnAvgMPS, minor above this share.
     pub connection_minor: Percent,
@@ -97,12 +97,12 @@ impl Validate for Indicators {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Measurements {
-    /// Where files are written: `dsr-20261122T230500Z.csv`, named by the end of the interval. Absent: none.
+    /// Directory of the files: `dsr-20261122T230500Z.csv`, named by the end of the interval. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// How long an interval is. Intervals end at multiples of it, by the clock in UTC.
+    /// Length of an interval. Intervals end at multiples of it, by the clock in UTC.
     pub interval: Period,
-    /// How many files are kept; the oldest go first.
+    /// Number of files that are kept; the oldest are deleted first.
     pub keep: usize,
 }
 
@@ -134,16 +134,16 @@ impl Validate for Measurements {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Trace {
-    /// Where the files are written: `NAME.pcapng` (Wireshark) and `NAME.log` for each point.
+    /// Directory of the files: `NAME.pcapng` (Wireshark) and `NAME.log` for each point.
     pub directory: PathBuf,
     /// Messages that are cached to be searched (`signalbox dsr traces TEXT`); the oldest are evicted.
     pub cached_messages: usize,
     /// Bytes of these messages.
     pub cached_bytes: ByteSize,
-    /// Admin endpoints of other routers, siblings and mates, that a search asks as well.
+    /// Admin endpoints of other routers, siblings and mates, that a search queries as well.
     #[schemars(with = "Vec<String>")]
     pub collect_from: Vec<SocketAddr>,
-    /// Trigger points. A transaction whose request fits is written with all its messages.
+    /// Trigger points. A transaction whose request matches is written with all its messages.
     pub points: Vec<TracePoint>,
 }
 
@@ -165,15 +165,15 @@ impl Default for Trace {
 pub struct TracePoint {
     /// Name of its files.
     pub name: String,
-    /// What a request has to be like.
+    /// Conditions on a request.
     pub when: Conditions,
     /// Only requests of these peers; empty: of any.
     pub peers: Vec<String>,
     /// Messages written to each file at most.
     pub messages: u64,
-    /// Generations of its files: a file that is full, or is there when the router starts, becomes `NAME.1.pcapng`, that
-    /// one `NAME.2.pcapng`, and the earliest goes. 1: the file is emptied by a start, and nothing is written once it is
-    /// full.
+    /// Generations of its files: a file that is full, or exists when the router starts, becomes `NAME.1.pcapng`, that
+    /// one `NAME.2.pcapng`, and the earliest is deleted. 1: a start empties the file, and no message is written once it
+    /// is full.
     #[schemars(range(min = 1))]
     pub files: usize,
 }

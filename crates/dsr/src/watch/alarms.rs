@@ -24,13 +24,13 @@ alarms! {
         "Find the peer that sends them (`signalbox dsr peers`), and raise `indicators.messageSize` when they are expected.";
     MP_CPU = 10204 "MpCPUAvg" Minor: "A message processor is busier than its planning allows.",
         "Add a message processor (`workers`), or spread the connections over several.";
-    CONNECTION_MPS = 10500 "RxConnAvgMPS" Minor: "A connection carries much of what it may.",
+    CONNECTION_MPS = 10500 "RxConnAvgMPS" Minor: "The rate of a connection is near its maximum.",
         "Configure additional connections of the peer, or raise its `ingress.maximum`.";
-    HOLD = 10502 "Transaction Hold Time" Minor: "Requests wait long for their answers.",
+    HOLD = 10502 "Transaction Hold Time" Minor: "Requests are pending for long before they are answered.",
         "Check the load of the servers and the network to them.";
     TRAFFIC = 10501 "MP Message Rate" Minor: "A message processor handles much of what its profile is planned for.",
         "Add a message processor, or choose the profile that fits this machine (`overload.profile`).";
-    POOL = 10503 "PDU Message Pool" Minor: "Requests that wait for answers take much of the memory that they may take.",
+    POOL = 10503 "PDU Message Pool" Minor: "Pending requests take much of the memory of their pool.",
         "Find the server that does not answer (`signalbox dsr peers`, column pending), or raise `limits.pendingBytes`.";
     PEER = 22051 "Peer Unavailable" Critical: "All connections to the peer are down.",
         "Check that the peer runs and is reachable; `signalbox dsr peers` shows the state of each connection.";

@@ -163,7 +163,10 @@ fn rules_that_cannot_be_are_named() {
     };
     fails("{changes: []}", "is empty");
     fails("{changes: [{remove: No-Such}]}", "unknown AVP `No-Such`");
-    fails("{changes: [{remove: Route-Record}]}", "needed on the way back");
+    fails(
+        "{changes: [{remove: Route-Record}]}",
+        "needed to route the answer",
+    );
     fails(
         "{when: {avps: [{avp: User-Name/Class, present: true}]}, changes: [{remove: Class}]}",
         "User-Name is not a group",
@@ -187,7 +190,7 @@ fn rules_that_cannot_be_are_named() {
     );
     fails(
         "{when: {avps: [{avp: RAT-Type}]}, changes: [{remove: User-Name}]}",
-        "does not say one thing",
+        "has no condition, or more than one",
     );
 }
 
