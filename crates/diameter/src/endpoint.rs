@@ -348,13 +348,11 @@ impl<S: Service> Application for Owner<S> {
         match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => self.reply(node, from, hop_by_hop, answer),
             Poll::Pending => {
-                self.calls.set(self.calls.get() + 1);
-                let (node, from) = (node.clone(), from.clone());
+                let (counted, from) = (Counted::new(node.clone()), from.clone());
                 tokio::task::spawn_local(async move {
                     let answer = call.await;
-                    let owner = node.app();
-                    owner.calls.set(owner.calls.get() - 1);
-                    owner.reply(&node, &from, hop_by_hop, answer);
+                    let node = &counted.0;
+                    node.app().reply(node, &from, hop_by_hop, answer);
                 });
             }
         }
@@ -388,6 +386,24 @@ impl<S: Service> Application for Owner<S> {
             return;
         }
         let _ = awaited.done.send(Err(error));
+    }
+}
+
+/// A request that the service works on; it counts until this is dropped, also when the service panics.
+struct Counted<S: Service>(Node<Owner<S>>);
+
+impl<S: Service> Counted<S> {
+    fn new(node: Node<Owner<S>>) -> Self {
+        let calls = &node.app().calls;
+        calls.set(calls.get() + 1);
+        Self(node)
+    }
+}
+
+impl<S: Service> Drop for Counted<S> {
+    fn drop(&mut self) {
+        let calls = &self.0.app().calls;
+        calls.set(calls.get().saturating_sub(1));
     }
 }
 

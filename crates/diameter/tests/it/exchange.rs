@@ -1,16 +1,17 @@
 //! Requests and answers: end to end, through a relay, and when connections break.
 
+use std::rc::Rc;
 use std::time::Duration;
 
-use diameter::endpoint::{RequestError, SendOptions, To};
+use diameter::endpoint::{Endpoint, Request, RequestError, SendOptions, Service, To};
 use diameter::proto::known::{self, command, disconnect_cause};
 use diameter::proto::peer::{DownReason, State};
-use diameter::proto::{CommandFlags, ResultCode};
+use diameter::proto::{CommandFlags, MessageMut, ResultCode};
 use diameter::{BoundListener, PeerConfig, Security, Transport};
 use testpeer::diameter::Peer;
 use tokio::net::TcpListener;
 
-use crate::support::{S6A, client, hss, relay, run, ulr, until};
+use crate::support::{S6A, client, config, hss, listen, relay, run, ulr, until};
 
 const HOSTS: [&str; 2] = ["hss1.example", "hss2.example"];
 const RELAY: &str = "relay.example";
@@ -44,6 +45,49 @@ fn a_request_is_answered() {
             server.node().peers().is_empty(),
             "a dynamic peer is forgotten when it leaves"
         );
+    });
+}
+
+/// A service that panics, in a task of its own, on requests for the subscriber `panic`.
+struct Panics;
+
+impl Service for Panics {
+    async fn call(self: Rc<Self>, request: Request) -> MessageMut {
+        tokio::task::yield_now().await;
+        let user = request.message.get(known::USER_NAME).unwrap();
+        assert_ne!(user, Some("panic"), "on purpose");
+        request.answer(ResultCode::SUCCESS).finish().unwrap()
+    }
+}
+
+#[test]
+fn a_service_that_panics_still_serves_later_requests() {
+    run(async {
+        let server = Endpoint::with_max_calls(config(HOSTS[0], S6A), Panics, None, 1, 1);
+        let address = listen(server.node(), Security::None);
+        let client = client("mme.example");
+        client
+            .node()
+            .add_peer(PeerConfig::connect(HOSTS[0], [address]))
+            .unwrap();
+        client.available(HOSTS[0]).await;
+        let short = SendOptions {
+            deadline: Duration::from_millis(100),
+            ..SendOptions::default()
+        };
+        let lost = client
+            .request(To::Routed, ulr("mme.example", "panic"), short)
+            .await;
+        assert!(lost.is_err(), "{lost:?}");
+        // The bound of one call holds until the panic has ended the first.
+        loop {
+            let request = ulr("mme.example", "001");
+            let answer = client.request(To::Routed, request, SendOptions::default()).await;
+            match answer.unwrap().require(known::RESULT_CODE).unwrap() {
+                2001 => break,
+                code => assert_eq!(code, ResultCode::TOO_BUSY.0),
+            }
+        }
     });
 }
 
