@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::association::{Association, AssociationId, Kind, decision};
 use crate::events::Event;
+use crate::pushes;
 use crate::worker::Worker;
 
 /// Attempts of a change that others keep overtaking.
@@ -66,7 +67,7 @@ pub(crate) async fn rewrite<T, F>(
 #[derive(Debug)]
 pub(crate) struct Rewritten<T> {
     /// What the change answers.
-    #[expect(dead_code, reason = "application sessions use it")]
+    #[expect(dead_code, reason = "what a change answers is not needed yet")]
     pub(crate) answer: T,
     /// The association before.
     pub(crate) before: Association,
@@ -104,7 +105,6 @@ pub(crate) async fn remove(
 ///
 /// # Errors
 /// As [`rewrite`].
-#[expect(dead_code, reason = "application sessions call it")]
 pub(crate) async fn parts<T, F>(
     worker: &Worker,
     id: AssociationId,
@@ -115,7 +115,10 @@ pub(crate) async fn parts<T, F>(
         let difference = decision::difference(before.decision(), after.decision());
         if !difference.is_empty() {
             worker.count(Event::Changed);
-            worker.notices().updated(after, difference);
+            match after.kind {
+                Kind::Gx => pushes::gx_update(worker, before, after),
+                _ => worker.notices().updated(after, difference),
+            }
         }
     }
     Ok(rewritten)

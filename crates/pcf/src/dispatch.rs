@@ -9,8 +9,8 @@ use sbi::{Request, Response};
 use crate::api::am::AM;
 use crate::api::fault::Fault;
 use crate::api::policies::{self, Service};
-use crate::api::sm;
 use crate::api::ue::UE;
+use crate::api::{authorization, sm};
 use crate::events::Event;
 use crate::worker::Worker;
 
@@ -24,11 +24,16 @@ enum Resource<'p> {
     Policies,
     Policy(&'p str),
     PolicyUpdate(&'p str),
+    AppSessions,
+    AppSession(&'p str),
+    AppDelete(&'p str),
+    AppEvents(&'p str),
 }
 
 /// The services, by the first segment of a path, which is their scope as well.
 const SERVICES: &[&str] = &[
     "npcf-smpolicycontrol",
+    "npcf-policyauthorization",
     "npcf-am-policy-control",
     "npcf-ue-policy-control",
 ];
@@ -69,6 +74,13 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
                 _ => return Err(Unknown::Resource),
             }
         }
+        ("npcf-policyauthorization", (Some("app-sessions"), id, action, None)) => match (id, action) {
+            (None, None) => Resource::AppSessions,
+            (Some(id), None) => Resource::AppSession(id),
+            (Some(id), Some("delete")) => Resource::AppDelete(id),
+            (Some(id), Some("events-subscription")) => Resource::AppEvents(id),
+            _ => return Err(Unknown::Resource),
+        },
         _ => return Err(Unknown::Resource),
     };
     Ok((service, resource))
@@ -77,7 +89,7 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
 impl Resource<'_> {
     /// Whether a POST creates an association.
     fn is_collection(self) -> bool {
-        matches!(self, Self::SmPolicies | Self::Policies)
+        matches!(self, Self::SmPolicies | Self::Policies | Self::AppSessions)
     }
 }
 
@@ -95,6 +107,11 @@ impl Answer for Worker {
         "ue-policies GET",
         "ue-policies update",
         "ue-policies DELETE",
+        "app-sessions POST",
+        "app-sessions GET",
+        "app-sessions PATCH",
+        "app-sessions delete",
+        "app-sessions events-subscription",
         "other",
     ];
 
@@ -115,6 +132,11 @@ impl Answer for Worker {
                 either("am-policies update", "ue-policies update")
             }
             (Ok((_, Resource::Policy(_))), "DELETE") => either("am-policies DELETE", "ue-policies DELETE"),
+            (Ok((_, Resource::AppSessions)), "POST") => "app-sessions POST",
+            (Ok((_, Resource::AppSession(_))), "GET") => "app-sessions GET",
+            (Ok((_, Resource::AppSession(_))), "PATCH") => "app-sessions PATCH",
+            (Ok((_, Resource::AppDelete(_))), "POST") => "app-sessions delete",
+            (Ok((_, Resource::AppEvents(_))), "PUT" | "DELETE") => "app-sessions events-subscription",
             _ => "other",
         };
         let place = Self::OPERATIONS.iter().position(|known| *known == name);
@@ -149,6 +171,10 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Faul
         Resource::SmPolicy(id) => sm::individual(worker, request, id).await,
         Resource::SmUpdate(id) => sm::update(worker, request, id).await,
         Resource::SmDelete(id) => sm::delete(worker, request, id).await,
+        Resource::AppSessions => authorization::collection(worker, request).await,
+        Resource::AppSession(id) => authorization::individual(worker, request, id).await,
+        Resource::AppDelete(id) => authorization::delete(worker, request, id).await,
+        Resource::AppEvents(id) => authorization::events(worker, request, id).await,
         Resource::Policies => policies::collection(worker, policy_service(service), request).await,
         Resource::Policy(id) => policies::individual(worker, policy_service(service), request, id).await,
         Resource::PolicyUpdate(id) => policies::update(worker, policy_service(service), request, id).await,

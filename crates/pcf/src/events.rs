@@ -40,6 +40,34 @@ telemetry::events! {
     BindingFailed = "bindings_failed";
     /// A binding was dropped because too many were pending.
     BindingDropped = "bindings_dropped";
+    /// An AF session was bound to a session, over N5 or Rx.
+    AfCreated = "af_created";
+    /// An AF session was changed by its AF.
+    AfUpdated = "af_updated";
+    /// An AF session was ended by its AF.
+    AfDeleted = "af_deleted";
+    /// An AF was notified of an event.
+    AfNotified = "af_notified";
+    /// An AF was notified that its session ends.
+    AfTerminated = "af_terminated";
+    /// A Gx session was created.
+    GxCreated = "gx_created";
+    /// A Gx session was updated by its PCEF.
+    GxUpdated = "gx_updated";
+    /// A Gx session has ended.
+    GxDeleted = "gx_deleted";
+    /// A PCEF was sent a change of a decision (RAR).
+    GxReAuth = "gx_re_auths";
+    /// A Diameter request came in.
+    DiameterRequest = "diameter_requests";
+    /// A Diameter request was refused.
+    DiameterRefused = "diameter_refusals";
+    /// A peer answered a Diameter request of the PCF.
+    DiameterAnswered = "diameter_answered";
+    /// A Diameter request of the PCF was not answered.
+    DiameterUnanswered = "diameter_unanswered";
+    /// A Diameter request of the PCF was dropped because too many were queued.
+    DiameterDropped = "diameter_dropped";
     /// A policy project refused a request.
     Refused = "policy_refusals";
     /// An evaluation of a policy project failed, and the fallback decided.

@@ -84,8 +84,10 @@ mod tests {
         for key in [
             "bsf",
             "clientTls",
+            "diameter.timeout",
             "identity",
             "maxBodySize",
+            "media",
             "notifications.timeout",
             "overload",
             "policy",
@@ -94,7 +96,7 @@ mod tests {
         ] {
             assert!(marked.iter().any(|marked| marked == key), "{key}");
         }
-        for key in ["listen", "notifications", "nfInstanceId", "store"] {
+        for key in ["diameter", "listen", "notifications", "nfInstanceId", "store"] {
             assert!(!marked.iter().any(|marked| marked == key), "{key}");
         }
     }

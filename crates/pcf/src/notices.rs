@@ -31,9 +31,14 @@ const SECTION: u16 = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct Notices {
     pub(crate) queue: Queue,
+    /// Those of AFs.
+    pub(crate) applications: Queue,
     /// Root of the URIs that the PCF hands out.
     pub(crate) root: Arc<str>,
 }
+
+/// The path of application sessions.
+pub(crate) const APP_SESSIONS: &str = "/npcf-policyauthorization/v1/app-sessions";
 
 /// The path of associations of a kind.
 pub(crate) fn path_of(kind: Kind) -> &'static str {
@@ -61,6 +66,22 @@ impl Notices {
             let body = json!({"resourceUri": uri(&self.root, association), "cause": cause});
             self.push(association, "terminate", body, true);
         }
+    }
+
+    /// An AF gets what it is subscribed to, or that its session ends (TS 29.514 §4.2.5).
+    pub(crate) fn application(&self, session: &str, base: &str, what: &str, body: &Value) {
+        let Ok(target) = format!("{}/{what}", base.trim_end_matches('/')).parse::<Uri>() else {
+            return;
+        };
+        let id: Arc<str> = session.into();
+        self.applications.push(Notification {
+            subscription: id.clone(),
+            subject: id,
+            whole: false,
+            target,
+            body: body.to_string().into(),
+            set: None,
+        });
     }
 
     fn push(&self, association: &Association, what: &str, body: Value, whole: bool) {
@@ -187,9 +208,33 @@ impl Publisher for Consumers {
     }
 }
 
+/// How AFs are reached: as consumers of associations are. What they miss is past.
+pub(crate) struct Applications(pub(crate) Rc<Consumers>);
+
+impl Publisher for Applications {
+    const CALLBACK: HeaderValue<'static> =
+        HeaderValue::from_static("Npcf_PolicyAuthorization_EventNotification");
+
+    fn policy(&self) -> Policy {
+        self.0.policy()
+    }
+
+    fn client(&self) -> &Client {
+        self.0.client()
+    }
+
+    fn count(&self, event: Delivery) {
+        self.0.count(event);
+    }
+
+    async fn resync(&self, _: &str, _: &[Arc<str>]) -> Vec<Notification> {
+        Vec::new()
+    }
+}
+
 /// Delivers notifications until the function ends.
-pub(crate) async fn deliver(pending: notifier::Receiver, consumers: Consumers) {
-    notifier::run(pending, Rc::new(consumers)).await;
+pub(crate) async fn deliver<P: Publisher>(pending: notifier::Receiver, consumers: Rc<P>) {
+    notifier::run(pending, consumers).await;
 }
 
 fn policy(settings: &Notifications) -> Policy {

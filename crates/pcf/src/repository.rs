@@ -123,7 +123,7 @@ impl Repository {
     /// When the store cannot be read.
     pub async fn of_name(&self, name: &str) -> Result<Vec<Stored<Association>>, Error> {
         let found = self.under(Association::NAME, &text_key(name)).await?;
-        Ok(retained(found, |one| one.name() == Some(name)))
+        Ok(retained(found, |one| one.names().any(|own| own == name)))
     }
 
     /// The sessions that have an address, the newest first: those of the most specific prefix. `domain` is the IP domain of

@@ -3,9 +3,10 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use function::sbi::Sbi;
+use diameter::proto::known::disconnect_cause;
 use function::{
     Common, Counts, Listeners as _, NetworkFunction, Opened, Opening, Page, Seat, Shutdown, StartError,
     listening,
@@ -16,8 +17,9 @@ use sbi::dns::Dns;
 use telemetry::Declaration;
 
 use crate::config::Config;
+use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
-use crate::notices::{Consumers, Notices, deliver};
+use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::pages;
 use crate::peers::key_sets;
 use crate::peers::nrf::{self, Registration};
@@ -25,6 +27,9 @@ use crate::repository::Repository;
 use crate::shared::Pcf;
 use crate::state::{State, Switches};
 use crate::worker::{Front, Worker};
+
+/// How long the Diameter node waits for answers when a worker ends.
+const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
 
 /// A running PCF.
 pub type Running = function::Running<Pcf>;
@@ -44,28 +49,32 @@ impl NetworkFunction for Pcf {
 
     type Config = Config;
     type Derived = Derived;
-    type Listeners = Sbi;
+    type Listeners = Listening;
     type Worker = Worker;
 
     fn common(config: &Config) -> Common<'_> {
+        let mut listen = listening("listen", &config.listen);
+        if config.diameter.enabled {
+            listen.extend(listening("diameter.listen", &config.diameter.listen));
+        }
         Common {
             admin: config.admin,
-            listen: listening("listen", &config.listen),
+            listen,
             workers: config.workers,
             cores: &config.cores,
             tls: config.tls.as_ref(),
             client_tls: config.client_tls.as_ref(),
-            other_tls: None,
+            other_tls: config.diameter.tls.as_ref(),
         }
     }
 
-    fn bind(config: &mut Config, workers: usize) -> Result<Sbi, StartError> {
+    fn bind(config: &mut Config, workers: usize) -> Result<Listening, StartError> {
         let directory = &config.store.embedded.directory;
         function::settle_instance(&mut config.nf_instance_id, directory, Self::NAME)?;
-        let listeners = Sbi::reserve(&config.listen, &Self::common(config), workers)?;
+        let listeners = Listening::reserve(config, &Self::common(config), workers)?;
         // The URIs that the PCF hands out name the port it really has.
         if config.api_root.is_empty() {
-            config.api_root = listeners.root();
+            config.api_root = listeners.sbi.root();
         }
         Ok(listeners)
     }
@@ -97,36 +106,42 @@ impl NetworkFunction for Pcf {
             );
         }
         let (queue, pending) = notifier::queue(config.notifications.queue);
+        let (applications, pending_applications) = notifier::queue(config.notifications.queue);
         let root: Arc<str> = config.api_root.trim_end_matches('/').into();
         let pcf = Arc::new(Self {
             live: opening.live.clone(),
             repository: repository.clone(),
             notices: Notices {
                 queue,
+                applications,
                 root: root.clone(),
             },
             switches: switches.clone(),
             operator: tokio::sync::Mutex::new(operator),
             counts: Counts::new(opening.workers, &opening.registry),
             workers: opening.workers,
+            orders: opening.listeners.diameter.orders.clone(),
+            diameter: opening.listeners.diameter.addresses.clone(),
             names: names.clone(),
         });
         pages::observe(&opening.registry, &pcf);
 
         let limits = Arc::new(config.client.clone());
-        let client = Client::with_names(limits, opening.listeners.client_tls(), names);
+        let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names);
         let nrfs = nrf::nrfs(&config, client.clone());
         // These tasks end with the control thread.
         tokio::task::spawn_local(key_sets::follow(opening.live.clone(), client.clone()));
-        let consumers = Consumers {
+        let consumers = Rc::new(Consumers {
             client,
             repository: repository.clone(),
             live: opening.live.clone(),
             counters: pcf.counts.control(),
             root,
-        };
-        tokio::task::spawn_local(deliver(pending, consumers));
-        let address = opening.listeners.addresses().first().copied();
+        });
+        tokio::task::spawn_local(deliver(pending, consumers.clone()));
+        let applications = Rc::new(Applications(consumers));
+        tokio::task::spawn_local(deliver(pending_applications, applications));
+        let address = opening.listeners.sbi.addresses().first().copied();
         let registration = address
             .filter(|_| !nrfs.is_empty())
             .map(|address| Registration::new(config, address, switches, opening.alarms.clone()));
@@ -157,7 +172,14 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
-        listeners.serve(front, limits).await
+        let node = listeners.diameter.run(&front)?;
+        let ended = listeners.sbi.serve(front, limits).await;
+        if let Some(node) = node {
+            node.node()
+                .stop(DISCONNECT_GRACE, disconnect_cause::REBOOTING)
+                .await;
+        }
+        ended
     }
 
     fn routes(self: &Arc<Self>) -> Router {

@@ -1,5 +1,6 @@
 //! What the threads of a PCF share.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use function::Counts;
@@ -9,6 +10,7 @@ use crate::events::Event;
 use crate::live::Live;
 use crate::notices::Notices;
 use crate::operator::OperatorSettings;
+use crate::orders::Orders;
 use crate::repository::Repository;
 use crate::state::{State, Switches};
 
@@ -23,6 +25,9 @@ pub struct Pcf {
     pub(crate) operator: tokio::sync::Mutex<OperatorSettings>,
     pub(crate) counts: Counts<Event>,
     pub(crate) workers: usize,
+    /// The ways to the Diameter nodes of all workers.
+    pub(crate) orders: Orders,
+    pub(crate) diameter: Vec<SocketAddr>,
     /// Resolves names for the clients of all workers; none: the system.
     pub(crate) names: Option<Dns>,
 }
@@ -32,6 +37,12 @@ impl Pcf {
     #[must_use]
     pub fn repository(&self) -> &Repository {
         &self.repository
+    }
+
+    /// Where it listens for Diameter.
+    #[must_use]
+    pub fn diameter_addresses(&self) -> &[SocketAddr] {
+        &self.diameter
     }
 
     /// Its operational state.

@@ -18,6 +18,7 @@ use crate::events::{ADMISSION, Counters, Event};
 use crate::gate::Gate;
 use crate::live::Effective;
 use crate::notices::Notices;
+use crate::orders::{Order, Orders};
 use crate::overload::{Exceeded, Rates, SBI};
 use crate::projects::Pair;
 use crate::repository::Repository;
@@ -48,6 +49,7 @@ pub struct Worker {
     bindings: Rc<Bindings>,
     random: Rc<Random>,
     counters: Arc<Counters>,
+    index: usize,
 }
 
 impl Worker {
@@ -81,7 +83,7 @@ impl Worker {
             Some(before) => before.client.clone(),
             None => {
                 let settings = Arc::new(now.config.client.clone());
-                Client::with_names(settings, seat.listeners.client_tls(), shared.names.clone())
+                Client::with_names(settings, seat.listeners.sbi.client_tls(), shared.names.clone())
             }
         };
         let (scratches, turns, bindings, random) = before.map_or_else(Default::default, |before| {
@@ -103,6 +105,7 @@ impl Worker {
             bindings,
             random,
             counters: shared.counts.of(index),
+            index,
             now,
         };
         worker.prepare();
@@ -176,6 +179,30 @@ impl Worker {
             Service::Sm => (sm, sm_built_in),
             Service::Am => (am, am_built_in),
             Service::Ue => (ue, ue_built_in),
+        }
+    }
+
+    /// What the operator makes of the media of AFs.
+    pub(crate) fn mapping(&self) -> &pcc::Mapping {
+        &self.config().media
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.shared.workers
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.shared.switches.state()
+    }
+
+    pub(crate) fn orders(&self) -> &Orders {
+        &self.shared.orders
+    }
+
+    /// Sends a request to a Diameter peer, through the node of this worker or that of another.
+    pub(crate) fn send(&self, order: Order) {
+        if !self.shared.orders.send(self.index, order) {
+            self.count(Event::DiameterDropped);
         }
     }
 

@@ -1,6 +1,7 @@
 //! One file per service of the PCF: parse the request, change the association, write the answer.
 
 pub(crate) mod am;
+pub(crate) mod authorization;
 pub(crate) mod fault;
 pub(crate) mod policies;
 pub(crate) mod sm;
@@ -20,8 +21,18 @@ use crate::worker::Worker;
 
 /// The body of a request as an object of a shape.
 fn body_of(worker: &Worker, request: &Request, shape: &Shape) -> Result<Map<String, Value>, Fault> {
+    object_of(worker, request, "application/json", shape)
+}
+
+/// The body of a request of a content type as an object of a shape.
+fn object_of(
+    worker: &Worker,
+    request: &Request,
+    content_type: &str,
+    shape: &Shape,
+) -> Result<Map<String, Value>, Fault> {
     let headers = &request.head.fields;
-    sbi::json::expect_type(headers, "application/json")?;
+    sbi::json::expect_type(headers, content_type)?;
     let limit = worker.max_body();
     let body = sbi::coding::decode(headers, request.body.clone(), limit)?;
     if body.len() > limit {

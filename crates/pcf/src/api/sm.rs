@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
-use crate::association::{Association, Kind, context, decision, usage};
+use crate::af_notices;
+use crate::association::{Association, Kind, af, context, decision, usage};
 use crate::change;
 use crate::events::Event;
 use crate::peers::bsf;
@@ -66,6 +67,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         return Ok(method_not_allowed(request.method(), "POST"));
     }
     let update = body_of(worker, request, &SM_UPDATE)?;
+    let report = Value::Object(update.clone());
     let step = async |association: &mut Association| {
         if association.kind != Kind::Sm {
             return Err(not_found(id));
@@ -75,6 +77,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         if let Some(reports) = update.get("accuUsageReports") {
             usage::add(&mut association.usage, reports);
         }
+        af::drop_inactive(association, &report);
         let asked = context::request(association, &update);
         let decided = pre::decide(worker, "update", association, &asked).await?;
         pre::keep(association, decided);
@@ -84,6 +87,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmUpdated);
+    af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);
     bsf::bind(worker, &rewritten.after);
     let difference = decision::after_report(rewritten.before.decision(), rewritten.after.decision(), &update);
     Ok(sbi::json::response(StatusCode::OK, &difference))
@@ -96,9 +100,9 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     }
     body_of(worker, request, &SM_DELETE)?;
     let id_parsed = id_of(id)?;
-    let association = change::remove(worker, id_parsed, Kind::Sm)
-        .await?
-        .ok_or_else(|| not_found(id))?;
+    let removed = change::remove(worker, id_parsed, Kind::Sm).await?;
+    let association = removed.ok_or_else(|| not_found(id))?;
+    af_notices::ended(worker, &association);
     worker.count(Event::SmDeleted);
     bsf::unbind(worker, &association);
     Ok(no_content())

@@ -1,14 +1,18 @@
 //! Policy associations: what the PCF keeps of a PDU session or a UE. No IO.
 //!
 //! * [`Association`]: the record in the store, with its keys.
+//! * [`af`]: AF sessions that are bound to it, over N5 or Rx.
 //! * [`address`]: addresses of UEs as keys, and whether an association has an address.
 //! * [`context`]: what an update changes of the context (TS 29.512 §4.2.4).
 //! * [`decision`]: the whole decision of an association, and what a consumer gets of a change.
+//! * [`gx`]: how the PCEF of a Gx session is reached.
 //! * [`usage`]: accumulated usage.
 
 pub mod address;
+pub mod af;
 pub mod context;
 pub mod decision;
+pub mod gx;
 mod record;
 pub mod usage;
 

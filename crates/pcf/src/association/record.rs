@@ -1,5 +1,7 @@
 //! The record of an association in the store.
 
+use std::borrow::Cow;
+
 use policy::Service;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -175,10 +177,15 @@ impl Association {
         })
     }
 
-    /// The name in [`Association::NAME`], where another protocol gives it one.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.rooms.get("gx")?.get("sessionId")?.as_str()
+    /// The names in [`Association::NAME`], which other protocols give: Session-Ids of Gx, and of Rx after `rx:`.
+    pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let gx = self
+            .rooms
+            .get("gx")
+            .and_then(|room| room.get("sessionId")?.as_str());
+        let af = super::af::sessions(self);
+        let rx = af.filter_map(|session| session.rx.map(|rx| super::af::rx_name(&rx.session)));
+        gx.map(Cow::Borrowed).into_iter().chain(rx.map(Cow::Owned))
     }
 }
 
@@ -189,7 +196,7 @@ impl Record for Association {
             IndexSchema::many("supi"),
             IndexSchema::many("gpsi"),
             IndexSchema::many("address").multi(),
-            IndexSchema::many("name"),
+            IndexSchema::many("name").multi(),
         ],
         by_modified: true,
         sql: None,
@@ -203,11 +210,13 @@ impl Record for Association {
         for (index, identity) in [
             (Self::SUPI, self.text_of("supi")),
             (Self::GPSI, self.text_of("gpsi")),
-            (Self::NAME, self.name()),
         ] {
             if let Some(identity) = identity {
                 keys.add(index, &address::text_key(identity));
             }
+        }
+        for name in self.names() {
+            keys.add(Self::NAME, &address::text_key(&name));
         }
         for key in address::keys(self) {
             keys.add(Self::ADDRESS, &key);

@@ -1,6 +1,7 @@
 //! Every setting of a PCF; a file per topic.
 
 mod bsf;
+mod diameter;
 mod notifications;
 mod nrf;
 mod overload;
@@ -9,6 +10,7 @@ mod tokens;
 
 pub use self::policy::{Fallback, Policies};
 pub use bsf::Bsf;
+pub use diameter::{Diameter, DiameterPeer};
 pub use notifications::Notifications;
 pub use nrf::Nrf;
 pub use overload::{ConsumerRate, Overload, OverloadLevel};
@@ -63,6 +65,11 @@ pub struct Config {
     /// Policy projects.
     #[schemars(extend("x-reload" = true))]
     pub policy: Policies,
+    /// Diameter: PCEFs over Gx, AFs over Rx.
+    pub diameter: Diameter,
+    /// QoS and charging of the media that AFs ask for, over N5 and Rx.
+    #[schemars(extend("x-reload" = true))]
+    pub media: pcc::Mapping,
     /// Notifications of consumers.
     pub notifications: Notifications,
     /// Limits and discards under overload.
@@ -104,6 +111,8 @@ impl Default for Config {
             max_body_size: ByteSize::kib(64),
             max_candidates: 256,
             policy: Policies::default(),
+            diameter: Diameter::default(),
+            media: pcc::Mapping::default(),
             notifications: Notifications::default(),
             overload: Overload::default(),
             nrf: Nrf::default(),
@@ -146,6 +155,12 @@ impl Validate for Config {
         faults.within("dns", &self.dns);
         faults.within("store", &self.store);
         faults.within("policy", &self.policy);
+        faults.within("diameter", &self.diameter);
+        for (name, value) in [("components", self.media.components), ("flows", self.media.flows)] {
+            if value == 0 {
+                faults.at(format!("media.{name}")).say("is 0", "at least 1");
+            }
+        }
         faults.within("overload", &self.overload);
         faults.within("nrf", &self.nrf);
         faults.within("bsf", &self.bsf);

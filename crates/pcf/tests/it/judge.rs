@@ -14,6 +14,7 @@ pub fn is(file: &'static str, name: &'static str, body: &Value) {
     JUDGE.assert(file, name, body);
 }
 
+pub const AF: &str = "TS29514_Npcf_PolicyAuthorization.yaml";
 pub const SM: &str = "TS29512_Npcf_SMPolicyControl.yaml";
 
 /// Validates an answer of the PCF.
@@ -41,6 +42,8 @@ pub fn answer(path: &str, status: StatusCode, headers: &http::HeaderMap, body: &
     let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     match segments.as_slice() {
         ["npcf-smpolicycontrol", "v1", "sm-policies", _] => is(SM, "SmPolicyControl", body),
+        ["npcf-policyauthorization", .., "events-subscription"] => is(AF, "EventsSubscReqData", body),
+        ["npcf-policyauthorization", ..] => is(AF, "AppSessionContext", body),
         ["npcf-smpolicycontrol", ..] => is(SM, "SmPolicyDecision", body),
         [service, "v1", "policies", rest @ ..] => {
             let file = match *service {

@@ -1,9 +1,11 @@
 //! The PCF over real sockets, as SMFs and AMFs meet it.
 
+mod authorization;
 mod bindings;
 #[expect(dead_code, reason = "the suite of the store uses all of it")]
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
+mod diameter;
 mod hostile;
 mod judge;
 mod pages;

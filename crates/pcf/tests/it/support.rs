@@ -22,10 +22,11 @@ pub struct Pcf {
 pub fn config(directory: &std::path::Path) -> Config {
     let listen = settings::Listen(vec!["127.0.0.1:0".parse().unwrap()]);
     let mut config = Config {
-        listen,
+        listen: listen.clone(),
         workers: 1,
         ..Config::default()
     };
+    config.diameter.listen = listen;
     config.store.embedded.directory = directory.join("store");
     config
 }

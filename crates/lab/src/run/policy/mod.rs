@@ -120,6 +120,7 @@ impl Site {
             "cores": place.function_cpus,
             "store": { "embedded": { "directory": directory } },
             "policy": { "sm": folders.sm, "am": folders.am, "ue": folders.ue },
+            "diameter": { "listen": ["127.0.0.1:0"] },
         }});
         merge(&mut made["pcf"], network.settings(model));
         let file = place.folder.join(format!("{name}.yaml"));

@@ -1,0 +1,86 @@
+//! What AFs hear of the sessions that theirs are bound to: events (TS 29.514 §4.2.8, TS 29.214 §4.4.6) and their end.
+
+use pcc::event;
+use serde_json::{Value, json};
+
+use crate::association::Association;
+use crate::association::af::{self, AfSession};
+use crate::events::Event;
+use crate::notices::APP_SESSIONS;
+use crate::orders::Order;
+use crate::pushes;
+use crate::worker::Worker;
+
+/// An SMF or PCEF has reported something: the AF sessions of the association hear what they are subscribed to, those that
+/// have no rule left also that they end.
+pub(crate) fn reported(worker: &Worker, before: &Association, after: &Association, report: &Value) {
+    let lost = af::lost(before, report);
+    for session in af::sessions(before) {
+        if let Some(notification) = event::notification(&session.id, &session.request, report) {
+            worker.count(Event::AfNotified);
+            notify(worker, after, &session, notification);
+        }
+        if lost.iter().any(|lost| lost.id == session.id) {
+            terminate(worker, after, &session, "INSUFFICIENT_QOS_FLOW_RESOURCES");
+        }
+    }
+}
+
+/// The association has ended, and its AF sessions with it.
+pub(crate) fn ended(worker: &Worker, association: &Association) {
+    for session in af::sessions(association) {
+        terminate(worker, association, &session, "PDU_SESSION_TERMINATION");
+    }
+}
+
+fn notify(worker: &Worker, association: &Association, session: &AfSession, mut notification: Value) {
+    if session.rx.is_some() {
+        if let Some(order) = pushes::rx_notify(worker, association, session, &notification) {
+            send(worker, order);
+        }
+        return;
+    }
+    let subscription = session.request.get("evSubsc").unwrap_or(&Value::Null);
+    let own = subscription
+        .get("notifUri")
+        .or_else(|| session.request.get("notifUri"));
+    notification["evSubsUri"] = format!("{}/events-subscription", uri(worker, association, session)).into();
+    post(worker, session, own, "notify", &notification);
+}
+
+fn terminate(worker: &Worker, association: &Association, session: &AfSession, cause: &str) {
+    worker.count(Event::AfTerminated);
+    if session.rx.is_some() {
+        if let Some(order) = pushes::rx_abort(worker, session, cause) {
+            send(worker, order);
+        }
+        return;
+    }
+    let body = json!({"termCause": cause, "resUri": uri(worker, association, session)});
+    post(
+        worker,
+        session,
+        session.request.get("notifUri"),
+        "terminate",
+        &body,
+    );
+}
+
+fn uri(worker: &Worker, association: &Association, session: &AfSession) -> String {
+    format!(
+        "{}{APP_SESSIONS}/{}.{}",
+        worker.root(),
+        association.id,
+        session.id
+    )
+}
+
+fn post(worker: &Worker, session: &AfSession, base: Option<&Value>, what: &str, body: &Value) {
+    if let Some(base) = base.and_then(Value::as_str) {
+        worker.notices().application(&session.id, base, what, body);
+    }
+}
+
+fn send(worker: &Worker, order: Order) {
+    worker.send(order);
+}

@@ -1,0 +1,159 @@
+//! Diameter: the node of each worker, which serves Gx (TS 29.212) and Rx (TS 29.214) and sends what PCEFs and AFs get.
+//!
+//! Every worker has a node. A peer lives on the worker that accepted its connection; a request of ours for a peer of
+//! another worker goes from worker to worker until one is connected to it.
+
+mod delivery;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use diameter::endpoint::{Endpoint, Request, Service};
+use diameter::proto::known::{application, command};
+use diameter::proto::peer::{ApplicationId, Capabilities};
+use diameter::proto::{Fault, MessageMut, ResultCode};
+use diameter::{BoundListener, Directory, DynamicPeers, NodeConfig, PeerConfig, Security, Transport};
+use function::StartError;
+use parking_lot::Mutex;
+
+use crate::config::Diameter;
+use crate::events::Event;
+use crate::orders::{self, Orders};
+use crate::state::State;
+use crate::worker::Front;
+use crate::{gx, rx};
+
+/// What a worker's node is made of.
+pub(crate) struct Seat {
+    listeners: Vec<BoundListener>,
+    directory: diameter::Seat,
+    orders: orders::Receiver,
+}
+
+/// What a PCF listens with for Diameter.
+pub(crate) struct Seats {
+    seats: Mutex<Vec<Option<Seat>>>,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) orders: Orders,
+    security: Security,
+}
+
+impl Seats {
+    /// Binds the addresses, so that they are known before a worker runs.
+    pub(crate) fn bind(settings: &Diameter, security: Security, workers: usize) -> Result<Self, StartError> {
+        let (orders, receivers) = orders::channels(workers, settings.max_orders);
+        let mut addresses = Vec::new();
+        let mut listeners: Vec<Vec<BoundListener>> = (0..workers).map(|_| Vec::new()).collect();
+        let wanted = settings.enabled.then_some(&settings.listen);
+        for wanted in wanted.into_iter().flat_map(|listen| listen.iter()) {
+            let (bound, address) = worker::bind_each(wanted, workers, |address| {
+                let listener = BoundListener::bind(address, Transport::Tcp)
+                    .map_err(StartError::io(format!("listening at {address} (Diameter)")))?;
+                let at = listener.address();
+                Ok::<_, StartError>((listener, at))
+            })?;
+            for (own, listener) in listeners.iter_mut().zip(bound) {
+                own.push(listener);
+            }
+            addresses.push(address);
+        }
+        let seats = Directory::seats(workers)
+            .into_iter()
+            .zip(receivers)
+            .zip(listeners);
+        let seats = seats.map(|((directory, orders), listeners)| {
+            settings.enabled.then_some(Seat {
+                listeners,
+                directory,
+                orders,
+            })
+        });
+        Ok(Self {
+            seats: Mutex::new(seats.collect()),
+            addresses,
+            orders,
+            security,
+        })
+    }
+
+    /// Starts the node of a worker; none where Diameter is disabled.
+    pub(crate) fn run(&self, front: &Rc<Front>) -> std::io::Result<Option<Endpoint<Agent>>> {
+        let index = front.seat().context.index;
+        let seat = self.seats.lock().get_mut(index).and_then(Option::take);
+        let Some(seat) = seat else { return Ok(None) };
+        let settings = front.worker().config().diameter.clone();
+        let applications = [
+            ApplicationId::tgpp(application::GX),
+            ApplicationId::tgpp(application::RX),
+        ];
+        let local = Capabilities::new(&settings.host, &settings.realm).with_applications(applications);
+        let config = NodeConfig {
+            dynamic: vec![DynamicPeers {
+                realms: settings.realms.clone(),
+                max: settings.max_peers,
+                ..DynamicPeers::default()
+            }],
+            ..NodeConfig::new(local)
+        };
+        let agent = Agent { front: front.clone() };
+        let seed = uuid::Uuid::new_v4().as_u64_pair().0;
+        let directory = Some(seat.directory);
+        let node = Endpoint::with_max_calls(config, agent, directory, seed, settings.max_calls);
+        for listener in seat.listeners {
+            node.node().listen(listener, self.security.clone())?;
+        }
+        // Every worker but the first is reached through it.
+        for peer in settings.peers.into_iter().filter(|_| index == 0) {
+            let peer = PeerConfig {
+                security: self.security.clone(),
+                ..PeerConfig::connect(peer.host, peer.addresses)
+            };
+            node.node()
+                .add_peer(peer)
+                .map_err(|error| std::io::Error::other(error.to_string()))?;
+        }
+        tokio::task::spawn_local(delivery::deliver(node.clone(), seat.orders, front.clone()));
+        Ok(Some(node))
+    }
+}
+
+/// What answers the requests of peers.
+pub(crate) struct Agent {
+    front: Rc<Front>,
+}
+
+impl Service for Agent {
+    async fn call(self: Rc<Self>, request: Request) -> MessageMut {
+        let worker = self.front.worker();
+        worker.count(Event::DiameterRequest);
+        if let Some(fault) = unserved(&request, worker.state()) {
+            worker.count(Event::DiameterRefused);
+            return request.refuse(&fault);
+        }
+        let message = &request.message;
+        let answered = match (message.application(), message.command()) {
+            (application::GX, command::CREDIT_CONTROL) => gx::credit_control(&worker, &request).await,
+            (application::RX, command::AA) => rx::aa(&worker, &request).await,
+            (application::RX, command::SESSION_TERMINATION) => rx::termination(&worker, &request).await,
+            _ => Err(Fault::new(
+                ResultCode::COMMAND_UNSUPPORTED,
+                "CCR of Gx, AAR and STR of Rx are served here",
+            )),
+        };
+        answered.unwrap_or_else(|fault| {
+            worker.count(Event::DiameterRefused);
+            request.refuse(&fault)
+        })
+    }
+}
+
+/// Why no request is served in this state, or none that begins something.
+fn unserved(request: &Request, state: State) -> Option<Fault> {
+    let begins = gx::begins(&request.message) || rx::begins(&request.message);
+    let serves = match state {
+        State::Serving => true,
+        State::Partial => !begins,
+        State::Complete => false,
+    };
+    (!serves).then(|| Fault::new(ResultCode::TOO_BUSY, "this PCF is being shut down"))
+}

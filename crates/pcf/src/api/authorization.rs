@@ -1,0 +1,223 @@
+//! Npcf_PolicyAuthorization: `/app-sessions` (TS 29.514 §5.3).
+
+use http::{Method, StatusCode};
+use pcc::{Refusal, media};
+use sbi::name::LOCATION;
+use sbi::problem::Problem;
+use sbi::response::{method_not_allowed, no_content};
+use sbi::{Request, Response};
+use serde_json::{Map, Value, json};
+
+use super::fault::Fault;
+use super::{body_of, negotiate, object_of};
+use crate::association::af::{self, AfSession};
+use crate::association::{Association, AssociationId, Kind};
+use crate::binding::{self, Unbound};
+use crate::change::{self, Rewritten};
+use crate::events::Event;
+use crate::notices::APP_SESSIONS;
+use crate::shape::{AF_EVENTS, AF_PATCH, AF_SESSION};
+use crate::worker::Worker;
+
+/// The features of this PCF (TS 29.514 §5.8): `InfluenceOnTrafficRouting`, `SponsoredConnectivity`,
+/// `MediaComponentVersioning`, `NetLoc`, `ProvAFsignalFlow`, `ResourceSharing`, `RAN-NAS-Cause`.
+const FEATURES: &[usize] = &[1, 2, 3, 6, 7, 8, 14];
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        let status = StatusCode::from_u16(refusal.cause.status()).unwrap_or(StatusCode::FORBIDDEN);
+        let problem = Problem::with_cause(status, refusal.cause.name()).detail(refusal.detail.clone());
+        Self::Request(if refusal.at.is_empty() {
+            problem
+        } else {
+            problem.invalid_param(format!("/ascReqData{}", refusal.at), refusal.detail)
+        })
+    }
+}
+
+impl From<Unbound> for Fault {
+    fn from(unbound: Unbound) -> Self {
+        match unbound {
+            Unbound::Refused(refusal) => refusal.into(),
+            Unbound::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+fn not_found(id: &str) -> Fault {
+    let shown: String = id.chars().take(64).collect();
+    let problem = Problem::with_cause(StatusCode::NOT_FOUND, "APPLICATION_SESSION_CONTEXT_NOT_FOUND");
+    Fault::Request(problem.detail(format!("there is no application session {shown}")))
+}
+
+/// `/app-sessions`: the session is bound to that of the UE, and its rules go to the SMF (§4.2.2).
+pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Response, Fault> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    let mut body = body_of(worker, request, &AF_SESSION)?;
+    let mut asked = body.remove("ascReqData").unwrap_or_default();
+    if let Value::Object(members) = &mut asked
+        && let Some(features) = negotiate(members, FEATURES)
+    {
+        members.insert("suppFeat".to_owned(), features.to_string().into());
+    }
+    // As a stored request is: without nulls.
+    let mut stored = json!({});
+    media::merge(&mut stored, &asked);
+    let id = binding::bind(worker, &stored).await?;
+    let session = AfSession::new(worker.random().next(), stored, None);
+    let bound = change::parts(worker, id, async |association: &mut Association| {
+        af::put(association, &session, worker.mapping()).map_err(Fault::from)
+    });
+    let bound = bound.await?.ok_or_else(|| Fault::from(gone()))?;
+    worker.count(Event::AfCreated);
+    let path = format!("{APP_SESSIONS}/{id}.{}", session.id);
+    let mut response = sbi::json::response(StatusCode::CREATED, &representation(&bound.after, &session));
+    // The root was parsed as a URI, the rest is hexadecimal digits.
+    response
+        .headers_mut()
+        .set_printed(LOCATION, format!("{}{path}", worker.root()));
+    Ok(response)
+}
+
+/// The session of the UE ended while it was bound.
+fn gone() -> Refusal {
+    Refusal {
+        cause: pcc::Cause::SessionNotAvailable,
+        at: String::new(),
+        detail: "the session of the UE has ended".to_owned(),
+    }
+}
+
+/// `/app-sessions/{appSessionId}` (§4.2.3, §4.2.5).
+pub(crate) async fn individual(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+    match request.method().as_str() {
+        "GET" => {
+            let (association, session) = stored(worker, id).await?;
+            Ok(sbi::json::response(
+                StatusCode::OK,
+                &representation(&association, &session),
+            ))
+        }
+        "PATCH" => {
+            let mut body = object_of(worker, request, "application/merge-patch+json", &AF_PATCH)?;
+            let update = body.remove("ascReqData").unwrap_or_default();
+            let (rewritten, session) = modify(worker, id, |request| media::merge(request, &update)).await?;
+            worker.count(Event::AfUpdated);
+            Ok(sbi::json::response(
+                StatusCode::OK,
+                &representation(&rewritten.after, &session),
+            ))
+        }
+        _ => Ok(method_not_allowed(request.method(), "GET, PATCH")),
+    }
+}
+
+/// `/app-sessions/{appSessionId}/delete` (§4.2.4).
+pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+    if *request.method() != Method::POST {
+        return Ok(method_not_allowed(request.method(), "POST"));
+    }
+    if !request.body.is_empty() {
+        body_of(worker, request, &AF_EVENTS)?;
+    }
+    let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
+    let removed = change::parts(worker, association, async |association: &mut Association| {
+        af::remove(association, session)
+            .map(drop)
+            .ok_or_else(|| not_found(id))
+    });
+    removed.await?.ok_or_else(|| not_found(id))?;
+    worker.count(Event::AfDeleted);
+    Ok(no_content())
+}
+
+/// `/app-sessions/{appSessionId}/events-subscription` (§4.2.6, §4.2.7).
+pub(crate) async fn events(worker: &Worker, request: &Request, id: &str) -> Result<Response, Fault> {
+    match request.method().as_str() {
+        "PUT" => {
+            let subscription = Value::Object(body_of(worker, request, &AF_EVENTS)?);
+            let (rewritten, session) = modify(worker, id, |request| {
+                request["evSubsc"] = subscription.clone();
+            })
+            .await?;
+            let before = af::session(&rewritten.before, &session.id);
+            let existed = before.is_some_and(|before| before.request.get("evSubsc").is_some());
+            if existed {
+                return Ok(sbi::json::response(StatusCode::OK, &subscription));
+            }
+            let mut response = sbi::json::response(StatusCode::CREATED, &subscription);
+            let location = format!("{}{APP_SESSIONS}/{id}/events-subscription", worker.root());
+            response.headers_mut().set_printed(LOCATION, location);
+            Ok(response)
+        }
+        "DELETE" => {
+            let (rewritten, session) = modify(worker, id, |request| {
+                if let Value::Object(members) = request {
+                    members.shift_remove("evSubsc");
+                }
+            })
+            .await?;
+            let before = af::session(&rewritten.before, &session.id);
+            match before.is_some_and(|before| before.request.get("evSubsc").is_some()) {
+                true => Ok(no_content()),
+                false => Err(not_found(&format!("{id}/events-subscription"))),
+            }
+        }
+        _ => Ok(method_not_allowed(request.method(), "PUT, DELETE")),
+    }
+}
+
+/// Changes what an AF session asks for, and the rules with it.
+async fn modify(
+    worker: &Worker,
+    id: &str,
+    change: impl Fn(&mut Value),
+) -> Result<(Rewritten<()>, AfSession), Fault> {
+    let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
+    let step = async |association: &mut Association| {
+        let mut session = af::session(association, session).ok_or_else(|| not_found(id))?;
+        change(&mut session.request);
+        af::put(association, &session, worker.mapping()).map_err(Fault::from)
+    };
+    let rewritten = change::parts(worker, association, step).await?;
+    let rewritten = rewritten.ok_or_else(|| not_found(id))?;
+    let session = af::session(&rewritten.after, session).ok_or_else(|| not_found(id))?;
+    Ok((rewritten, session))
+}
+
+async fn stored(worker: &Worker, id: &str) -> Result<(Association, AfSession), Fault> {
+    let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
+    let stored = worker.repository().get(association).await?;
+    let association = stored.ok_or_else(|| not_found(id))?.record;
+    let session = af::session(&association, session).ok_or_else(|| not_found(id))?;
+    // Sessions of Rx are resources of Rx alone.
+    if session.rx.is_some() || !matches!(association.kind, Kind::Sm | Kind::Gx) {
+        return Err(not_found(id));
+    }
+    Ok((association, session))
+}
+
+/// The parts of an `appSessionId`: the association and the session within it.
+fn parse(id: &str) -> Option<(AssociationId, &str)> {
+    let (association, session) = id.split_once('.')?;
+    Some((AssociationId::parse(association)?, session))
+}
+
+/// `AppSessionContext`.
+fn representation(association: &Association, session: &AfSession) -> Value {
+    let mut answer = Map::new();
+    if let Some(features) = session.request.get("suppFeat") {
+        answer.insert("suppFeat".to_owned(), features.clone());
+    }
+    // TS 29.514 §4.2.2.17: the AF wants to know who the UE is.
+    if session.request.get("afReqData").is_some() {
+        let known = ["supi", "gpsi", "pei"];
+        let known = known
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), association.context.get(name)?.clone())));
+        answer.insert("ueIds".to_owned(), json!([known.collect::<Map<_, _>>()]));
+    }
+    json!({"ascReqData": session.request, "ascRespData": answer})
+}

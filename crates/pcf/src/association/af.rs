@@ -1,0 +1,198 @@
+//! AF sessions that are bound to an association, over N5 (TS 29.514) or Rx (TS 29.214): what each asks for, and the part
+//! of the decision that it causes.
+
+use pcc::{Mapping, Refusal, RuleId, event, media};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Association;
+
+/// The room of an association that AF sessions are in.
+const ROOM: &str = "af";
+
+/// Where an AF is reached over Rx.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RxPeer {
+    /// Session-Id.
+    pub session: String,
+    /// Origin-Host of the AF.
+    pub host: String,
+    /// Origin-Realm of the AF.
+    pub realm: String,
+    /// DiameterIdentity of the peer that its requests come from: the AF, or an agent.
+    pub peer: String,
+}
+
+/// An AF session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AfSession {
+    /// Its identity within the association.
+    #[serde(skip)]
+    pub id: String,
+    /// `AppSessionContextReqData` with what updates have changed.
+    pub request: Value,
+    /// Where the AF is reached over Rx; none: over N5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rx: Option<RxPeer>,
+}
+
+impl AfSession {
+    /// A new session; `number` makes its identity.
+    #[must_use]
+    pub fn new(number: u64, request: Value, rx: Option<RxPeer>) -> Self {
+        Self {
+            id: format!("{number:016x}"),
+            request,
+            rx,
+        }
+    }
+
+    /// The owner of its part of the decision.
+    fn part(&self) -> String {
+        let protocol = if self.rx.is_some() { "rx" } else { "n5" };
+        format!("{protocol}:{}", self.id)
+    }
+}
+
+/// The AF sessions of an association.
+pub fn sessions(association: &Association) -> impl Iterator<Item = AfSession> + '_ {
+    let room = association.rooms.get(ROOM).and_then(Value::as_object);
+    room.into_iter().flatten().filter_map(|(id, value)| {
+        let session: AfSession = serde_json::from_value(value.clone()).ok()?;
+        Some(AfSession {
+            id: id.clone(),
+            ..session
+        })
+    })
+}
+
+/// An AF session of an association.
+#[must_use]
+pub fn session(association: &Association, id: &str) -> Option<AfSession> {
+    let value = association.rooms.get(ROOM)?.get(id)?;
+    let session: AfSession = serde_json::from_value(value.clone()).ok()?;
+    Some(AfSession {
+        id: id.to_owned(),
+        ..session
+    })
+}
+
+/// Adds or replaces an AF session with the rules that it asks for.
+///
+/// # Errors
+/// When the service information is wrong or not allowed; then nothing has changed.
+pub fn put(association: &mut Association, session: &AfSession, mapping: &Mapping) -> Result<(), Refusal> {
+    let part = media::derive(&session.id, &session.request, mapping)?;
+    let is_empty = part.as_object().is_none_or(Map::is_empty);
+    match is_empty {
+        true => drop(association.parts.shift_remove(&session.part())),
+        false => drop(association.parts.insert(session.part(), part)),
+    }
+    let room = association
+        .rooms
+        .entry(ROOM)
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let (Value::Object(room), Ok(value)) = (room, serde_json::to_value(session)) {
+        room.insert(session.id.clone(), value);
+    }
+    Ok(())
+}
+
+/// Removes an AF session and its rules.
+pub fn remove(association: &mut Association, id: &str) -> Option<AfSession> {
+    let removed = session(association, id)?;
+    association.parts.shift_remove(&removed.part());
+    if let Some(Value::Object(room)) = association.rooms.get_mut(ROOM) {
+        room.shift_remove(id);
+        if room.is_empty() {
+            association.rooms.shift_remove(ROOM);
+        }
+    }
+    Some(removed)
+}
+
+/// Removes the rules of AF sessions that a report says are not enforced: they would be provided again otherwise.
+pub fn drop_inactive(association: &mut Association, report: &Value) {
+    let inactive: Vec<&str> = event::inactive_rules(report)
+        .filter(|id| RuleId::parse(id).is_some())
+        .collect();
+    if inactive.is_empty() {
+        return;
+    }
+    for part in association.parts.values_mut().filter_map(Value::as_object_mut) {
+        for entries in part.values_mut().filter_map(Value::as_object_mut) {
+            entries.retain(|id, _| !inactive.contains(&id.as_str()));
+        }
+    }
+}
+
+/// AF sessions of which a report says that none of their rules is enforced: they end.
+#[must_use]
+pub fn lost(association: &Association, report: &Value) -> Vec<AfSession> {
+    let inactive: Vec<&str> = event::inactive_rules(report).collect();
+    let is_lost = |session: &AfSession| {
+        let rules = association
+            .parts
+            .get(&session.part())
+            .and_then(|part| part.get("pccRules"));
+        let mut rules = rules.and_then(Value::as_object).into_iter().flatten().peekable();
+        rules.peek().is_some() && rules.all(|(id, _)| inactive.contains(&id.as_str()))
+    };
+    let named = |session: &AfSession| {
+        let ids = inactive.iter().filter_map(|id| RuleId::parse(id));
+        ids.into_iter().any(|id| id.session == session.id)
+    };
+    sessions(association)
+        .filter(|session| named(session) && is_lost(session))
+        .collect()
+}
+
+/// The name of an Rx session in the index of names.
+#[must_use]
+pub fn rx_name(session_id: &str) -> String {
+    format!("rx:{session_id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+    use serde_json::json;
+
+    fn call() -> Value {
+        json!({"medComponents": {"1": {"medCompN": 1, "medType": "AUDIO", "medSubComps": {"1": {
+            "fNum": 1, "fDescs": ["permit out 17 from any to assigned 5000"]}}}}})
+    }
+
+    #[test]
+    fn a_session_has_its_part_of_the_decision_until_it_ends() {
+        let mut association = Association::new(Kind::Sm, json!({}));
+        let session = AfSession::new(7, call(), None);
+        put(&mut association, &session, &Mapping::default()).unwrap();
+        let rule = format!("af-{}-1-1", session.id);
+        assert!(association.decision()["pccRules"].get(&rule).is_some());
+        assert_eq!(
+            sessions(&association).collect::<Vec<_>>(),
+            std::slice::from_ref(&session)
+        );
+
+        let report = json!({"ruleReports": [{"pccRuleIds": [rule], "ruleStatus": "INACTIVE"}]});
+        assert_eq!(lost(&association, &report), std::slice::from_ref(&session));
+        let mut failed = association.clone();
+        drop_inactive(&mut failed, &report);
+        assert!(failed.decision().get("pccRules").is_none());
+        assert!(lost(&association, &json!({})).is_empty());
+
+        assert_eq!(remove(&mut association, &session.id), Some(session.clone()));
+        assert_eq!(remove(&mut association, &session.id), None);
+        assert_eq!(
+            association,
+            Association {
+                id: association.id,
+                ..Association::new(Kind::Sm, json!({}))
+            }
+        );
+    }
+}

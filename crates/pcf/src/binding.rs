@@ -1,0 +1,109 @@
+//! Session binding: the association that an AF's request is about (TS 29.513 §6.2, TS 29.514 §4.2.2.2).
+
+use pcc::{Cause, Refusal};
+use serde_json::Value;
+use store::Stored;
+
+use crate::association::address::UeAddress;
+use crate::association::{Association, AssociationId, Kind};
+use crate::worker::Worker;
+
+/// Why an AF's request finds no session.
+#[derive(Debug)]
+pub(crate) enum Unbound {
+    /// There is none.
+    Refused(Refusal),
+    /// The store failed.
+    Store(store::Error),
+}
+
+impl From<store::Error> for Unbound {
+    fn from(error: store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// The association that `AppSessionContextReqData` is about: by the address of the UE, and where several have it by DNN,
+/// slice and subscriber, of those the newest.
+pub(crate) async fn bind(worker: &Worker, request: &Value) -> Result<AssociationId, Unbound> {
+    let text = |member: &str| request.get(member).and_then(Value::as_str);
+    let domain = text("ipDomain");
+    for member in ["ueIpv4", "ueIpv6", "ueMac"] {
+        let Some(address) = text(member).and_then(UeAddress::parse) else {
+            continue;
+        };
+        let found = worker.repository().at(address, domain).await?;
+        if let Some(stored) = found.iter().find(|stored| fits(&stored.record, request)) {
+            return Ok(stored.record.id);
+        }
+    }
+    Err(Unbound::Refused(Refusal {
+        cause: Cause::SessionNotAvailable,
+        at: String::new(),
+        detail: "no session has this address, DNN, slice and subscriber".to_owned(),
+    }))
+}
+
+/// The associations of a name that another protocol gives, the newest.
+pub(crate) async fn named(worker: &Worker, name: &str) -> Result<Option<Stored<Association>>, store::Error> {
+    Ok(worker.repository().of_name(name).await?.into_iter().next())
+}
+
+fn fits(association: &Association, request: &Value) -> bool {
+    let text = |member: &str| request.get(member).and_then(Value::as_str);
+    let same = |member: &str| {
+        let (wanted, held) = (text(member), association.text_of(member));
+        wanted.is_none() || held.is_none() || wanted == held
+    };
+    let dnn = match (text("dnn"), association.text_of("dnn")) {
+        (Some(wanted), Some(held)) => network(wanted).eq_ignore_ascii_case(network(held)),
+        _ => true,
+    };
+    let slice = match (request.get("sliceInfo"), association.context.get("sliceInfo")) {
+        (Some(wanted), Some(held)) => same_slice(wanted, held),
+        _ => true,
+    };
+    matches!(association.kind, Kind::Sm | Kind::Gx) && dnn && slice && same("supi") && same("gpsi")
+}
+
+/// The network identifier of a DNN, without the operator's (TS 23.003 §9.1).
+fn network(dnn: &str) -> &str {
+    match dnn.to_ascii_lowercase().find(".mnc") {
+        Some(at) if dnn.to_ascii_lowercase().ends_with(".gprs") => &dnn[..at],
+        _ => dnn,
+    }
+}
+
+fn same_slice(wanted: &Value, held: &Value) -> bool {
+    let sd = |slice: &Value| {
+        slice
+            .get("sd")
+            .and_then(Value::as_str)
+            .map(str::to_ascii_lowercase)
+    };
+    wanted.get("sst") == held.get("sst") && sd(wanted) == sd(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn dnn_slice_and_subscriber_distinguish_sessions_of_one_address() {
+        let context = json!({"dnn": "ims.mnc001.mcc001.gprs", "supi": "imsi-1", "sliceInfo": {"sst": 1, "sd": "00000A"}});
+        let association = Association::new(Kind::Sm, context);
+        for (request, expected) in [
+            (json!({}), true),
+            (json!({"dnn": "IMS"}), true),
+            (json!({"dnn": "internet"}), false),
+            (json!({"sliceInfo": {"sst": 1, "sd": "00000a"}}), true),
+            (json!({"sliceInfo": {"sst": 1}}), false),
+            (json!({"supi": "imsi-2"}), false),
+            (json!({"gpsi": "msisdn-2"}), true),
+        ] {
+            assert_eq!(fits(&association, &request), expected, "{request}");
+        }
+        assert!(!fits(&Association::new(Kind::Am, json!({})), &json!({})));
+    }
+}

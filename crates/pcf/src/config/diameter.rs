@@ -1,0 +1,119 @@
+//! Diameter: Gx and Rx.
+
+use std::net::SocketAddr;
+
+use diameter::{Security, TlsConfig};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::{Faults, Listen, Period, Validate};
+use tls::{TlsFiles, Watched};
+
+/// The Diameter node of the PCF: PCEFs over Gx (TS 29.212), AFs over Rx (TS 29.214).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct Diameter {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Addresses it listens at.
+    pub listen: Listen,
+    /// TLS from the first byte, for peers that connect and for all of `peers` (RFC 6733 §13.1); absent: in the clear. It
+    /// needs `authorities`; a certificate has to be about the name that its peer gives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsFiles>,
+    /// Its DiameterIdentity.
+    pub host: String,
+    /// Its realm.
+    pub realm: String,
+    /// Peers it connects to, such as a Diameter router. Others may connect to it.
+    pub peers: Vec<DiameterPeer>,
+    /// Origin-Realms of peers that may connect: exactly, or with a leading dot all realms below. Empty: any.
+    pub realms: Vec<String>,
+    /// Peers that may be connected to each worker without being among `peers`.
+    pub max_peers: usize,
+    /// Requests that a worker works on at once; further ones are refused with DIAMETER_TOO_BUSY.
+    pub max_calls: usize,
+    /// RARs and ASRs that a worker holds until they are sent; further ones are dropped.
+    pub max_orders: usize,
+    /// How long a PCEF or AF may take for its answer.
+    #[schemars(extend("x-reload" = true))]
+    pub timeout: Period,
+}
+
+/// A peer to connect to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct DiameterPeer {
+    /// Its DiameterIdentity.
+    pub host: String,
+    /// Its addresses, tried in turn.
+    #[schemars(with = "Vec<String>")]
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl Default for Diameter {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            listen: Listen::local(3840),
+            tls: None,
+            host: "pcf.example.org".to_owned(),
+            realm: "example.org".to_owned(),
+            peers: Vec::new(),
+            realms: Vec::new(),
+            max_peers: 1_024,
+            max_calls: 10_000,
+            max_orders: 10_000,
+            timeout: Period::from_secs(5),
+        }
+    }
+}
+
+impl Diameter {
+    /// How connections are secured; their files are among those that `watched` checks.
+    ///
+    /// # Errors
+    /// When a file cannot be used.
+    pub(crate) fn security(&self, watched: &Watched) -> Result<Security, String> {
+        let Some(files) = self.tls.as_ref().filter(|_| self.enabled) else {
+            return Ok(Security::None);
+        };
+        let mut files = files.clone();
+        files.require_client_certificate.get_or_insert(false);
+        TlsConfig::open(watched, "diameter.tls", &files).map(Security::Tls)
+    }
+}
+
+impl Validate for Diameter {
+    fn validate(&self, faults: &mut Faults) {
+        if let Some(files) = &self.tls {
+            files.validate_peer("tls", faults);
+        }
+        for (name, value) in [("host", &self.host), ("realm", &self.realm)] {
+            if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+                faults.at(name).say(
+                    "is not a valid DiameterIdentity",
+                    "a name such as pcf.example.org",
+                );
+            }
+        }
+        for (name, value) in [
+            ("maxPeers", self.max_peers),
+            ("maxCalls", self.max_calls),
+            ("maxOrders", self.max_orders),
+        ] {
+            if value == 0 {
+                faults.at(name).say("is 0", "at least 1");
+            }
+        }
+        if self.timeout.is_zero() {
+            faults.at("timeout").say("is 0", "some time, such as 5s");
+        }
+        for (index, peer) in self.peers.iter().enumerate() {
+            if peer.host.is_empty() || peer.addresses.is_empty() {
+                faults
+                    .at(format!("peers[{index}]"))
+                    .say("has no host or no addresses", "a name and at least one address");
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Gx (TS 29.212): sessions of PCEFs, in the same store and by the same policies as those of SMFs.
+
+mod answer;
+
+use std::convert::Infallible;
+
+use diameter::endpoint::Request;
+use diameter::proto::known::{self, application};
+use diameter::proto::{Fault, Message, MessageMut, ResultCode};
+use pcc::gx::{Features, RequestKind, read_report};
+use serde_json::{Map, Value};
+
+use crate::association::gx::{self as session, PcefSession};
+use crate::association::{Association, AssociationId, Kind, af, context, usage};
+use crate::change::{self, ChangeFault};
+use crate::events::Event;
+use crate::worker::Worker;
+use crate::{af_notices, binding, pre, pushes};
+
+pub(crate) use answer::failed;
+use answer::refused;
+
+/// Whether a request begins a session.
+pub(crate) fn begins(message: &Message) -> bool {
+    let kind = message.get(known::CC_REQUEST_TYPE).ok().flatten();
+    message.application() == application::GX && kind == Some(RequestKind::Initial.code())
+}
+
+/// Credit-Control-Request (TS 29.212 §4.5.1).
+pub(crate) async fn credit_control(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
+    let ccr = pcc::gx::Request::read(request.message.view())?;
+    match ccr.kind {
+        RequestKind::Initial => initial(worker, request, ccr).await,
+        RequestKind::Update => update(worker, request, ccr).await,
+        RequestKind::Termination => terminate(worker, request, ccr).await,
+    }
+}
+
+async fn initial(worker: &Worker, request: &Request, ccr: pcc::gx::Request) -> Result<MessageMut, Fault> {
+    let session = pcef(request, &ccr)?;
+    let known = binding::named(worker, &ccr.session)
+        .await
+        .map_err(|error| failed(&error))?;
+    if let Some(stored) = known {
+        // Sent again, for example over another connection: the PCEF has no decision yet.
+        let decision = Value::Object(stored.record.decision());
+        return answer::success(request, &ccr, &stored.record, &Value::Null, &decision);
+    }
+    let mut association = Association::new(Kind::Gx, ccr.document.clone());
+    session.put(&mut association);
+    let decided = pre::decide(worker, "create", &association, &association.context).await;
+    pre::keep(&mut association, decided.map_err(|refusal| refused(&refusal))?);
+    let added = worker.repository().add(&association).await;
+    added.map_err(|error| failed(&error))?;
+    worker.count(Event::GxCreated);
+    let decision = Value::Object(association.decision());
+    answer::success(request, &ccr, &association, &Value::Null, &decision)
+}
+
+async fn update(worker: &Worker, request: &Request, ccr: pcc::gx::Request) -> Result<MessageMut, Fault> {
+    let id = identity(worker, &ccr.session).await?;
+    let report = ccr.document.as_object().cloned().unwrap_or_default();
+    let rewritten = reported(worker, id, &report).await;
+    let (before, after) = match rewritten {
+        Ok(Some(rewritten)) => rewritten,
+        Ok(None) => return Err(unknown()),
+        Err(fault) => return Err(answer::fault(fault)),
+    };
+    worker.count(Event::GxUpdated);
+    let (has, shall) = (had(&before, &ccr.document), Value::Object(after.decision()));
+    answer::success(request, &ccr, &after, &has, &shall)
+}
+
+/// The decision that a PCEF has, without the thresholds that it has used up.
+fn had(before: &Association, report: &Value) -> Value {
+    if session::is_in_doubt(before) {
+        return Value::Null;
+    }
+    let mut has = Value::Object(before.decision());
+    pcc::usage::forget_reported(&mut has, report);
+    has
+}
+
+/// Puts what a PCEF reports into the association, decides again and notifies AFs: the association before and after.
+async fn reported(
+    worker: &Worker,
+    id: AssociationId,
+    report: &Map<String, Value>,
+) -> Result<Option<(Association, Association)>, ChangeFault<pre::Refusal>> {
+    let whole = Value::Object(report.clone());
+    let step = async |association: &mut Association| {
+        let mut report = report.clone();
+        session::keep_members(association, &mut report);
+        // A PCEF does not repeat what a trigger of N7 requires.
+        let _ = context::update(association, &report);
+        if let Some(reports) = report.get("accuUsageReports") {
+            usage::add(&mut association.usage, reports);
+        }
+        af::drop_inactive(association, &whole);
+        session::settle(association);
+        let asked = context::request(association, &report);
+        let decided = pre::decide(worker, "update", association, &asked).await?;
+        pre::keep(association, decided);
+        Ok::<_, pre::Refusal>(())
+    };
+    let rewritten = change::rewrite(worker, id, step).await?;
+    Ok(rewritten.map(|rewritten| {
+        af_notices::reported(worker, &rewritten.before, &rewritten.after, &whole);
+        (rewritten.before, rewritten.after)
+    }))
+}
+
+async fn terminate(worker: &Worker, request: &Request, ccr: pcc::gx::Request) -> Result<MessageMut, Fault> {
+    let id = identity(worker, &ccr.session).await?;
+    let removed = change::remove(worker, id, Kind::Gx).await;
+    let association = removed.map_err(answer::fault)?.ok_or_else(unknown)?;
+    worker.count(Event::GxDeleted);
+    af_notices::ended(worker, &association);
+    answer::success(request, &ccr, &association, &Value::Null, &Value::Null)
+}
+
+async fn identity(worker: &Worker, session: &str) -> Result<AssociationId, Fault> {
+    let found = binding::named(worker, session)
+        .await
+        .map_err(|error| failed(&error))?;
+    found.map(|stored| stored.record.id).ok_or_else(unknown)
+}
+
+fn unknown() -> Fault {
+    Fault::new(
+        ResultCode::UNKNOWN_SESSION_ID,
+        "there is no session of this Session-Id",
+    )
+}
+
+/// The answer to a RAR: what it reports, and whether the PCEF has what it was sent.
+pub(crate) async fn re_auth_answered(worker: &Worker, id: AssociationId, answer: Option<&Message>) {
+    let code = answer.and_then(|answer| answer.get(known::RESULT_CODE).ok().flatten());
+    match (answer, code.map(ResultCode)) {
+        (Some(answer), Some(code)) if code.is_success() => {
+            let Ok(Value::Object(report)) = read_report(answer.view()) else {
+                return;
+            };
+            if report.contains_key("ruleReports") || report.contains_key("repPolicyCtrlReqTriggers") {
+                let taken = reported(worker, id, &report).await;
+                if let Ok(Some((before, after))) = taken {
+                    pushes::gx_update(worker, &before, &after);
+                }
+            }
+        }
+        (_, Some(ResultCode::UNKNOWN_SESSION_ID)) => {
+            // The PCEF has lost the session (TS 29.212 §4.5.2).
+            if let Ok(Some(association)) = change::remove(worker, id, Kind::Gx).await {
+                worker.count(Event::GxDeleted);
+                af_notices::ended(worker, &association);
+            }
+        }
+        _ => {
+            let doubt = async |association: &mut Association| {
+                session::doubt(association);
+                Ok::<_, Infallible>(())
+            };
+            let _ = change::rewrite(worker, id, doubt).await;
+        }
+    }
+}
+
+/// How the PCEF of a session that begins is reached.
+fn pcef(request: &Request, ccr: &pcc::gx::Request) -> Result<PcefSession, Fault> {
+    let message = &request.message;
+    let host = message.require(known::ORIGIN_HOST)?.to_owned();
+    let up = request.from.peer();
+    Ok(PcefSession {
+        session_id: ccr.session.clone(),
+        realm: message.require(known::ORIGIN_REALM)?.to_owned(),
+        peer: up.map_or_else(|| host.clone(), |up| up.remote.origin.host.clone()),
+        host,
+        doubt: false,
+    })
+}
+
+/// The features that a PCEF and this PCF have.
+fn features(ccr: &pcc::gx::Request) -> Features {
+    Features::OURS.common(ccr.features)
+}
