@@ -17,7 +17,7 @@ pub fn no_content() -> Response {
 #[must_use]
 pub fn method_not_allowed(method: &Method, allowed: &'static str) -> Response {
     let problem = Problem::new(Cause::MethodNotAllowed).detail(format!(
-        "{method} is not a method of this resource; {allowed} are"
+        "{method} is not allowed on this resource, only {allowed}"
     ));
     problem.into_response().with(ALLOW, Value::from_static(allowed))
 }
