@@ -18,6 +18,7 @@ const SERVICES: &[(&str, &str)] = &[
     ("npcf-smpolicycontrol", "1.2.4"),
     ("npcf-am-policy-control", "1.2.1"),
     ("npcf-ue-policy-control", "1.2.1"),
+    ("npcf-policyauthorization", "1.2.3"),
 ];
 
 /// Pause between attempts to register.

@@ -205,7 +205,8 @@ fn the_pcf_registers_with_its_services_and_deregisters() {
             [
                 "npcf-smpolicycontrol",
                 "npcf-am-policy-control",
-                "npcf-ue-policy-control"
+                "npcf-ue-policy-control",
+                "npcf-policyauthorization"
             ]
         );
         let running = pcf.running.take().unwrap();
