@@ -67,7 +67,6 @@ pub(crate) async fn rewrite<T, F>(
 #[derive(Debug)]
 pub(crate) struct Rewritten<T> {
     /// What the change answers.
-    #[expect(dead_code, reason = "what a change answers is not needed yet")]
     pub(crate) answer: T,
     /// The association before.
     pub(crate) before: Association,

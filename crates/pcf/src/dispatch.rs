@@ -10,7 +10,7 @@ use crate::api::am::AM;
 use crate::api::fault::Fault;
 use crate::api::policies::{self, Service};
 use crate::api::ue::UE;
-use crate::api::{authorization, sm};
+use crate::api::{authorization, callbacks, sm};
 use crate::events::Event;
 use crate::worker::Worker;
 
@@ -28,7 +28,20 @@ enum Resource<'p> {
     AppSession(&'p str),
     AppDelete(&'p str),
     AppEvents(&'p str),
+    /// A notification that the PCF receives.
+    Callback(Callback<'p>),
 }
+
+/// A notification, with the identity of the association that it concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Callback<'p> {
+    PolicyData(&'p str),
+    SpendingLimits(&'p str),
+    SpendingLimitsEnd(&'p str),
+}
+
+/// The first segment of the paths of notifications.
+const CALLBACKS: &str = "signalbox-pcf";
 
 /// The services, by the first segment of a path, which is their scope as well.
 const SERVICES: &[&str] = &[
@@ -36,6 +49,7 @@ const SERVICES: &[&str] = &[
     "npcf-policyauthorization",
     "npcf-am-policy-control",
     "npcf-ue-policy-control",
+    CALLBACKS,
 ];
 
 /// Why a path names no resource.
@@ -81,6 +95,15 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
             (Some(id), Some("events-subscription")) => Resource::AppEvents(id),
             _ => return Err(Unknown::Resource),
         },
+        (CALLBACKS, (Some("policy-data-change"), Some(id), None, None)) => {
+            Resource::Callback(Callback::PolicyData(id))
+        }
+        (CALLBACKS, (Some("spending-limits"), Some(id), Some("notify"), None)) => {
+            Resource::Callback(Callback::SpendingLimits(id))
+        }
+        (CALLBACKS, (Some("spending-limits"), Some(id), Some("terminate"), None)) => {
+            Resource::Callback(Callback::SpendingLimitsEnd(id))
+        }
         _ => return Err(Unknown::Resource),
     };
     Ok((service, resource))
@@ -112,6 +135,7 @@ impl Answer for Worker {
         "app-sessions PATCH",
         "app-sessions delete",
         "app-sessions events-subscription",
+        "notification",
         "other",
     ];
 
@@ -137,6 +161,7 @@ impl Answer for Worker {
             (Ok((_, Resource::AppSession(_))), "PATCH") => "app-sessions PATCH",
             (Ok((_, Resource::AppDelete(_))), "POST") => "app-sessions delete",
             (Ok((_, Resource::AppEvents(_))), "PUT" | "DELETE") => "app-sessions events-subscription",
+            (Ok((_, Resource::Callback(_))), "POST") => "notification",
             _ => "other",
         };
         let place = Self::OPERATIONS.iter().position(|known| *known == name);
@@ -163,6 +188,10 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Faul
         return Ok(problem.into_response());
     }
     let (service, resource) = found.map_err(|unknown| unknown_problem(unknown, request.path()))?;
+    // UDRs and CHFs send no tokens. The identity of an association is random: only those know it to whom the PCF has given it.
+    if let Resource::Callback(callback) = resource {
+        return notified(worker, request, callback).await;
+    }
     if let Some(denied) = worker.denied(request, service) {
         return Ok(denied);
     }
@@ -178,6 +207,7 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Faul
         Resource::Policies => policies::collection(worker, policy_service(service), request).await,
         Resource::Policy(id) => policies::individual(worker, policy_service(service), request, id).await,
         Resource::PolicyUpdate(id) => policies::update(worker, policy_service(service), request, id).await,
+        Resource::Callback(callback) => notified(worker, request, callback).await,
     }
 }
 
@@ -186,6 +216,14 @@ fn policy_service(name: &str) -> &'static Service {
     match name {
         "npcf-am-policy-control" => &AM,
         _ => &UE,
+    }
+}
+
+async fn notified(worker: &Worker, request: &Request, callback: Callback<'_>) -> Result<Response, Fault> {
+    match callback {
+        Callback::PolicyData(id) => callbacks::policy_data(worker, request, id).await,
+        Callback::SpendingLimits(id) => callbacks::spending_limits(worker, request, id).await,
+        Callback::SpendingLimitsEnd(id) => callbacks::spending_limits_end(worker, request, id).await,
     }
 }
 

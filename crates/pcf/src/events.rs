@@ -72,6 +72,44 @@ telemetry::events! {
     Refused = "policy_refusals";
     /// An evaluation of a policy project failed, and the fallback decided.
     PolicyFault = "policy_faults";
+    /// Policy data of a subscriber were queried at the UDR.
+    UdrQueried = "udr_queries";
+    /// Policy data of a subscriber were cached.
+    UdrCached = "udr_cache_hits";
+    /// The UDR does not know a subscriber.
+    UdrUnknown = "udr_unknown_users";
+    /// No UDR answered a query in time, or not as it should.
+    UdrFailed = "udr_failures";
+    /// A request was refused because no UDR answered.
+    UdrRejected = "udr_rejections";
+    /// Policies read the default of the settings because no UDR answered.
+    UdrDefaulted = "udr_defaults";
+    /// Policies read what was cached of a subscriber, whatever its age, because no UDR answered.
+    UdrStale = "udr_stale_reads";
+    /// The PCF subscribed to changes of policy data.
+    UdrSubscribed = "udr_subscriptions";
+    /// The PCF could not subscribe to changes of policy data.
+    UdrSubscriptionFailed = "udr_subscription_failures";
+    /// A UDR notified of changed policy data.
+    UdrNotified = "udr_notifications";
+    /// The PCF subscribed to policy counters.
+    ChfSubscribed = "chf_subscriptions";
+    /// No CHF answered in time, or not as it should.
+    ChfFailed = "chf_failures";
+    /// A request was refused because no CHF answered.
+    ChfRejected = "chf_rejections";
+    /// Policies read the default counters of the settings because no CHF answered.
+    ChfDefaulted = "chf_defaults";
+    /// A CHF notified of changed policy counters.
+    ChfNotified = "chf_notifications";
+    /// A CHF ended a subscription to policy counters.
+    ChfTerminated = "chf_terminations";
+    /// A subscription at a UDR or a CHF was ended.
+    SubscriptionEnded = "subscriptions_ended";
+    /// A subscription at a UDR or a CHF could not be ended.
+    SubscriptionLeft = "subscriptions_left";
+    /// New data of a subscriber made a policy refuse an association, whose consumer was asked to end it.
+    Terminated = "terminations";
     /// A part of a decision was changed for an application session or by new data of the subscriber.
     Changed = "decisions_changed";
     /// Others changed an association at the same moment, and the change was made again on what they left.

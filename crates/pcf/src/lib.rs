@@ -10,7 +10,8 @@
 //! * [`repository`]: associations in the store. A request is answered when its write is durable.
 //! * `change`: one writer at a time for each association, across workers and instances; application sessions add their
 //!   parts of a decision through it.
-//! * `projects`: the policy projects in effect; `pre`: runs them; `pds`: the data of the subscriber that they read.
+//! * `projects`: the policy projects in effect; `pre`: runs them; `pds`: the data of the subscriber that they read, from the
+//!   `sources` of a worker.
 //! * `explain`: which block decided what, for pages.
 //! * `ursp`: UE policies in octets, as a UE reads them.
 //! * `notices`: notifications of consumers, delivered by the crate `notifier`.
@@ -50,6 +51,7 @@ mod pushes;
 mod rx;
 mod shape;
 mod shared;
+mod sources;
 mod state;
 mod turns;
 mod ursp;

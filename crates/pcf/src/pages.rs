@@ -16,7 +16,7 @@ use crate::association::address::UeAddress;
 use crate::association::{Association, AssociationId};
 use crate::events::{ADMISSION, Event};
 use crate::explain;
-use crate::pds::Data;
+use crate::pds;
 use crate::repository::Repository;
 use crate::shared::Pcf;
 use crate::state::State;
@@ -277,7 +277,8 @@ async fn explain(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
     };
     let live = pcf.live.load();
     let each = found.iter().take(EXPLAINED);
-    let lines = each.flat_map(|stored| explain::lines(&live.projects, &stored.record, &Data::default()));
+    let lines =
+        each.flat_map(|stored| explain::lines(&live.projects, &stored.record, &pds::stored(&stored.record)));
     axum::Json(lines.collect::<Value>()).into_response()
 }
 

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use crate::association::Association;
 use crate::config::Fallback;
 use crate::events::Event;
-use crate::pds::{self, Data};
+use crate::pds::{self, Data, Missing};
 use crate::worker::Worker;
 
 /// What was decided.
@@ -32,6 +32,8 @@ pub(crate) enum Refusal {
     },
     /// The evaluation failed, and the fallback refuses the request.
     Fault(Fault),
+    /// Data of the subscriber are missing, and the settings refuse a request without them.
+    Missing(Missing),
 }
 
 /// Decides for an event of an association: `create`, `update` or another name that projects know. `request` is what they
@@ -42,8 +44,16 @@ pub(crate) async fn decide(
     association: &Association,
     request: &Value,
 ) -> Result<Decision, Refusal> {
-    let data = pds::of(worker, association).await;
+    let data = pds::of(worker, association).await.map_err(Refusal::Missing)?;
     with_data(worker, event, association, request, &data, None)
+}
+
+/// Decides for a new association: queries the sources and subscribes to their changes. The caller ends the subscriptions
+/// ([`pds::close`]) where the association does not come to be.
+pub(crate) async fn decide_new(worker: &Worker, association: &mut Association) -> Result<Decision, Refusal> {
+    let data = pds::open(worker, association).await.map_err(Refusal::Missing)?;
+    let decided = with_data(worker, "create", association, &association.context, &data, None);
+    decided.inspect_err(|_| pds::close(worker, association))
 }
 
 /// As [`decide`] with data that are known, and a trace where one is wanted.

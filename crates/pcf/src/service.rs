@@ -25,6 +25,7 @@ use crate::peers::key_sets;
 use crate::peers::nrf::{self, Registration};
 use crate::repository::Repository;
 use crate::shared::Pcf;
+use crate::sources::Versions;
 use crate::state::{State, Switches};
 use crate::worker::{Front, Worker};
 
@@ -122,6 +123,7 @@ impl NetworkFunction for Pcf {
             workers: opening.workers,
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
+            versions: Versions::default(),
             names: names.clone(),
         });
         pages::observe(&opening.registry, &pcf);

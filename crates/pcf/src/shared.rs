@@ -12,6 +12,7 @@ use crate::notices::Notices;
 use crate::operator::OperatorSettings;
 use crate::orders::Orders;
 use crate::repository::Repository;
+use crate::sources::Versions;
 use crate::state::{State, Switches};
 
 /// What the threads of a PCF share.
@@ -28,6 +29,8 @@ pub struct Pcf {
     /// The ways to the Diameter nodes of all workers.
     pub(crate) orders: Orders,
     pub(crate) diameter: Vec<SocketAddr>,
+    /// Versions of the policy data of subscribers.
+    pub(crate) versions: Versions,
     /// Resolves names for the clients of all workers; none: the system.
     pub(crate) names: Option<Dns>,
 }

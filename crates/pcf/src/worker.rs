@@ -23,6 +23,7 @@ use crate::overload::{Exceeded, Rates, SBI};
 use crate::projects::Pair;
 use crate::repository::Repository;
 use crate::shared::Pcf;
+use crate::sources::{Sources, Versions};
 use crate::state::State;
 use crate::turns::{Turn, Turns};
 
@@ -48,6 +49,7 @@ pub struct Worker {
     turns: Rc<Turns>,
     bindings: Rc<Bindings>,
     random: Rc<Random>,
+    sources: Rc<Sources>,
     counters: Arc<Counters>,
     index: usize,
 }
@@ -94,6 +96,14 @@ impl Worker {
                 before.random.clone(),
             )
         });
+        let pds = &now.config.pds;
+        let sources = match before {
+            Some(before) => {
+                before.sources.cache.borrow_mut().reconfigure(&pds.cache);
+                before.sources.clone()
+            }
+            None => Rc::new(Sources::new(&now.config, client.clone())),
+        };
         let worker = Self {
             shared: shared.clone(),
             client,
@@ -104,6 +114,7 @@ impl Worker {
             turns,
             bindings,
             random,
+            sources,
             counters: shared.counts.of(index),
             index,
             now,
@@ -160,6 +171,20 @@ impl Worker {
 
     pub(crate) fn random(&self) -> &Random {
         &self.random
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Where the data of subscribers are.
+    pub(crate) fn sources(&self) -> &Rc<Sources> {
+        &self.sources
+    }
+
+    /// Versions of the data of subscribers.
+    pub(crate) fn versions(&self) -> &Versions {
+        &self.shared.versions
     }
 
     pub(crate) fn max_body(&self) -> usize {

@@ -8,6 +8,7 @@ use sbi::problem::{Cause, Problem};
 
 use crate::association::context::Incoherent;
 use crate::change::ChangeFault;
+use crate::pds::Missing;
 use crate::pre::Refusal;
 
 /// Why a request is not carried out.
@@ -127,6 +128,16 @@ fn of_refusal(refusal: Refusal) -> Problem {
                 Some(detail) => problem.detail(detail),
                 None => problem,
             }
+        }
+        Refusal::Missing(Missing::User) => Problem::with_cause(StatusCode::BAD_REQUEST, "USER_UNKNOWN")
+            .detail("the UDR does not know the subscriber"),
+        Refusal::Missing(missing) => {
+            let what = match missing {
+                Missing::User | Missing::PolicyData => "no UDR answers in time",
+                Missing::Counters => "no CHF answers in time",
+            };
+            Problem::of_status(StatusCode::SERVICE_UNAVAILABLE)
+                .detail(format!("{what}; nothing was done, try later"))
         }
         // The log has the block; a consumer learns nothing of the project.
         Refusal::Fault(_) => {

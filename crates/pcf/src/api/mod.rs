@@ -2,6 +2,7 @@
 
 pub(crate) mod am;
 pub(crate) mod authorization;
+pub(crate) mod callbacks;
 pub(crate) mod fault;
 pub(crate) mod policies;
 pub(crate) mod sm;
@@ -31,14 +32,7 @@ fn object_of(
     content_type: &str,
     shape: &Shape,
 ) -> Result<Map<String, Value>, Fault> {
-    let headers = &request.head.fields;
-    sbi::json::expect_type(headers, content_type)?;
-    let limit = worker.max_body();
-    let body = sbi::coding::decode(headers, request.body.clone(), limit)?;
-    if body.len() > limit {
-        return Err(Fault::BodyTooLarge(limit));
-    }
-    let value: Value = sbi::json::parse(&body)?;
+    let value = json_of(worker, request, content_type)?;
     let faults = shape.check(&value);
     if !faults.is_empty() {
         return Err(Fault::Shape(faults));
@@ -74,6 +68,18 @@ impl std::io::Write for Size {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// The body of a request as JSON.
+fn json_of(worker: &Worker, request: &Request, content_type: &str) -> Result<Value, Fault> {
+    let headers = &request.head.fields;
+    sbi::json::expect_type(headers, content_type)?;
+    let limit = worker.max_body();
+    let body = sbi::coding::decode(headers, request.body.clone(), limit)?;
+    if body.len() > limit {
+        return Err(Fault::BodyTooLarge(limit));
+    }
+    Ok(sbi::json::parse(&body)?)
 }
 
 fn id_of(text: &str) -> Result<AssociationId, Fault> {

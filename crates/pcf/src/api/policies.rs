@@ -6,12 +6,14 @@ use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
 use serde_json::{Map, Value};
 
+use super::callbacks;
 use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::association::{Association, Kind, context, decision};
 use crate::change;
 use crate::events::Event;
 use crate::notices;
+use crate::pds;
 use crate::pre;
 use crate::worker::Worker;
 
@@ -44,10 +46,18 @@ pub(crate) async fn collection(
     let features = negotiate(&members, service.features).unwrap_or_default();
     members.insert("suppFeat".to_owned(), Value::String(features.to_string()));
     let mut association = Association::new(service.kind, Value::Object(members));
-    let decided = pre::decide(worker, "create", &association, &association.context).await?;
+    let version = pds::version(worker, &association);
+    let decided = pre::decide_new(worker, &mut association).await?;
     pre::keep(&mut association, decided);
-    worker.repository().add(&association).await?;
+    if let Err(error) = worker.repository().add(&association).await {
+        pds::close(worker, &association);
+        return Err(error.into());
+    }
     worker.count(service.events[0]);
+    if pds::version(worker, &association) != version {
+        // The data have changed before the UDR could notify of an association.
+        callbacks::again(worker, association.id, "subscriberData", |_| {}).await?;
+    }
     Ok(created(worker, &association, &shown(&association)))
 }
 
@@ -70,9 +80,9 @@ pub(crate) async fn individual(
             Ok(sbi::json::response(StatusCode::OK, &body))
         }
         Method::DELETE => {
-            change::remove(worker, id_of(id)?, service.kind)
-                .await?
-                .ok_or_else(|| not_found(id))?;
+            let removed = change::remove(worker, id_of(id)?, service.kind).await?;
+            let removed = removed.ok_or_else(|| not_found(id))?;
+            pds::close(worker, &removed);
             worker.count(service.events[2]);
             Ok(no_content())
         }

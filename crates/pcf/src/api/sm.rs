@@ -7,12 +7,14 @@ use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
 use serde_json::{Value, json};
 
+use super::callbacks;
 use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::af_notices;
 use crate::association::{Association, Kind, af, context, decision, usage};
 use crate::change;
 use crate::events::Event;
+use crate::pds;
 use crate::peers::bsf;
 use crate::pre;
 use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
@@ -34,11 +36,19 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
         members.insert("suppFeat".to_owned(), json!(features));
     }
     let mut association = Association::new(Kind::Sm, Value::Object(members));
-    let decided = pre::decide(worker, "create", &association, &association.context).await?;
+    let version = pds::version(worker, &association);
+    let decided = pre::decide_new(worker, &mut association).await?;
     pre::keep(&mut association, decided);
-    worker.repository().add(&association).await?;
+    if let Err(error) = worker.repository().add(&association).await {
+        pds::close(worker, &association);
+        return Err(error.into());
+    }
     worker.count(Event::SmCreated);
     bsf::bind(worker, &association);
+    if pds::version(worker, &association) != version {
+        // The data have changed before the UDR could notify of an association.
+        callbacks::again(worker, association.id, "subscriberData", |_| {}).await?;
+    }
     let mut body = association.decision();
     if let Some(features) = features {
         body.insert("suppFeat".to_owned(), Value::String(features));
@@ -103,6 +113,7 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     let removed = change::remove(worker, id_parsed, Kind::Sm).await?;
     let association = removed.ok_or_else(|| not_found(id))?;
     af_notices::ended(worker, &association);
+    pds::close(worker, &association);
     worker.count(Event::SmDeleted);
     bsf::unbind(worker, &association);
     Ok(no_content())

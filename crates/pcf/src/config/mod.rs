@@ -5,9 +5,11 @@ mod diameter;
 mod notifications;
 mod nrf;
 mod overload;
+mod pds;
 mod policy;
 mod tokens;
 
+pub use self::pds::{Chf, ChfFallback, CounterService, Pds, PdsCache, Udr, UdrFallback, UnknownUser};
 pub use self::policy::{Fallback, Policies};
 pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
@@ -70,6 +72,8 @@ pub struct Config {
     /// QoS and charging of the media that AFs ask for, over N5 and Rx.
     #[schemars(extend("x-reload" = true))]
     pub media: pcc::Mapping,
+    /// Data of subscribers.
+    pub pds: Pds,
     /// Notifications of consumers.
     pub notifications: Notifications,
     /// Limits and discards under overload.
@@ -113,6 +117,7 @@ impl Default for Config {
             policy: Policies::default(),
             diameter: Diameter::default(),
             media: pcc::Mapping::default(),
+            pds: Pds::default(),
             notifications: Notifications::default(),
             overload: Overload::default(),
             nrf: Nrf::default(),
@@ -161,6 +166,8 @@ impl Validate for Config {
                 faults.at(format!("media.{name}")).say("is 0", "at least 1");
             }
         }
+        faults.within("pds", &self.pds);
+        self.pds.validate_with(&self.nrf.api_roots, faults);
         faults.within("overload", &self.overload);
         faults.within("nrf", &self.nrf);
         faults.within("bsf", &self.bsf);

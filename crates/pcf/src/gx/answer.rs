@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::association::Association;
 use crate::change::ChangeFault;
+use crate::pds::Missing;
 use crate::pre::Refusal;
 
 /// DIAMETER_USER_UNKNOWN (RFC 8506 §9.2).
@@ -64,6 +65,8 @@ pub(super) fn refused(refusal: &Refusal) -> Fault {
                 _ => Fault::new(ResultCode::AUTHORIZATION_REJECTED, reason),
             }
         }
+        Refusal::Missing(Missing::User) => Fault::new(USER_UNKNOWN, "the UDR does not know the subscriber"),
+        Refusal::Missing(_) => Fault::new(ResultCode::UNABLE_TO_COMPLY, "data of the subscriber are missing"),
         Refusal::Fault(_) => Fault::new(ResultCode::UNABLE_TO_COMPLY, "the policy cannot be evaluated"),
     }
 }

@@ -15,7 +15,7 @@ use crate::association::{Association, AssociationId, Kind, af, context, usage};
 use crate::change::{self, ChangeFault};
 use crate::events::Event;
 use crate::worker::Worker;
-use crate::{af_notices, binding, pre, pushes};
+use crate::{af_notices, binding, pds, pre, pushes};
 
 pub(crate) use answer::failed;
 use answer::refused;
@@ -48,10 +48,13 @@ async fn initial(worker: &Worker, request: &Request, ccr: pcc::gx::Request) -> R
     }
     let mut association = Association::new(Kind::Gx, ccr.document.clone());
     session.put(&mut association);
-    let decided = pre::decide(worker, "create", &association, &association.context).await;
+    let decided = pre::decide_new(worker, &mut association).await;
     pre::keep(&mut association, decided.map_err(|refusal| refused(&refusal))?);
     let added = worker.repository().add(&association).await;
-    added.map_err(|error| failed(&error))?;
+    added.map_err(|error| {
+        pds::close(worker, &association);
+        failed(&error)
+    })?;
     worker.count(Event::GxCreated);
     let decision = Value::Object(association.decision());
     answer::success(request, &ccr, &association, &Value::Null, &decision)
@@ -114,6 +117,7 @@ async fn terminate(worker: &Worker, request: &Request, ccr: pcc::gx::Request) ->
     let id = identity(worker, &ccr.session).await?;
     let removed = change::remove(worker, id, Kind::Gx).await;
     let association = removed.map_err(answer::fault)?.ok_or_else(unknown)?;
+    pds::close(worker, &association);
     worker.count(Event::GxDeleted);
     af_notices::ended(worker, &association);
     answer::success(request, &ccr, &association, &Value::Null, &Value::Null)
@@ -151,6 +155,7 @@ pub(crate) async fn re_auth_answered(worker: &Worker, id: AssociationId, answer:
         (_, Some(ResultCode::UNKNOWN_SESSION_ID)) => {
             // The PCEF has lost the session (TS 29.212 §4.5.2).
             if let Ok(Some(association)) = change::remove(worker, id, Kind::Gx).await {
+                pds::close(worker, &association);
                 worker.count(Event::GxDeleted);
                 af_notices::ended(worker, &association);
             }

@@ -9,6 +9,7 @@ mod diameter;
 mod hostile;
 mod judge;
 mod pages;
+mod pds;
 mod policies;
 mod process;
 mod projects;

@@ -1,0 +1,325 @@
+//! The policy data source: what is known of a subscriber beside the request itself.
+//!
+//! [`open`] queries the sources for a new association and subscribes to their changes, [`of`] has the data for a later
+//! event, [`close`] ends the subscriptions. All sources of a request share one deadline; what happens while one is slow,
+//! fails or is unreachable, the settings decide for each (`pds.udr.fallback`, `pds.chf.fallback`).
+
+mod held;
+
+pub(crate) use held::Held;
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use ::policy::Service;
+use serde_json::{Map, Value, json};
+
+use crate::association::Association;
+use crate::config::{ChfFallback, CounterService, UdrFallback, UnknownUser};
+use crate::events::Event;
+use crate::sources::chf;
+use crate::sources::producers;
+use crate::sources::udr::{self, Failure, PolicyData};
+use crate::worker::Worker;
+
+/// Where the UDR notifies of changed policy data (TS 29.519 §5.2.11), with the identity of the association.
+pub(crate) const UDR_CALLBACK: &str = "/signalbox-pcf/v1/policy-data-change";
+/// Where the CHF notifies of policy counters (TS 29.594 §5.3.2.3.2), with the identity of the association; the CHF adds
+/// `/notify` or `/terminate`.
+pub(crate) const CHF_CALLBACK: &str = "/signalbox-pcf/v1/spending-limits";
+
+/// Data of a subscriber, as policies read them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Data {
+    /// Policy data of TS 29.519 with custom attributes (`$subscriber`).
+    pub(crate) subscriber: Rc<Value>,
+    /// Policy counters by identifier (`$counters`).
+    pub(crate) counters: Value,
+}
+
+/// Why a request cannot be decided without its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The UDR does not know the subscriber.
+    User,
+    /// No UDR answers in time.
+    PolicyData,
+    /// No CHF answers in time.
+    Counters,
+}
+
+/// The data for a new association. Subscriptions are made first, so that no change falls between them and the query; they
+/// are kept with the association.
+///
+/// # Errors
+/// When the settings refuse a request without them. The subscriptions are ended.
+pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Result<Rc<Data>, Missing> {
+    let sources = worker.sources();
+    let Some(supi) = supi_of(association) else {
+        return Ok(Rc::default());
+    };
+    if sources.udrs.is_none() && sources.chfs.is_none() {
+        return Ok(Rc::default());
+    }
+    let end = Instant::now() + worker.config().pds.deadline.duration();
+    let service = association.kind.service();
+    let from_udr = async {
+        let subscription = subscribe_udr(worker, association, &supi, end).await;
+        let data = policy_data(worker, &supi, service, end).await;
+        (subscription, data)
+    };
+    let ((subscription, data), limits) =
+        tokio::join!(from_udr, subscribe_chf(worker, association, &supi, end));
+    let mut held = Held {
+        udr: subscription,
+        ..Held::default()
+    };
+    let limits = limits.map(|limits| {
+        if let Some(limits) = limits {
+            held.chf = Some(limits.uri);
+            held.counters = limits.counters;
+        } else {
+            held.counters = default_counters(worker);
+        }
+    });
+    held.keep(association);
+    let found = data.and_then(|subscriber| {
+        limits.map(|()| {
+            Rc::new(Data {
+                subscriber,
+                counters: Value::Object(Held::of(association).counters),
+            })
+        })
+    });
+    if found.is_err() {
+        close(worker, association);
+    }
+    found
+}
+
+/// The data for a later event of an association.
+///
+/// # Errors
+/// When the settings refuse a request without them.
+pub(crate) async fn of(worker: &Worker, association: &Association) -> Result<Rc<Data>, Missing> {
+    let counters = Value::Object(Held::of(association).counters);
+    let Some(supi) = supi_of(association) else {
+        return Ok(Rc::default());
+    };
+    let end = Instant::now() + worker.config().pds.deadline.duration();
+    let subscriber = policy_data(worker, &supi, association.kind.service(), end).await?;
+    Ok(Rc::new(Data { subscriber, counters }))
+}
+
+/// The version of the data of an association's subscriber: another one after each change.
+pub(crate) fn version(worker: &Worker, association: &Association) -> u64 {
+    association
+        .text_of("supi")
+        .map_or(0, |supi| worker.versions().of(supi))
+}
+
+/// What is stored of an association's data: the counters. Its policy data are the UDR's.
+pub(crate) fn stored(association: &Association) -> Data {
+    Data {
+        counters: Value::Object(Held::of(association).counters),
+        ..Data::default()
+    }
+}
+
+/// Ends the subscriptions of an association, in the background: what fails is left to the producers.
+pub(crate) fn close(worker: &Worker, association: &Association) {
+    let held = Held::of(association);
+    let settings = &worker.config().pds;
+    let deadline = settings.deadline.duration().max(Duration::from_millis(1));
+    for uri in [held.udr, held.chf].into_iter().flatten() {
+        let sources = worker.sources().clone();
+        if sources.ends.get() >= settings.max_ends {
+            worker.count(Event::SubscriptionLeft);
+            continue;
+        }
+        sources.ends.set(sources.ends.get() + 1);
+        let (client, counters) = (worker.client().clone(), worker.counters().clone());
+        tokio::task::spawn_local(async move {
+            let _ending = Ending(&sources.ends);
+            if producers::delete(&client, &uri, deadline).await {
+                counters.count(Event::SubscriptionEnded);
+            } else {
+                counters.count(Event::SubscriptionLeft);
+            }
+        });
+    }
+}
+
+/// Counts an end in flight.
+struct Ending<'a>(&'a Cell<usize>);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+fn supi_of(association: &Association) -> Option<String> {
+    association
+        .text_of("supi")
+        .filter(|supi| !supi.is_empty())
+        .map(str::to_owned)
+}
+
+/// Subscribes to changes of the policy data; a failure is counted and changes nothing else.
+async fn subscribe_udr(
+    worker: &Worker,
+    association: &Association,
+    supi: &str,
+    end: Instant,
+) -> Option<String> {
+    let udrs = worker.sources().udrs.as_ref()?;
+    if !worker.config().pds.udr.subscribe {
+        return None;
+    }
+    let callback = format!("{}{UDR_CALLBACK}/{}", worker.root(), association.id);
+    let subject = (supi, association.kind.service());
+    match udr::subscribe(udrs, worker.client(), subject, &callback, end).await {
+        Ok(uri) => {
+            worker.count(Event::UdrSubscribed);
+            Some(uri)
+        }
+        Err(failure) => {
+            worker.count(Event::UdrSubscriptionFailed);
+            tracing::debug!(supi, ?failure, "no subscription to policy data");
+            None
+        }
+    }
+}
+
+/// The policy data of a subscriber: cached, of the UDR, or what the settings have in their place.
+async fn policy_data(
+    worker: &Worker,
+    supi: &str,
+    service: Service,
+    end: Instant,
+) -> Result<Rc<Value>, Missing> {
+    let sources = worker.sources();
+    let Some(udrs) = &sources.udrs else {
+        return Ok(Rc::default());
+    };
+    // Before the query: a change from now on makes the answer one of an older version.
+    let version = worker.versions().of(supi);
+    if let Some(document) = sources
+        .cache
+        .borrow()
+        .fresh(supi, service, version, Instant::now())
+    {
+        worker.count(Event::UdrCached);
+        return Ok(document);
+    }
+    worker.count(Event::UdrQueried);
+    let settings = &worker.config().pds.udr;
+    match udr::query(udrs, worker.client(), supi, service, end).await {
+        Ok(PolicyData::Known(document)) => {
+            let document = Rc::new(document);
+            let mut cache = sources.cache.borrow_mut();
+            cache.hold(supi, service, document.clone(), (version, Instant::now()));
+            Ok(document)
+        }
+        Ok(PolicyData::Unknown) => {
+            worker.count(Event::UdrUnknown);
+            sources.cache.borrow_mut().remove(supi, service);
+            match settings.unknown_user {
+                UnknownUser::Reject => Err(Missing::User),
+                UnknownUser::Default => Ok(Rc::new(Value::Object(settings.default.clone()))),
+            }
+        }
+        Err(failure) => without_udr(worker, supi, service, failure),
+    }
+}
+
+/// What the settings have in place of the policy data of a UDR that does not answer.
+fn without_udr(
+    worker: &Worker,
+    supi: &str,
+    service: Service,
+    failure: Failure,
+) -> Result<Rc<Value>, Missing> {
+    worker.count(Event::UdrFailed);
+    tracing::debug!(supi, ?failure, "no policy data of a subscriber");
+    let settings = &worker.config().pds.udr;
+    let default = || Rc::new(Value::Object(settings.default.clone()));
+    match settings.fallback {
+        UdrFallback::Reject => {
+            worker.count(Event::UdrRejected);
+            Err(Missing::PolicyData)
+        }
+        UdrFallback::Default => {
+            worker.count(Event::UdrDefaulted);
+            Ok(default())
+        }
+        UdrFallback::Cached => match worker.sources().cache.borrow().any(supi, service) {
+            Some(document) => {
+                worker.count(Event::UdrStale);
+                Ok(document)
+            }
+            None => {
+                worker.count(Event::UdrDefaulted);
+                Ok(default())
+            }
+        },
+    }
+}
+
+/// Subscribes to the policy counters; `None` where the settings have others in their place.
+async fn subscribe_chf(
+    worker: &Worker,
+    association: &Association,
+    supi: &str,
+    end: Instant,
+) -> Result<Option<chf::SpendingLimits>, Missing> {
+    let settings = &worker.config().pds.chf;
+    let service = match association.kind.service() {
+        Service::Sm => CounterService::Sm,
+        Service::Am => CounterService::Am,
+        Service::Ue => CounterService::Ue,
+    };
+    let Some(chfs) = &worker.sources().chfs else {
+        return Ok(None);
+    };
+    if !settings.services.contains(&service) {
+        return Ok(None);
+    }
+    let callback = format!("{}{CHF_CALLBACK}/{}", worker.root(), association.id);
+    let who = (supi, association.text_of("gpsi"));
+    let what = (callback.as_str(), settings.counters.as_slice());
+    match chf::subscribe(chfs, worker.client(), who, what, end).await {
+        Ok(limits) => {
+            worker.count(Event::ChfSubscribed);
+            Ok(Some(limits))
+        }
+        Err(failure) => {
+            worker.count(Event::ChfFailed);
+            tracing::debug!(supi, ?failure, "no policy counters of a subscriber");
+            match settings.fallback {
+                ChfFallback::Reject => {
+                    worker.count(Event::ChfRejected);
+                    Err(Missing::Counters)
+                }
+                ChfFallback::Default => {
+                    worker.count(Event::ChfDefaulted);
+                    Ok(None)
+                }
+            }
+        }
+    }
+}
+
+/// The policy counters of the settings, as a CHF would report them.
+fn default_counters(worker: &Worker) -> Map<String, Value> {
+    let statuses = worker.config().pds.chf.default.iter();
+    let info = |(id, status): (&String, &String)| {
+        (
+            id.clone(),
+            json!({"policyCounterId": id, "currentStatus": status}),
+        )
+    };
+    statuses.map(info).collect()
+}

@@ -1,0 +1,60 @@
+//! What a worker has for data of subscribers: where they are queried, and what of them is cached.
+
+mod cache;
+pub(crate) mod chf;
+pub(crate) mod producers;
+pub(crate) mod udr;
+mod versions;
+
+pub(crate) use cache::PolicyDataCache;
+pub(crate) use versions::Versions;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nrf_client::{Nrfs, Turns};
+use sbi::client::Client;
+
+use crate::config::Config;
+use producers::Producers;
+
+/// The sources of a worker.
+pub(crate) struct Sources {
+    /// None: policies read no policy data.
+    pub(crate) udrs: Option<Producers>,
+    /// None: policies read no policy counters.
+    pub(crate) chfs: Option<Producers>,
+    pub(crate) cache: RefCell<PolicyDataCache>,
+    /// Ends of subscriptions in flight.
+    pub(crate) ends: Cell<usize>,
+}
+
+impl Sources {
+    pub(crate) fn new(config: &Config, client: Client) -> Self {
+        let (settings, timeout) = (&config.pds, config.nrf.timeout.duration());
+        let nrfs = Nrfs::new(Turns::new(&config.nrf.api_roots), client, timeout);
+        let nrfs = Rc::new(nrfs.as_instance(&config.nf_instance_id, "PCF"));
+        let validity = settings.discovery_validity.duration();
+        let producers = |enabled: bool, service, kind, roots: &[String]| {
+            enabled.then(|| Producers::new(service, kind, roots, &nrfs, validity))
+        };
+        let (udr, chf) = (&settings.udr, &settings.chf);
+        Self {
+            // TS 29.510 table 6.2.3.2.3.1-1: UDRs with policy data.
+            udrs: producers(
+                udr.enabled,
+                "nudr-dr",
+                ("UDR", "udrInfo", "&data-set=POLICY"),
+                &udr.api_roots,
+            ),
+            chfs: producers(
+                chf.enabled,
+                "nchf-spendinglimitcontrol",
+                ("CHF", "chfInfo", ""),
+                &chf.api_roots,
+            ),
+            cache: RefCell::new(PolicyDataCache::new(&settings.cache)),
+            ends: Cell::new(0),
+        }
+    }
+}
