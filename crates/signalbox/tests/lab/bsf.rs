@@ -114,7 +114,7 @@ fn small_bsf(wrong_every: u64) -> SocketAddr {
     address
 }
 
-fn options(folder: &tempfile::TempDir) -> Options {
+pub(crate) fn options(folder: &tempfile::TempDir) -> Options {
     Options {
         rate: Rate::Tps(150.0),
         duration: Duration::from_secs(3),
@@ -130,7 +130,7 @@ fn options(folder: &tempfile::TempDir) -> Options {
 }
 
 /// Runs a model; what was reported, and the checks that failed for other reasons than a slow machine.
-fn run(model: &str, options: &Options) -> (Report, Vec<String>) {
+pub(crate) fn run(model: &str, options: &Options) -> (Report, Vec<String>) {
     let found = lab::callmodel::find(model).unwrap();
     let (report, _) =
         lab::run::run(&found, options, &mut Progress::default()).unwrap_or_else(|error| panic!("{error}"));

@@ -4,6 +4,7 @@
 mod bench;
 mod bsf;
 mod nrf;
+mod policy;
 mod scp;
 mod simulators;
 mod whole;

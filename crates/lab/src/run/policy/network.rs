@@ -27,6 +27,7 @@ pub(super) struct Network {
     /// Where SMFs and AMFs take notifications.
     pub(super) consumer: SocketAddr,
     nrf: SocketAddr,
+    bsf: Option<SocketAddr>,
 }
 
 impl Network {
@@ -44,6 +45,7 @@ impl Network {
             beside: vec![process],
             consumer: nrf,
             nrf,
+            bsf: None,
         };
         let subscribers = PolicySubscribers {
             first: FIRST_IMSI,
@@ -62,7 +64,7 @@ impl Network {
             network.register(3, "CHF", "nchf-spendinglimitcontrol", address, json!({}))?;
         }
         if model.bsf {
-            let (_, process) = start_function(place, "bsf", |address, store| {
+            let (address, process) = start_function(place, "bsf", |address, store| {
                 Ok(json!({"bsf": {
                     "listen": [address.to_string()], "admin": free_address()?.to_string(), "workers": 1,
                     "store": {"embedded": {"directory": store}},
@@ -70,20 +72,26 @@ impl Network {
                 }}))
             })?;
             network.beside.push(process);
+            network.bsf = Some(address);
         }
         Ok(network)
     }
 
     /// Settings of the PCF that name them.
     pub(super) fn settings(&self, model: &PolicyModel) -> Value {
-        let mut pds = json!({});
+        // The answers of a fallback would be wrong here: the deadline leaves time on a slow machine.
+        let mut pds = json!({"deadline": "3s"});
         if model.udr.is_some() {
             pds["udr"] = json!({"enabled": true});
         }
         if model.chf.is_some() {
-            pds["chf"] = json!({"enabled": true});
+            pds["chf"] = json!({"enabled": true, "services": ["sm", "am"]});
         }
-        json!({"nrf": {"apiRoots": [format!("http://{}", self.nrf)]}, "pds": pds})
+        let mut made = json!({"nrf": {"apiRoots": [format!("http://{}", self.nrf)]}, "pds": pds});
+        if let Some(bsf) = self.bsf {
+            made["bsf"] = json!({"apiRoots": [format!("http://{bsf}")]});
+        }
+        made
     }
 
     fn simulator(
