@@ -136,6 +136,7 @@ impl Secure {
         let section = &mut config.pcf;
         section.tls = Some(self.files("pcf"));
         section.client_tls = Some(self.files("pcf"));
+        section.diameter.tls = Some(self.files("pcf"));
         register_last(section, &nrf);
         section.tokens.required = true;
         section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
@@ -204,8 +205,10 @@ fn wanted(config: &Config, instances: &[(&'static str, String)]) -> Vec<(String,
             _ => &config.bsf.listen,
         };
         let mut names = here(listen);
-        if *name == "bsf" {
-            names.push(config.bsf.rx.host.clone());
+        match *name {
+            "bsf" => names.push(config.bsf.rx.host.clone()),
+            "pcf" => names.push(config.pcf.diameter.host.clone()),
+            _ => {}
         }
         names.push(urn(id));
         wanted.push(((*name).to_owned(), names));
