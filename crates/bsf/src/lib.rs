@@ -3,8 +3,8 @@
 //! A tour, from the wire inwards:
 //! * [`service`]: the BSF as a network function; `listeners`, `live`, `pages`: what it listens with, what is derived from
 //!   settings, its admin pages and gauges.
-//! * `dispatch` has the steps of a request on one screen; `worker` is what the handlers work with, `gate` decides who may
-//!   use the service, `overload` which requests are rejected.
+//! * `dispatch` has the steps of a request on one screen; `worker` is what the handlers work with, and refuses
+//!   requests by their sender, by rates and by its load.
 //! * `api` has one file per resource of Nbsf_Management: parse, call, answer.
 //! * [`binding`]: resources, their compact form, and which one answers a query. No IO.
 //! * [`repository`]: bindings in the store. A request is answered when its write is durable.
@@ -33,13 +33,11 @@ mod brake;
 mod by_pcf;
 mod census;
 mod dispatch;
-mod gate;
 mod latency;
 mod listeners;
 mod live;
 mod notify;
 mod operator;
-mod overload;
 mod pages;
 mod peers;
 mod resource;

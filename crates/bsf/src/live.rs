@@ -1,21 +1,14 @@
 //! What is derived from settings and changes with them.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
-use sbi::oauth::{AssertionAuthorities, Keys};
+use function::sbi::Verification;
 
 use crate::config::Config;
 
 /// What is derived from settings.
 #[derive(Clone, Debug)]
 pub struct Derived {
-    /// Keys that access tokens are verified with.
-    pub(crate) keys: Arc<Keys>,
-    /// Keys and authorities that verify client credentials assertions.
-    pub(crate) authorities: Arc<AssertionAuthorities>,
-    /// Key sets as they were fetched last.
-    fetched: Arc<Vec<Bytes>>,
+    /// What verifies the senders of requests.
+    pub(crate) verification: Verification,
 }
 
 /// The settings in effect, and what is derived from them.
@@ -26,38 +19,22 @@ pub(crate) type Live = function::live::Live<Config, Derived>;
 impl Derived {
     /// What settings ask for; key sets that were fetched stay.
     pub(crate) fn new(config: &Config, before: Option<&Effective>) -> Result<Self, String> {
-        let fetched = before.map(|before| before.fetched.clone()).unwrap_or_default();
-        let authorities = AssertionAuthorities::read(&config.identity.assertions)
-            .map_err(|fault| format!("identity.{fault}"))?;
-        Ok(Self {
-            keys: Arc::new(keys(config, &fetched)?),
-            authorities: Arc::new(authorities),
-            fetched,
-        })
-    }
-
-    /// The same with other key sets that were fetched.
-    pub(crate) fn with_fetched(before: &Effective, fetched: Vec<Bytes>) -> Result<Self, String> {
-        Ok(Self {
-            keys: Arc::new(keys(&before.config, &fetched)?),
-            fetched: Arc::new(fetched),
-            ..before.derived.clone()
-        })
-    }
-
-    /// Key sets as they were fetched last.
-    pub(crate) fn fetched(&self) -> &[Bytes] {
-        &self.fetched
+        let before = before.map(|before| &before.verification);
+        let verification = Verification::new(&config.tokens, &config.identity.assertions, before)?;
+        Ok(Self { verification })
     }
 }
 
-fn keys(config: &Config, fetched: &[Bytes]) -> Result<Keys, String> {
-    let mut keys = config.tokens.read()?;
-    for set in fetched {
-        // It was parsed once when it was fetched.
-        let _ = keys.add_jwks(set);
+impl AsRef<Verification> for Derived {
+    fn as_ref(&self) -> &Verification {
+        &self.verification
     }
-    Ok(keys)
+}
+
+impl AsMut<Verification> for Derived {
+    fn as_mut(&mut self) -> &mut Verification {
+        &mut self.verification
+    }
 }
 
 #[cfg(test)]

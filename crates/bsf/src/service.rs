@@ -24,7 +24,6 @@ use crate::listeners::Listening;
 use crate::live::{Derived, Effective, Live};
 use crate::notify::{Notices, Subscribers};
 use crate::pages;
-use crate::peers::key_sets;
 use crate::peers::nrf::{self, Registration};
 use crate::peers::sets::Sets;
 use crate::repository::Repository;
@@ -151,7 +150,7 @@ impl NetworkFunction for Bsf {
         if config.rx.enabled {
             tokio::task::spawn_local(rx::tidy(repository.clone(), live.clone(), counters.clone()));
         }
-        tokio::task::spawn_local(key_sets::follow(live.clone(), client.clone()));
+        tokio::task::spawn_local(function::sbi::follow_key_sets(live.clone(), client.clone()));
         tokio::task::spawn_local(keep_score(live.clone(), bsf.clone()));
         let auditor = Auditor::new(
             live.clone(),

@@ -4,20 +4,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use function::sbi::config::Overload;
+use function::sbi::{Exceeded, Gate, Rates, Refused};
 use function::{Admission, Meters, Seat, Shedder};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
-use crate::gate::Gate;
 use crate::live::Effective;
 use crate::notify::Notices;
-use crate::overload::{Exceeded, Rates, SBI};
 use crate::peers::pcfs;
 use crate::repository::Repository;
 use crate::shared::Bsf;
 use crate::state::{State, Switches};
+
+/// The scope of the service (TS 29.521 §5.1).
+const SCOPE: &str = "nbsf-management";
 
 /// A worker as its listeners and its Diameter agent see it.
 pub(crate) type Front = function::Front<Bsf>;
@@ -65,7 +68,12 @@ impl Worker {
             index,
             shedder,
             rates,
-            gate: Gate::new(&now),
+            gate: now.verification.gate(
+                &now.config.tokens,
+                &now.config.identity,
+                &now.config.nf_instance_id,
+                "BSF",
+            ),
             counters: shared.counts.of(index),
             now,
         }
@@ -142,7 +150,7 @@ impl Worker {
             self.count(event);
             return Some(Problem::new(Cause::TooManyRequests).detail(detail));
         }
-        let admission = function::sbi::admit(&self.shedder, request, Some(SBI));
+        let admission = function::sbi::admit(&self.shedder, request, Some(Overload::SBI));
         let problem = function::sbi::refusal(admission)?;
         self.count(match admission {
             Admission::Late => Event::TooLate,
@@ -153,14 +161,17 @@ impl Worker {
 
     /// The answer to a request whose sender may not use the service.
     pub(crate) fn denied(&self, request: &Request) -> Option<Response> {
-        let refused = self.gate.admit(request).err()?;
-        self.count(refused.event());
+        let refused = self.gate.admit(request, SCOPE).err()?;
+        self.count(match refused {
+            Refused::Token(_) => Event::Denied,
+            Refused::Identity(_) => Event::IdentityRefused,
+        });
         Some(refused.into_response(self.root()))
     }
 
     /// Whether the sender of a request may act for an NF instance.
     pub(crate) fn may_act_for(&self, request: &Request, instance: &str) -> Result<(), Problem> {
-        let judged = self.gate.may_act_for(request, instance);
+        let judged = self.gate.may_act_for(request, SCOPE, instance);
         judged.inspect_err(|_| self.count(Event::IdentityRefused))
     }
 }

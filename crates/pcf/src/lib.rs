@@ -3,8 +3,8 @@
 //!
 //! A tour, from the wire inwards:
 //! * [`service`]: the PCF as a network function; `live`, `pages`: what is derived from settings, admin pages and gauges.
-//! * `dispatch` has the steps of a request on one screen; `worker` is what the handlers work with, `gate` decides who may
-//!   use a service, `overload` which requests are rejected.
+//! * `dispatch` has the steps of a request on one screen; `worker` is what the handlers work with, and refuses
+//!   requests by their sender, by rates and by its load.
 //! * `api` has one file per service: parse, change the association, answer.
 //! * [`association`]: the record of an association, its addresses, what changes it. No IO.
 //! * [`repository`]: associations in the store. A request is answered when its write is durable.
@@ -34,14 +34,12 @@ mod bindings;
 mod change;
 mod dispatch;
 mod explain;
-mod gate;
 mod gx;
 mod listeners;
 mod live;
 mod notices;
 mod operator;
 mod orders;
-mod overload;
 mod pages;
 mod pds;
 mod peers;

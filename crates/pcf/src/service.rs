@@ -21,7 +21,6 @@ use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::pages;
-use crate::peers::key_sets;
 use crate::peers::nrf::{self, Registration};
 use crate::repository::Repository;
 use crate::shared::Pcf;
@@ -132,7 +131,10 @@ impl NetworkFunction for Pcf {
         let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names);
         let nrfs = nrf::nrfs(&config, client.clone());
         // These tasks end with the control thread.
-        tokio::task::spawn_local(key_sets::follow(opening.live.clone(), client.clone()));
+        tokio::task::spawn_local(function::sbi::follow_key_sets(
+            opening.live.clone(),
+            client.clone(),
+        ));
         let consumers = Rc::new(Consumers {
             client,
             repository: repository.clone(),

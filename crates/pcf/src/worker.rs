@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::policy::{Scratch, Service};
+use function::sbi::config::Overload;
+use function::sbi::{Exceeded, Gate, Rates, Refused};
 use function::{Admission, Meters, Seat, Shedder};
 use sbi::client::Client;
 use sbi::problem::{Cause, Problem};
@@ -15,11 +17,9 @@ use crate::association::AssociationId;
 use crate::bindings::Bindings;
 use crate::config::Config;
 use crate::events::{ADMISSION, Counters, Event};
-use crate::gate::Gate;
 use crate::live::Effective;
 use crate::notices::Notices;
 use crate::orders::{Order, Orders};
-use crate::overload::{Exceeded, Rates, SBI};
 use crate::projects::Pair;
 use crate::repository::Repository;
 use crate::shared::Pcf;
@@ -109,7 +109,12 @@ impl Worker {
             client,
             shedder,
             rates,
-            gate: Gate::new(&now),
+            gate: now.verification.gate(
+                &now.config.tokens,
+                &now.config.identity,
+                &now.config.nf_instance_id,
+                "PCF",
+            ),
             scratches,
             turns,
             bindings,
@@ -262,7 +267,7 @@ impl Worker {
             self.count(event);
             return Some(Problem::new(Cause::TooManyRequests).detail(detail));
         }
-        let admission = function::sbi::admit(&self.shedder, request, Some(SBI));
+        let admission = function::sbi::admit(&self.shedder, request, Some(Overload::SBI));
         let problem = function::sbi::refusal(admission)?;
         self.count(match admission {
             Admission::Late => Event::TooLate,
@@ -273,7 +278,6 @@ impl Worker {
 
     /// The answer to a request whose sender may not use the service.
     pub(crate) fn denied(&self, request: &Request, service: &str) -> Option<Response> {
-        use function::sbi::Refused;
         let refused = self.gate.admit(request, service).err()?;
         self.count(match refused {
             Refused::Token(_) => Event::Denied,

@@ -3,18 +3,15 @@
 mod audit;
 mod notifications;
 mod nrf;
-mod overload;
 mod rx;
 mod scoring;
-mod tokens;
 
 pub use audit::Audit;
+pub use function::sbi::config::{ConsumerRate, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use nrf::Nrf;
-pub use overload::{ConsumerRate, Overload, OverloadLevel};
 pub use rx::{NoBinding, Rx, RxMode, RxPeer, RxTransport};
 pub use scoring::Scoring;
-pub use tokens::{TokenKey, Tokens};
 
 use std::net::SocketAddr;
 
@@ -168,5 +165,11 @@ impl Validate for Config {
             );
         }
         faults.within("scoring", &self.scoring);
+    }
+}
+
+impl function::sbi::config::TokenSettings for Config {
+    fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 }

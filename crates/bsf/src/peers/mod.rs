@@ -1,6 +1,5 @@
 //! Other functions that the BSF asks.
 
-pub(crate) mod key_sets;
 pub(crate) mod nrf;
 pub(crate) mod pcfs;
 pub(crate) mod sets;

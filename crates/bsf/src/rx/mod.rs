@@ -23,6 +23,7 @@
 mod again;
 mod answer;
 mod check;
+mod drmp;
 mod expiry;
 mod identity;
 mod latency;

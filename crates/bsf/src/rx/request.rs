@@ -15,9 +15,10 @@ use super::lookup::{self, Found};
 use super::post::{Crossing, Packet};
 use super::sessions::Path;
 use super::{Agent, Link, check, identity, redirect};
+use crate::config::Overload;
 use crate::config::RxMode;
 use crate::events::Event;
-use crate::overload::{Drmp, RX};
+use crate::rx::drmp::Drmp;
 use crate::state::State;
 use crate::worker::Worker;
 
@@ -208,7 +209,12 @@ impl Agent {
             return refuse(ResultCode::TOO_BUSY, "this BSF takes no new sessions");
         }
         let (now, shedder) = (Instant::now(), worker.shedder());
-        let admission = shedder.admit(now, shedder.waited(now), RX, &Drmp(routing.priority));
+        let admission = shedder.admit(
+            now,
+            shedder.waited(now),
+            Overload::DIAMETER,
+            &Drmp(routing.priority),
+        );
         if admission != Admission::Admitted {
             self.counters.count(Event::RxDiscarded);
             return refuse(ResultCode::TOO_BUSY, "discarded under overload");

@@ -86,9 +86,12 @@ fn reloads_beside_fetched_key_sets_lose_nothing() {
         beside: || {
             let number = fetches.fetch_add(1, Relaxed);
             let sets = vec![Bytes::from(format!(r#"{{"keys":[],"number":{number}}}"#))];
-            live.rederive(|now| Derived::with_fetched(now, sets.clone()))
-                .unwrap();
-            assert_eq!(live.load().fetched(), sets, "a reload undid it");
+            live.rederive(|now| {
+                let verification = now.verification.with_fetched(&now.config.tokens, sets.clone())?;
+                Ok::<_, String>(Derived { verification })
+            })
+            .unwrap();
+            assert_eq!(live.load().verification.fetched(), sets, "a reload undid it");
         },
         load,
     }

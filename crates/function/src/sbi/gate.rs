@@ -7,7 +7,7 @@ use ::sbi::identity::{IdentityMode, IdentitySettings, Sender, Shown};
 use ::sbi::oauth::{
     AccessTokenClaims, AssertionAuthorities, AssertionClaims, Assertions, Denied, Verifier, since_epoch,
 };
-use ::sbi::problem::Problem;
+use ::sbi::problem::{Cause, Problem};
 use ::sbi::{Request, Response};
 
 /// A worker's gate; verified tokens and assertions are cached in it.
@@ -58,6 +58,38 @@ impl Gate {
             identity,
             verifier,
         }
+    }
+
+    /// Admits a request whose sender may use a service; the scope is the name of the service.
+    ///
+    /// # Errors
+    /// Why the sender may not.
+    pub fn admit(&self, request: &Request, service: &str) -> Result<(), Refused> {
+        let proofs = self.proofs(request, &[service])?;
+        if let Some(Err(denied)) = &proofs.token {
+            return Err(Refused::Token(denied.clone()));
+        }
+        let sender = self.sender(&proofs, request)?;
+        sender.is_known().map_err(Refused::Identity)
+    }
+
+    /// Whether the sender of an admitted request may act for an NF instance.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn may_act_for(&self, request: &Request, service: &str, instance: &str) -> Result<(), Problem> {
+        let problem = |refused| match refused {
+            Refused::Token(_) => Problem::new(Cause::Unauthorized),
+            Refused::Identity(problem) => problem,
+        };
+        let proofs = self.proofs(request, &[service]).map_err(problem)?;
+        // The token admitted the request a moment ago; one that has expired since proves nothing.
+        if let Some(Err(_)) = &proofs.token {
+            return Err(Problem::new(Cause::Unauthorized));
+        }
+        self.sender(&proofs, request)
+            .map_err(problem)?
+            .may_act_for(instance)
     }
 
     /// Whether services ask for tokens.

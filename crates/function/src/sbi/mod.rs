@@ -1,10 +1,15 @@
 //! The service-based interface of a function (TS 29.500): listeners, TLS, and the requests of a worker.
 
+pub mod config;
+
 mod admission;
 mod gate;
+mod key_sets;
 mod metrics;
 mod operations;
 mod own_load;
+mod rates;
+mod verification;
 
 use std::future::Future;
 use std::io;
@@ -22,10 +27,13 @@ use tls::Watched;
 
 pub use admission::{Offer, admit, admit_as, refusal, waited};
 pub use gate::{Gate, Proofs, Refused};
+pub use key_sets::follow_key_sets;
 pub use metrics::{declarations, observe};
 pub use operations::OperationMetrics;
 use operations::Operations;
 pub use own_load::{Conveying, OwnLoad};
+pub use rates::{Exceeded, Rates};
+pub use verification::Verification;
 
 use crate::contract::{Common, Front, Listeners, NetworkFunction};
 use crate::error::StartError;

@@ -4,19 +4,16 @@ mod bsf;
 mod diameter;
 mod notifications;
 mod nrf;
-mod overload;
 mod pds;
 mod policy;
-mod tokens;
 
 pub use self::pds::{Chf, ChfFallback, CounterService, Pds, PdsCache, Udr, UdrFallback, UnknownUser};
 pub use self::policy::{Fallback, Policies};
 pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
+pub use function::sbi::config::{ConsumerRate, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use nrf::Nrf;
-pub use overload::{ConsumerRate, Overload, OverloadLevel};
-pub use tokens::{TokenKey, Tokens};
 
 use std::net::SocketAddr;
 
@@ -182,5 +179,11 @@ impl Validate for Config {
                 "`tokens.required`, `tls.authorities`, `identity.assertions`, or `whenPresent`",
             );
         }
+    }
+}
+
+impl function::sbi::config::TokenSettings for Config {
+    fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 }

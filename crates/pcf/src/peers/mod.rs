@@ -1,5 +1,4 @@
 //! Other network functions that the PCF sends requests to.
 
 pub(crate) mod bsf;
-pub(crate) mod key_sets;
 pub(crate) mod nrf;

@@ -1,12 +1,13 @@
 //! Overload control.
 
-use function::{Shedding, Step, WaitingTime};
-use overload::{CongestionLevels, Level};
+use overload::{CongestionLevels, Level, WaitingTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Validate};
 
-/// Classes of requests: those of service-based interfaces, and Diameter requests.
+use crate::shedder::{Shedding, Step};
+
+/// Classes of requests: [`Overload::SBI`] and [`Overload::DIAMETER`].
 const CLASSES: usize = 2;
 
 /// Requests that are refused: above a rate, or by priority when workers have too much to do.
@@ -15,7 +16,7 @@ const CLASSES: usize = 2;
 pub struct Overload {
     /// Whether requests are refused when workers have too much to do.
     pub enabled: bool,
-    /// Requests, and Rx requests that begin a session, are refused, the least important first, when they wait too long.
+    /// Requests, and Diameter requests that begin a session, are refused, the least important first, when they wait too long.
     pub waiting: WaitingTime,
     /// Levels of the CPU time of a worker, by rising load, at which a share of the requests is discarded whatever their
     /// waiting time.
@@ -25,10 +26,10 @@ pub struct Overload {
     pub spare_priority: u8,
     /// Requests a second that are accepted, all workers together; 0: any number.
     pub ingress_rate: u32,
-    /// Requests a second that are accepted of one consumer, told apart by `User-Agent`; 0: any number. Every
+    /// Requests a second that are accepted of one consumer, distinguished by its `User-Agent`; 0: any number. Every
     /// worker has its share of it.
     pub consumer_rate: u32,
-    /// Consumers that each worker tells apart; further ones share one rate.
+    /// Consumers that each worker distinguishes; further ones share one rate.
     pub max_consumers: usize,
     /// Consumers that have another rate.
     pub consumers: Vec<ConsumerRate>,
@@ -70,8 +71,14 @@ impl Default for Overload {
 }
 
 impl Overload {
+    /// Class of requests of service-based interfaces.
+    pub const SBI: usize = 0;
+    /// Class of Diameter requests that begin a session.
+    pub const DIAMETER: usize = 1;
+
     /// What a worker refuses.
-    pub(crate) fn shedding(&self) -> Shedding {
+    #[must_use]
+    pub fn shedding(&self) -> Shedding {
         let step = |one: &OverloadLevel| Step {
             level: one.level.clone(),
             shares: vec![one.discard.fraction(); CLASSES],

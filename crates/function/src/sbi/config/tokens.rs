@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use sbi::oauth::Keys;
+use ::sbi::oauth::Keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
-/// Access tokens that consumers show (TS 33.501 §13.4.1, TS 29.500 §6.7.3). The scope is `nbsf-management`.
+/// Access tokens that consumers send (TS 33.501 §13.4.1, TS 29.500 §6.7.3). The scope is the name of the service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Tokens {
@@ -17,17 +17,23 @@ pub struct Tokens {
     pub keys: Vec<TokenKey>,
     /// Files with JSON Web Key Sets (RFC 7517), such as an NRF gives at `/oauth2/jwks`.
     pub key_sets: Vec<PathBuf>,
-    /// URIs of JSON Web Key Sets, fetched at the start and again and again
-    /// (`http://127.0.0.1:8010/oauth2/jwks`). While one cannot be fetched, its keys of the last time stay.
+    /// URIs of JSON Web Key Sets, fetched at the start and after each `refresh`
+    /// (`http://127.0.0.1:8010/oauth2/jwks`). While one cannot be fetched, its keys stay as they were fetched last.
     pub key_set_uris: Vec<String>,
     /// How often key sets are fetched.
     pub refresh: Period,
     /// NF instance ids of the NRFs whose tokens are accepted; empty: of any whose key is known.
     pub issuers: Vec<String>,
-    /// NF sets that this BSF is in, for tokens that are for a set.
+    /// NF sets that this function is in, for tokens that are for a set.
     pub nf_sets: Vec<String>,
-    /// Tokens that each worker remembers as verified.
+    /// Tokens that each worker caches as verified.
     pub remembered: usize,
+}
+
+/// Settings of a function that have those of tokens.
+pub trait TokenSettings {
+    /// Its settings of tokens.
+    fn tokens(&self) -> &Tokens;
 }
 
 /// A public key.
@@ -60,7 +66,7 @@ impl Tokens {
     ///
     /// # Errors
     /// When a file cannot be read or has no key; says which.
-    pub(crate) fn read(&self) -> Result<Keys, String> {
+    pub fn read(&self) -> Result<Keys, String> {
         let read =
             |path: &PathBuf| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
         let mut keys = Keys::new();
@@ -90,11 +96,11 @@ impl Validate for Tokens {
         for (index, uri) in self.key_set_uris.iter().enumerate() {
             let usable = uri
                 .parse()
-                .is_ok_and(|uri| sbi::client::Origin::of_uri(&uri).is_ok());
+                .is_ok_and(|uri| ::sbi::client::Origin::of_uri(&uri).is_ok());
             if !usable {
                 faults
                     .at(format!("keySetUris[{index}]"))
-                    .say("is no absolute URI", "http://host:port/oauth2/jwks");
+                    .say("is not an absolute URI", "http://host:port/oauth2/jwks");
             }
         }
         if self.refresh.is_zero() {

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::sbi::Body;
+use ::sbi::client::{Client, Origin, SendOptions};
+use ::sbi::name::ACCEPT;
+use ::sbi::oauth::Keys;
 use bytes::Bytes;
-use sbi::Body;
-use sbi::client::{Client, Origin, SendOptions};
-use sbi::name::ACCEPT;
-use sbi::oauth::Keys;
 
-use crate::live::{Derived, Effective, Live};
+use super::config::TokenSettings;
+use super::verification::Verification;
+use crate::live::{Effective, Live};
 
 /// Pause before another attempt when a set could not be fetched, and interval between checks of the settings.
 const RETRY: Duration = Duration::from_secs(2);
@@ -19,9 +21,13 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const LARGEST: usize = 256 * 1024;
 
 /// Fetches key sets at the start and after each `tokens.refresh`, until dropped.
-pub(crate) async fn follow(live: Arc<Live>, client: Client) {
+pub async fn follow_key_sets<C, D>(live: Arc<Live<C, D>>, client: Client)
+where
+    C: TokenSettings,
+    D: Clone + AsRef<Verification> + AsMut<Verification>,
+{
     loop {
-        let tokens = live.load().config.tokens.clone();
+        let tokens = live.load().config.tokens().clone();
         let complete = match tokens.key_set_uris.is_empty() {
             true => false,
             false => fetch(&live, &client, &tokens.key_set_uris).await,
@@ -34,7 +40,7 @@ pub(crate) async fn follow(live: Arc<Live>, client: Client) {
         let ends = tokio::time::Instant::now() + pause;
         while tokio::time::Instant::now() < ends {
             tokio::time::sleep(pause.min(RETRY)).await;
-            if live.load().config.tokens != tokens {
+            if *live.load().config.tokens() != tokens {
                 break;
             }
         }
@@ -42,9 +48,13 @@ pub(crate) async fn follow(live: Arc<Live>, client: Client) {
 }
 
 /// Whether every set was fetched. One that was not stays as it was, if as many are known.
-async fn fetch(live: &Live, client: &Client, uris: &[String]) -> bool {
+async fn fetch<C, D>(live: &Live<C, D>, client: &Client, uris: &[String]) -> bool
+where
+    C: TokenSettings,
+    D: Clone + AsRef<Verification> + AsMut<Verification>,
+{
     let mut complete = true;
-    let before = live.load().fetched().to_vec();
+    let before = live.load().derived.as_ref().fetched().to_vec();
     let mut sets = Vec::with_capacity(uris.len());
     for (place, uri) in uris.iter().enumerate() {
         match fetch_one(client, uri).await {
@@ -58,18 +68,32 @@ async fn fetch(live: &Live, client: &Client, uris: &[String]) -> bool {
         }
     }
     if sets != before {
-        let change = |now: &Effective| match now.config.tokens.key_set_uris == uris {
-            true => Derived::with_fetched(now, sets).map_err(Some),
+        let change = |now: &Effective<C, D>| match now.config.tokens().key_set_uris == uris {
+            true => with_fetched(now, sets).map_err(Some),
             // A reload names others meanwhile; they are fetched next.
             false => Err(None),
         };
         match live.rederive(change) {
-            Ok(()) => tracing::info!(keys = ?live.load().keys, "updated the keys that verify access tokens"),
+            Ok(()) => {
+                let keys = live.load().derived.as_ref().keys.clone();
+                tracing::info!(?keys, "updated the keys that verify access tokens");
+            }
             Err(Some(error)) => tracing::warn!(error, "failed to update the keys that verify access tokens"),
             Err(None) => complete = false,
         }
     }
     complete
+}
+
+/// What is in effect, with other key sets that were fetched.
+fn with_fetched<C, D>(now: &Effective<C, D>, sets: Vec<Bytes>) -> Result<D, String>
+where
+    C: TokenSettings,
+    D: Clone + AsRef<Verification> + AsMut<Verification>,
+{
+    let mut derived = now.derived.clone();
+    *derived.as_mut() = now.derived.as_ref().with_fetched(now.config.tokens(), sets)?;
+    Ok(derived)
 }
 
 async fn fetch_one(client: &Client, uri: &str) -> Result<Bytes, String> {

@@ -1,24 +1,20 @@
 //! Which requests a worker refuses because too many come: of all consumers, or of one.
 //!
-//! What a worker refuses because it has too much to do is decided by the [`Shedder`](function::Shedder) of all functions; its
-//! classes are here.
+//! What a worker refuses because it has too much to do is decided by the [`Shedder`](crate::Shedder).
 
 use std::cell::RefCell;
 use std::time::Instant;
 
+use ::sbi::Request;
+use ::sbi::name::USER_AGENT;
 use ahash::AHashMap;
 use overload::{KeyedRateLimiter, Rate, RateLimiter};
-use sbi::Request;
-use sbi::name::USER_AGENT;
 
-use crate::config::Overload;
-
-/// Class of requests of service-based interfaces.
-pub(crate) const SBI: usize = 0;
+use super::config::Overload;
 
 /// Which rate a request exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exceeded {
+pub enum Exceeded {
     /// More than all consumers together may send.
     Ingress,
     /// More than this consumer may send.
@@ -26,7 +22,7 @@ pub(crate) enum Exceeded {
 }
 
 /// The rates of one worker.
-pub(crate) struct Rates {
+pub struct Rates {
     ingress: Option<RefCell<RateLimiter>>,
     consumers: Option<RefCell<Consumers>>,
 }
@@ -68,7 +64,8 @@ impl Consumers {
 
 impl Rates {
     /// `workers` share the rates.
-    pub(crate) fn new(settings: &Overload, workers: usize) -> Self {
+    #[must_use]
+    pub fn new(settings: &Overload, workers: usize) -> Self {
         let rate = (settings.ingress_rate > 0)
             .then(|| Rate::per_second(f64::from(settings.ingress_rate) / workers.max(1) as f64));
         Self {
@@ -77,8 +74,11 @@ impl Rates {
         }
     }
 
-    /// Whether a request exceeds a rate.
-    pub(crate) fn judge(&self, request: &Request) -> Result<(), Exceeded> {
+    /// Judges a request by the rates.
+    ///
+    /// # Errors
+    /// Which rate it exceeds.
+    pub fn judge(&self, request: &Request) -> Result<(), Exceeded> {
         if let Some(rate) = &self.ingress
             && !rate.borrow_mut().allow(request.received)
         {
@@ -101,7 +101,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConsumerRate;
+    use crate::sbi::config::ConsumerRate;
 
     #[test]
     fn consumers_have_rates_of_their_own() {
