@@ -1,18 +1,22 @@
 //! Client of NRFs for network functions (TS 29.510): registration ([`Presence`]), subscriptions to changes
 //! ([`Subscription`]), and other requests to one NRF after the other until one answers ([`Nrfs`]).
 //!
-//! For an NRF that requires an access token for its own services, the client gets one ([`OwnTokens`]).
+//! For an NRF that requires an access token for its own services, the client gets one ([`OwnTokens`]); for the services of
+//! other functions, the NRFs grant tokens as well ([`PeerTokens`]).
 //!
 //! NRFs of one set hold the same profiles, so the client stays with one NRF until it fails. The function itself
 //! writes its profile and interprets the answers.
 
+mod grant;
 mod nrfs;
+mod peer_tokens;
 mod presence;
 mod subscription;
 mod tokens;
 mod turns;
 
 pub use nrfs::{Answer, Nrfs};
+pub use peer_tokens::{Outcome, PeerService, PeerTokens};
 pub use presence::{Presence, deregister, stay_registered};
 pub use subscription::Subscription;
 pub use tokens::OwnTokens;

@@ -7,16 +7,11 @@ use http::{HeaderValue, Request, StatusCode};
 use sbi::Body;
 use sbi::client::{Client, SendOptions};
 use sbi::headers::TargetApiRoot;
-use serde::Deserialize;
 
-/// Time before its expiry from which a token is not used: requests take time to arrive, and clocks differ.
-const MARGIN: Duration = Duration::from_secs(5);
-/// Life of a token without `expires_in`, in seconds.
-const DEFAULT_LIFE_SECONDS: u64 = 30;
+use crate::grant::{self, Grant};
+
 /// Cached tokens at most; a further one evicts the oldest.
 const MOST: usize = 256;
-/// Longest life of a cached token, in seconds: one day, the longest that an NRF of Signalbox grants.
-const MAX_LIFE_SECONDS: u64 = 86_400;
 
 /// Cached access tokens for the services of NRFs (TS 29.510 §5.4.2).
 ///
@@ -33,14 +28,7 @@ pub struct OwnTokens {
 struct Held {
     nrf: TargetApiRoot,
     scope: &'static str,
-    value: HeaderValue,
-    ends: Instant,
-}
-
-#[derive(Deserialize)]
-struct Granted {
-    access_token: String,
-    expires_in: Option<u64>,
+    grant: Grant,
 }
 
 impl fmt::Debug for OwnTokens {
@@ -74,9 +62,9 @@ impl OwnTokens {
     pub fn held(&self, nrf: &TargetApiRoot, scope: &str) -> Option<HeaderValue> {
         let mut held = self.held.borrow_mut();
         let now = Instant::now();
-        held.retain(|one| now < one.ends);
+        held.retain(|one| now < one.grant.ends);
         let found = held.iter().find(|one| one.nrf == *nrf && one.scope == scope);
-        found.map(|one| one.value.clone())
+        found.map(|one| one.grant.value.clone())
     }
 
     /// Requests a token from an NRF and replaces the refused one; `None` when the NRF grants none.
@@ -89,12 +77,9 @@ impl OwnTokens {
     ) -> Option<HeaderValue> {
         let of_it = |one: &Held| one.nrf == *nrf && one.scope == scope;
         self.held.borrow_mut().retain(|one| !of_it(one));
-        let form = format!(
-            "grant_type=client_credentials&nfInstanceId={}&nfType={}&targetNfType=NRF&scope={scope}",
-            self.instance, self.nf_type
-        );
-        let request = Request::post(format!("{}/oauth2/token", nrf.prefix))
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        let form = grant::form(&self.instance, &self.nf_type, "NRF", scope);
+        let request = Request::post(format!("{}{}", nrf.prefix, grant::PATH))
+            .header(CONTENT_TYPE, grant::FORM)
             .header(ACCEPT, "application/json, application/problem+json")
             .body(Body::from(form))
             .ok()?;
@@ -106,22 +91,15 @@ impl OwnTokens {
         let status = response.status();
         let body = response.into_body().into_bytes();
         if status != StatusCode::OK {
-            let why = String::from_utf8_lossy(&body[..body.len().min(300)]);
+            let why = grant::shown(&body);
             if !self.refused.replace(true) {
                 tracing::warn!(%nrf, scope, %status, %why, "the NRF refused an access token for its own service");
             }
             return None;
         }
         self.refused.set(false);
-        let granted: Granted = serde_json::from_slice(&body).ok()?;
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", granted.access_token)).ok()?;
-        value.set_sensitive(true);
-        let life = Duration::from_secs(
-            granted
-                .expires_in
-                .unwrap_or(DEFAULT_LIFE_SECONDS)
-                .min(MAX_LIFE_SECONDS),
-        );
+        let grant = grant::read(&body)?;
+        let value = grant.value.clone();
         let mut held = self.held.borrow_mut();
         if held.len() >= MOST {
             held.remove(0);
@@ -129,8 +107,7 @@ impl OwnTokens {
         held.push(Held {
             nrf: nrf.clone(),
             scope,
-            value: value.clone(),
-            ends: Instant::now() + life.saturating_sub(MARGIN),
+            grant,
         });
         Some(value)
     }
