@@ -40,6 +40,10 @@ telemetry::events! {
     BindingFailed = "bindings_failed";
     /// A binding was dropped because too many were pending.
     BindingDropped = "bindings_dropped";
+    /// An NRF granted an access token for a service of another function.
+    PeerTokenGranted = "peer_tokens";
+    /// No NRF granted an access token for a service of another function.
+    PeerTokenFailed = "peer_token_failures";
     /// An AF session was bound to a session, over N5 or Rx.
     AfCreated = "af_created";
     /// An AF session was changed by its AF.

@@ -15,7 +15,8 @@
 //! * `explain`: which block decided what, for pages.
 //! * `ursp`: UE policies in octets, as a UE reads them.
 //! * `notices`: notifications of consumers, delivered by the crate `notifier`.
-//! * `peers`: other functions that the PCF sends requests to; `bindings`: what is pending at the BSF.
+//! * `outbound`: how other functions are reached, with which access tokens; `peers`: those that the PCF sends requests to;
+//!   `bindings`: what is pending at the BSF.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! Several PCFs may share one database; each works alone on the embedded store.
@@ -40,6 +41,7 @@ mod live;
 mod notices;
 mod operator;
 mod orders;
+mod outbound;
 mod pages;
 mod pds;
 mod peers;

@@ -20,8 +20,9 @@ use crate::config::Config;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{Applications, Consumers, Notices, deliver};
+use crate::outbound;
 use crate::pages;
-use crate::peers::nrf::{self, Registration};
+use crate::peers::nrf::Registration;
 use crate::repository::Repository;
 use crate::shared::Pcf;
 use crate::sources::Versions;
@@ -129,7 +130,7 @@ impl NetworkFunction for Pcf {
 
         let limits = Arc::new(config.client.clone());
         let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names);
-        let nrfs = nrf::nrfs(&config, client.clone());
+        let nrfs = outbound::nrfs(&config, client.clone());
         // These tasks end with the control thread.
         tokio::task::spawn_local(function::sbi::follow_key_sets(
             opening.live.clone(),

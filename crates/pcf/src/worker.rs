@@ -20,6 +20,7 @@ use crate::events::{ADMISSION, Counters, Event};
 use crate::live::Effective;
 use crate::notices::Notices;
 use crate::orders::{Order, Orders};
+use crate::outbound::Peers;
 use crate::projects::Pair;
 use crate::repository::Repository;
 use crate::shared::Pcf;
@@ -41,7 +42,7 @@ struct Scratches {
 pub struct Worker {
     now: Arc<Effective>,
     shared: Arc<Pcf>,
-    client: Client,
+    peers: Rc<Peers>,
     shedder: Rc<Shedder>,
     rates: Rc<Rates>,
     gate: Gate,
@@ -81,11 +82,14 @@ impl Worker {
             }
         };
         shedder.enforce(overload.enabled);
-        let client = match before {
-            Some(before) => before.client.clone(),
+        let counters = shared.counts.of(index);
+        let peers = match before {
+            Some(before) => before.peers.clone(),
             None => {
                 let settings = Arc::new(now.config.client.clone());
-                Client::with_names(settings, seat.listeners.sbi.client_tls(), shared.names.clone())
+                let client =
+                    Client::with_names(settings, seat.listeners.sbi.client_tls(), shared.names.clone());
+                Rc::new(Peers::new(&now.config, client, counters.clone()))
             }
         };
         let (scratches, turns, bindings, random) = before.map_or_else(Default::default, |before| {
@@ -102,11 +106,11 @@ impl Worker {
                 before.sources.cache.borrow_mut().reconfigure(&pds.cache);
                 before.sources.clone()
             }
-            None => Rc::new(Sources::new(&now.config, client.clone())),
+            None => Rc::new(Sources::new(&now.config, peers.nrfs())),
         };
         let worker = Self {
             shared: shared.clone(),
-            client,
+            peers,
             shedder,
             rates,
             gate: now.verification.gate(
@@ -120,7 +124,7 @@ impl Worker {
             bindings,
             random,
             sources,
-            counters: shared.counts.of(index),
+            counters,
             index,
             now,
         };
@@ -161,8 +165,8 @@ impl Worker {
     }
 
     /// Sends requests to other functions, over connections of this worker.
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
+    pub(crate) fn peers(&self) -> &Rc<Peers> {
+        &self.peers
     }
 
     /// Bindings that are pending at the BSF.

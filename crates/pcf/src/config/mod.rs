@@ -5,6 +5,7 @@ mod diameter;
 mod notifications;
 mod nrf;
 mod pds;
+mod peer_tokens;
 mod policy;
 
 pub use self::pds::{Chf, ChfFallback, CounterService, Pds, PdsCache, Udr, UdrFallback, UnknownUser};
@@ -14,6 +15,7 @@ pub use diameter::{Diameter, DiameterPeer};
 pub use function::sbi::config::{ConsumerRate, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use nrf::Nrf;
+pub use peer_tokens::PeerTokens;
 
 use std::net::SocketAddr;
 
@@ -81,6 +83,8 @@ pub struct Config {
     /// Bindings of sessions at the BSF.
     #[schemars(extend("x-reload" = true))]
     pub bsf: Bsf,
+    /// Access tokens towards other functions, which the NRFs of `nrf.apiRoots` grant.
+    pub peer_tokens: PeerTokens,
     /// Access tokens of consumers.
     #[schemars(extend("x-reload" = true))]
     pub tokens: Tokens,
@@ -119,6 +123,7 @@ impl Default for Config {
             overload: Overload::default(),
             nrf: Nrf::default(),
             bsf: Bsf::default(),
+            peer_tokens: PeerTokens::default(),
             tokens: Tokens::default(),
             identity: IdentitySettings::default(),
         }

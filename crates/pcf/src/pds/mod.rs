@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::association::Association;
 use crate::config::{ChfFallback, CounterService, UdrFallback, UnknownUser};
 use crate::events::Event;
+use crate::outbound::{CHF, UDR};
 use crate::sources::chf;
 use crate::sources::producers;
 use crate::sources::udr::{self, Failure, PolicyData};
@@ -132,17 +133,21 @@ pub(crate) fn close(worker: &Worker, association: &Association) {
     let held = Held::of(association);
     let settings = &worker.config().pds;
     let deadline = settings.deadline.duration().max(Duration::from_millis(1));
-    for uri in [held.udr, held.chf].into_iter().flatten() {
+    let subscriptions = [(UDR, held.udr), (CHF, held.chf)];
+    let subscriptions = subscriptions
+        .into_iter()
+        .filter_map(|(service, uri)| Some((service, uri?)));
+    for (service, uri) in subscriptions {
         let sources = worker.sources().clone();
         if sources.ends.get() >= settings.max_ends {
             worker.count(Event::SubscriptionLeft);
             continue;
         }
         sources.ends.set(sources.ends.get() + 1);
-        let (client, counters) = (worker.client().clone(), worker.counters().clone());
+        let (peers, counters) = (worker.peers().clone(), worker.counters().clone());
         tokio::task::spawn_local(async move {
             let _ending = Ending(&sources.ends);
-            if producers::delete(&client, &uri, deadline).await {
+            if producers::delete(&peers, service, &uri, deadline).await {
                 counters.count(Event::SubscriptionEnded);
             } else {
                 counters.count(Event::SubscriptionLeft);
@@ -180,7 +185,7 @@ async fn subscribe_udr(
     }
     let callback = format!("{}{UDR_CALLBACK}/{}", worker.root(), association.id);
     let subject = (supi, association.kind.service());
-    match udr::subscribe(udrs, worker.client(), subject, &callback, end).await {
+    match udr::subscribe(udrs, worker.peers(), subject, &callback, end).await {
         Ok(uri) => {
             worker.count(Event::UdrSubscribed);
             Some(uri)
@@ -216,7 +221,7 @@ async fn policy_data(
     }
     worker.count(Event::UdrQueried);
     let settings = &worker.config().pds.udr;
-    match udr::query(udrs, worker.client(), supi, service, end).await {
+    match udr::query(udrs, worker.peers(), supi, service, end).await {
         Ok(PolicyData::Known(document)) => {
             let document = Rc::new(document);
             let mut cache = sources.cache.borrow_mut();
@@ -290,7 +295,7 @@ async fn subscribe_chf(
     let callback = format!("{}{CHF_CALLBACK}/{}", worker.root(), association.id);
     let who = (supi, association.text_of("gpsi"));
     let what = (callback.as_str(), settings.counters.as_slice());
-    match chf::subscribe(chfs, worker.client(), who, what, end).await {
+    match chf::subscribe(chfs, worker.peers(), who, what, end).await {
         Ok(limits) => {
             worker.count(Event::ChfSubscribed);
             Ok(Some(limits))

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use sbi::Body;
-use sbi::client::{Client, Origin, SendOptions};
+use sbi::client::Origin;
 use sbi::name::{CONTENT_TYPE, LOCATION};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ use crate::association::{Association, AssociationId, Kind};
 use crate::bindings::{Job, Turn};
 use crate::change::{self, ChangeFault};
 use crate::events::Event;
-use crate::peers::nrf;
+use crate::outbound::{BSF, Peers};
 use crate::worker::Worker;
 
 /// Where the binding of a session is, in the room `bsf` of its association.
@@ -161,7 +161,9 @@ async fn create(worker: &Worker, association: &Association, wanted: &Map<String,
 
 /// Whether an answer other than a success is final: the BSF will not answer otherwise another time.
 fn refused(worker: &Worker, status: StatusCode) -> bool {
-    let is_final = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
+    // A BSF that refuses a token (401) may have to fetch the keys of the NRF yet.
+    let is_open = [StatusCode::TOO_MANY_REQUESTS, StatusCode::UNAUTHORIZED].contains(&status);
+    let is_final = status.is_client_error() && !is_open;
     if is_final {
         tracing::debug!(%status, "the BSF refuses a binding");
         worker.count(Event::BindingRefused);
@@ -197,7 +199,7 @@ async fn send(
     };
     for target in targets {
         let answer = exchange(
-            worker.client(),
+            worker.peers(),
             &method,
             &target,
             body,
@@ -224,8 +226,7 @@ async fn discover(worker: &Worker) -> Rc<[String]> {
     if let Some(roots) = cached {
         return roots;
     }
-    let nrfs = nrf::nrfs(worker.config(), worker.client().clone());
-    let Some(body) = nrfs.get(PATH).await else {
+    let Some(body) = worker.peers().nrfs().get(PATH).await else {
         return Rc::default();
     };
     let found: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -262,7 +263,7 @@ fn root_of(profile: &Value) -> Option<String> {
 }
 
 async fn exchange(
-    client: &Client,
+    peers: &Peers,
     method: &Method,
     uri: &str,
     body: &Value,
@@ -271,24 +272,20 @@ async fn exchange(
     let uri: http::Uri = uri.parse().ok()?;
     let origin = Origin::of_uri(&uri).ok()?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = http::Request::builder().method(method).uri(path);
     let content = match *method {
         Method::DELETE => None,
         Method::PATCH => Some(sbi::json::MERGE_PATCH),
         _ => Some("application/json"),
     };
-    if let Some(content) = content {
-        request = request.header(CONTENT_TYPE, content);
-    }
-    let bytes = content.map_or_else(Body::empty, |_| Body::from(body.to_string()));
-    let options = SendOptions {
-        deadline,
-        ..SendOptions::default()
+    let make = || {
+        let mut request = http::Request::builder().method(method).uri(path);
+        if let Some(content) = content {
+            request = request.header(CONTENT_TYPE, content);
+        }
+        let bytes = content.map_or_else(Body::empty, |_| Body::from(body.to_string()));
+        request.body(bytes).ok()
     };
-    let answer = client
-        .send(&origin, request.body(bytes).ok()?, options)
-        .await
-        .ok()?;
+    let answer = peers.send((BSF, &origin), deadline, make).await?.ok()?;
     let location = answer
         .headers()
         .get(LOCATION)

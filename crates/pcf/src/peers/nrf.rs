@@ -1,12 +1,10 @@
 //! This PCF at the NRFs: its profile and its registration (TS 29.510 §5.2.2.2).
 
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nrf_client::{Nrfs, Presence, Turns};
-use sbi::client::Client;
+use nrf_client::Presence;
 use serde_json::{Value, json};
 use telemetry::{AlarmKind, Alarms, Severity};
 
@@ -23,17 +21,6 @@ const SERVICES: &[(&str, &str)] = &[
 
 /// Pause between attempts to register.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// The NRFs of the configuration.
-pub(crate) fn nrfs(config: &Config, client: Client) -> Rc<Nrfs> {
-    let settings = &config.nrf;
-    let nrfs = Nrfs::new(
-        Turns::new(&settings.api_roots),
-        client,
-        settings.timeout.duration(),
-    );
-    Rc::new(nrfs.as_instance(&config.nf_instance_id, "PCF"))
-}
 
 /// No NRF answers or accepts the registration. The number is ours.
 const NOT_REGISTERED: AlarmKind = AlarmKind {

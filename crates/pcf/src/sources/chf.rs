@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use http::{Method, StatusCode};
-use sbi::client::Client;
 use serde_json::{Map, Value, json};
 
 use super::producers::{Ask, Producers, located};
 use super::udr::Failure;
+use crate::outbound::Peers;
 
 /// A subscription to policy counters.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) struct SpendingLimits {
 /// When no CHF answers in time, or not as it should.
 pub(crate) async fn subscribe(
     chfs: &Producers,
-    client: &Client,
+    peers: &Peers,
     (supi, gpsi): (&str, Option<&str>),
     (callback, counters): (&str, &[String]),
     end: Instant,
@@ -43,7 +43,7 @@ pub(crate) async fn subscribe(
         supi,
         end,
     };
-    let (root, response) = chfs.send(client, ask).await?;
+    let (root, response) = chfs.send(peers, ask).await?;
     if response.status() != StatusCode::CREATED {
         return Err(Failure::Refused(response.status()));
     }

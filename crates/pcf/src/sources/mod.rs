@@ -12,10 +12,10 @@ pub(crate) use versions::Versions;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nrf_client::{Nrfs, Turns};
-use sbi::client::Client;
+use nrf_client::Nrfs;
 
 use crate::config::Config;
+use crate::outbound::{CHF, UDR};
 use producers::Producers;
 
 /// The sources of a worker.
@@ -30,29 +30,17 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn new(config: &Config, client: Client) -> Self {
-        let (settings, timeout) = (&config.pds, config.nrf.timeout.duration());
-        let nrfs = Nrfs::new(Turns::new(&config.nrf.api_roots), client, timeout);
-        let nrfs = Rc::new(nrfs.as_instance(&config.nf_instance_id, "PCF"));
+    pub(crate) fn new(config: &Config, nrfs: &Rc<Nrfs>) -> Self {
+        let settings = &config.pds;
         let validity = settings.discovery_validity.duration();
-        let producers = |enabled: bool, service, kind, roots: &[String]| {
-            enabled.then(|| Producers::new(service, kind, roots, &nrfs, validity))
+        let producers = |enabled: bool, service, query, roots: &[String]| {
+            enabled.then(|| Producers::new(service, query, roots, nrfs, validity))
         };
         let (udr, chf) = (&settings.udr, &settings.chf);
         Self {
             // TS 29.510 table 6.2.3.2.3.1-1: UDRs with policy data.
-            udrs: producers(
-                udr.enabled,
-                "nudr-dr",
-                ("UDR", "udrInfo", "&data-set=POLICY"),
-                &udr.api_roots,
-            ),
-            chfs: producers(
-                chf.enabled,
-                "nchf-spendinglimitcontrol",
-                ("CHF", "chfInfo", ""),
-                &chf.api_roots,
-            ),
+            udrs: producers(udr.enabled, UDR, ("udrInfo", "&data-set=POLICY"), &udr.api_roots),
+            chfs: producers(chf.enabled, CHF, ("chfInfo", ""), &chf.api_roots),
             cache: RefCell::new(PolicyDataCache::new(&settings.cache)),
             ends: Cell::new(0),
         }

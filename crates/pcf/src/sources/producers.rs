@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use nrf_client::Nrfs;
-use sbi::client::{Client, Origin, SendOptions};
+use nrf_client::{Nrfs, PeerService};
+use sbi::client::Origin;
 use sbi::headers::{SbiHeader as _, TargetApiRoot};
 use sbi::name::{ACCEPT, CONTENT_TYPE};
 use sbi::{Body, Response};
 use serde_json::Value;
+
+use crate::outbound::Peers;
 
 /// Instances that a request is sent to at most.
 const ATTEMPTS: usize = 3;
@@ -48,7 +50,7 @@ struct Found {
 
 /// Instances of one service.
 pub(crate) struct Producers {
-    service: &'static str,
+    service: PeerService,
     /// The member of a profile with its ranges of subscribers.
     info: &'static str,
     /// Where they are discovered, and the query.
@@ -76,8 +78,8 @@ pub(crate) struct Ask<'a> {
 impl Producers {
     /// Those at these API roots; where there is none, those that the NRFs know.
     pub(crate) fn new(
-        service: &'static str,
-        (nf_type, info, more): (&'static str, &'static str, &'static str),
+        service: PeerService,
+        (info, more): (&'static str, &str),
         roots: &[String],
         nrfs: &Rc<Nrfs>,
         longest: Duration,
@@ -94,7 +96,8 @@ impl Producers {
             })
             .collect();
         let query = format!(
-            "/nnrf-disc/v1/nf-instances?target-nf-type={nf_type}&requester-nf-type=PCF&service-names={service}{more}"
+            "/nnrf-disc/v1/nf-instances?target-nf-type={}&requester-nf-type=PCF&service-names={}{more}",
+            service.nf_type, service.name
         );
         Self {
             service,
@@ -215,7 +218,7 @@ impl Producers {
             .into_iter();
         let services = listed.chain(mapped.flat_map(|services| services.values()));
         services
-            .filter(|service| service.get("serviceName").and_then(Value::as_str) == Some(self.service))
+            .filter(|service| service.get("serviceName").and_then(Value::as_str) == Some(self.service.name))
             .filter(|service| {
                 service
                     .get("nfServiceStatus")
@@ -240,7 +243,7 @@ impl Producers {
     /// When none does.
     pub(crate) async fn send(
         &self,
-        client: &Client,
+        peers: &Peers,
         ask: Ask<'_>,
     ) -> Result<(TargetApiRoot, Response), Unavailable> {
         let instances = self.instances(ask.supi, ask.end).await;
@@ -254,7 +257,8 @@ impl Producers {
             let remaining = ask.end.saturating_duration_since(Instant::now());
             let share = if left > 0 { remaining / 2 } else { remaining };
             let body = ask.body.map(|body| body(&root));
-            match send(client, &ask.method, &root, ask.path, body, share).await {
+            let what = (&ask.method, ask.path, body);
+            match send(peers, (self.service, &root), what, share).await {
                 Some(response) if !is_failure(response.status()) => return Ok((root, response)),
                 Some(response) => {
                     tracing::debug!(%root, status = %response.status(), "a producer failed");
@@ -273,33 +277,30 @@ fn is_failure(status: StatusCode) -> bool {
 
 /// Sends a request to one instance; `None` when no answer comes in time.
 async fn send(
-    client: &Client,
-    method: &Method,
-    root: &TargetApiRoot,
-    path: &str,
-    body: Option<Value>,
+    peers: &Peers,
+    (service, root): (PeerService, &TargetApiRoot),
+    (method, path, body): (&Method, &str, Option<Value>),
     deadline: Duration,
 ) -> Option<Response> {
     if deadline.is_zero() {
         return None;
     }
-    let mut request = Request::builder()
-        .method(method.clone())
-        .uri(format!("{}{path}", root.prefix))
-        .header(ACCEPT, "application/json, application/problem+json")
-        // TS 29.500 §6.11.2: the producer needs not work on what is given up by then.
-        .header("3gpp-sbi-max-rsp-time", deadline.as_millis().max(1).to_string());
-    let mut content = Body::empty();
-    if let Some(body) = body {
-        request = request.header(CONTENT_TYPE, "application/json");
-        content.push(Bytes::from(body.to_string()));
-    }
-    let request = request.body(content).ok()?;
-    let options = SendOptions {
-        deadline,
-        ..SendOptions::default()
+    let body = body.map(|body| Bytes::from(body.to_string()));
+    let make = || {
+        let mut request = Request::builder()
+            .method(method.clone())
+            .uri(format!("{}{path}", root.prefix))
+            .header(ACCEPT, "application/json, application/problem+json")
+            // TS 29.500 §6.11.2: the producer needs not work on what is given up by then.
+            .header("3gpp-sbi-max-rsp-time", deadline.as_millis().max(1).to_string());
+        let mut content = Body::empty();
+        if let Some(body) = &body {
+            request = request.header(CONTENT_TYPE, "application/json");
+            content.push(body.clone());
+        }
+        request.body(content).ok()
     };
-    match client.send(&root.origin, request, options).await {
+    match peers.send((service, &root.origin), deadline, make).await? {
         Ok(response) => Some(response),
         Err(error) => {
             tracing::debug!(%root, path, %error, "a producer did not answer");
@@ -309,11 +310,12 @@ async fn send(
 }
 
 /// Deletes a resource of a producer by its URI; whether it is gone.
-pub(crate) async fn delete(client: &Client, uri: &str, deadline: Duration) -> bool {
+pub(crate) async fn delete(peers: &Peers, service: PeerService, uri: &str, deadline: Duration) -> bool {
     let Some((root, path)) = parts_of(uri) else {
         return false;
     };
-    let answer = send(client, &Method::DELETE, &root, &path, None, deadline).await;
+    let what = (&Method::DELETE, path.as_str(), None);
+    let answer = send(peers, (service, &root), what, deadline).await;
     answer.is_some_and(|answer| answer.status().is_success() || answer.status() == StatusCode::NOT_FOUND)
 }
 
@@ -368,14 +370,14 @@ mod tests {
     use serde_json::json;
 
     fn producers(roots: &[String]) -> Producers {
-        let client = Client::new(std::sync::Arc::default(), None);
+        let client = sbi::client::Client::new(std::sync::Arc::default(), None);
         let nrfs = Rc::new(Nrfs::new(
             nrf_client::Turns::new(&[]),
             client,
             Duration::from_secs(1),
         ));
-        let kind = ("UDR", "udrInfo", "&data-set=POLICY");
-        Producers::new("nudr-dr", kind, roots, &nrfs, Duration::from_secs(60))
+        let query = ("udrInfo", "&data-set=POLICY");
+        Producers::new(crate::outbound::UDR, query, roots, &nrfs, Duration::from_secs(60))
     }
 
     #[test]

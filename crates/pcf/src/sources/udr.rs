@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use http::{Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use sbi::client::Client;
 use serde_json::{Value, json};
 
 use super::producers::{Ask, Producers, Unavailable, located};
+use crate::outbound::Peers;
 use policy::Service;
 
 /// What a segment of a path may have as it is (RFC 3986 §3.3).
@@ -60,7 +60,7 @@ pub(crate) fn resource(supi: &str, service: Service) -> String {
 /// When no UDR answers in time, or not as it should.
 pub(crate) async fn query(
     udrs: &Producers,
-    client: &Client,
+    peers: &Peers,
     supi: &str,
     service: Service,
     end: Instant,
@@ -73,7 +73,7 @@ pub(crate) async fn query(
         supi,
         end,
     };
-    let (_, response) = udrs.send(client, ask).await?;
+    let (_, response) = udrs.send(peers, ask).await?;
     match response.status() {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND | StatusCode::NO_CONTENT => return Ok(PolicyData::Unknown),
@@ -91,7 +91,7 @@ pub(crate) async fn query(
 /// When no UDR answers in time, or not as it should.
 pub(crate) async fn subscribe(
     udrs: &Producers,
-    client: &Client,
+    peers: &Peers,
     (supi, service): (&str, Service),
     callback: &str,
     end: Instant,
@@ -110,7 +110,7 @@ pub(crate) async fn subscribe(
         supi,
         end,
     };
-    let (root, response) = udrs.send(client, ask).await?;
+    let (root, response) = udrs.send(peers, ask).await?;
     if response.status() != StatusCode::CREATED {
         return Err(Failure::Refused(response.status()));
     }

@@ -10,6 +10,7 @@ mod hostile;
 mod judge;
 mod pages;
 mod pds;
+mod peer_tokens;
 mod policies;
 mod process;
 mod projects;

@@ -1,0 +1,94 @@
+//! How a worker reaches other functions: its connections, the NRFs, access tokens.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use nrf_client::{Nrfs, Outcome, PeerService, PeerTokens, Turns};
+use sbi::client::{Client, Origin, SendError, SendOptions};
+use sbi::{Body, Response};
+
+use crate::config::{self, Config};
+use crate::events::{Counters, Event};
+
+/// Bindings of sessions (TS 29.521).
+pub(crate) const BSF: PeerService = PeerService {
+    name: "nbsf-management",
+    nf_type: "BSF",
+};
+/// Policy data of subscribers (TS 29.504).
+pub(crate) const UDR: PeerService = PeerService {
+    name: "nudr-dr",
+    nf_type: "UDR",
+};
+/// Policy counters of subscribers (TS 29.594).
+pub(crate) const CHF: PeerService = PeerService {
+    name: "nchf-spendinglimitcontrol",
+    nf_type: "CHF",
+};
+
+/// The NRFs of the configuration.
+pub(crate) fn nrfs(config: &Config, client: Client) -> Rc<Nrfs> {
+    let settings = &config.nrf;
+    let nrfs = Nrfs::new(
+        Turns::new(&settings.api_roots),
+        client,
+        settings.timeout.duration(),
+    );
+    Rc::new(nrfs.as_instance(&config.nf_instance_id, "PCF"))
+}
+
+/// How a worker reaches other functions.
+pub(crate) struct Peers {
+    client: Client,
+    nrfs: Rc<Nrfs>,
+    /// None: requests carry no token.
+    tokens: Option<PeerTokens>,
+}
+
+impl Peers {
+    pub(crate) fn new(config: &Config, client: Client, counters: Arc<Counters>) -> Self {
+        let nrfs = nrfs(config, client.clone());
+        let tokens = |up_front| {
+            PeerTokens::new(nrfs.clone(), &config.nf_instance_id, "PCF")
+                .up_front(up_front)
+                .on_outcome(move |outcome| {
+                    counters.count(match outcome {
+                        Outcome::Granted => Event::PeerTokenGranted,
+                        Outcome::Failed => Event::PeerTokenFailed,
+                    });
+                })
+        };
+        let tokens = match config.peer_tokens {
+            _ if nrfs.is_empty() => None,
+            config::PeerTokens::Never => None,
+            config::PeerTokens::WhenAsked => Some(tokens(false)),
+            config::PeerTokens::Always => Some(tokens(true)),
+        };
+        Self { client, nrfs, tokens }
+    }
+
+    /// The NRFs of the configuration.
+    pub(crate) fn nrfs(&self) -> &Rc<Nrfs> {
+        &self.nrfs
+    }
+
+    /// Sends a request that `make` builds to a producer of a service; with an access token it may be built twice. `None` if
+    /// `make` builds none.
+    pub(crate) async fn send(
+        &self,
+        (service, origin): (PeerService, &Origin),
+        deadline: Duration,
+        make: impl Fn() -> Option<Request<Body>>,
+    ) -> Option<Result<Response, SendError>> {
+        let options = SendOptions {
+            deadline,
+            ..SendOptions::default()
+        };
+        match &self.tokens {
+            Some(tokens) => tokens.send(&self.client, (service, origin), options, make).await,
+            None => Some(self.client.send(origin, make()?, options).await),
+        }
+    }
+}
