@@ -161,11 +161,14 @@ impl Running {
         for function in functions::ALL {
             if wanted.iter().any(|one| one.name == function.name) {
                 let started = (function.start)(&config)?;
-                if function.name == "nrf" {
-                    // Those that start after it ask it where it really is.
-                    core.found_nrf(started.interfaces.first().map(|(_, root)| root.as_str()));
-                    core.adapt(&mut config);
+                // Those that start after them get their real addresses.
+                let root = started.interfaces.first().map(|(_, root)| root.as_str());
+                match function.name {
+                    "nrf" => core.found_nrf(root),
+                    "bsf" => core.found_bsf(root),
+                    _ => {}
                 }
+                core.adapt(&mut config);
                 mounted.push((function, started));
             }
         }

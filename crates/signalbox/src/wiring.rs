@@ -12,6 +12,7 @@ pub(crate) struct Core {
     joined: bool,
     secure: Option<Arc<Secure>>,
     nrf: OnceLock<String>,
+    bsf: OnceLock<String>,
 }
 
 impl Core {
@@ -20,6 +21,7 @@ impl Core {
             joined,
             secure,
             nrf: OnceLock::new(),
+            bsf: OnceLock::new(),
         }
     }
 
@@ -35,8 +37,22 @@ impl Core {
         }
     }
 
+    /// The BSF of this process listens here.
+    pub(crate) fn found_bsf(&self, root: Option<&str>) {
+        if let Some(root) = root.filter(|_| self.joined) {
+            // It listens at one address as long as the process runs.
+            let _ = self.bsf.set(root.to_owned());
+        }
+    }
+
     /// Changes a configuration to what runs here.
     pub(crate) fn adapt(&self, config: &mut Config) {
+        // A PCF without a BSF registers its bindings at the one beside it. With TLS, only `--secure` has certificates for both.
+        let reachable = |root: &&String| self.secure.is_some() || root.starts_with("http://");
+        let bsf = self.bsf.get().filter(reachable);
+        if let Some(bsf) = bsf.filter(|_| config.pcf.bsf.api_roots.is_empty() && !config.pcf.bsf.discover) {
+            config.pcf.bsf.api_roots = vec![bsf.clone()];
+        }
         if let Some(secure) = &self.secure {
             return secure.apply(config);
         }
@@ -49,14 +65,6 @@ impl Core {
         // A PCF without an NRF registers at the one beside it.
         if let Some(nrf) = self.nrf.get().filter(|_| config.pcf.nrf.api_roots.is_empty()) {
             register_last(&mut config.pcf, nrf);
-        }
-        let bsf = config
-            .bsf
-            .listen
-            .first()
-            .filter(|address| self.joined && address.port() != 0);
-        if let Some(bsf) = bsf.filter(|_| config.pcf.bsf.api_roots.is_empty() && config.bsf.tls.is_none()) {
-            config.pcf.bsf.api_roots = vec![format!("http://{bsf}")];
         }
     }
 }
