@@ -10,6 +10,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
+use super::wanted::{CHANGES, COPIES, not_run, reports};
 use crate::run::children::Simulator;
 use crate::run::drill::{Drill, Judgement, Outcome};
 use crate::run::figure;
@@ -117,7 +118,7 @@ impl Living {
         let learned = |how: &str| end.sum(LEARNED, &[("how", how)]) - start.sum(LEARNED, &[("how", how)]);
         let (made, notified, lost) = (changes.made as f64, learned("notified"), learned("lost"));
         Check::new(
-            "changes of the network",
+            CHANGES,
             format!(
                 "the SCP is notified of at least {:.0}% and loses none",
                 NOTIFIED * 100.0
@@ -132,7 +133,11 @@ impl Living {
                     .as_ref()
                     .map_or(String::new(), |why| format!("; {why}"))
             ),
-            notified + FEW_CHANGES >= made * NOTIFIED && lost == 0.0 && changes.refused.is_none(),
+            // In a short run none may be due.
+            (made > 0.0 || !changes.is_due)
+                && notified + FEW_CHANGES >= made * NOTIFIED
+                && lost == 0.0
+                && changes.refused.is_none(),
         )
     }
 }
@@ -170,6 +175,9 @@ impl Drill for Living {
             // Some of their copies were made before; they are counted as answered since.
             let in_flight = start.sum("signalbox_scp_outstanding_requests", &[]);
             judge_feed(&mut judgement, counted, in_flight, window.seconds());
+        } else if self.model.feed.is_some() {
+            let checks = COPIES.map(|name| not_run(name, "there is no broker"));
+            judgement.checks.extend(checks);
         }
         let said = window
             .after
@@ -177,26 +185,17 @@ impl Drill for Living {
             .first()
             .zip(window.before.simulators.first());
         let Some(((after, _), (before, _))) = said else {
+            let names = reports(&self.model).map(|(name, ..)| name);
+            judgement
+                .checks
+                .extend(names.map(|name| not_run(name, "the producers gave no counters")));
             return judgement;
         };
         let seconds = window.seconds();
         // A producer reports its load in its answers: a producer that gets few requests reports seldom.
         let asked = (after.requests - before.requests) as f64;
-        for (name, reports, every, reporters) in [
-            (
-                "load information of producers",
-                after.loads - before.loads,
-                self.model.lci.map(|lci| lci.every),
-                self.model.profiles,
-            ),
-            (
-                "overload information of producers",
-                after.overloads - before.overloads,
-                self.model.oci.map(|oci| oci.every),
-                self.model.oci.map_or(0, |oci| oci.instances),
-            ),
-        ] {
-            let Some(every) = every else { continue };
+        for (name, every, reporters, of) in reports(&self.model) {
+            let reports = of(after) - of(before);
             let share = f64::from(reporters) / f64::from(self.model.profiles.max(1));
             let due = (f64::from(reporters) * seconds / every.duration().as_secs_f64().max(1e-3))
                 .min(asked * share);
@@ -231,14 +230,14 @@ fn judge_feed(
     // At four points, at two of them once for each attempt.
     let due = 4.0 * of("requests") + 2.0 * of("reroutes");
     judgement.checks.push(Check::new(
-        "copies of messages",
+        COPIES[0],
         format!("{} of the requests and answers that were counted", figure(due)),
         figure(copied),
         // For a request in flight two copies were made before, or more where the SCP retried it.
         due > 0.0 && (copied - due).abs() <= due * FEED_SLACK + 4.0 * in_flight,
     ));
     judgement.checks.push(Check::new(
-        "copies lost",
+        COPIES[1],
         format!("at most {}%", FEED_LOSS * 100.0),
         format!(
             "{} lost, {} delivered: {} a second",
@@ -261,6 +260,8 @@ struct Changes {
     kinds: Weights,
     random: SmallRng,
     made: u64,
+    /// Whether the plan had any change in the time that has passed.
+    is_due: bool,
     /// Changes that were begun by the rate of the mix, and those of each kind with an interval of its own.
     of_mix: u64,
     of_kind: BTreeMap<ChangeKind, u64>,
@@ -286,6 +287,7 @@ impl Changes {
             kinds: Weights::new(MIX.map(|(_, weight)| weight)),
             random: SmallRng::seed_from_u64(29_510),
             made: 0,
+            is_due: false,
             of_mix: 0,
             of_kind: BTreeMap::new(),
             turn: 0,
@@ -312,10 +314,11 @@ impl Changes {
         while let Some((_, who, kind)) = self.away.pop_front_if(|(until, ..)| *until <= at) {
             requests.push(self.back(who, kind));
         }
+        let due = self.due(at, length) as u64;
+        self.is_due |= due > 0;
         if self.members.is_empty() {
             return self.send(&requests);
         }
-        let due = self.due(at, length) as u64;
         // A producer that returns is a change of the mix as well.
         self.of_mix += requests.len() as u64;
         while self.of_mix < due {

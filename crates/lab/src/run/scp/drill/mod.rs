@@ -5,6 +5,7 @@ mod living;
 mod nrf;
 mod overload;
 mod site;
+mod wanted;
 
 use std::net::SocketAddr;
 
@@ -27,9 +28,13 @@ pub(super) fn of(
     tls: Option<&Tls>,
 ) -> Result<Option<Box<dyn Drill>>, RigError> {
     let Some(wanted) = model.drill else {
-        let reports = model.lci.is_some() || model.oci.is_some() || model.notifications.is_some();
-        let (Some(admin), Some(nrf)) = (admin.filter(|_| reports || network.feeds()), &network.nrf) else {
+        let checks = wanted::names(model);
+        if checks.is_empty() {
             return Ok(None);
+        }
+        let (Some(admin), Some(nrf)) = (admin, &network.nrf) else {
+            let why = "the lab did not start this SCP (--target), and does not know its metrics";
+            return Ok(Some(Box::new(wanted::NotRun { checks, why })));
         };
         let living = living::Living::new(model, admin, nrf.address, &network.population, network.feeds());
         return Ok(Some(Box::new(living)));
