@@ -42,6 +42,9 @@ pub struct Report {
     /// The same in messages, where the function's guide counts those.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub messages: Option<MessageFigures>,
+    /// What the function sent to other functions meanwhile, where its guide counts that into the rate.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub egress: Option<EgressFigures>,
     /// What the sessions that stood before the load took, where the function keeps some.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub store: Option<StoreFigures>,
@@ -81,6 +84,21 @@ pub struct MessageFigures {
     pub guide_mps: f64,
     /// What the guide's processor use comes to.
     pub guide_cpu_us_per_message: f64,
+}
+
+/// Requests of the function to other functions, beside the ingress transactions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EgressFigures {
+    /// By receiver, as the receivers counted them: name and requests per second.
+    pub receivers: Vec<(String, f64)>,
+    /// All of them, per second.
+    pub tps: f64,
+    /// The function's processor time per transaction in or out, in microseconds.
+    pub cpu_us_per_transaction: f64,
+    /// Transactions in and out that the guide reached, per second.
+    pub guide_tps: f64,
+    /// What the guide's processor use comes to for each of them; 0: it prints none.
+    pub guide_cpu_us_per_transaction: f64,
 }
 
 /// Sessions that stood before the load, and what they took then.

@@ -21,9 +21,9 @@ use std::path::Path;
 
 pub use compare::{Comparison, compare};
 pub use data::{
-    Check, Conditions, Destinations, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency,
-    MessageFigures, OperationFigures, Point, Report, RoleFigures, Second, Series, Site, Spread, Step,
-    StoreFigures, Verdict,
+    Check, Conditions, Destinations, EgressFigures, FunctionFigures, GuideFigures, GuideRow, Knee,
+    LabProcess, Latency, MessageFigures, OperationFigures, Point, Report, RoleFigures, Second, Series, Site,
+    Spread, Step, StoreFigures, Verdict,
 };
 pub use figure::figure;
 pub use html::html;

@@ -68,6 +68,27 @@ pub(super) fn comparison(report: &Report) -> Vec<[String; 4]> {
             ),
         ]);
     }
+    if let Some(egress) = &report.egress {
+        rows.extend([
+            row(
+                "in and out together",
+                figure(report.achieved_tps + egress.tps),
+                known(egress.guide_tps),
+                "TPS",
+            ),
+            row(
+                "processor time per transaction in or out",
+                figure(egress.cpu_us_per_transaction),
+                known(egress.guide_cpu_us_per_transaction),
+                "µs",
+            ),
+        ]);
+        let receivers = egress.receivers.iter();
+        rows.extend(
+            receivers
+                .map(|(name, rate)| row(&format!("out to {name}"), figure(*rate), "–".to_owned(), "TPS")),
+        );
+    }
     if let Some(store) = &report.store {
         let none = || "–".to_owned();
         rows.extend([

@@ -57,6 +57,26 @@ pub(super) fn summary(report: &Report, out: &Path) -> String {
             )))
         );
     }
+    if let Some(egress) = &report.egress {
+        let receivers: Vec<String> = egress
+            .receivers
+            .iter()
+            .map(|(name, rate)| format!("{name} {}", figure(*rate)))
+            .collect();
+        let _ = writeln!(
+            text,
+            "  out         {} TPS ({}); {} µs of processor time per transaction in or out{}",
+            figure(egress.tps),
+            receivers.join(", "),
+            figure(egress.cpu_us_per_transaction),
+            beside((egress.guide_cpu_us_per_transaction > 0.0).then(|| format!(
+                "{} µs at {} TPS in and out",
+                figure(egress.guide_cpu_us_per_transaction),
+                figure(egress.guide_tps)
+            )))
+        );
+    }
+    text += &latencies(report);
     if let Some(store) = &report.store {
         let disk = store.disk_bytes_per_session.map(figure);
         let _ = writeln!(
@@ -80,6 +100,28 @@ pub(super) fn summary(report: &Report, out: &Path) -> String {
     let page = out.join("report.html");
     let page = page.canonicalize().unwrap_or(page);
     let _ = writeln!(text, "  report      file://{}", page.display());
+    text
+}
+
+/// Latencies of the operations that the guide prints as well, ours beside the guide's.
+fn latencies(report: &Report) -> String {
+    let mut text = String::new();
+    for row in &report.guide.operations {
+        let ours = report.operations.iter().find(|one| one.name == row.name);
+        let (Some(ours), Some(guide)) = (ours.map(|one| one.latency_ms), row.latency_ms.p50) else {
+            continue;
+        };
+        text += &format!(
+            "  {:<11} {} ms at the median, {} ms at 95%; the guide: {} ms{}\n",
+            row.name,
+            figure(ours.p50.unwrap_or_default()),
+            figure(ours.p95.unwrap_or_default()),
+            figure(guide),
+            row.latency_ms
+                .p95
+                .map_or(String::new(), |guide| format!(", {} ms", figure(guide)))
+        );
+    }
     text
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ::report::{
-    Conditions, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency, MessageFigures,
-    OperationFigures, Point, Report, RoleFigures, Series, Spread, Step, Verdict,
+    Conditions, EgressFigures, FunctionFigures, GuideFigures, GuideRow, Knee, LabProcess, Latency,
+    MessageFigures, OperationFigures, Point, Report, RoleFigures, Series, Spread, Step, Verdict,
 };
 use callmodel::{CallModel, Found, Guide};
 use loadgen::FailureKind;
@@ -115,6 +115,7 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
             limited_by: by.clone(),
         }),
         messages: messages(model, achieved, window.cores()),
+        egress: egress(&facts, achieved),
         store: facts.rig.store.clone(),
         destinations: facts.judgement.destinations.clone(),
         verdict: if pass { Verdict::Pass } else { Verdict::Fail },
@@ -234,6 +235,36 @@ fn messages(model: &CallModel, achieved: f64, cores: f64) -> Option<MessageFigur
         cpu_us_per_message: round(cores * 1e6 / (achieved * each).max(1e-9), 3),
         guide_mps: guide.map_or(0.0, |guide| guide.ingress_tps * each),
         guide_cpu_us_per_message: round(guide_cpu / each, 1),
+    })
+}
+
+/// What the function sent to others, as those counted it, and its processor time per transaction in or out.
+fn egress(facts: &Facts<'_>, achieved: f64) -> Option<EgressFigures> {
+    let window = facts.window;
+    let counts = window.after.egress.iter().zip(&window.before.egress);
+    let receivers: Vec<(String, f64)> = facts
+        .rig
+        .egress
+        .iter()
+        .zip(counts)
+        .map(|(one, (after, before))| {
+            let rate = after.saturating_sub(*before) as f64 / window.seconds();
+            (one.name.to_owned(), round(rate, 1))
+        })
+        .collect();
+    if receivers.is_empty() {
+        return None;
+    }
+    let tps: f64 = receivers.iter().map(|(_, rate)| rate).sum();
+    let guide = facts.found.model.guide.as_ref();
+    let guide_tps = guide.map_or(0.0, |guide| guide.achieved_tps);
+    let guide_cores = guide.map_or(0.0, Guide::cores_used);
+    Some(EgressFigures {
+        receivers,
+        tps: round(tps, 1),
+        cpu_us_per_transaction: round(window.cores() * 1e6 / (achieved + tps).max(1e-9), 2),
+        guide_tps,
+        guide_cpu_us_per_transaction: round(guide_cores * 1e6 / guide_tps.max(1e-9), 1),
     })
 }
 

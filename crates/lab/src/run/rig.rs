@@ -39,6 +39,8 @@ pub struct Rig {
     pub workloads: Vec<Traffic>,
     /// What the function must send to its peers.
     pub outgoing: Vec<Outgoing>,
+    /// Who receives requests of the function, where its guide counts those into the rate.
+    pub egress: Vec<Egress>,
     /// A query to the function when the load is over.
     pub probes: Vec<Probe>,
     /// What a reader of the report should know.
@@ -70,6 +72,7 @@ impl Rig {
             in_flight: None,
             workloads,
             outgoing: Vec::new(),
+            egress: Vec::new(),
             probes: Vec::new(),
             notes: Vec::new(),
             tls: None,
@@ -144,6 +147,24 @@ pub struct Outgoing {
     pub expected: Counter,
     /// Whether the guide counts it into the rate that it achieved.
     pub in_rate: bool,
+}
+
+/// A function that receives requests of the one under test, and counts them.
+#[derive(Clone, Debug)]
+pub struct Egress {
+    /// Its name.
+    pub name: &'static str,
+    /// Where the count is.
+    pub count: Received,
+}
+
+/// Where requests of the function are counted.
+#[derive(Clone, Debug)]
+pub enum Received {
+    /// By this simulator of the rig.
+    Simulator(usize),
+    /// By a function beside, at whose admin endpoint the count is.
+    Function(Counter),
 }
 
 /// Reads one of the counters that workloads increment.

@@ -8,7 +8,7 @@ use super::children::Guarded;
 use super::drill::{Outcome, Part, PartRecord};
 use super::progress::Progress;
 use super::ramp::Ramp;
-use super::rig::{Place, Rig};
+use super::rig::{Place, Received, Rig};
 use super::roles::Roles;
 use super::window::{Mark, Window};
 use super::{Options, RunError, figure};
@@ -17,6 +17,7 @@ use ::report::{Point, Report, Series, Step};
 use callmodel::Found;
 use loadgen::{Arrivals, Generator, Plan, Record, Snapshot, TICK};
 use report::measure::Connections;
+use simulators::Stats;
 
 /// Time that answers may take after the last request.
 const DRAIN: Duration = Duration::from_secs(6);
@@ -360,6 +361,13 @@ impl<'a> Session<'a> {
             ));
         }
         let usage = self.rig.usage();
+        let egress = self.rig.egress.iter().map(|one| match &one.count {
+            Received::Simulator(at) => simulators
+                .get(*at)
+                .map_or(0, |(stats, _): &(Stats, _)| stats.requests),
+            Received::Function(counter) => (counter.0)(),
+        });
+        let egress = egress.collect();
         Ok(Mark {
             at: Instant::now(),
             usage,
@@ -368,6 +376,7 @@ impl<'a> Session<'a> {
             stolen: report::measure::stolen(&self.cpus),
             simulators,
             expected: self.rig.outgoing.iter().map(|one| (one.expected.0)()).collect(),
+            egress,
             databases: self.rig.databases(),
             generator_cpu: self.generator_cpu.clone(),
             generator_bytes: self

@@ -25,6 +25,8 @@ pub(super) struct Mark {
     pub(super) simulators: Vec<(Stats, Usage)>,
     /// Requests that each kind of outgoing traffic must have come to.
     pub(super) expected: Vec<u64>,
+    /// Requests that each receiver of the function's own requests has counted.
+    pub(super) egress: Vec<u64>,
     pub(super) databases: Vec<(String, Usage)>,
     pub(super) generator_cpu: Vec<Duration>,
     pub(super) generator_bytes: (u64, u64),

@@ -106,6 +106,7 @@ fn sample() -> (Report, Series) {
             limited_by: "function: its 1 core(s) are full".into(),
         }),
         messages: None,
+        egress: None,
         store: None,
         destinations: None,
         verdict: Verdict::Fail,

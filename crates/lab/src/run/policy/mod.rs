@@ -76,6 +76,7 @@ pub fn start(
         sites: processes.collect(),
         site_addresses: addresses.collect(),
         outgoing: Vec::<Outgoing>::new(),
+        egress: network.egress,
         simulators: network.simulators,
         beside: network.beside,
         notes,

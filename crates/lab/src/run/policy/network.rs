@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::run::children::{Guarded, Simulator};
-use crate::run::rig::{Place, RigError, free_address, write_config};
+use crate::run::rig::{Counter, Egress, Place, Received, RigError, free_address, write_config};
 use callmodel::policy::{PolicyModel, Source};
 use loadgen::client::{Client, Request};
+use report::measure::Metrics;
 use simulators::network::population::instance_id;
 use simulators::{PolicySubscribers, RoleName, Settings};
 use workload::policy::FIRST_IMSI;
@@ -26,15 +28,18 @@ pub(super) struct Network {
     pub(super) beside: Vec<Guarded>,
     /// Where SMFs and AMFs take notifications.
     pub(super) consumer: SocketAddr,
+    /// Who counts requests of the PCF.
+    pub(super) egress: Vec<Egress>,
     nrf: SocketAddr,
     bsf: Option<SocketAddr>,
 }
 
 impl Network {
     pub(super) fn start(model: &PolicyModel, place: &Place) -> Result<Self, RigError> {
+        let admin = free_address()?;
         let (nrf, process) = start_function(place, "nrf", |address, store| {
             Ok(json!({"nrf": {
-                "listen": [address.to_string()], "admin": free_address()?.to_string(), "workers": 1,
+                "listen": [address.to_string()], "admin": admin.to_string(), "workers": 1,
                 "store": {"embedded": {"directory": store}},
                 "heartBeat": {"max": "24h"},
                 "tokens": {"requireRegistration": false},
@@ -44,6 +49,7 @@ impl Network {
             simulators: Vec::new(),
             beside: vec![process],
             consumer: nrf,
+            egress: vec![counted_by("NRF", admin)],
             nrf,
             bsf: None,
         };
@@ -52,26 +58,31 @@ impl Network {
             count: model.subscribers,
         };
         network.consumer = network.simulator(place, "amf", RoleName::Amf, Source::default(), &subscribers)?;
+        network.counts("AMF and SMF");
         let amf = network.consumer;
         network.register(1, "AMF", "namf-comm", amf, json!({"amfInfo": amf_info()}))?;
         if let Some(udr) = model.udr {
             let address = network.simulator(place, "udr", RoleName::Udr, udr, &subscribers)?;
+            network.counts("UDR");
             let info = json!({"udrInfo": {"supportedDataSets": ["POLICY"]}});
             network.register(2, "UDR", "nudr-dr", address, info)?;
         }
         if let Some(chf) = model.chf {
             let address = network.simulator(place, "chf", RoleName::Chf, chf, &subscribers)?;
+            network.counts("CHF");
             network.register(3, "CHF", "nchf-spendinglimitcontrol", address, json!({}))?;
         }
         if model.bsf {
+            let admin = free_address()?;
             let (address, process) = start_function(place, "bsf", |address, store| {
                 Ok(json!({"bsf": {
-                    "listen": [address.to_string()], "admin": free_address()?.to_string(), "workers": 1,
+                    "listen": [address.to_string()], "admin": admin.to_string(), "workers": 1,
                     "store": {"embedded": {"directory": store}},
                     "nrf": {"apiRoots": [format!("http://{nrf}")]},
                 }}))
             })?;
             network.beside.push(process);
+            network.egress.push(counted_by("BSF", admin));
             network.bsf = Some(address);
         }
         Ok(network)
@@ -92,6 +103,12 @@ impl Network {
             made["bsf"] = json!({"apiRoots": [format!("http://{bsf}")]});
         }
         made
+    }
+
+    /// The simulator that was started last counts requests of the PCF.
+    fn counts(&mut self, name: &'static str) {
+        let count = Received::Simulator(self.simulators.len().saturating_sub(1));
+        self.egress.push(Egress { name, count });
     }
 
     fn simulator(
@@ -152,6 +169,18 @@ impl Network {
             ))),
         }
     }
+}
+
+/// A function beside the PCF, of which the PCF is the only consumer: all requests that arrive there are the PCF's.
+fn counted_by(name: &'static str, admin: SocketAddr) -> Egress {
+    let read = move || {
+        let metrics = Metrics::read(admin);
+        metrics.map_or(0, |metrics| {
+            metrics.sum("signalbox_sbi_server_requests_total", &[]) as u64
+        })
+    };
+    let count = Received::Function(Counter(Arc::new(read)));
+    Egress { name, count }
 }
 
 fn amf_info() -> Value {

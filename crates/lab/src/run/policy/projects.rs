@@ -1,4 +1,5 @@
-//! The policy projects of a run: those of `examples/policy`, and a small one for UE policies.
+//! The policy projects of a run: those of `examples/policy`, and for AM and UE policies projects of the same complexity where
+//! the examples have none.
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,8 @@ const HIGH: &[(&str, &str)] = &[
     ),
 ];
 const UE: &[(&str, &str)] = &[("project.yaml", include_str!("ue.yaml"))];
+const HIGH_AM: &[(&str, &str)] = &[("project.yaml", include_str!("am-high.yaml"))];
+const HIGH_UE: &[(&str, &str)] = &[("project.yaml", include_str!("ue-high.yaml"))];
 
 /// Folders of projects.
 pub(super) struct Folders {
@@ -36,14 +39,14 @@ pub(super) struct Folders {
 /// Writes the projects of a run.
 pub(super) fn write(complexity: Complexity, place: &Place) -> Result<Folders, RigError> {
     let folder = place.folder.join("projects");
-    let sm = match complexity {
-        Complexity::Low | Complexity::Medium => LOW,
-        Complexity::High => HIGH,
+    let (sm, am, ue) = match complexity {
+        Complexity::Low | Complexity::Medium => (LOW, MEDIUM_AM, UE),
+        Complexity::High => (HIGH, HIGH_AM, HIGH_UE),
     };
     Ok(Folders {
         sm: project(&folder, "sm", sm)?,
-        am: project(&folder, "am", MEDIUM_AM)?,
-        ue: project(&folder, "ue", UE)?,
+        am: project(&folder, "am", am)?,
+        ue: project(&folder, "ue", ue)?,
     })
 }
 
