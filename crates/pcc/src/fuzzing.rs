@@ -26,7 +26,7 @@ pub fn document(bytes: &[u8]) {
     service(&value);
     report(&value);
     let now = time::OffsetDateTime::UNIX_EPOCH + time::Duration::days(20_000);
-    let mut accounts = usage::Accounts::of_subscriber(&value, "01", "internet", now);
+    let mut accounts = usage::Accounts::of_subscriber(&value, Some("01"), "internet", now);
     accounts.report(&value, now);
     let mut whole = value.clone();
     accounts.attach(&mut whole, None);

@@ -93,6 +93,35 @@ impl Amount {
         })
     }
 
+    /// Both together; what neither has measured stays `None`.
+    fn plus(self, more: Self) -> Self {
+        let one = |own: Option<u64>, more: Option<u64>| match (own, more) {
+            (Some(own), Some(more)) => Some(own.saturating_add(more)),
+            (own, more) => own.or(more),
+        };
+        Self {
+            total: one(self.total, more.total),
+            uplink: one(self.uplink, more.uplink),
+            downlink: one(self.downlink, more.downlink),
+            seconds: one(self.seconds, more.seconds),
+        }
+    }
+
+    /// What is left of this limit where `left` is left of the limit `old`: as much is used of both.
+    fn in_place_of(self, old: Self, left: Self) -> Self {
+        let one = |new: Option<u64>, old: Option<u64>, left: Option<u64>| match (new, old, left) {
+            (Some(new), Some(old), Some(left)) if left > old => Some(new.saturating_add(left - old)),
+            (Some(new), Some(old), Some(left)) => Some(new.saturating_sub(old - left)),
+            (new, _, _) => new,
+        };
+        Self {
+            total: one(self.total, old.total, left.total),
+            uplink: one(self.uplink, old.uplink, left.uplink),
+            downlink: one(self.downlink, old.downlink, left.downlink),
+            seconds: one(self.seconds, old.seconds, left.seconds),
+        }
+    }
+
     fn is_empty(self) -> bool {
         self.measures().iter().all(Option::is_none)
     }
@@ -107,6 +136,8 @@ pub struct Account {
     session_level: bool,
     limit: Amount,
     left: Amount,
+    /// What was reported in the current period; more than the limit where sessions together used more.
+    used: Amount,
     period: Option<Period>,
     /// When the current period ends.
     reset: Option<OffsetDateTime>,
@@ -149,6 +180,7 @@ impl Account {
             session_level: json::text(limit, "umLevel") != Some("SERVICE_LEVEL"),
             limit: whole,
             left: left.map_or(whole, |left| Amount::read(left, LIMIT)),
+            used: Amount::default(),
             period,
             reset,
             end,
@@ -169,6 +201,12 @@ impl Account {
         self.left
     }
 
+    /// What was reported in this period, also what exceeds the limit.
+    #[must_use]
+    pub fn used(&self) -> Amount {
+        self.used
+    }
+
     /// Whether one of its measures is used up.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
@@ -187,11 +225,22 @@ impl Account {
         self.keys().any(|known| known == key)
     }
 
+    /// Takes the place of an account of the same limit that was stored: what was used stays used, whatever the limit is now.
+    pub(super) fn resume(&mut self, stored: &Self, now: OffsetDateTime) {
+        self.left = self.limit.in_place_of(stored.limit, stored.left);
+        self.used = stored.used;
+        if self.period == stored.period {
+            self.reset = stored.reset;
+        }
+        self.advance(now);
+    }
+
     pub(super) fn advance(&mut self, now: OffsetDateTime) {
         let Some(reset) = self.reset.filter(|reset| *reset <= now) else {
             return;
         };
         self.left = self.limit;
+        self.used = Amount::default();
         self.reset = self.period.and_then(|period| period.next_reset(reset, now));
     }
 
@@ -204,11 +253,36 @@ impl Account {
             self.advance(now);
             return;
         }
-        self.left = self.left.minus(used);
+        self.subtract(used);
         if !next.is_empty() {
             self.advance(now);
-            self.left = self.left.minus(next);
+            self.subtract(next);
         }
+    }
+
+    fn subtract(&mut self, used: Amount) {
+        self.left = self.left.minus(used);
+        self.used = self.used.plus(used);
+    }
+
+    /// When an account that is used up is whole again.
+    pub(super) fn returns(&self) -> Option<OffsetDateTime> {
+        let ends = |reset: &OffsetDateTime| self.end.is_some_and(|end| *reset >= end);
+        self.reset.filter(|reset| self.is_exhausted() && !ends(reset))
+    }
+
+    /// What policies read of it.
+    pub(super) fn state(&self) -> Value {
+        let (mut left, mut used) = (Object::new(), Object::new());
+        self.left.write(&mut left, LIMIT);
+        self.used.write(&mut used, LIMIT);
+        let mut out = json!({"remaining": left, "used": used, "exhausted": self.is_exhausted()});
+        json::put(
+            json::object(&mut out),
+            "resetTime",
+            self.reset.and_then(date_text),
+        );
+        out
     }
 
     /// `UsageMonitoringData` of a key. Where the period ends, the next one's threshold goes with it.
@@ -245,11 +319,13 @@ impl Account {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let mut limit = Object::new();
+        let (mut limit, mut used) = (Object::new(), Object::new());
         self.limit.write(&mut limit, LIMIT);
+        self.used.write(&mut used, LIMIT);
         let mut out = self.to_um_data();
         let object = json::object(&mut out);
         object.insert("usageLimit".to_owned(), Value::Object(limit));
+        object.insert("used".to_owned(), Value::Object(used));
         object.insert("keys".to_owned(), json::list(self.keys.iter().cloned()));
         let period = self.period.map(|period| json!({"period": period.name()}));
         json::put(object, "resetPeriod", period);
@@ -266,6 +342,7 @@ impl Account {
             session_level: json::text(value, "umLevel") != Some("SERVICE_LEVEL"),
             limit: Amount::read(value.get("usageLimit")?, LIMIT),
             left: Amount::read(value.get("allowedUsage")?, LIMIT),
+            used: Amount::read(value.get("used").unwrap_or(&Value::Null), LIMIT),
             period: period.and_then(|period| Period::read(json::text(period, "period")?)),
             reset: date(value, "resetTime"),
             end: date(value, "endDate"),

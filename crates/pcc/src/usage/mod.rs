@@ -24,16 +24,15 @@ pub struct Accounts {
 
 impl Accounts {
     /// The accounts that apply to a session: those that `refUmDataLimitIds` of its DNN names and those whose scope has
-    /// its slice and DNN. `data` is `SmPolicyData`, `slice` the key of `smPolicySnssaiData` (`1-abcdef`).
+    /// its slice and DNN. `data` is `SmPolicyData`, `slice` the key of `smPolicySnssaiData` (`1-abcdef`); `None`: the session
+    /// has no slice (Gx), and those of any slice with its DNN apply.
     ///
     /// What `umData` says is left counts; without it a limit begins whole.
     #[must_use]
-    pub fn of_subscriber(data: &Value, slice: &str, dnn: &str, now: OffsetDateTime) -> Self {
-        let slice_data = data
-            .get("smPolicySnssaiData")
-            .and_then(|slices| slices.get(slice));
-        let dnn_data = slice_data.and_then(|data| data.get("smPolicyDnnData")?.get(dnn));
-        let named = dnn_data.and_then(|data| data.get("refUmDataLimitIds"));
+    pub fn of_subscriber(data: &Value, slice: Option<&str>, dnn: &str, now: OffsetDateTime) -> Self {
+        let slices = json::entries(data, "smPolicySnssaiData").filter(|(key, _)| is_slice(key, slice));
+        let mut dnns = slices.filter_map(|(_, data)| data.get("smPolicyDnnData")?.get(dnn));
+        let named = dnns.find_map(|data| data.get("refUmDataLimitIds"));
         let mut accounts = Self::default();
         for (id, limit) in json::entries(data, "umDataLimits") {
             let reference = named.and_then(|named| named.get(id));
@@ -97,6 +96,49 @@ impl Accounts {
         }
     }
 
+    /// Puts accounts that were stored in the place of those of the same limits, so that what was used stays used. The limits
+    /// stay those of the subscriber's data now.
+    pub fn resume(&mut self, stored: &Self, now: OffsetDateTime) {
+        for account in &mut self.accounts {
+            if let Some(held) = stored.get(account.id()) {
+                account.resume(held, now);
+            }
+        }
+    }
+
+    /// The account of a limit.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Account> {
+        self.accounts.iter().find(|account| account.id() == id)
+    }
+
+    /// Adds an account, or replaces that of the same limit; whether that changes anything.
+    pub fn put(&mut self, account: Account) -> bool {
+        match self.accounts.iter_mut().find(|held| held.id() == account.id()) {
+            Some(held) if *held == account => return false,
+            Some(held) => *held = account,
+            None => self.accounts.push(account),
+        }
+        true
+    }
+
+    /// Those of these limits.
+    #[must_use]
+    pub fn only(&self, ids: &[&str]) -> Self {
+        let named = self.accounts.iter().filter(|account| ids.contains(&account.id()));
+        Self {
+            accounts: named.cloned().collect(),
+        }
+    }
+
+    /// What policies read: by limit identifier `remaining`, `used` (each with members of `UsageThreshold`), `exhausted` and
+    /// `resetTime`.
+    pub fn states(&self) -> impl Iterator<Item = (&str, Value)> {
+        self.accounts
+            .iter()
+            .map(|account| (account.id(), account.state()))
+    }
+
     /// Subtracts what a report (`SmPolicyUpdateContextData`, `SmPolicyDeleteData`) says was used, and gives the
     /// identifiers of the accounts that it is about.
     pub fn report(&mut self, report: &Value, now: OffsetDateTime) -> Vec<String> {
@@ -120,7 +162,8 @@ impl Accounts {
     /// those of session level referred to by every session rule, and trigger `US_RE`. References to accounts without a
     /// threshold are removed: SMF and PCEF stop measuring.
     ///
-    /// `portion` bounds one threshold, so that usage is reported in portions of a quota; `None`: the whole rest.
+    /// Where an account is used up until its next period, the session is decided again then (`revalidationTime`, trigger
+    /// `RE_TIMEOUT`). `portion` bounds one threshold, so that usage is reported in portions of a quota; `None`: the whole rest.
     pub fn attach(&self, decision: &mut Value, portion: Option<Amount>) {
         let mut thresholds = Object::new();
         for account in self.accounts.iter().filter(|account| !account.is_exhausted()) {
@@ -136,18 +179,43 @@ impl Accounts {
             refer_session(decision, key);
         }
         let object = json::object(decision);
+        if let Some(Value::Object(held)) = object.get_mut("umDecs") {
+            let used_up = self.accounts.iter().filter(|account| account.is_exhausted());
+            for key in used_up.flat_map(Account::keys) {
+                held.remove(key);
+            }
+        }
         if !thresholds.is_empty() {
             let all = object.entry("umDecs").or_insert_with(|| json!({}));
             json::object(all).append(&mut thresholds);
-            let triggers = object.entry("policyCtrlReqTriggers").or_insert_with(|| json!([]));
-            if let Value::Array(triggers) = triggers
-                && !triggers.iter().any(|trigger| trigger == "US_RE")
-            {
-                triggers.push("US_RE".into());
+            add_trigger(object, "US_RE");
+        }
+        if let Some(first) = self.accounts.iter().filter_map(Account::returns).min() {
+            let set = object.get("revalidationTime").and_then(Value::as_str);
+            let set = set.and_then(|set| OffsetDateTime::parse(set, &Rfc3339).ok());
+            if set.is_none_or(|set| first < set) {
+                json::put(object, "revalidationTime", date_text(first));
+                add_trigger(object, "RE_TIMEOUT");
             }
         }
         remove_dangling(decision);
     }
+}
+
+fn add_trigger(decision: &mut Object, trigger: &str) {
+    let triggers = decision
+        .entry("policyCtrlReqTriggers")
+        .or_insert_with(|| json!([]));
+    if let Value::Array(triggers) = triggers
+        && !triggers.iter().any(|known| known == trigger)
+    {
+        triggers.push(trigger.into());
+    }
+}
+
+/// Whether the key of a slice (TS 29.571 §5.4.4.2) is that of a session; of a session without a slice each is.
+fn is_slice(key: &str, slice: Option<&str>) -> bool {
+    slice.is_none_or(|slice| slice.eq_ignore_ascii_case(key))
 }
 
 /// Removes the thresholds of accounts that a report is about from what an SMF or PCEF has: they are used up there
@@ -161,12 +229,12 @@ pub fn forget_reported(has: &mut Value, report: &Value) {
     }
 }
 
-fn in_scope(limit: &Value, slice: &str, dnn: &str) -> bool {
-    let Some(scope) = limit.get("scopes").and_then(|scopes| scopes.get(slice)) else {
-        return false;
-    };
-    let mut dnns = json::texts(scope, "dnn").peekable();
-    dnns.peek().is_none() || dnns.any(|scoped| scoped == dnn)
+fn in_scope(limit: &Value, slice: Option<&str>, dnn: &str) -> bool {
+    let mut scopes = json::entries(limit, "scopes").filter(|(key, _)| is_slice(key, slice));
+    scopes.any(|(_, scope)| {
+        let mut dnns = json::texts(scope, "dnn").peekable();
+        dnns.peek().is_none() || dnns.any(|scoped| scoped == dnn)
+    })
 }
 
 /// Whether a rule of the decision refers to an account.

@@ -32,7 +32,7 @@ fn decision() -> Value {
 #[test]
 fn thresholds_are_what_is_left_until_it_is_used_up() {
     let now = datetime!(2024-02-10 00:00 UTC);
-    let mut accounts = Accounts::of_subscriber(&subscriber(), "01", "internet", now);
+    let mut accounts = Accounts::of_subscriber(&subscriber(), Some("01"), "internet", now);
     assert_eq!(accounts.all().len(), 2);
     let mut shall = decision();
     accounts.attach(&mut shall, None);
@@ -78,7 +78,7 @@ fn thresholds_are_what_is_left_until_it_is_used_up() {
 #[test]
 fn the_same_portion_is_provided_again_after_a_report() {
     let now = datetime!(2024-02-10 00:00 UTC);
-    let mut accounts = Accounts::of_subscriber(&subscriber(), "01", "internet", now);
+    let mut accounts = Accounts::of_subscriber(&subscriber(), Some("01"), "internet", now);
     let portion = Some(Amount {
         total: Some(100),
         ..Amount::default()
@@ -100,7 +100,7 @@ fn the_same_portion_is_provided_again_after_a_report() {
 #[test]
 fn a_period_that_ends_makes_the_quota_whole() {
     let now = datetime!(2024-02-29 23:00 UTC);
-    let mut accounts = Accounts::of_subscriber(&subscriber(), "01", "internet", now);
+    let mut accounts = Accounts::of_subscriber(&subscriber(), Some("01"), "internet", now);
     let later = datetime!(2024-03-01 00:10 UTC);
     let split = json!({"accuUsageReports": [{"refUmIds": "m", "volUsage": 3_000, "nextVolUsage": 70}]});
     accounts.report(&split, later);
@@ -117,4 +117,48 @@ fn a_period_that_ends_makes_the_quota_whole() {
         accounts.to_um_data()["month"]["resetTime"],
         "2024-07-01T00:00:00Z"
     );
+}
+
+#[test]
+fn a_limit_that_changes_leaves_used_what_was_used() {
+    let now = datetime!(2024-02-10 00:00 UTC);
+    let mut stored = Accounts::of_subscriber(&subscriber(), None, "internet", now);
+    // More than is left, as two sessions can use together: all of it is counted.
+    stored.report(
+        &json!({"accuUsageReports": [{"refUmIds": "m", "volUsage": 5_000}]}),
+        now,
+    );
+    assert_eq!(stored.get("month").unwrap().left().total, Some(0));
+    assert_eq!(stored.get("month").unwrap().used().total, Some(5_000));
+    let mut data = subscriber();
+    data["umDataLimits"]["month"]["usageLimit"] = json!({"totalVolume": 12_500});
+    let mut accounts = Accounts::of_subscriber(&data, None, "internet", now);
+    accounts.resume(&Accounts::from_json(&stored.to_json()), now);
+    let month = accounts.get("month").unwrap();
+    assert_eq!(
+        (month.left().total, month.used().total),
+        (Some(2_500), Some(5_000))
+    );
+    assert!(stored.put(month.clone()) && !stored.put(month.clone()));
+    assert_eq!(stored.only(&["month"]).all().len(), 1);
+}
+
+#[test]
+fn a_session_whose_quota_is_used_up_is_decided_again_when_the_period_ends() {
+    let now = datetime!(2024-02-10 00:00 UTC);
+    let mut accounts = Accounts::of_subscriber(&subscriber(), Some("01"), "internet", now);
+    accounts.report(
+        &json!({"accuUsageReports": [{"refUmIds": "m", "volUsage": 4_000}]}),
+        now,
+    );
+    let mut shall = decision();
+    shall["umDecs"] = json!({"m": {"umId": "m"}});
+    accounts.attach(&mut shall, None);
+    assert_eq!(shall["revalidationTime"], "2024-03-01T00:00:00Z");
+    assert_eq!(shall["policyCtrlReqTriggers"], json!(["US_RE", "RE_TIMEOUT"]));
+    assert!(shall["umDecs"].get("m").is_none() && shall["umDecs"].get("video").is_some());
+    let states: Vec<_> = accounts.states().collect();
+    let month = states.iter().find(|(id, _)| *id == "month").unwrap();
+    assert_eq!(month.1["exhausted"], true);
+    assert_eq!(month.1["remaining"]["totalVolume"], 0);
 }
