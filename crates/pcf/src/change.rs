@@ -3,13 +3,17 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::association::ledger::Draft;
 use crate::association::{Association, AssociationId, Kind, decision};
 use crate::events::Event;
 use crate::pushes;
+use crate::quotas;
 use crate::worker::Worker;
 
 /// Attempts of a change that others keep overtaking.
-const TRIES: u32 = 25;
+pub(crate) const TRIES: u32 = 25;
 /// Longest pause before another attempt, in milliseconds.
 const LONGEST_PAUSE: u64 = 64;
 
@@ -41,6 +45,23 @@ pub(crate) async fn rewrite<T, F>(
     id: AssociationId,
     mut change: impl AsyncFnMut(&mut Association) -> Result<T, F>,
 ) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
+    rewrite_with_ledger(
+        worker,
+        id,
+        async |association: &mut Association, _: &mut Draft| change(association).await,
+    )
+    .await
+}
+
+/// As [`rewrite`], with a draft of the subscriber's ledger, which is written together with the association.
+///
+/// # Errors
+/// As [`rewrite`].
+pub(crate) async fn rewrite_with_ledger<T, F>(
+    worker: &Worker,
+    id: AssociationId,
+    mut change: impl AsyncFnMut(&mut Association, &mut Draft) -> Result<T, F>,
+) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
     let _turn = worker.turn(id).await;
     for attempt in 0..TRIES {
         pause(worker, attempt).await;
@@ -48,13 +69,16 @@ pub(crate) async fn rewrite<T, F>(
             return Ok(None);
         };
         let (before, version) = (stored.record, stored.version);
-        let mut after = before.clone();
-        let answer = change(&mut after).await.map_err(ChangeFault::Refused)?;
-        if after == before || worker.repository().update(&after, version).await? {
+        let (mut after, mut draft) = (before.clone(), Draft::default());
+        let answer = change(&mut after, &mut draft).await;
+        let answer = answer.map_err(ChangeFault::Refused)?;
+        let is_same = after == before && draft.to_write().is_none();
+        if is_same || worker.repository().update(&after, version, &draft).await? {
             return Ok(Some(Rewritten {
                 answer,
                 before,
                 after,
+                draft,
             }));
         }
         worker.count(Event::Retried);
@@ -72,9 +96,12 @@ pub(crate) struct Rewritten<T> {
     pub(crate) before: Association,
     /// The association after.
     pub(crate) after: Association,
+    /// What was written of the ledger of its subscriber.
+    pub(crate) draft: Draft,
 }
 
-/// Deletes an association of a kind, durably: what it was. `None`: there is none.
+/// Deletes an association of a kind, durably, and subtracts what its consumer reports (`accuUsageReports` of
+/// `SmPolicyDeleteData`) from the subscriber's quotas: what it was, and what was written of the ledger. `None`: there is none.
 ///
 /// # Errors
 /// That it could not be deleted.
@@ -82,7 +109,8 @@ pub(crate) async fn remove(
     worker: &Worker,
     id: AssociationId,
     kind: Kind,
-) -> Result<Option<Association>, ChangeFault<Infallible>> {
+    report: &Value,
+) -> Result<Option<(Association, Draft)>, ChangeFault<Infallible>> {
     let _turn = worker.turn(id).await;
     for attempt in 0..TRIES {
         pause(worker, attempt).await;
@@ -90,8 +118,10 @@ pub(crate) async fn remove(
         let Some(stored) = stored.filter(|stored| stored.record.kind == kind) else {
             return Ok(None);
         };
-        if worker.repository().remove(id, stored.version).await? {
-            return Ok(Some(stored.record));
+        let mut draft = Draft::default();
+        quotas::report(worker, &stored.record, report, &mut draft).await?;
+        if worker.repository().remove(id, stored.version, &draft).await? {
+            return Ok(Some((stored.record, draft)));
         }
         worker.count(Event::Retried);
     }
@@ -124,7 +154,7 @@ pub(crate) async fn parts<T, F>(
 }
 
 /// The pause before an attempt: none before the first, then a random one that grows.
-async fn pause(worker: &Worker, attempt: u32) {
+pub(crate) async fn pause(worker: &Worker, attempt: u32) {
     if attempt > 0 {
         let most = (1_u64 << attempt.min(16)).min(LONGEST_PAUSE);
         let millis = worker.random().next() % (most + 1);

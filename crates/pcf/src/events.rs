@@ -112,6 +112,18 @@ telemetry::events! {
     SubscriptionEnded = "subscriptions_ended";
     /// A subscription at a UDR or a CHF could not be ended.
     SubscriptionLeft = "subscriptions_left";
+    /// A session reported usage of a quota.
+    UsageReported = "usage_reports";
+    /// A quota of a subscriber was used up.
+    UsageExhausted = "usage_exhaustions";
+    /// A PCEF sent a request again whose usage was counted before.
+    UsageRepeated = "usage_repetitions";
+    /// The UDR got what is left of a subscriber's quotas.
+    UsageWritten = "usage_udr_updates";
+    /// The UDR did not take what is left of a subscriber's quotas, after all attempts.
+    UsageUnwritten = "usage_udr_failures";
+    /// What is left of a subscriber's quotas was not sent to the UDR because too many were pending.
+    UsageDropped = "usage_udr_dropped";
     /// New data of a subscriber made a policy refuse an association, whose consumer was asked to end it.
     Terminated = "terminations";
     /// A part of a decision was changed for an application session or by new data of the subscriber.

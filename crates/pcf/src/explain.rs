@@ -7,15 +7,22 @@ use time::OffsetDateTime;
 use crate::association::Association;
 use crate::pds::Data;
 use crate::projects::Projects;
+use crate::quotas::Quotas;
 
 /// Data of one block that a line shows.
 const SHOWN_READS: usize = 8;
 
 /// A line for each block of the evaluation: what it read, what came of it, which part of the decision it made. Nothing
 /// changes.
-pub(crate) fn lines(projects: &Projects, association: &Association, data: &Data) -> Vec<Value> {
+pub(crate) fn lines(
+    projects: &Projects,
+    association: &Association,
+    data: &Data,
+    quotas: &Quotas,
+) -> Vec<Value> {
     let project = &projects.of(association.kind.service()).project;
-    let (session, state) = (association.session(), Value::Object(association.state.clone()));
+    let session = quotas.session(association);
+    let state = Value::Object(association.state.clone());
     let input = Input {
         event: "update",
         request: &association.context,

@@ -12,6 +12,9 @@
 //!   parts of a decision through it.
 //! * `projects`: the policy projects in effect; `pre`: runs them; `pds`: the data of the subscriber that they read, from the
 //!   `sources` of a worker.
+//! * `creation`: new associations; `reassessment`: decisions that are made again without a request of their consumer.
+//! * `quotas`: what sessions report of their subscriber's quotas, and the thresholds that they get; `writes`: what the UDR gets
+//!   of that.
 //! * `explain`: which block decided what, for pages.
 //! * `ursp`: UE policies in octets, as a UE reads them.
 //! * `notices`: notifications of consumers, delivered by the crate `notifier`.
@@ -33,6 +36,7 @@ mod api;
 mod binding;
 mod bindings;
 mod change;
+mod creation;
 mod dispatch;
 mod explain;
 mod gx;
@@ -48,6 +52,8 @@ mod peers;
 mod pre;
 mod projects;
 mod pushes;
+mod quotas;
+mod reassessment;
 mod rx;
 mod shape;
 mod shared;
@@ -56,6 +62,7 @@ mod state;
 mod turns;
 mod ursp;
 mod worker;
+mod writes;
 
 pub use config::Config;
 pub use events::Event;

@@ -72,6 +72,7 @@ mod tests {
             "policy",
             "tls",
             "tokens",
+            "usage",
         ] {
             assert!(marked.iter().any(|marked| marked == key), "{key}");
         }

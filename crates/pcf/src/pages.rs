@@ -13,10 +13,12 @@ use store::{Scan, Stored};
 use telemetry::{Declaration, Registry};
 
 use crate::association::address::UeAddress;
+use crate::association::ledger::Ledger;
 use crate::association::{Association, AssociationId};
 use crate::events::{ADMISSION, Event};
 use crate::explain;
 use crate::pds;
+use crate::quotas;
 use crate::repository::Repository;
 use crate::shared::Pcf;
 use crate::state::State;
@@ -84,6 +86,13 @@ pub(crate) const PAGES: &[Page] = &[
         ],
     },
     Page {
+        name: "usage",
+        about: "The quotas of a subscriber by SUPI: limits, what is left and used (DELETE opens them again from the policy data)",
+        path: "/pcf/usage/{}",
+        argument: Some("SUPI"),
+        columns: &[],
+    },
+    Page {
         name: "state",
         about: "Whether it serves or is being shut down (PUT \"SERVING\", \"PARTIAL\" or \"COMPLETE\" to change it), load",
         path: "/pcf/state",
@@ -128,7 +137,7 @@ pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
 /// Serves [`PAGES`].
 pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
     let (all, one, searched) = (pcf.clone(), pcf.clone(), pcf.clone());
-    let explained = pcf.clone();
+    let (explained, used, forgotten) = (pcf.clone(), pcf.clone(), pcf.clone());
     let (shown, changed, ended) = (pcf.clone(), pcf.clone(), pcf.clone());
     let put_state = move |axum::Json(state): axum::Json<State>| async move {
         let Some(pcf) = changed.upgrade() else {
@@ -156,6 +165,12 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
         .route(
             "/pcf/explain/{subscriber}",
             get(move |Path(subscriber): Path<String>| async move { explain(&explained, &subscriber).await }),
+        )
+        .route(
+            "/pcf/usage/{subscriber}",
+            get(move |Path(subscriber): Path<String>| async move { usage(&used, &subscriber).await }).delete(
+                move |Path(subscriber): Path<String>| async move { forget_usage(&forgotten, &subscriber).await },
+            ),
         )
         .route(
             "/pcf/state",
@@ -276,10 +291,56 @@ async fn explain(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
         Err(error) => return unavailable(&error),
     };
     let live = pcf.live.load();
-    let each = found.iter().take(EXPLAINED);
-    let lines =
-        each.flat_map(|stored| explain::lines(&live.projects, &stored.record, &pds::stored(&stored.record)));
-    axum::Json(lines.collect::<Value>()).into_response()
+    let mut lines = Vec::new();
+    for Stored { record, .. } in found.iter().take(EXPLAINED) {
+        let ledger = match Ledger::subscriber_of(record) {
+            Some(subscriber) => pcf.repository.ledger(subscriber).await.ok().flatten(),
+            None => None,
+        };
+        let quotas = quotas::stored(record, ledger.as_ref().map(|stored| &stored.record));
+        lines.extend(explain::lines(
+            &live.projects,
+            record,
+            &pds::stored(record),
+            &quotas,
+        ));
+    }
+    axum::Json(lines).into_response()
+}
+
+/// The quotas of a subscriber, by limit.
+async fn usage(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
+    let Some(repository) = repository(pcf) else {
+        return axum::Json(json!({})).into_response();
+    };
+    match repository.ledger(subscriber).await {
+        Ok(Some(stored)) => axum::Json(stored.record.accounts.to_json()).into_response(),
+        Ok(None) => no_quotas(subscriber),
+        Err(error) => unavailable(&error),
+    }
+}
+
+/// Deletes the quotas of a subscriber: the next event of a session opens them as its policy data have them then.
+async fn forget_usage(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
+    let Some(repository) = repository(pcf) else {
+        return axum::Json(json!({})).into_response();
+    };
+    match repository.ledger(subscriber).await {
+        Ok(Some(stored)) => match repository.remove_ledger(subscriber).await {
+            Ok(()) => {
+                tracing::warn!(subscriber, "an operator has deleted the quotas of a subscriber");
+                axum::Json(stored.record.accounts.to_json()).into_response()
+            }
+            Err(error) => unavailable(&error),
+        },
+        Ok(None) => no_quotas(subscriber),
+        Err(error) => unavailable(&error),
+    }
+}
+
+fn no_quotas(subscriber: &str) -> Response {
+    let text = format!("there are no quotas of {subscriber}\n");
+    (StatusCode::NOT_FOUND, text).into_response()
 }
 
 async fn search(repository: &Repository, subscriber: &str) -> Result<Vec<Stored<Association>>, store::Error> {

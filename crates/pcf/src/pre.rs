@@ -1,15 +1,15 @@
 //! The policy runtime engine: runs the project of a service for an event of an association.
 
-use std::rc::Rc;
-
-use ::policy::{Fault, Input, Project, Rejection, Scratch, Trace};
+use ::policy::{Fault, Input, Project, Rejection, Scratch};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::association::Association;
+use crate::association::ledger::{self, Draft};
 use crate::config::Fallback;
 use crate::events::Event;
 use crate::pds::{self, Data, Missing};
+use crate::quotas::{self, Quotas};
 use crate::worker::Worker;
 
 /// What was decided.
@@ -19,6 +19,8 @@ pub(crate) struct Decision {
     pub(crate) policy: Map<String, Value>,
     /// State variables to keep with the association.
     pub(crate) state: Map<String, Value>,
+    /// Limits whose quotas apply.
+    pub(crate) limits: Vec<String>,
 }
 
 /// Why there is no decision.
@@ -37,38 +39,107 @@ pub(crate) enum Refusal {
 }
 
 /// Decides for an event of an association: `create`, `update` or another name that projects know. `request` is what they
-/// read as `$request`. The data of the subscriber come from [`pds`].
+/// read as `$request`. The data of the subscriber come from [`pds`], its quotas from the store.
 pub(crate) async fn decide(
     worker: &Worker,
     event: &str,
     association: &Association,
     request: &Value,
 ) -> Result<Decision, Refusal> {
-    let data = pds::of(worker, association).await.map_err(Refusal::Missing)?;
-    with_data(worker, event, association, request, &data, None)
+    decide_in(worker, event, association, request, &mut Draft::default()).await
 }
 
-/// Decides for a new association: queries the sources and subscribes to their changes. The caller ends the subscriptions
-/// ([`pds::close`]) where the association does not come to be.
-pub(crate) async fn decide_new(worker: &Worker, association: &mut Association) -> Result<Decision, Refusal> {
-    let data = pds::open(worker, association).await.map_err(Refusal::Missing)?;
-    let decided = with_data(worker, "create", association, &association.context, &data, None);
-    decided.inspect_err(|_| pds::close(worker, association))
-}
-
-/// As [`decide`] with data that are known, and a trace where one is wanted.
-pub(crate) fn with_data(
+/// As [`decide`], with the subscriber's ledger in a draft, which has what the event reports.
+pub(crate) async fn decide_in(
     worker: &Worker,
     event: &str,
     association: &Association,
     request: &Value,
-    data: &Rc<Data>,
-    trace: Option<&mut Trace>,
+    draft: &mut Draft,
+) -> Result<Decision, Refusal> {
+    let data = pds::of(worker, association).await.map_err(Refusal::Missing)?;
+    let quotas = quotas_of(worker, association, &data, draft).await?;
+    with_data(worker, event, association, request, &data, &quotas)
+}
+
+/// Decides for a new association: queries the sources and subscribes to their changes. The caller ends the subscriptions
+/// ([`pds::close`]) where the association does not come to be.
+pub(crate) async fn decide_new(
+    worker: &Worker,
+    association: &mut Association,
+    draft: &mut Draft,
+) -> Result<Decision, Refusal> {
+    let data = pds::open(worker, association).await.map_err(Refusal::Missing)?;
+    let decided = match quotas_of(worker, association, &data, draft).await {
+        Ok(quotas) => with_data(
+            worker,
+            "create",
+            association,
+            &association.context,
+            &data,
+            &quotas,
+        ),
+        Err(refusal) => Err(refusal),
+    };
+    decided.inspect_err(|_| pds::close(worker, association))
+}
+
+/// The subtraction of what an event reports from the quotas, in a draft.
+pub(crate) async fn report(
+    worker: &Worker,
+    association: &Association,
+    report: &Value,
+    draft: &mut Draft,
+) -> Result<(), Refusal> {
+    let reported = quotas::report(worker, association, report, draft).await;
+    reported.map_err(|error| unreadable(&error))
+}
+
+async fn quotas_of(
+    worker: &Worker,
+    association: &Association,
+    data: &Data,
+    draft: &mut Draft,
+) -> Result<Quotas, Refusal> {
+    let opened = quotas::open(worker, association, &data.subscriber, draft).await;
+    opened.map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &store::Error) -> Refusal {
+    tracing::debug!(%error, "the quotas of a subscriber cannot be read");
+    Refusal::Missing(Missing::Quotas)
+}
+
+/// Decides with data that are known.
+fn with_data(
+    worker: &Worker,
+    event: &str,
+    association: &Association,
+    request: &Value,
+    data: &Data,
+    quotas: &Quotas,
+) -> Result<Decision, Refusal> {
+    let decided = evaluated(worker, event, association, request, data, quotas)?;
+    Ok(Decision {
+        policy: quotas.attach(decided.policy),
+        limits: quotas.limits(),
+        ..decided
+    })
+}
+
+fn evaluated(
+    worker: &Worker,
+    event: &str,
+    association: &Association,
+    request: &Value,
+    data: &Data,
+    quotas: &Quotas,
 ) -> Result<Decision, Refusal> {
     let service = association.kind.service();
     let pair = worker.projects(service);
     let (scratch, built_in) = worker.scratches(service);
-    let (session, state) = (association.session(), Value::Object(association.state.clone()));
+    let session = quotas.session(association);
+    let state = Value::Object(association.state.clone());
     let input = Input {
         event,
         request,
@@ -77,7 +148,7 @@ pub(crate) fn with_data(
         session: &session,
         state: &state,
     };
-    let fault = match run(&pair.project, &mut scratch.borrow_mut(), &input, trace) {
+    let fault = match run(&pair.project, &mut scratch.borrow_mut(), &input) {
         Ok(decided) => return decided.inspect_err(|_| worker.count(Event::Refused)),
         Err(fault) => fault,
     };
@@ -92,7 +163,7 @@ pub(crate) fn with_data(
     match worker.config().policy.fallback {
         Fallback::Refuse => Err(Refusal::Fault(fault)),
         Fallback::BuiltIn => {
-            run(&pair.built_in, &mut built_in.borrow_mut(), &input, None).map_err(Refusal::Fault)?
+            run(&pair.built_in, &mut built_in.borrow_mut(), &input).map_err(Refusal::Fault)?
         }
     }
 }
@@ -101,9 +172,8 @@ fn run(
     project: &Project,
     scratch: &mut Scratch,
     input: &Input<'_>,
-    trace: Option<&mut Trace>,
 ) -> Result<Result<Decision, Refusal>, Fault> {
-    let decision = project.decide(scratch, input, OffsetDateTime::now_utc(), trace)?;
+    let decision = project.decide(scratch, input, OffsetDateTime::now_utc(), None)?;
     if let Some(rejection) = decision.rejection() {
         return Ok(Err(refusal(rejection)));
     }
@@ -111,6 +181,7 @@ fn run(
         return Ok(Ok(Decision {
             policy: Map::new(),
             state: Map::new(),
+            limits: Vec::new(),
         }));
     };
     let set = decision.state().iter();
@@ -118,6 +189,7 @@ fn run(
     Ok(Ok(Decision {
         policy,
         state: set.collect(),
+        limits: Vec::new(),
     }))
 }
 
@@ -142,4 +214,5 @@ fn refusal(rejection: &Rejection<'_>) -> Refusal {
 pub(crate) fn keep(association: &mut Association, decision: Decision) {
     association.policy = decision.policy;
     association.state.extend(decision.state);
+    ledger::keep_limits(association, decision.limits);
 }

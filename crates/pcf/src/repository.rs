@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use store::{Batch, Condition, Conflict, Error, Index, Store, Stored, Table, TableDef, Version};
 
 use crate::association::address::{UeAddress, text_key};
+use crate::association::ledger::{Draft, Ledger};
 use crate::association::{Association, AssociationId};
 use crate::operator::OperatorSettings;
 
@@ -17,6 +18,7 @@ pub struct Repository {
     store: Store,
     associations: Table<Association>,
     operator: Table<OperatorSettings>,
+    ledgers: Table<Ledger>,
     most: usize,
 }
 
@@ -26,11 +28,16 @@ impl Repository {
     /// # Errors
     /// When the store cannot be opened or read.
     pub async fn open(config: &store::Config, most: usize) -> Result<Self, Error> {
-        let tables = [TableDef::of::<Association>(), TableDef::of::<OperatorSettings>()];
+        let tables = [
+            TableDef::of::<Association>(),
+            TableDef::of::<OperatorSettings>(),
+            TableDef::of::<Ledger>(),
+        ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
             associations: store.table()?,
             operator: store.table()?,
+            ledgers: store.table()?,
             most: most.max(2),
             store,
         })
@@ -46,6 +53,24 @@ impl Repository {
     #[must_use]
     pub fn associations(&self) -> &Table<Association> {
         &self.associations
+    }
+
+    /// The table of ledgers, for the sweep.
+    pub(crate) fn ledgers(&self) -> &Table<Ledger> {
+        &self.ledgers
+    }
+
+    /// The ledger of a subscriber.
+    pub(crate) async fn ledger(&self, subscriber: &str) -> Result<Option<Stored<Ledger>>, Error> {
+        let stored = self.ledgers.get(&Ledger::key_of(subscriber)).await?;
+        Ok(stored.filter(|stored| stored.record.subscriber == subscriber))
+    }
+
+    /// Deletes the ledger of a subscriber.
+    pub(crate) async fn remove_ledger(&self, subscriber: &str) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        batch.delete(&self.ledgers, &Ledger::key_of(subscriber), Condition::Always);
+        self.store.commit(batch).await.map(drop)
     }
 
     /// What an operator has set on this instance.
@@ -69,34 +94,52 @@ impl Repository {
         self.associations.get(&id.0).await
     }
 
-    /// Writes a new association, durably.
-    ///
-    /// # Errors
-    /// When it was not written.
-    pub async fn add(&self, association: &Association) -> Result<Version, Error> {
-        let mut batch = Batch::default();
-        batch.insert(&self.associations, association);
-        self.store.commit(batch).await
-    }
-
-    /// Writes an association over the version that it was made of, durably; false when another writer was faster.
+    /// Writes a new association with what it changes of its subscriber's ledger, durably; false when another writer was
+    /// faster.
     ///
     /// # Errors
     /// When it was not written for another reason.
-    pub async fn update(&self, association: &Association, version: Version) -> Result<bool, Error> {
+    pub async fn add(&self, association: &Association, draft: &Draft) -> Result<bool, Error> {
         let mut batch = Batch::default();
-        batch.update(&self.associations, association, version);
+        batch.insert(&self.associations, association);
+        self.put_ledger(&mut batch, draft);
         written(self.store.commit(batch).await)
     }
 
-    /// Deletes an association of this version, durably; false when another writer was faster.
+    /// Writes an association over the version that it was made of, and what it changes of its subscriber's ledger, durably
+    /// and together; false when another writer was faster.
+    ///
+    /// # Errors
+    /// When it was not written for another reason.
+    pub async fn update(
+        &self,
+        association: &Association,
+        version: Version,
+        draft: &Draft,
+    ) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.update(&self.associations, association, version);
+        self.put_ledger(&mut batch, draft);
+        written(self.store.commit(batch).await)
+    }
+
+    /// Deletes an association of this version, and writes what it changes of its subscriber's ledger, durably and together;
+    /// false when another writer was faster.
     ///
     /// # Errors
     /// When it was not deleted for another reason.
-    pub async fn remove(&self, id: AssociationId, version: Version) -> Result<bool, Error> {
+    pub async fn remove(&self, id: AssociationId, version: Version, draft: &Draft) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.delete(&self.associations, &id.0, Condition::Version(version));
+        self.put_ledger(&mut batch, draft);
         written(self.store.commit(batch).await)
+    }
+
+    fn put_ledger(&self, batch: &mut Batch, draft: &Draft) {
+        if let Some(ledger) = draft.to_write() {
+            let condition = draft.version.map_or(Condition::Absent, Condition::Version);
+            batch.put(&self.ledgers, ledger, condition);
+        }
     }
 
     /// The associations of a subscriber by its SUPI, the newest first.
@@ -165,7 +208,7 @@ fn written(outcome: Result<Version, Error>) -> Result<bool, Error> {
     match outcome {
         Ok(_) => Ok(true),
         Err(Error::Conflict {
-            conflict: Conflict::Changed(_) | Conflict::Absent,
+            conflict: Conflict::Changed(_) | Conflict::Absent | Conflict::Exists(_),
             ..
         }) => Ok(false),
         Err(error) => Err(error),

@@ -14,6 +14,7 @@ use function::{
 use nrf_client::{Nrfs, Presence as _, deregister, stay_registered};
 use sbi::client::Client;
 use sbi::dns::Dns;
+use store::{Sweep, SweepConfig};
 use telemetry::Declaration;
 
 use crate::config::Config;
@@ -146,6 +147,10 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(deliver(pending, consumers.clone()));
         let applications = Rc::new(Applications(consumers));
         tokio::task::spawn_local(deliver(pending_applications, applications));
+        match Sweep::new(repository.ledgers().clone(), SweepConfig::default()) {
+            Ok(sweep) => drop(tokio::task::spawn_local(async move { sweep.run().await })),
+            Err(error) => tracing::error!(%error, "quotas whose time is over are not removed"),
+        }
         let address = opening.listeners.sbi.addresses().first().copied();
         let registration = address
             .filter(|_| !nrfs.is_empty())

@@ -27,6 +27,7 @@ use crate::shared::Pcf;
 use crate::sources::{Sources, Versions};
 use crate::state::State;
 use crate::turns::{Turn, Turns};
+use crate::writes::Writes;
 
 /// A worker as its listeners see it.
 pub(crate) type Front = function::Front<Pcf>;
@@ -51,6 +52,7 @@ pub struct Worker {
     bindings: Rc<Bindings>,
     random: Rc<Random>,
     sources: Rc<Sources>,
+    writes: Rc<Writes>,
     counters: Arc<Counters>,
     index: usize,
 }
@@ -125,6 +127,7 @@ impl Worker {
             random,
             sources,
             counters,
+            writes: before.map_or_else(Rc::default, |before| before.writes.clone()),
             index,
             now,
         };
@@ -189,6 +192,11 @@ impl Worker {
     /// Where the data of subscribers are.
     pub(crate) fn sources(&self) -> &Rc<Sources> {
         &self.sources
+    }
+
+    /// What is being written to the UDR.
+    pub(crate) fn writes(&self) -> &Rc<Writes> {
+        &self.writes
     }
 
     /// Versions of the data of subscribers.

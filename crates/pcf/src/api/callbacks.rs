@@ -13,10 +13,9 @@ use serde_json::{Map, Value};
 use super::fault::Fault;
 use super::{id_of, json_of, not_found};
 use crate::association::{Association, AssociationId};
-use crate::change;
 use crate::events::Event;
-use crate::pds::{self, Held};
-use crate::pre::{self, Refusal};
+use crate::pds::Held;
+use crate::reassessment;
 use crate::worker::Worker;
 use sbi::problem::{Cause, Problem};
 
@@ -118,31 +117,15 @@ pub(crate) async fn spending_limits_end(
     Ok(no_content())
 }
 
-/// Decides again for an association and notifies its consumer of the difference. A policy that now refuses the association
-/// has its consumer end it (TS 29.512 §4.2.3.3).
+/// Decides again for an association and notifies its consumer of the difference.
 pub(super) async fn again(
     worker: &Worker,
     id: AssociationId,
     event: &str,
     step: impl Fn(&mut Association),
 ) -> Result<(), Fault> {
-    let change = async |association: &mut Association| {
-        step(association);
-        let request = association.context.clone();
-        match pre::decide(worker, event, association, &request).await {
-            Ok(decided) => {
-                pre::keep(association, decided);
-                Ok(false)
-            }
-            Err(Refusal::Policy { .. } | Refusal::Missing(pds::Missing::User)) => Ok(true),
-            Err(refusal) => Err(Fault::from(refusal)),
-        }
-    };
-    let changed = change::parts(worker, id, change).await?;
-    let changed = changed.ok_or_else(|| not_found(&id.to_string()))?;
-    if changed.answer {
-        worker.count(Event::Terminated);
-        worker.notices().terminate(&changed.after, "UE_SUBSCRIPTION");
+    match reassessment::reassess(worker, id, event, step).await? {
+        true => Ok(()),
+        false => Err(not_found(&id.to_string())),
     }
-    Ok(())
 }

@@ -135,6 +135,7 @@ fn of_refusal(refusal: Refusal) -> Problem {
             let what = match missing {
                 Missing::User | Missing::PolicyData => "no UDR answers in time",
                 Missing::Counters => "no CHF answers in time",
+                Missing::Quotas => "the quotas of the subscriber cannot be read",
             };
             Problem::of_status(StatusCode::SERVICE_UNAVAILABLE)
                 .detail(format!("{what}; nothing was done, try later"))

@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::association::{Association, Kind, context, decision};
 use crate::change;
+use crate::creation;
 use crate::events::Event;
 use crate::notices;
 use crate::pds;
@@ -47,12 +48,7 @@ pub(crate) async fn collection(
     members.insert("suppFeat".to_owned(), Value::String(features.to_string()));
     let mut association = Association::new(service.kind, Value::Object(members));
     let version = pds::version(worker, &association);
-    let decided = pre::decide_new(worker, &mut association).await?;
-    pre::keep(&mut association, decided);
-    if let Err(error) = worker.repository().add(&association).await {
-        pds::close(worker, &association);
-        return Err(error.into());
-    }
+    creation::create(worker, &mut association).await?;
     worker.count(service.events[0]);
     if pds::version(worker, &association) != version {
         // The data have changed before the UDR could notify of an association.
@@ -80,8 +76,8 @@ pub(crate) async fn individual(
             Ok(sbi::json::response(StatusCode::OK, &body))
         }
         Method::DELETE => {
-            let removed = change::remove(worker, id_of(id)?, service.kind).await?;
-            let removed = removed.ok_or_else(|| not_found(id))?;
+            let removed = change::remove(worker, id_of(id)?, service.kind, &Value::Null).await?;
+            let (removed, _) = removed.ok_or_else(|| not_found(id))?;
             pds::close(worker, &removed);
             worker.count(service.events[2]);
             Ok(no_content())

@@ -11,12 +11,15 @@ use super::callbacks;
 use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::af_notices;
+use crate::association::ledger::Draft;
 use crate::association::{Association, Kind, af, context, decision, usage};
 use crate::change;
+use crate::creation;
 use crate::events::Event;
 use crate::pds;
 use crate::peers::bsf;
 use crate::pre;
+use crate::reassessment;
 use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 use crate::worker::Worker;
 
@@ -37,12 +40,7 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
     }
     let mut association = Association::new(Kind::Sm, Value::Object(members));
     let version = pds::version(worker, &association);
-    let decided = pre::decide_new(worker, &mut association).await?;
-    pre::keep(&mut association, decided);
-    if let Err(error) = worker.repository().add(&association).await {
-        pds::close(worker, &association);
-        return Err(error.into());
-    }
+    creation::create(worker, &mut association).await?;
     worker.count(Event::SmCreated);
     bsf::bind(worker, &association);
     if pds::version(worker, &association) != version {
@@ -78,7 +76,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     }
     let update = body_of(worker, request, &SM_UPDATE)?;
     let report = Value::Object(update.clone());
-    let step = async |association: &mut Association| {
+    let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != Kind::Sm {
             return Err(not_found(id));
         }
@@ -87,16 +85,18 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         if let Some(reports) = update.get("accuUsageReports") {
             usage::add(&mut association.usage, reports);
         }
+        pre::report(worker, association, &report, draft).await?;
         af::drop_inactive(association, &report);
         let asked = context::request(association, &update);
-        let decided = pre::decide(worker, "update", association, &asked).await?;
+        let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
         Ok::<_, Fault>(())
     };
-    let rewritten = change::rewrite(worker, id_of(id)?, step)
+    let rewritten = change::rewrite_with_ledger(worker, id_of(id)?, step)
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmUpdated);
+    reassessment::after(worker, rewritten.after.id, &rewritten.draft);
     af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);
     bsf::bind(worker, &rewritten.after);
     let difference = decision::after_report(rewritten.before.decision(), rewritten.after.decision(), &update);
@@ -108,10 +108,10 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     if *request.method() != Method::POST {
         return Ok(method_not_allowed(request.method(), "POST"));
     }
-    body_of(worker, request, &SM_DELETE)?;
-    let id_parsed = id_of(id)?;
-    let removed = change::remove(worker, id_parsed, Kind::Sm).await?;
-    let association = removed.ok_or_else(|| not_found(id))?;
+    let report = Value::Object(body_of(worker, request, &SM_DELETE)?);
+    let removed = change::remove(worker, id_of(id)?, Kind::Sm, &report).await?;
+    let (association, draft) = removed.ok_or_else(|| not_found(id))?;
+    reassessment::after(worker, association.id, &draft);
     af_notices::ended(worker, &association);
     pds::close(worker, &association);
     worker.count(Event::SmDeleted);

@@ -20,6 +20,12 @@ pub struct PcefSession {
     pub realm: String,
     /// The peer that its requests come from: the PCEF, or an agent.
     pub peer: String,
+    /// CC-Request-Number of the last CCR.
+    #[serde(default)]
+    pub number: u32,
+    /// Whether the PCEF measures usage: it has negotiated feature `Rel9` (TS 29.212 §5.4.1).
+    #[serde(default)]
+    pub measures: bool,
     /// Whether a RAR was not answered: the PCEF may or may not have what it was sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubt: bool,
@@ -59,6 +65,18 @@ pub fn settle(association: &mut Association) {
 fn set_doubt(association: &mut Association, doubt: bool) {
     if let Some(session) = PcefSession::get(association).filter(|session| session.doubt != doubt) {
         PcefSession { doubt, ..session }.put(association);
+    }
+}
+
+/// Notes the number of a CCR; false: it was sent again, and the PCF has worked on it before (RFC 8506 §6.5).
+pub fn note_number(association: &mut Association, number: u32) -> bool {
+    match PcefSession::get(association) {
+        Some(session) if session.number == number => false,
+        Some(session) => {
+            PcefSession { number, ..session }.put(association);
+            true
+        }
+        None => true,
     }
 }
 

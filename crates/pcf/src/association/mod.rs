@@ -6,6 +6,7 @@
 //! * [`context`]: what an update changes of the context (TS 29.512 §4.2.4).
 //! * [`decision`]: the whole decision of an association, and what a consumer gets of a change.
 //! * [`gx`]: how the PCEF of a Gx session is reached.
+//! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
 //! * [`usage`]: accumulated usage.
 
 pub mod address;
@@ -13,6 +14,7 @@ pub mod af;
 pub mod context;
 pub mod decision;
 pub mod gx;
+pub mod ledger;
 mod record;
 pub mod usage;
 

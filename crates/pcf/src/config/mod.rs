@@ -7,6 +7,7 @@ mod nrf;
 mod pds;
 mod peer_tokens;
 mod policy;
+mod usage;
 
 pub use self::pds::{Chf, ChfFallback, CounterService, Pds, PdsCache, Udr, UdrFallback, UnknownUser};
 pub use self::policy::{Fallback, Policies};
@@ -16,6 +17,7 @@ pub use function::sbi::config::{ConsumerRate, Overload, OverloadLevel, TokenKey,
 pub use notifications::Notifications;
 pub use nrf::Nrf;
 pub use peer_tokens::PeerTokens;
+pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
 
 use std::net::SocketAddr;
 
@@ -73,6 +75,9 @@ pub struct Config {
     pub media: pcc::Mapping,
     /// Data of subscribers.
     pub pds: Pds,
+    /// Quotas of subscribers.
+    #[schemars(extend("x-reload" = true))]
+    pub usage: Usage,
     /// Notifications of consumers.
     pub notifications: Notifications,
     /// Limits and discards under overload.
@@ -119,6 +124,7 @@ impl Default for Config {
             diameter: Diameter::default(),
             media: pcc::Mapping::default(),
             pds: Pds::default(),
+            usage: Usage::default(),
             notifications: Notifications::default(),
             overload: Overload::default(),
             nrf: Nrf::default(),
@@ -170,6 +176,7 @@ impl Validate for Config {
         }
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);
+        faults.within("usage", &self.usage);
         faults.within("overload", &self.overload);
         faults.within("nrf", &self.nrf);
         faults.within("bsf", &self.bsf);

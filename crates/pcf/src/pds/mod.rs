@@ -48,6 +48,8 @@ pub(crate) enum Missing {
     PolicyData,
     /// No CHF answers in time.
     Counters,
+    /// The store does not answer with the quotas.
+    Quotas,
 }
 
 /// The data for a new association. Subscriptions are made first, so that no change falls between them and the query; they

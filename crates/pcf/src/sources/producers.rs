@@ -295,7 +295,12 @@ async fn send(
             .header("3gpp-sbi-max-rsp-time", deadline.as_millis().max(1).to_string());
         let mut content = Body::empty();
         if let Some(body) = &body {
-            request = request.header(CONTENT_TYPE, "application/json");
+            // RFC 7396 is the form of every PATCH that the PCF sends.
+            let kind = match *method == Method::PATCH {
+                true => "application/merge-patch+json",
+                false => "application/json",
+            };
+            request = request.header(CONTENT_TYPE, kind);
             content.push(body.clone());
         }
         request.body(content).ok()

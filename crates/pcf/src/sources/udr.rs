@@ -85,6 +85,32 @@ pub(crate) async fn query(
     }
 }
 
+/// Changes the session policy data of a subscriber (`SmPolicyDataPatch`, TS 29.519 §5.2.4.3.2).
+///
+/// # Errors
+/// When no UDR answers in time, or it refuses.
+pub(crate) async fn patch(
+    udrs: &Producers,
+    peers: &Peers,
+    supi: &str,
+    patch: &Value,
+    end: Instant,
+) -> Result<(), Failure> {
+    let path = resource(supi, Service::Sm);
+    let ask = Ask {
+        method: Method::PATCH,
+        path: &path,
+        body: Some(&|_| patch.clone()),
+        supi,
+        end,
+    };
+    let (_, response) = udrs.send(peers, ask).await?;
+    match response.status() {
+        status if status.is_success() => Ok(()),
+        status => Err(Failure::Refused(status)),
+    }
+}
+
 /// Subscribes to changes of the policy data of a subscriber (TS 29.519 §5.2.11): the URI of the subscription.
 ///
 /// # Errors

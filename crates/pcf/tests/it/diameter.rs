@@ -20,7 +20,7 @@ use crate::support::{Pcf, local, path_of, start};
 const PCF: &str = "pcf.example.org";
 
 /// Records requests, and answers each with this result.
-struct Peer {
+pub struct Peer {
     seen: RefCell<Vec<Message>>,
     result: std::cell::Cell<u32>,
 }
@@ -34,7 +34,7 @@ impl Service for Peer {
 }
 
 /// A peer that is connected to a PCF.
-async fn peer(host: &str, pcf: &Pcf) -> Endpoint<Peer> {
+pub async fn peer(host: &str, pcf: &Pcf) -> Endpoint<Peer> {
     let applications = [
         ApplicationId::tgpp(application::GX),
         ApplicationId::tgpp(application::RX),
@@ -55,7 +55,7 @@ async fn peer(host: &str, pcf: &Pcf) -> Endpoint<Peer> {
 }
 
 /// Waits for the request of this number, from 1, and gives its text.
-async fn received(peer: &Endpoint<Peer>, number: usize) -> String {
+pub async fn received(peer: &Endpoint<Peer>, number: usize) -> String {
     for _ in 0..2_000 {
         if let Some(message) = peer.service().seen.borrow().get(number - 1) {
             return text::print(message, Dictionary::standard()).to_string();
@@ -66,7 +66,7 @@ async fn received(peer: &Endpoint<Peer>, number: usize) -> String {
 }
 
 /// Sends a request of this text; the answer as text, which keeps to the dictionary's grammar.
-async fn ask(peer: &Endpoint<Peer>, host: &str, session: &str, request: &str) -> String {
+pub async fn ask(peer: &Endpoint<Peer>, host: &str, session: &str, request: &str) -> String {
     let (head, body) = request.split_once('\n').unwrap();
     let application = if head.starts_with("CCR") {
         application::GX
@@ -92,7 +92,7 @@ async fn ask(peer: &Endpoint<Peer>, host: &str, session: &str, request: &str) ->
     text::print(&answer, Dictionary::standard()).to_string()
 }
 
-const CCR_I: &str = r#"CCR
+pub const CCR_I: &str = r#"CCR
 CC-Request-Type = INITIAL_REQUEST
 CC-Request-Number = 0
 Subscription-Id = { Subscription-Id-Type = END_USER_IMSI Subscription-Id-Data = "001010000000001" }
@@ -104,7 +104,7 @@ RAT-Type = EUTRAN
 QoS-Information = { APN-Aggregate-Max-Bitrate-UL = 50000000 APN-Aggregate-Max-Bitrate-DL = 100000000 }
 Default-EPS-Bearer-QoS = { QoS-Class-Identifier = QCI_5 Allocation-Retention-Priority = { Priority-Level = 3 } }
 Called-Station-Id = "ims""#;
-const CCR_T: &str =
+pub const CCR_T: &str =
     "CCR\nCC-Request-Type = TERMINATION_REQUEST\nCC-Request-Number = 9\nTermination-Cause = DIAMETER_LOGOUT";
 const AAR: &str = r#"AAR
 AF-Application-Identifier = 0x494d53

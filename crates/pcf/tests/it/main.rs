@@ -18,4 +18,5 @@ mod sm;
 mod sm_errors;
 mod support;
 mod tokens;
+mod usage;
 mod writers;
