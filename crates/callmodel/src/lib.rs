@@ -5,7 +5,7 @@
 //! `callmodels/`, are part of the binary, and any file of the same form can be given by its path.
 //! `callmodels/README.md` explains the format for writers of models.
 //!
-//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`] or [`policy`];
+//! * [`CallModel`]: what every model has, and one section: [`nrf`], [`scp`], [`bsf`], [`dsr`], [`policy`] or [`whole`];
 //! * [`find`], [`names`]: the models of this binary, and models from files;
 //! * [`Guide`]: the figures of a benchmark guide; [`subscribers`]: the subscribers of the simulated network.
 
@@ -18,6 +18,7 @@ pub mod nrf;
 pub mod policy;
 pub mod scp;
 pub mod subscribers;
+pub mod whole;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,9 @@ pub struct CallModel {
     /// The traffic of a PCF.
     #[serde(default)]
     pub policy: Option<policy::PolicyModel>,
+    /// Calls through every function.
+    #[serde(default)]
+    pub core: Option<whole::CoreModel>,
 }
 
 /// Where the facts of a model are from.
@@ -167,6 +171,8 @@ pub enum Function<'a> {
     Scp(&'a scp::ScpModel),
     /// Policy control function.
     Policy(&'a policy::PolicyModel),
+    /// Every function.
+    Core(&'a whole::CoreModel),
 }
 
 impl CallModel {
@@ -178,6 +184,7 @@ impl CallModel {
             .or_else(|| self.bsf.as_ref().map(Function::Bsf))
             .or_else(|| self.scp.as_ref().map(Function::Scp))
             .or_else(|| self.policy.as_ref().map(Function::Policy))
+            .or_else(|| self.core.as_ref().map(Function::Core))
     }
 
     /// Messages that the function's guide counts for each transaction, where it counts messages.
@@ -186,7 +193,7 @@ impl CallModel {
         match self.function()? {
             Function::Dsr(_) => Some(dsr::MESSAGES_PER_REQUEST),
             Function::Scp(_) => Some(scp::MESSAGES_PER_REQUEST),
-            Function::Nrf(_) | Function::Bsf(_) | Function::Policy(_) => None,
+            Function::Nrf(_) | Function::Bsf(_) | Function::Policy(_) | Function::Core(_) => None,
         }
     }
 
@@ -231,6 +238,7 @@ impl CallModel {
             Some(Function::Bsf(bsf)) => bsf.transactions(),
             Some(Function::Scp(scp)) => scp.requests(),
             Some(Function::Policy(policy)) => policy.transactions(),
+            Some(Function::Core(core)) => core.calls,
             None => 0.0,
         }
     }
@@ -249,12 +257,13 @@ impl Validate for CallModel {
             self.bsf.is_some(),
             self.scp.is_some(),
             self.policy.is_some(),
+            self.core.is_some(),
         ];
         match sections.iter().filter(|given| **given).count() {
             1 => {}
             0 => faults.at("").say(
                 "describes no traffic",
-                "the section of one function: `nrf`, `dsr`, `bsf`, `scp` or `policy`",
+                "the section of one function: `nrf`, `dsr`, `bsf`, `scp`, `policy` or `core`",
             ),
             _ => faults
                 .at("")
@@ -274,6 +283,9 @@ impl Validate for CallModel {
         }
         if let Some(policy) = &self.policy {
             faults.within("policy", policy);
+        }
+        if let Some(core) = &self.core {
+            faults.within("core", core);
         }
         if let Some(guide) = &self.guide {
             faults.within("guide", guide);

@@ -63,6 +63,10 @@ const MODELS: &[(&str, &str)] = &[
         include_str!("../../../callmodels/bsf/scenario-14.yaml"),
     ),
     (
+        "core/voice-call",
+        include_str!("../../../callmodels/core/voice-call.yaml"),
+    ),
+    (
         "dsr/da-mp-relay",
         include_str!("../../../callmodels/dsr/da-mp-relay.yaml"),
     ),

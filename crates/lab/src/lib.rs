@@ -22,6 +22,7 @@
 //! than one machine.
 
 pub mod bench;
+mod call;
 pub mod cli;
 pub mod run;
 pub mod suite;

@@ -1,12 +1,12 @@
 //! Gentle background traffic for a core: a handful of simulated functions that register at the NRF, send heart-beats and
-//! discover one another, a PCF with bindings at the BSF, an MME and an HSS at the Diameter router.
+//! discover one another, calls through the whole core, an MME and an HSS at the Diameter router.
 //!
 //! What their profiles offer is there: each listens on a port of loopback and answers whatever it is asked, so that a
 //! request that finds one through discovery ends on this machine with an answer.
 //!
 //! It never gives up: when the NRF is not there, or restarts, it tries again.
 
-mod bindings;
+mod calls;
 mod cast;
 mod diameter;
 
@@ -20,6 +20,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use self::cast::Cast;
+use crate::call::{Board, Legs, Peers};
 use loadgen::engine::TlsFiles;
 use simulators::{Handle, ProducerSettings, RoleName, Server, Settings};
 use workload::nrf::{Function, population};
@@ -33,12 +34,25 @@ pub struct Traffic {
     pub discoveries: f64,
     /// Between the heart-beats of each function.
     pub heartbeat: Duration,
-    /// The BSF, in cleartext; none: no bindings.
-    pub bsf: Option<SocketAddr>,
+    /// Where calls go, in cleartext; none: no calls.
+    pub calls: Option<Calls>,
     /// The Diameter router, in cleartext; none: no Diameter.
     pub router: Option<SocketAddr>,
     /// Where all speak mutual TLS and show tokens.
     pub secure: Option<Secure>,
+}
+
+/// Where the legs of calls go, beside the NRF.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    /// The SCP.
+    pub scp: SocketAddr,
+    /// The BSF.
+    pub bsf: SocketAddr,
+    /// The Diameter router.
+    pub router: SocketAddr,
+    /// Realm of the PCF at its Rx end.
+    pub realm: String,
 }
 
 /// What simulated functions prove who they are with.
@@ -58,10 +72,25 @@ impl Traffic {
             nrf,
             discoveries: 10.0,
             heartbeat: Duration::from_secs(10),
-            bsf: None,
+            calls: None,
             router: None,
             secure: None,
         }
+    }
+}
+
+impl Traffic {
+    /// Where the legs of calls go.
+    fn peers(&self) -> Option<Peers> {
+        let calls = self.calls.clone()?;
+        Some(Peers {
+            nrf: self.nrf,
+            scp: calls.scp,
+            bsf: calls.bsf,
+            router: calls.router,
+            realm: calls.realm,
+            patience: PATIENCE,
+        })
     }
 }
 
@@ -82,6 +111,13 @@ impl Counts {
     fn count(&self, right: bool) {
         let counter = if right { &self.right } else { &self.wrong };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the legs of calls.
+    fn add(&self, legs: &Legs) {
+        let total = legs.record().total();
+        self.right.fetch_add(total.succeeded, Ordering::Relaxed);
+        self.wrong.fetch_add(total.failures(), Ordering::Relaxed);
     }
 }
 
@@ -134,18 +170,17 @@ impl Drop for Running {
 }
 
 /// The functions that are simulated: type and how many.
-const FUNCTIONS: [(&str, u32); 8] = [
+const FUNCTIONS: [(&str, u32); 7] = [
     ("AMF", 2),
     ("SMF", 2),
     ("AUSF", 1),
     ("UDM", 2),
     ("UDR", 2),
-    ("PCF", 1),
     ("BSF", 1),
     ("NEF", 1),
 ];
 /// Who looks for whom.
-const LOOKS: [(&str, &str); 8] = [
+const LOOKS: [(&str, &str); 7] = [
     ("AMF", "AUSF"),
     ("AMF", "UDM"),
     ("AMF", "SMF"),
@@ -153,7 +188,6 @@ const LOOKS: [(&str, &str); 8] = [
     ("SMF", "UDM"),
     ("SMF", "PCF"),
     ("UDM", "UDR"),
-    ("PCF", "BSF"),
 ];
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -186,7 +220,9 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
         tls: traffic.secure.as_ref().map(|secure| secure.listener.clone()),
         ..Settings::default()
     })?;
-    let mut cast = Cast::new(&traffic, server.addresses())?;
+    let board = traffic.calls.as_ref().map(|_| Board::start()).transpose()?;
+    let consumers = board.as_ref().map(Board::address);
+    let mut cast = Cast::new(&traffic, server.addresses(), consumers)?;
     let producers = server.handle();
     let serving = std::thread::Builder::new()
         .name("producers".into())
@@ -196,7 +232,7 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
             }
         })?;
     let (flag, tally) = (stop.clone(), counts.clone());
-    let (bsf, router) = (traffic.bsf, traffic.router);
+    let (router, peers) = (traffic.router, traffic.peers());
     // From here on dropping it ends what runs.
     let mut running = Running {
         stop,
@@ -221,12 +257,10 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
             return Err(error);
         }
     }
-    if let Some(bsf) = bsf {
+    if let (Some(peers), Some(board)) = (peers, board) {
         let (flag, tally) = (running.stop.clone(), running.counts.clone());
-        let pcf = functions().into_iter().find(|one| one.kind == "PCF");
-        let pcf = pcf.map(|one| one.id).unwrap_or_default();
-        let thread = std::thread::Builder::new().name("bindings".into());
-        let thread = thread.spawn(move || bindings::run(bsf, &pcf, &flag, &tally))?;
+        let thread = std::thread::Builder::new().name("calls".into());
+        let thread = thread.spawn(move || calls::run(peers, &board, &flag, &tally))?;
         running.threads.push(thread);
     }
     if let Some(router) = router {

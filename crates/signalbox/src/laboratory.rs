@@ -65,8 +65,8 @@ mod absent {
         pub(crate) struct Traffic {
             /// The NRF.
             pub(crate) nrf: SocketAddr,
-            /// The BSF.
-            pub(crate) bsf: Option<SocketAddr>,
+            /// Where calls go.
+            pub(crate) calls: Option<Calls>,
             /// The Diameter router.
             pub(crate) router: Option<SocketAddr>,
             /// Credentials.
@@ -78,11 +78,23 @@ mod absent {
             pub(crate) fn new(nrf: SocketAddr) -> Self {
                 Self {
                     nrf,
-                    bsf: None,
+                    calls: None,
                     router: None,
                     secure: None,
                 }
             }
+        }
+
+        /// Where calls go.
+        pub(crate) struct Calls {
+            /// The SCP.
+            pub(crate) scp: SocketAddr,
+            /// The BSF.
+            pub(crate) bsf: SocketAddr,
+            /// The Diameter router.
+            pub(crate) router: SocketAddr,
+            /// Realm of the PCF.
+            pub(crate) realm: String,
         }
 
         /// Credentials of simulated functions.
@@ -102,12 +114,13 @@ mod absent {
         pub(crate) fn start(traffic: Traffic) -> io::Result<Running> {
             let Traffic {
                 nrf,
-                bsf,
+                calls,
                 router,
                 secure,
             } = traffic;
             let credentials = secure.map(|secure| (secure.functions, secure.listener));
-            drop((nrf, bsf, router, credentials));
+            let calls = calls.map(|calls| (calls.scp, calls.bsf, calls.router, calls.realm));
+            drop((nrf, calls, router, credentials));
             Err(io::Error::other(super::super::ABSENT))
         }
     }

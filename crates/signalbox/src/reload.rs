@@ -48,6 +48,11 @@ impl Reloader {
         self.current.lock().of(function)
     }
 
+    /// The realm of the PCF at its Rx end.
+    pub(crate) fn realm_of_pcf(&self) -> String {
+        self.current.lock().pcf.diameter.realm.clone()
+    }
+
     /// Reads the file again. Answers what has changed and what would need a restart.
     pub(crate) fn reload(&self) -> Result<Value, String> {
         let file = self

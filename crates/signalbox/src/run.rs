@@ -49,13 +49,21 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool) -> Result<(
         simulated,
     ))?;
     let nrf = running.interface("nrf", "SBI").filter(|_| simulated);
-    // Bindings and Diameter in cleartext only: with security the BSF and the router have no simulated peers.
+    // Calls and Diameter in cleartext only: with security SCP, BSF, PCF and router have no simulated peers.
     let clear = |function, interface| {
         let address = running.interface(function, interface);
         address.filter(|_| running.secure.is_none())
     };
+    let calls = || {
+        Some(traffic::Calls {
+            scp: clear("scp", "SBI")?,
+            bsf: clear("bsf", "SBI")?,
+            router: clear("dsr", "Diameter")?,
+            realm: running.reloader.realm_of_pcf(),
+        })
+    };
     let wanted = nrf.map(|nrf| traffic::Traffic {
-        bsf: clear("bsf", "SBI"),
+        calls: calls(),
         router: clear("dsr", "Diameter"),
         secure: running.secure.as_ref().map(|secure| secure.traffic()),
         ..traffic::Traffic::new(nrf)
@@ -162,12 +170,7 @@ impl Running {
             if wanted.iter().any(|one| one.name == function.name) {
                 let started = (function.start)(&config)?;
                 // Those that start after them get their real addresses.
-                let root = started.interfaces.first().map(|(_, root)| root.as_str());
-                match function.name {
-                    "nrf" => core.found_nrf(root),
-                    "bsf" => core.found_bsf(root),
-                    _ => {}
-                }
+                core.found(function.name, &started.interfaces);
                 core.adapt(&mut config);
                 mounted.push((function, started));
             }

@@ -137,7 +137,7 @@ impl Secure {
         section.tls = Some(self.files("pcf"));
         section.client_tls = Some(self.files("pcf"));
         section.diameter.tls = Some(self.files("pcf"));
-        register_last(section, &nrf);
+        section.nrf.api_roots = vec![nrf.clone()];
         section.tokens.required = true;
         section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
         section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
@@ -159,15 +159,6 @@ impl Secure {
             ..TlsFiles::default()
         }
     }
-}
-
-/// Registers a PCF at an NRF, as the last choice among PCFs (TS 29.510 §6.1.6.2.2 `priority`): what simulated consumers
-/// ask for is at the simulated one.
-pub(crate) fn register_last(pcf: &mut pcf::Config, nrf: &str) {
-    const LAST: u16 = 65_535;
-    pcf.nrf.api_roots = vec![nrf.to_owned()];
-    let priority = pcf.nrf.profile.entry("priority");
-    priority.or_insert_with(|| LAST.into());
 }
 
 /// The simulated functions: names of files and NF instance ids.

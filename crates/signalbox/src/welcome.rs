@@ -93,7 +93,8 @@ pub(crate) fn page(started: &[Started], secure: Option<&Secure>, state: &State, 
         page.push_str("\nSimulated network functions register, send heart-beats and discover one another.\n");
         if secure.is_none() {
             page.push_str(
-                "A simulated PCF keeps bindings at the BSF, an MME updates locations at an HSS through the DSR.\n",
+                "Calls pass through NRF, SCP, PCF, BSF and DSR: registration, session, voice, release; an MME updates\n\
+                 locations at an HSS through the DSR.\n",
             );
         }
     }

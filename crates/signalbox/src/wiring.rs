@@ -1,10 +1,18 @@
 //! What `signalbox up` makes of a configuration: functions of one process find each other, and are secure where that is
 //! wanted.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
+use dsr::config::{Group, Member, Peer, RealmRoute, RouteList, Routing};
+use pcf::config::DiameterPeer;
+use serde_json::json;
+
 use crate::config::Config;
-use crate::secure::{Secure, register_last};
+use crate::secure::Secure;
+
+/// Name of the route list and the route group of the BSF in the router.
+const BSF: &str = "bsf";
 
 /// How a configuration is adapted, whenever it is read.
 pub(crate) struct Core {
@@ -13,6 +21,8 @@ pub(crate) struct Core {
     secure: Option<Arc<Secure>>,
     nrf: OnceLock<String>,
     bsf: OnceLock<String>,
+    /// Rx of the BSF.
+    rx: OnceLock<SocketAddr>,
 }
 
 impl Core {
@@ -22,26 +32,41 @@ impl Core {
             secure,
             nrf: OnceLock::new(),
             bsf: OnceLock::new(),
+            rx: OnceLock::new(),
         }
     }
 
-    /// The NRF of this process listens here.
-    pub(crate) fn found_nrf(&self, root: Option<&str>) {
-        let Some(root) = root.filter(|_| self.joined) else {
-            return;
+    /// A function of this process listens at these interfaces.
+    pub(crate) fn found(&self, function: &str, interfaces: &[(&'static str, String)]) {
+        let first = |wanted| {
+            interfaces
+                .iter()
+                .find(|(name, _)| *name == wanted)
+                .map(|(_, root)| root)
         };
-        // It listens at one place as long as the process runs.
-        let _ = self.nrf.set(root.to_owned());
-        if let Some(secure) = &self.secure {
-            secure.found_nrf(root);
+        if !self.joined {
+            return;
         }
-    }
-
-    /// The BSF of this process listens here.
-    pub(crate) fn found_bsf(&self, root: Option<&str>) {
-        if let Some(root) = root.filter(|_| self.joined) {
-            // It listens at one address as long as the process runs.
-            let _ = self.bsf.set(root.to_owned());
+        // A function listens at one place as long as the process runs.
+        match function {
+            "nrf" => {
+                if let Some(root) = first("SBI") {
+                    let _ = self.nrf.set(root.clone());
+                    if let Some(secure) = &self.secure {
+                        secure.found_nrf(root);
+                    }
+                }
+            }
+            "bsf" => {
+                if let Some(root) = first("SBI") {
+                    let _ = self.bsf.set(root.clone());
+                }
+                let rx = first("Diameter").and_then(|uri| uri.rsplit('/').next()?.parse().ok());
+                if let Some(rx) = rx {
+                    let _ = self.rx.set(rx);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -64,7 +89,58 @@ impl Core {
         }
         // A PCF without an NRF registers at the one beside it.
         if let Some(nrf) = self.nrf.get().filter(|_| config.pcf.nrf.api_roots.is_empty()) {
-            register_last(&mut config.pcf, nrf);
+            config.pcf.nrf.api_roots = vec![nrf.clone()];
         }
+        if let Some(rx) = self.rx.get().filter(|_| config.bsf.rx.tls.is_none()) {
+            join_rx(config, *rx);
+        }
+    }
+}
+
+/// Rx requests pass the router and the BSF, which sends them to the PCF of the binding (TS 29.513 §8.2): the router and the
+/// PCF connect to the BSF, where they have no peers of the operator's.
+fn join_rx(config: &mut Config, rx: SocketAddr) {
+    let host = config.bsf.rx.host.clone();
+    let pcf = &mut config.pcf;
+    if pcf.diameter.enabled && pcf.diameter.peers.is_empty() && pcf.diameter.tls.is_none() {
+        pcf.diameter.peers = vec![DiameterPeer {
+            host: host.clone(),
+            addresses: vec![rx],
+        }];
+        let names = [
+            ("pcfDiamHost", &pcf.diameter.host),
+            ("pcfDiamRealm", &pcf.diameter.realm),
+        ];
+        for (member, name) in names {
+            let member = pcf.bsf.binding.entry(member);
+            member.or_insert_with(|| json!(name));
+        }
+    }
+    if config.dsr.peers.is_empty() && config.dsr.routing == Routing::default() {
+        config.dsr.peers = vec![Peer {
+            host: host.clone(),
+            addresses: vec![rx],
+            ..Peer::default()
+        }];
+        config.dsr.routing = Routing {
+            realm_routes: vec![RealmRoute {
+                realm: config.pcf.diameter.realm.clone(),
+                route_list: BSF.to_owned(),
+                ..RealmRoute::default()
+            }],
+            route_lists: vec![RouteList {
+                name: BSF.to_owned(),
+                groups: vec![BSF.to_owned()],
+                ..RouteList::default()
+            }],
+            route_groups: vec![Group {
+                name: BSF.to_owned(),
+                peers: vec![Member {
+                    host,
+                    ..Member::default()
+                }],
+            }],
+            ..Routing::default()
+        };
     }
 }

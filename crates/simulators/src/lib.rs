@@ -8,7 +8,7 @@
 //! * [`Server`] with a [`Role`]: peers over HTTP/2; [`diameter`]: HSSs and PCFs; [`Wire`]: a delay before any server;
 //!   [`NameServer`]: names of producers.
 //! * [`Misbehaviour`]: errors, delays, silence and resets, drawn by chance, changed while a simulator runs.
-//! * [`policy`]: UDR, CHF and AMF of a PCF.
+//! * [`policy`]: UDR, CHF and AMF of a PCF; [`Notices`]: what its consumers are notified of.
 //! * [`network`]: names, addresses and profiles of the simulated network, which the traffic towards it shares.
 
 mod control;
@@ -18,6 +18,7 @@ mod link;
 mod misbehave;
 mod names;
 pub mod network;
+mod notices;
 pub mod policy;
 mod reporting;
 mod roles;
@@ -34,6 +35,7 @@ pub use control::Ready;
 pub use exchange::{Reply, Request};
 pub use misbehave::Misbehaviour;
 pub use names::NameServer;
+pub use notices::Notices;
 pub use reporting::ReportingSettings;
 pub use roles::Role;
 pub use server::{Handle, Server};

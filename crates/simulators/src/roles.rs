@@ -1,6 +1,8 @@
 //! Roles of simulators: a request in, an answer out; no sockets.
 
-use super::{RoleName, Settings};
+use std::sync::Arc;
+
+use super::{Notices, RoleName, Settings};
 use crate::exchange::{Reply, Request};
 use crate::network::profiles;
 use crate::policy::{Amf, Chf, Udr};
@@ -29,6 +31,8 @@ pub enum Role {
     Chf(Chf),
     /// Delivers UE policies.
     Amf(Amf),
+    /// Consumers of a PCF (an AMF, an SMF, an AF) whose notifications another thread waits for.
+    Consumers(Amf, Arc<Notices>),
 }
 
 /// A range of subscribers with its answer.
@@ -80,6 +84,12 @@ impl Role {
         }
     }
 
+    /// Consumers that pass their notifications on.
+    #[must_use]
+    pub fn consumers(notices: Arc<Notices>) -> Self {
+        Self::Consumers(Amf::default(), notices)
+    }
+
     /// Answers a request; a status of 400 or 404 means that the request was invalid for the role.
     pub fn answer(&mut self, request: &Request<'_>) -> Reply {
         match self {
@@ -89,6 +99,7 @@ impl Role {
             Self::Udr(udr) => udr.answer(request),
             Self::Chf(chf) => chf.answer(request),
             Self::Amf(amf) => amf.answer(request),
+            Self::Consumers(amf, notices) => notified(amf, notices, request),
             Self::Slf(ranges) => locate(ranges, request.path),
             Self::Nrf {
                 answers,
@@ -110,6 +121,19 @@ impl Role {
                 reply
             }
         }
+    }
+}
+
+/// Namf_Communication as an AMF; every other POST is a notification.
+fn notified(amf: &mut Amf, notices: &Notices, request: &Request<'_>) -> Reply {
+    let path = std::str::from_utf8(path_of(request.path)).unwrap_or_default();
+    if path.starts_with("/namf-comm/") {
+        return amf.answer(request);
+    }
+    match request.method {
+        b"POST" if notices.put(path, request.body) => Reply::empty(204),
+        b"POST" => Reply::problem(503, "INSUFFICIENT_RESOURCES"),
+        _ => Reply::problem(405, "METHOD_NOT_ALLOWED"),
     }
 }
 

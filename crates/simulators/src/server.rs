@@ -140,6 +140,14 @@ impl Server {
     /// # Errors
     /// When an address cannot be had.
     pub fn bind(settings: &Settings) -> io::Result<Self> {
+        Self::bind_as(settings, Role::new(settings))
+    }
+
+    /// As [`Server::bind`], with a role that settings cannot describe.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn bind_as(settings: &Settings, role: Role) -> io::Result<Self> {
         let poller = Poller::new(TICK)?;
         let mut listeners = Vec::new();
         for address in settings.listen.iter() {
@@ -162,7 +170,7 @@ impl Server {
             free: Vec::new(),
             touched: Vec::new(),
             poller,
-            role: Role::new(settings),
+            role,
             latency: settings.latency.duration(),
             far: settings.producer.far.numbers.iter().copied().collect(),
             far_latency: settings.producer.far.latency.duration(),

@@ -34,7 +34,17 @@ pub(super) fn summary(report: &Report, out: &Path) -> String {
         figure(report.duration_s)
     );
     let beside = |guide: Option<String>| guide.map_or(String::new(), |guide| format!("; the guide: {guide}"));
-    if let Some(ours) = report.functions.first() {
+    if report.functions.len() > 1 {
+        for one in &report.functions {
+            let _ = writeln!(
+                text,
+                "  {:<11} {} µs of processor time per call ({} cores)",
+                one.name,
+                figure(one.cpu_us_per_transaction),
+                figure(one.cpu_cores_avg)
+            );
+        }
+    } else if let Some(ours) = report.functions.first() {
         let guide = report.guide.functions.first();
         let _ = writeln!(
             text,

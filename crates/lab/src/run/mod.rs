@@ -16,6 +16,7 @@ mod rig;
 mod roles;
 mod scp;
 mod session;
+mod whole;
 mod window;
 
 use std::borrow::Cow;
@@ -88,6 +89,9 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
     // A search begins at a low rate, so that a slow function has a knee as well.
     let lowest = tps.unwrap_or(session::search_start(full));
     let place = rig::Place::new(options)?;
+    if let Some(core) = &model.core {
+        return whole::run(&found, core, options, &place, tps, progress);
+    }
     progress.status("starting the function and its simulated peers …");
     let mut rig = match model.function().ok_or(RunError::Empty)? {
         Function::Nrf(nrf) => nrf::start(nrf, options, &place, lowest)?,
@@ -95,6 +99,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
         Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place, progress)?,
         Function::Scp(scp) => scp::start(scp, options, &place)?,
         Function::Policy(policy) => policy::start(policy, options, &place, progress)?,
+        Function::Core(_) => return Err(RunError::Empty),
     };
     if options.contend {
         contend(&place, &mut rig)?;

@@ -38,13 +38,22 @@ struct Token {
 }
 
 impl Cast {
-    /// The functions, each of which listens at the address of its place.
-    pub(super) fn new(traffic: &Traffic, addresses: &[SocketAddr]) -> io::Result<Self> {
+    /// The functions, each of which listens at the address of its place; AMFs and SMFs at that of the consumers of the PCF,
+    /// where there are some.
+    pub(super) fn new(
+        traffic: &Traffic,
+        addresses: &[SocketAddr],
+        consumers: Option<SocketAddr>,
+    ) -> io::Result<Self> {
         let scheme = if traffic.secure.is_some() { "https" } else { "http" };
         let member = |(place, function): (usize, Function)| {
             let at = addresses
                 .get(place)
                 .ok_or_else(|| io::Error::other("a simulated function has no port"))?;
+            let at = match &consumers {
+                Some(consumers) if matches!(function.kind.as_str(), "AMF" | "SMF") => consumers,
+                _ => at,
+            };
             let files = match &traffic.secure {
                 Some(secure) => Some(
                     secure

@@ -118,7 +118,7 @@ fn what_simulated_functions_offer_is_on_this_machine_and_answers() {
         // Those of this process have other identities.
         .filter(|one| one["nfInstanceId"].as_str().unwrap().starts_with("5b0000d"))
         .collect();
-    assert_eq!(simulated.len(), 12, "{listed}");
+    assert_eq!(simulated.len(), 11, "{listed}");
     for one in simulated {
         let path = format!("/nrf/instances/{}", one["nfInstanceId"].as_str().unwrap());
         let profile: Value = serde_json::from_str(&ask(up.admin("nrf"), "GET", &path).1).unwrap();
@@ -134,11 +134,7 @@ fn what_simulated_functions_offer_is_on_this_machine_and_answers() {
     let mut scp = Client::connect(up.address("scp", "http"), Duration::from_secs(10)).unwrap();
     for (nf_type, service, path) in [
         ("UDM", "nudm-sdm", "/nudm-sdm/v1/imsi-001010000000001/am-data"),
-        (
-            "PCF",
-            "npcf-smpolicycontrol",
-            "/npcf-smpolicycontrol/v1/sm-policies/1",
-        ),
+        ("AUSF", "nausf-auth", "/nausf-auth/v1/ue-authentications/1"),
     ] {
         let request = Request::new("GET", path)
             .header("3gpp-sbi-discovery-target-nf-type", nf_type)
@@ -151,21 +147,59 @@ fn what_simulated_functions_offer_is_on_this_machine_and_answers() {
     }
 }
 
+/// Waits for something that takes a few seconds, on a slow machine many more.
+fn patiently(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1_200 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it never came: {what}");
+}
+
 #[test]
-fn bsf_and_router_have_life() {
+fn calls_pass_through_every_function() {
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), &[]);
-    until("bindings of the simulated PCF", || {
-        let bindings: Value = serde_json::from_str(&ask(up.admin("bsf"), "GET", "/bsf/bindings").1).unwrap();
-        bindings.as_array().is_some_and(|bindings| bindings.len() == 12)
+    let list = |function: &str, path: &str| -> Vec<Value> {
+        serde_json::from_str(&ask(up.admin(function), "GET", path).1).unwrap_or_default()
+    };
+    patiently("bindings of the sessions of calls", || {
+        list("bsf", "/bsf/bindings").len() == 12
     });
-    until("locations to be updated through the router", || {
-        let peers: Value = serde_json::from_str(&ask(up.admin("dsr"), "GET", "/dsr/peers").1).unwrap();
-        let busy = |peer: &Value| peer["state"] == "available" && peer["messagesIn"].as_u64() > Some(3);
-        peers
-            .as_array()
-            .is_some_and(|peers| peers.len() == 2 && peers.iter().all(busy))
+    patiently("sessions with a voice call at the PCF", || {
+        let sessions = list("pcf", "/pcf/sessions");
+        let calls = sessions
+            .iter()
+            .filter(|one| one["afSessions"].as_str().is_some_and(|af| af.starts_with("rx:")));
+        // Each call has an AM and a UE policy association as well.
+        sessions.len() == 36 && calls.count() == 12
     });
+    patiently("locations and calls through the router", || {
+        let peers = list("dsr", "/dsr/peers");
+        let is_busy = |name: &str| {
+            peers.iter().any(|peer| {
+                let is_named = peer["host"].as_str().is_some_and(|host| host.starts_with(name));
+                is_named && peer["state"] == "available" && peer["messagesIn"].as_u64() > Some(3)
+            })
+        };
+        ["mme1.", "hss1.", "pcscf001.", "bsf."]
+            .iter()
+            .all(|name| is_busy(name))
+    });
+    let sum = |function: &str, name: &str| -> f64 {
+        let metrics = ask(up.admin(function), "GET", "/metrics").1;
+        let samples = metrics.lines().filter(|line| line.starts_with(name));
+        let values = samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        values.sum()
+    };
+    patiently("calls to end", || {
+        sum("pcf", "signalbox_pcf_sm_deleted_total") >= 2.0
+    });
+    // Five requests through the SCP to begin a call, four to end it.
+    assert!(sum("scp", "signalbox_scp_requests_total") >= 12.0 * 5.0);
+    assert!(sum("bsf", "signalbox_bsf_rx_requests_total") >= 14.0);
     // The request that `up` suggests finds a binding.
     let mut bsf = Client::connect(up.address("bsf", "http"), Duration::from_secs(10)).unwrap();
     let request = Request::new("GET", "/nbsf-management/v1/pcfBindings?ipv4Addr=10.0.0.1");

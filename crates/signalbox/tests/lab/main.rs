@@ -8,6 +8,7 @@ mod policy;
 mod scp;
 mod simulators;
 mod whole;
+mod whole_core;
 
 use std::path::PathBuf;
 

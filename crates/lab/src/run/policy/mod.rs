@@ -1,8 +1,8 @@
 //! A PCF under test, at one site or several: its policy projects, the UDR and the CHF from which it has its data, an
 //! NRF at which it finds them, a BSF, and the associations that stand before the load.
 
-mod network;
-mod projects;
+pub(super) mod network;
+pub(super) mod projects;
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};

@@ -140,34 +140,45 @@ impl Network {
         address: SocketAddr,
         info: Value,
     ) -> Result<(), RigError> {
-        let id = instance_id(0xa0, row);
-        let mut profile = json!({
-            "nfInstanceId": id, "nfType": nf_type, "nfStatus": "REGISTERED",
-            "heartBeatTimer": HEART_BEAT_SECONDS,
-            "ipv4Addresses": [address.ip().to_string()],
-            "nfServices": [{
-                "serviceInstanceId": service, "serviceName": service,
-                "versions": [{"apiVersionInUri": if nf_type == "UDR" { "v2" } else { "v1" }, "apiFullVersion": "1.0.0"}],
-                "scheme": "http", "nfServiceStatus": "REGISTERED",
-                "ipEndPoints": [{"ipv4Address": address.ip().to_string(), "port": address.port()}],
-            }],
-        });
-        if let (Some(profile), Value::Object(info)) = (profile.as_object_mut(), info) {
-            profile.extend(info);
-        }
-        let io = || RigError::io(format!("registering the {nf_type}"));
-        let mut client = Client::connect(self.nrf, PATIENCE).map_err(io())?;
-        let request = Request::new("PUT", format!("/nnrf-nfm/v1/nf-instances/{id}"))
-            .with("application/json", profile.to_string());
-        let answers = client.exchange(&[request]).map_err(io())?;
-        match answers.iter().find(|answer| !(200..300).contains(&answer.status)) {
-            None => Ok(()),
-            Some(refused) => Err(RigError::Settings(format!(
-                "the NRF answered {} to the registration of the {nf_type}: {}",
-                refused.status,
-                refused.text()
-            ))),
-        }
+        register(self.nrf, row, (nf_type, service), address, info)
+    }
+}
+
+/// Registers a simulator with one service at an NRF.
+pub(in crate::run) fn register(
+    nrf: SocketAddr,
+    row: u32,
+    (nf_type, service): (&str, &str),
+    address: SocketAddr,
+    info: Value,
+) -> Result<(), RigError> {
+    let id = instance_id(0xa0, row);
+    let mut profile = json!({
+        "nfInstanceId": id, "nfType": nf_type, "nfStatus": "REGISTERED",
+        "heartBeatTimer": HEART_BEAT_SECONDS,
+        "ipv4Addresses": [address.ip().to_string()],
+        "nfServices": [{
+            "serviceInstanceId": service, "serviceName": service,
+            "versions": [{"apiVersionInUri": if nf_type == "UDR" { "v2" } else { "v1" }, "apiFullVersion": "1.0.0"}],
+            "scheme": "http", "nfServiceStatus": "REGISTERED",
+            "ipEndPoints": [{"ipv4Address": address.ip().to_string(), "port": address.port()}],
+        }],
+    });
+    if let (Some(profile), Value::Object(info)) = (profile.as_object_mut(), info) {
+        profile.extend(info);
+    }
+    let io = || RigError::io(format!("registering the {nf_type}"));
+    let mut client = Client::connect(nrf, PATIENCE).map_err(io())?;
+    let request = Request::new("PUT", format!("/nnrf-nfm/v1/nf-instances/{id}"))
+        .with("application/json", profile.to_string());
+    let answers = client.exchange(&[request]).map_err(io())?;
+    match answers.iter().find(|answer| !(200..300).contains(&answer.status)) {
+        None => Ok(()),
+        Some(refused) => Err(RigError::Settings(format!(
+            "the NRF answered {} to the registration of the {nf_type}: {}",
+            refused.status,
+            refused.text()
+        ))),
     }
 }
 
@@ -183,7 +194,8 @@ fn counted_by(name: &'static str, admin: SocketAddr) -> Egress {
     Egress { name, count }
 }
 
-fn amf_info() -> Value {
+/// `AmfInfo` of the simulated AMF (TS 29.510 §6.1.6.2.11).
+pub(in crate::run) fn amf_info() -> Value {
     json!({"amfSetId": "001", "amfRegionId": "01",
         "guamiList": [{"plmnId": {"mcc": "001", "mnc": "01"}, "amfId": "010041"}]})
 }

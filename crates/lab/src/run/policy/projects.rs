@@ -30,14 +30,14 @@ const HIGH_AM: &[(&str, &str)] = &[("project.yaml", include_str!("am-high.yaml")
 const HIGH_UE: &[(&str, &str)] = &[("project.yaml", include_str!("ue-high.yaml"))];
 
 /// Folders of projects.
-pub(super) struct Folders {
-    pub(super) sm: PathBuf,
-    pub(super) am: PathBuf,
-    pub(super) ue: PathBuf,
+pub(in crate::run) struct Folders {
+    pub(in crate::run) sm: PathBuf,
+    pub(in crate::run) am: PathBuf,
+    pub(in crate::run) ue: PathBuf,
 }
 
 /// Writes the projects of a run.
-pub(super) fn write(complexity: Complexity, place: &Place) -> Result<Folders, RigError> {
+pub(in crate::run) fn write(complexity: Complexity, place: &Place) -> Result<Folders, RigError> {
     let folder = place.folder.join("projects");
     let (sm, am, ue) = match complexity {
         Complexity::Low | Complexity::Medium => (LOW, MEDIUM_AM, UE),
