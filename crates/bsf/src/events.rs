@@ -4,6 +4,7 @@
 //! them up.
 
 use function::AdmissionMetrics;
+use function::sbi::TurnedAway;
 
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("bsf");
@@ -118,4 +119,19 @@ telemetry::events! {
     AuditUnanswered = "audit_unanswered";
     /// The NRF has notified of a changed or deregistered PCF.
     PcfTold = "pcf_changes_told";
+}
+
+impl Event {
+    /// The event of a request that was not admitted.
+    pub(crate) fn of(why: TurnedAway) -> Self {
+        match why {
+            TurnedAway::ShutDown => Self::ShutOut,
+            TurnedAway::IngressRate => Self::RateLimited,
+            TurnedAway::ConsumerRate => Self::ConsumerLimited,
+            TurnedAway::Late => Self::TooLate,
+            TurnedAway::Discarded => Self::Discarded,
+            TurnedAway::Token => Self::Denied,
+            TurnedAway::Identity => Self::IdentityRefused,
+        }
+    }
 }

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use function::Page;
+use function::operator::answer_after;
 use serde_json::{Value, json};
 use store::Scan;
 use telemetry::{Declaration, Registry};
@@ -22,8 +23,8 @@ use crate::latency::LATENCIES;
 use crate::notify::Change;
 use crate::repository::Repository;
 use crate::shared::Bsf;
-use crate::state::State;
 use crate::worker::Worker;
+use function::sbi::State;
 
 telemetry::declare! {
     /// Gauges of the state.
@@ -142,13 +143,16 @@ pub(crate) fn routes(bsf: &Weak<Bsf>) -> Router {
         let Some(bsf) = changed.upgrade() else {
             return axum::Json(Value::Null).into_response();
         };
-        shown_after(async move { bsf.set_state(state).await }, &changed).await
+        answer_after(async move { bsf.set_state(state).await }, || state_of(&changed)).await
     };
     let put_congestion = move |axum::Json(on): axum::Json<bool>| async move {
         let Some(bsf) = congestion.upgrade() else {
             return axum::Json(Value::Null).into_response();
         };
-        shown_after(async move { bsf.set_congestion_control(on).await }, &congestion).await
+        answer_after(async move { bsf.set_congestion_control(on).await }, || {
+            state_of(&congestion)
+        })
+        .await
     };
     let (audited, released) = (bsf.clone(), bsf.clone());
     let (removed, searched, of_pcf) = (bsf.clone(), bsf.clone(), bsf.clone());
@@ -198,21 +202,6 @@ pub(crate) fn routes(bsf: &Weak<Bsf>) -> Router {
 enum Word {
     #[serde(rename = "RELEASED")]
     Released,
-}
-
-/// Makes a change of an operator; the state after it. The change is carried out also where the operator's connection ends before:
-/// half of it would be stored and not apply.
-async fn shown_after(
-    change: impl Future<Output = Result<(), store::Error>> + Send + 'static,
-    bsf: &Weak<Bsf>,
-) -> Response {
-    let why = match tokio::spawn(change).await {
-        Ok(Ok(())) => return axum::Json(state_of(bsf)).into_response(),
-        Ok(Err(error)) => error.to_string(),
-        Err(panicked) => panicked.to_string(),
-    };
-    let text = format!("nothing has changed: {why}\n");
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 fn state_of(bsf: &Weak<Bsf>) -> Value {
@@ -370,33 +359,5 @@ async fn binding(bsf: &Weak<Bsf>, id: &str) -> Response {
         )
             .into_response(),
         None => missing(id),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Weak;
-
-    use tokio::sync::oneshot;
-
-    #[tokio::test]
-    async fn a_change_is_carried_out_also_when_its_operator_is_gone() {
-        let (commit, committed) = oneshot::channel::<()>();
-        let (apply, applied) = oneshot::channel();
-        let change = async move {
-            committed.await.expect("the test holds the other end");
-            apply.send(()).expect("the test waits");
-            Ok(())
-        };
-        let none = Weak::new();
-        let mut answer = Box::pin(super::shown_after(change, &none));
-        tokio::select! {
-            biased;
-            _ = &mut answer => panic!("the store has not answered"),
-            () = std::future::ready(()) => {}
-        }
-        drop(answer);
-        commit.send(()).expect("the change still waits for the store");
-        applied.await.expect("the change is carried out");
     }
 }

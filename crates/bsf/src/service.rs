@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use axum::Router;
 use diameter::proto::known::disconnect_cause;
+use function::sbi::{Operational, Registration, nrfs};
 use function::{
-    Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, Shutdown, StartError, listening,
-    settle_instance,
+    Common, Counts, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening, settle_instance,
 };
-use nrf_client::{Nrfs, Presence as _, deregister, stay_registered};
 use sbi::client::Client;
 use sbi::dns::Dns;
 use telemetry::Declaration;
@@ -24,13 +23,13 @@ use crate::listeners::Listening;
 use crate::live::{Derived, Effective, Live};
 use crate::notify::{Notices, Subscribers};
 use crate::pages;
-use crate::peers::nrf::{self, Registration};
 use crate::peers::sets::Sets;
+use crate::profile::PROFILE;
 use crate::repository::Repository;
 use crate::rx;
 use crate::score::{Measured, Score};
 use crate::shared::Bsf;
-use crate::state::{State, Switches};
+use crate::state::Switches;
 use crate::worker::{Front, Worker};
 
 /// A running BSF.
@@ -99,18 +98,12 @@ impl NetworkFunction for Bsf {
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         opening.watch_store(repository.store());
         let operator = repository.operator_settings(&config.nf_instance_id).await?;
+        let operational = Arc::new(Operational::new(opening.workers, operator.state));
         let switches = Switches::new(
             opening.workers,
+            operational.clone(),
             operator.congestion_control(config.overload.enabled),
         );
-        switches.set_state(operator.state);
-        if operator.state != State::Serving {
-            let state = operator.state;
-            tracing::warn!(
-                ?state,
-                "the operational state is what an operator has set before the restart"
-            );
-        }
         let (queue, pending) = notifier::queue(config.notifications.queue);
         let (pcf_changes, changed) = mpsc::channel(PCF_CHANGES);
         let (sets, questions) = Sets::new();
@@ -141,7 +134,15 @@ impl NetworkFunction for Bsf {
 
         let limits = Arc::new(config.client.clone());
         let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names.clone());
-        let nrfs = nrf::nrfs(&config, client.clone(), names.clone());
+        let instance = &config.nf_instance_id;
+        let nrfs = nrfs(
+            &config.nrf,
+            PROFILE.nf_type,
+            instance,
+            client.clone(),
+            names.clone(),
+        );
+        let nrfs = Rc::new(nrfs);
         let (live, counters) = (opening.live.clone(), bsf.counts.control());
         // These tasks end with the control thread.
         if config.store.engine == store::EngineKind::Mariadb {
@@ -173,13 +174,19 @@ impl NetworkFunction for Bsf {
         tokio::task::spawn_local(notifier::run(pending, Rc::new(subscribers)));
 
         let address = opening.listeners.sbi_address();
-        let registration = address
-            .filter(|_| !nrfs.is_empty())
-            .map(|address| Registration::new(config, address, bsf.switches.clone(), opening.alarms.clone()));
+        let registration = address.filter(|_| !nrfs.is_empty()).map(|address| Registration {
+            profile: PROFILE,
+            instance: config.nf_instance_id.clone(),
+            settings: config.nrf.clone(),
+            secure: config.tls.is_some(),
+            address,
+            operational,
+            alarms: opening.alarms.clone(),
+        });
         let store = repository.store().clone();
         let control = async move {
             if let Some(registration) = registration {
-                stay_until(opening.shutdown, &nrfs, &registration).await;
+                registration.stay_until(opening.shutdown, &nrfs).await;
             }
             opening.drained.fired().await;
             store.close().await;
@@ -202,7 +209,7 @@ impl NetworkFunction for Bsf {
         let sampled = move |worker: &Worker| {
             let shedder = worker.shedder();
             shedder.enforce(bsf.switches.congestion());
-            bsf.switches.set_load(index, shedder.load());
+            bsf.switches.operational().set_load(index, shedder.load());
         };
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         let listeners = front.seat().listeners.clone();
@@ -251,15 +258,6 @@ fn names(config: &Config) -> Result<Option<Dns>, StartError> {
     names.map_err(StartError::io("starting to resolve names"))
 }
 
-/// Stays registered at the NRF until the shutdown, then deregisters.
-async fn stay_until(shutdown: Shutdown, nrfs: &Nrfs, registration: &Registration) {
-    tokio::select! {
-        () = stay_registered(nrfs, registration) => {}
-        () = shutdown.fired() => {}
-    }
-    deregister(nrfs, registration.id()).await;
-}
-
 async fn refresh(repository: Repository) {
     loop {
         tokio::time::sleep(REFRESH).await;
@@ -281,7 +279,7 @@ async fn keep_score(live: Arc<Live>, bsf: Arc<Bsf>) {
             requests: now.0.saturating_sub(before.0),
             failures: now.1.saturating_sub(before.1),
             time: Duration::from_micros(now.2.saturating_sub(before.2)),
-            load: bsf.load(),
+            load: bsf.load().into(),
             delay: delays
                 .into_iter()
                 .map(|(_, delay)| delay)

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use function::Counts;
+use function::sbi::State;
 use sbi::dns::Dns;
 use telemetry::health::Component;
 use tokio::sync::mpsc;
@@ -18,7 +19,7 @@ use crate::peers::pcfs;
 use crate::peers::sets::Sets;
 use crate::repository::Repository;
 use crate::score::Score;
-use crate::state::{State, Switches};
+use crate::state::Switches;
 
 /// What the threads of a BSF share.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Bsf {
     /// Its operational state.
     #[must_use]
     pub fn state(&self) -> State {
-        self.switches.state()
+        self.switches.operational().state()
     }
 
     /// Opens it or shuts it down in steps, and keeps that in the store: it holds after a restart.
@@ -72,9 +73,8 @@ impl Bsf {
     /// When the store cannot be written; then nothing changes.
     pub async fn set_state(&self, state: State) -> Result<(), store::Error> {
         let change = |settings: &mut OperatorSettings| settings.state = state;
-        self.set(change, |switches| switches.set_state(state)).await?;
-        tracing::info!(?state, "an operator has set the operational state");
-        Ok(())
+        self.set(change, |switches| switches.operational().set_state(state))
+            .await
     }
 
     /// Stores a change of what an operator has set, then applies it. Changes follow one another, so that what is stored last
@@ -119,8 +119,8 @@ impl Bsf {
 
     /// Load of the busiest worker, in percent of a core.
     #[must_use]
-    pub fn load(&self) -> u32 {
-        self.switches.load()
+    pub fn load(&self) -> u8 {
+        self.switches.operational().load()
     }
 
     /// The score of the last interval.

@@ -1,13 +1,11 @@
 //! One worker's share of the BSF: what the handlers of requests work with.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use function::sbi::config::Overload;
-use function::sbi::{Exceeded, Gate, Rates, Refused};
-use function::{Admission, Meters, Seat, Shedder};
-use sbi::problem::{Cause, Problem};
+use function::sbi::{Door, State};
+use function::{Seat, Shedder};
+use sbi::problem::Problem;
 use sbi::{Request, Response};
 
 use crate::config::Config;
@@ -17,7 +15,7 @@ use crate::notify::Notices;
 use crate::peers::pcfs;
 use crate::repository::Repository;
 use crate::shared::Bsf;
-use crate::state::{State, Switches};
+use crate::state::Switches;
 
 /// The scope of the service (TS 29.521 §5.1).
 const SCOPE: &str = "nbsf-management";
@@ -30,9 +28,7 @@ pub struct Worker {
     now: Arc<Effective>,
     shared: Arc<Bsf>,
     index: usize,
-    shedder: Rc<Shedder>,
-    rates: Rc<Rates>,
-    gate: Gate,
+    door: Door,
     counters: Arc<Counters>,
 }
 
@@ -45,35 +41,22 @@ impl Worker {
         before: Option<&Self>,
     ) -> Self {
         let index = seat.context.index;
-        let overload = &now.config.overload;
-        let rates = before
-            .filter(|before| before.config().overload == *overload)
-            .map_or_else(
-                || Rc::new(Rates::new(overload, shared.workers)),
-                |before| before.rates.clone(),
-            );
-        let shedder = match before {
-            Some(before) => {
-                before.shedder.reconfigure(overload.shedding());
-                before.shedder.clone()
-            }
-            None => {
-                let meters = Meters::new(&ADMISSION, &seat.registry, index);
-                Rc::new(Shedder::new(overload.shedding(), meters))
-            }
-        };
-        shedder.enforce(shared.switches.congestion());
+        let config = &now.config;
+        let gate = now
+            .verification
+            .gate(&config.tokens, &config.identity, &config.nf_instance_id, "BSF");
+        let door = Door::new(
+            &config.overload,
+            gate,
+            shared.workers,
+            before.map(|before| &before.door),
+            (&ADMISSION, &seat.registry, index),
+        );
+        door.shedder().enforce(shared.switches.congestion());
         Self {
             shared: shared.clone(),
             index,
-            shedder,
-            rates,
-            gate: now.verification.gate(
-                &now.config.tokens,
-                &now.config.identity,
-                &now.config.nf_instance_id,
-                "BSF",
-            ),
+            door,
             counters: shared.counts.of(index),
             now,
         }
@@ -98,7 +81,7 @@ impl Worker {
     }
 
     pub(crate) fn shedder(&self) -> &Shedder {
-        &self.shedder
+        self.door.shedder()
     }
 
     pub(crate) fn max_body(&self) -> usize {
@@ -127,51 +110,29 @@ impl Worker {
         self.shared.pcf_changes.try_send(change).is_ok()
     }
 
+    /// The operational state.
+    pub(crate) fn state(&self) -> State {
+        self.switches().operational().state()
+    }
+
     /// Why this request is not admitted now.
     pub(crate) fn turned_away(&self, request: &Request) -> Option<Problem> {
         let creates = *request.method() == http::Method::POST;
-        match self.switches().state() {
-            State::Serving => {}
-            State::Partial if !creates => {}
-            state => {
-                self.count(Event::ShutOut);
-                let detail = format!("this BSF is being shut down (state {state:?})");
-                return Some(Problem::of_status(http::StatusCode::SERVICE_UNAVAILABLE).detail(detail));
-            }
-        }
-        if let Err(exceeded) = self.rates.judge(request) {
-            let (event, detail) = match exceeded {
-                Exceeded::Ingress => (Event::RateLimited, "more requests a second than ingressRate"),
-                Exceeded::Consumer => (
-                    Event::ConsumerLimited,
-                    "more requests a second than a consumer may send (consumerRate)",
-                ),
-            };
-            self.count(event);
-            return Some(Problem::new(Cause::TooManyRequests).detail(detail));
-        }
-        let admission = function::sbi::admit(&self.shedder, request, Some(Overload::SBI));
-        let problem = function::sbi::refusal(admission)?;
-        self.count(match admission {
-            Admission::Late => Event::TooLate,
-            _ => Event::Discarded,
-        });
+        let (why, problem) = self.door.turned_away(request, self.state(), creates)?;
+        self.count(Event::of(why));
         Some(problem)
     }
 
     /// The answer to a request whose sender may not use the service.
     pub(crate) fn denied(&self, request: &Request) -> Option<Response> {
-        let refused = self.gate.admit(request, SCOPE).err()?;
-        self.count(match refused {
-            Refused::Token(_) => Event::Denied,
-            Refused::Identity(_) => Event::IdentityRefused,
-        });
-        Some(refused.into_response(self.root()))
+        let (why, response) = self.door.denied(request, SCOPE, self.root())?;
+        self.count(Event::of(why));
+        Some(response)
     }
 
     /// Whether the sender of a request may act for an NF instance.
     pub(crate) fn may_act_for(&self, request: &Request, instance: &str) -> Result<(), Problem> {
-        let judged = self.gate.may_act_for(request, SCOPE, instance);
+        let judged = self.door.gate().may_act_for(request, SCOPE, instance);
         judged.inspect_err(|_| self.count(Event::IdentityRefused))
     }
 }

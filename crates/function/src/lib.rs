@@ -35,6 +35,8 @@ mod contract;
 mod counts;
 mod error;
 mod instance;
+#[cfg(all(feature = "sbi", feature = "store"))]
+pub mod operator;
 mod running;
 #[cfg(feature = "sbi")]
 pub mod sbi;

@@ -4,6 +4,7 @@
 //! them up.
 
 use function::AdmissionMetrics;
+use function::sbi::TurnedAway;
 
 /// The metrics of admission.
 pub(crate) const ADMISSION: AdmissionMetrics = function::admission_metrics!("pcf");
@@ -162,4 +163,19 @@ telemetry::events! {
     IdentityRefused = "identities_refused";
     /// A request was refused because the function is being shut down in steps.
     ShutOut = "shut_out";
+}
+
+impl Event {
+    /// The event of a request that was not admitted.
+    pub(crate) fn of(why: TurnedAway) -> Self {
+        match why {
+            TurnedAway::ShutDown => Self::ShutOut,
+            TurnedAway::IngressRate => Self::RateLimited,
+            TurnedAway::ConsumerRate => Self::ConsumerLimited,
+            TurnedAway::Late => Self::TooLate,
+            TurnedAway::Discarded => Self::Discarded,
+            TurnedAway::Token => Self::Denied,
+            TurnedAway::Identity => Self::IdentityRefused,
+        }
+    }
 }

@@ -27,7 +27,8 @@
 pub mod association;
 pub mod config;
 pub mod events;
-pub mod repository;
+pub mod profile;
+mod repository;
 pub mod service;
 
 mod af_notices;
@@ -58,7 +59,6 @@ mod rx;
 mod shape;
 mod shared;
 mod sources;
-mod state;
 mod turns;
 mod ursp;
 mod worker;
@@ -67,6 +67,6 @@ mod writes;
 pub use config::Config;
 pub use events::Event;
 pub use function::StartError;
+pub use function::sbi::State;
 pub use service::{Running, start};
 pub use shared::Pcf;
-pub use state::State;

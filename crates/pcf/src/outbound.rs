@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
-use nrf_client::{Nrfs, Outcome, PeerService, PeerTokens, Turns};
+use nrf_client::{Nrfs, Outcome, PeerService, PeerTokens};
 use sbi::client::{Client, Origin, SendError, SendOptions};
+use sbi::dns::Dns;
 use sbi::{Body, Response};
 
 use crate::config::{self, Config};
 use crate::events::{Counters, Event};
+use crate::profile::PROFILE;
 
 /// Bindings of sessions (TS 29.521).
 pub(crate) const BSF: PeerService = PeerService {
@@ -29,14 +31,9 @@ pub(crate) const CHF: PeerService = PeerService {
 };
 
 /// The NRFs of the configuration.
-pub(crate) fn nrfs(config: &Config, client: Client) -> Rc<Nrfs> {
-    let settings = &config.nrf;
-    let nrfs = Nrfs::new(
-        Turns::new(&settings.api_roots),
-        client,
-        settings.timeout.duration(),
-    );
-    Rc::new(nrfs.as_instance(&config.nf_instance_id, "PCF"))
+pub(crate) fn nrfs(config: &Config, client: Client, names: Option<Dns>) -> Rc<Nrfs> {
+    let (nf_type, instance) = (PROFILE.nf_type, &config.nf_instance_id);
+    Rc::new(function::sbi::nrfs(&config.nrf, nf_type, instance, client, names))
 }
 
 /// How a worker reaches other functions.
@@ -48,8 +45,8 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub(crate) fn new(config: &Config, client: Client, counters: Arc<Counters>) -> Self {
-        let nrfs = nrfs(config, client.clone());
+    pub(crate) fn new(config: &Config, client: Client, names: Option<Dns>, counters: Arc<Counters>) -> Self {
+        let nrfs = nrfs(config, client.clone(), names);
         let tokens = |up_front| {
             PeerTokens::new(nrfs.clone(), &config.nf_instance_id, "PCF")
                 .up_front(up_front)

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use function::Page;
+use function::operator::answer_after;
 use serde_json::{Value, json};
 use store::{Scan, Stored};
 use telemetry::{Declaration, Registry};
@@ -21,8 +22,8 @@ use crate::pds;
 use crate::quotas;
 use crate::repository::Repository;
 use crate::shared::Pcf;
-use crate::state::State;
 use crate::worker::Worker;
+use function::sbi::State;
 
 telemetry::declare! {
     /// Gauges of the state.
@@ -143,13 +144,8 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
         let Some(pcf) = changed.upgrade() else {
             return axum::Json(Value::Null).into_response();
         };
-        match pcf.set_state(state).await {
-            Ok(()) => axum::Json(state_of(&changed)).into_response(),
-            Err(error) => {
-                let text = format!("nothing has changed: {error}\n");
-                (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
-            }
-        }
+        let change = async move { pcf.set_state(state).await };
+        answer_after(change, || state_of(&changed)).await
     };
     Router::new()
         .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
@@ -249,7 +245,7 @@ async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
 
 async fn stored(pcf: &Weak<Pcf>, id: &str) -> Result<Association, Response> {
     let missing = || {
-        let text = format!("there is no policy association {id}\n");
+        let text = format!("policy association {id} does not exist\n");
         (StatusCode::NOT_FOUND, text).into_response()
     };
     let (Some(parsed), Some(repository)) = (AssociationId::parse(id), repository(pcf)) else {

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use axum::Router;
 use diameter::proto::known::disconnect_cause;
+use function::sbi::{Operational, Registration};
 use function::{
-    Common, Counts, Listeners as _, NetworkFunction, Opened, Opening, Page, Seat, Shutdown, StartError,
-    listening,
+    Common, Counts, Listeners as _, NetworkFunction, Opened, Opening, Page, Seat, StartError, listening,
 };
-use nrf_client::{Nrfs, Presence as _, deregister, stay_registered};
 use sbi::client::Client;
 use sbi::dns::Dns;
 use store::{Sweep, SweepConfig};
@@ -23,11 +22,10 @@ use crate::live::{Derived, Effective};
 use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::outbound;
 use crate::pages;
-use crate::peers::nrf::Registration;
+use crate::profile::PROFILE;
 use crate::repository::Repository;
 use crate::shared::Pcf;
 use crate::sources::Versions;
-use crate::state::{State, Switches};
 use crate::worker::{Front, Worker};
 
 /// How long the Diameter node waits for answers when a worker ends.
@@ -91,22 +89,15 @@ impl NetworkFunction for Pcf {
 
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let config = opening.live.load_full().config.clone();
-        let names = (!config.dns.servers.is_empty()).then(|| Dns::start(&config.dns));
+        let wanted = !config.dns.servers.is_empty() || config.nrf.dns_srv;
+        let names = wanted.then(|| Dns::start(&config.dns));
         let names = names
             .transpose()
             .map_err(StartError::io("starting to resolve names"))?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         opening.watch_store(repository.store());
         let operator = repository.operator_settings(&config.nf_instance_id).await?;
-        let switches = Arc::new(Switches::new(opening.workers));
-        switches.set_state(operator.state);
-        if operator.state != State::Serving {
-            let state = operator.state;
-            tracing::warn!(
-                ?state,
-                "the operational state was set by an operator before the restart"
-            );
-        }
+        let operational = Arc::new(Operational::new(opening.workers, operator.state));
         let (queue, pending) = notifier::queue(config.notifications.queue);
         let (applications, pending_applications) = notifier::queue(config.notifications.queue);
         let root: Arc<str> = config.api_root.trim_end_matches('/').into();
@@ -118,7 +109,7 @@ impl NetworkFunction for Pcf {
                 applications,
                 root: root.clone(),
             },
-            switches: switches.clone(),
+            operational: operational.clone(),
             operator: tokio::sync::Mutex::new(operator),
             counts: Counts::new(opening.workers, &opening.registry),
             workers: opening.workers,
@@ -130,8 +121,8 @@ impl NetworkFunction for Pcf {
         pages::observe(&opening.registry, &pcf);
 
         let limits = Arc::new(config.client.clone());
-        let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names);
-        let nrfs = outbound::nrfs(&config, client.clone());
+        let client = Client::with_names(limits, opening.listeners.sbi.client_tls(), names.clone());
+        let nrfs = outbound::nrfs(&config, client.clone(), names);
         // These tasks end with the control thread.
         tokio::task::spawn_local(function::sbi::follow_key_sets(
             opening.live.clone(),
@@ -152,13 +143,19 @@ impl NetworkFunction for Pcf {
             Err(error) => tracing::error!(%error, "quotas whose time is over are not removed"),
         }
         let address = opening.listeners.sbi.addresses().first().copied();
-        let registration = address
-            .filter(|_| !nrfs.is_empty())
-            .map(|address| Registration::new(config, address, switches, opening.alarms.clone()));
+        let registration = address.filter(|_| !nrfs.is_empty()).map(|address| Registration {
+            profile: PROFILE,
+            instance: config.nf_instance_id.clone(),
+            settings: config.nrf.clone(),
+            secure: config.tls.is_some(),
+            address,
+            operational,
+            alarms: opening.alarms.clone(),
+        });
         let store = repository.store().clone();
         let control = async move {
             if let Some(registration) = registration {
-                stay_until(opening.shutdown, &nrfs, &registration).await;
+                registration.stay_until(opening.shutdown, &nrfs).await;
             }
             opening.drained.fired().await;
             store.close().await;
@@ -178,7 +175,7 @@ impl NetworkFunction for Pcf {
 
     async fn serve(front: Rc<Front>) -> io::Result<()> {
         let (pcf, index) = (front.function().clone(), front.seat().context.index);
-        let sampled = move |worker: &Worker| pcf.switches.set_load(index, worker.shedder().load());
+        let sampled = move |worker: &Worker| pcf.operational.set_load(index, worker.shedder().load());
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
@@ -203,13 +200,4 @@ impl NetworkFunction for Pcf {
     fn hints(uri: &str) -> Vec<String> {
         pages::hints(uri)
     }
-}
-
-/// Stays registered at the NRF until the shutdown, then deregisters.
-async fn stay_until(shutdown: Shutdown, nrfs: &Nrfs, registration: &Registration) {
-    tokio::select! {
-        () = stay_registered(nrfs, registration) => {}
-        () = shutdown.fired() => {}
-    }
-    deregister(nrfs, registration.id()).await;
 }

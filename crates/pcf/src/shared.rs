@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use function::Counts;
+use function::sbi::{Operational, State};
 use sbi::dns::Dns;
 
 use crate::events::Event;
@@ -13,7 +14,6 @@ use crate::operator::OperatorSettings;
 use crate::orders::Orders;
 use crate::repository::Repository;
 use crate::sources::Versions;
-use crate::state::{State, Switches};
 
 /// What the threads of a PCF share.
 #[derive(Debug)]
@@ -21,7 +21,8 @@ pub struct Pcf {
     pub(crate) live: Arc<Live>,
     pub(crate) repository: Repository,
     pub(crate) notices: Notices,
-    pub(crate) switches: Arc<Switches>,
+    /// Its operational state, and its load.
+    pub(crate) operational: Arc<Operational>,
     /// What an operator has set, as it is stored.
     pub(crate) operator: tokio::sync::Mutex<OperatorSettings>,
     pub(crate) counts: Counts<Event>,
@@ -51,7 +52,7 @@ impl Pcf {
     /// Its operational state.
     #[must_use]
     pub fn state(&self) -> State {
-        self.switches.state()
+        self.operational.state()
     }
 
     /// Opens it or shuts it down in steps, and keeps that in the store: it holds after a restart.
@@ -64,15 +65,14 @@ impl Pcf {
         changed.state = state;
         self.repository.keep_operator_settings(&changed).await?;
         *settings = changed;
-        tracing::info!(?state, "an operator has set the operational state");
-        self.switches.set_state(state);
+        self.operational.set_state(state);
         Ok(())
     }
 
     /// Load of the busiest worker, in percent of a core.
     #[must_use]
-    pub fn load(&self) -> u32 {
-        self.switches.load()
+    pub fn load(&self) -> u8 {
+        self.operational.load()
     }
 
     /// How often something has happened, over all threads.

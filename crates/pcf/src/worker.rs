@@ -5,11 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::policy::{Scratch, Service};
-use function::sbi::config::Overload;
-use function::sbi::{Exceeded, Gate, Rates, Refused};
-use function::{Admission, Meters, Seat, Shedder};
+use function::sbi::{Door, State};
+use function::{Seat, Shedder};
 use sbi::client::Client;
-use sbi::problem::{Cause, Problem};
+use sbi::problem::Problem;
 use sbi::{Request, Response};
 use worker::Random;
 
@@ -25,7 +24,6 @@ use crate::projects::Pair;
 use crate::repository::Repository;
 use crate::shared::Pcf;
 use crate::sources::{Sources, Versions};
-use crate::state::State;
 use crate::turns::{Turn, Turns};
 use crate::writes::Writes;
 
@@ -44,9 +42,7 @@ pub struct Worker {
     now: Arc<Effective>,
     shared: Arc<Pcf>,
     peers: Rc<Peers>,
-    shedder: Rc<Shedder>,
-    rates: Rc<Rates>,
-    gate: Gate,
+    door: Door,
     scratches: Rc<Scratches>,
     turns: Rc<Turns>,
     bindings: Rc<Bindings>,
@@ -66,24 +62,18 @@ impl Worker {
         before: Option<&Self>,
     ) -> Self {
         let index = seat.context.index;
-        let overload = &now.config.overload;
-        let rates = before
-            .filter(|before| before.config().overload == *overload)
-            .map_or_else(
-                || Rc::new(Rates::new(overload, shared.workers)),
-                |before| before.rates.clone(),
-            );
-        let shedder = match before {
-            Some(before) => {
-                before.shedder.reconfigure(overload.shedding());
-                before.shedder.clone()
-            }
-            None => {
-                let meters = Meters::new(&ADMISSION, &seat.registry, index);
-                Rc::new(Shedder::new(overload.shedding(), meters))
-            }
-        };
-        shedder.enforce(overload.enabled);
+        let config = &now.config;
+        let gate = now
+            .verification
+            .gate(&config.tokens, &config.identity, &config.nf_instance_id, "PCF");
+        let door = Door::new(
+            &config.overload,
+            gate,
+            shared.workers,
+            before.map(|before| &before.door),
+            (&ADMISSION, &seat.registry, index),
+        );
+        door.shedder().enforce(config.overload.enabled);
         let counters = shared.counts.of(index);
         let peers = match before {
             Some(before) => before.peers.clone(),
@@ -91,7 +81,12 @@ impl Worker {
                 let settings = Arc::new(now.config.client.clone());
                 let client =
                     Client::with_names(settings, seat.listeners.sbi.client_tls(), shared.names.clone());
-                Rc::new(Peers::new(&now.config, client, counters.clone()))
+                Rc::new(Peers::new(
+                    &now.config,
+                    client,
+                    shared.names.clone(),
+                    counters.clone(),
+                ))
             }
         };
         let (scratches, turns, bindings, random) = before.map_or_else(Default::default, |before| {
@@ -113,14 +108,7 @@ impl Worker {
         let worker = Self {
             shared: shared.clone(),
             peers,
-            shedder,
-            rates,
-            gate: now.verification.gate(
-                &now.config.tokens,
-                &now.config.identity,
-                &now.config.nf_instance_id,
-                "PCF",
-            ),
+            door,
             scratches,
             turns,
             bindings,
@@ -178,7 +166,7 @@ impl Worker {
     }
 
     pub(crate) fn shedder(&self) -> &Shedder {
-        &self.shedder
+        self.door.shedder()
     }
 
     pub(crate) fn random(&self) -> &Random {
@@ -234,7 +222,7 @@ impl Worker {
     }
 
     pub(crate) fn state(&self) -> State {
-        self.shared.switches.state()
+        self.shared.operational.state()
     }
 
     pub(crate) fn orders(&self) -> &Orders {
@@ -259,42 +247,15 @@ impl Worker {
 
     /// Why this request is not admitted now.
     pub(crate) fn turned_away(&self, request: &Request, creates: bool) -> Option<Problem> {
-        match self.shared.switches.state() {
-            State::Serving => {}
-            State::Partial if !creates => {}
-            state => {
-                self.count(Event::ShutOut);
-                let detail = format!("this PCF is being shut down (state {state:?})");
-                return Some(Problem::of_status(http::StatusCode::SERVICE_UNAVAILABLE).detail(detail));
-            }
-        }
-        if let Err(exceeded) = self.rates.judge(request) {
-            let (event, detail) = match exceeded {
-                Exceeded::Ingress => (Event::RateLimited, "more requests a second than ingressRate"),
-                Exceeded::Consumer => (
-                    Event::ConsumerLimited,
-                    "more requests a second than a consumer may send (consumerRate)",
-                ),
-            };
-            self.count(event);
-            return Some(Problem::new(Cause::TooManyRequests).detail(detail));
-        }
-        let admission = function::sbi::admit(&self.shedder, request, Some(Overload::SBI));
-        let problem = function::sbi::refusal(admission)?;
-        self.count(match admission {
-            Admission::Late => Event::TooLate,
-            _ => Event::Discarded,
-        });
+        let (why, problem) = self.door.turned_away(request, self.state(), creates)?;
+        self.count(Event::of(why));
         Some(problem)
     }
 
     /// The answer to a request whose sender may not use the service.
     pub(crate) fn denied(&self, request: &Request, service: &str) -> Option<Response> {
-        let refused = self.gate.admit(request, service).err()?;
-        self.count(match refused {
-            Refused::Token(_) => Event::Denied,
-            Refused::Identity(_) => Event::IdentityRefused,
-        });
-        Some(refused.into_response(self.root()))
+        let (why, response) = self.door.denied(request, service, self.root())?;
+        self.count(Event::of(why));
+        Some(response)
     }
 }

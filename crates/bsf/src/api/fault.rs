@@ -86,7 +86,7 @@ impl From<Fault> for Problem {
             }
             Fault::NotFound(id) => {
                 let shown: String = id.chars().take(64).collect();
-                Self::new(Cause::ResourceNotFound).detail(format!("there is no {shown} here"))
+                Self::new(Cause::ResourceNotFound).detail(format!("{shown} does not exist here"))
             }
             Fault::Query { name, expected } => {
                 Self::new(Cause::InvalidQueryParam).invalid_param(format!("query {name}"), expected)

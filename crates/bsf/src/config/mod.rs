@@ -2,20 +2,19 @@
 
 mod audit;
 mod notifications;
-mod nrf;
 mod rx;
 mod scoring;
 
 pub use audit::Audit;
-pub use function::sbi::config::{ConsumerRate, Overload, OverloadLevel, TokenKey, Tokens};
+pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
-pub use nrf::Nrf;
 pub use rx::{NoBinding, Rx, RxMode, RxPeer, RxTransport};
 pub use scoring::Scoring;
 
 use std::net::SocketAddr;
 
-use sbi::identity::{IdentityMode, IdentitySettings};
+use function::sbi::config::Interface;
+use sbi::identity::IdentitySettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Listen, Validate};
@@ -121,32 +120,19 @@ impl Default for Config {
 
 impl Validate for Config {
     fn validate(&self, faults: &mut Faults) {
-        if !self.nf_instance_id.is_empty() && model::NfInstanceId::parse(&self.nf_instance_id).is_err() {
-            faults.at("nfInstanceId").say(
-                "is not a UUID",
-                "a UUID such as 4947a69a-f61b-4bc1-b9da-47c9c5d14b64",
-            );
+        Interface {
+            nf_instance_id: &self.nf_instance_id,
+            listen: &self.listen,
+            usual_port: 8030,
+            api_root: &self.api_root,
+            tls: self.tls.as_ref(),
+            max_candidates: self.max_candidates,
+            max_body_size: self.max_body_size,
+            max_batch_bytes: self.store.max_batch_bytes,
+            tokens: &self.tokens,
+            identity: &self.identity,
         }
-        if self.listen.first().is_none() {
-            faults
-                .at("listen")
-                .say("is empty", "at least one address such as 127.0.0.1:8030");
-        }
-        if !self.api_root.is_empty() && self.api_root.parse::<sbi::client::Origin>().is_err() {
-            faults
-                .at("apiRoot")
-                .say("is not an API root", "http://host:port or https://host:port");
-        }
-        if self.max_candidates < 2 {
-            faults
-                .at("maxCandidates")
-                .say("is too small to see that a question is ambiguous", "at least 2");
-        }
-        if self.max_body_size > self.store.max_batch_bytes {
-            faults
-                .at("maxBodySize")
-                .say("is larger than store.maxBatchBytes", "a body that fits a batch");
-        }
+        .validate(faults);
         faults.within("dns", &self.dns);
         faults.within("store", &self.store);
         faults.within("overload", &self.overload);
@@ -154,16 +140,6 @@ impl Validate for Config {
         faults.within("nrf", &self.nrf);
         faults.within("notifications", &self.notifications);
         faults.within("audit", &self.audit);
-        faults.within("tokens", &self.tokens);
-        faults.within("identity", &self.identity);
-        let authorities = self.tls.as_ref().and_then(|tls| tls.authorities.as_deref());
-        let provable = self.tokens.required || self.identity.is_provable(authorities);
-        if self.identity.mode == Some(IdentityMode::Required) && !provable {
-            faults.at("identity.mode").say(
-                "requires what no consumer can prove: there are no tokens, no mutual TLS, no assertions to prove it by",
-                "`tokens.required`, `tls.authorities`, `identity.assertions`, or `whenPresent`",
-            );
-        }
         faults.within("scoring", &self.scoring);
     }
 }

@@ -19,8 +19,8 @@ use crate::config::Overload;
 use crate::config::RxMode;
 use crate::events::Event;
 use crate::rx::drmp::Drmp;
-use crate::state::State;
 use crate::worker::Worker;
+use function::sbi::State;
 
 /// DIAMETER_UNKNOWN_SESSION_ID (RFC 6733 §7.1.5).
 const UNKNOWN_SESSION_ID: ResultCode = ResultCode(5002);
@@ -159,7 +159,7 @@ impl Agent {
         if let Err(fault) = in_order {
             return Step::Refuse(fault);
         }
-        if worker.switches().state() == State::Complete {
+        if worker.state() == State::Complete {
             return refuse(ResultCode::TOO_BUSY, "this BSF is shut down");
         }
         let session = routing.session_id.unwrap_or_default();
@@ -205,7 +205,7 @@ impl Agent {
     /// What becomes of an AAR of an unknown session.
     fn begins(&self, worker: &Worker, message: &MessageMut, routing: &Routing<'_>) -> Step {
         let refuse = |code, why: &'static str| Step::Refuse(Fault::new(code, why));
-        if worker.switches().state() != State::Serving {
+        if worker.state() != State::Serving {
             return refuse(ResultCode::TOO_BUSY, "this BSF takes no new sessions");
         }
         let (now, shedder) = (Instant::now(), worker.shedder());

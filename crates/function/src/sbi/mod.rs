@@ -3,12 +3,15 @@
 pub mod config;
 
 mod admission;
+mod door;
 mod gate;
 mod key_sets;
 mod metrics;
+mod operational;
 mod operations;
 mod own_load;
 mod rates;
+mod registration;
 mod verification;
 
 use std::future::Future;
@@ -26,13 +29,16 @@ use telemetry::{Declaration, Registry, events, trace};
 use tls::Watched;
 
 pub use admission::{Offer, admit, admit_as, refusal, waited};
+pub use door::{Door, TurnedAway};
 pub use gate::{Gate, Proofs, Refused};
 pub use key_sets::follow_key_sets;
 pub use metrics::{declarations, observe};
+pub use operational::{Operational, State};
 pub use operations::OperationMetrics;
 use operations::Operations;
 pub use own_load::{Conveying, OwnLoad};
 pub use rates::{Exceeded, Rates};
+pub use registration::{Profile, Registration, nrfs};
 pub use verification::Verification;
 
 use crate::contract::{Common, Front, Listeners, NetworkFunction};

@@ -19,9 +19,9 @@ use parking_lot::Mutex;
 use crate::config::Diameter;
 use crate::events::Event;
 use crate::orders::{self, Orders};
-use crate::state::State;
 use crate::worker::Front;
 use crate::{gx, rx};
+use function::sbi::State;
 
 /// What a worker's node is made of.
 pub(crate) struct Seat {

@@ -47,7 +47,7 @@ impl From<Unbound> for Fault {
 fn not_found(id: &str) -> Fault {
     let shown: String = id.chars().take(64).collect();
     let problem = Problem::with_cause(StatusCode::NOT_FOUND, "APPLICATION_SESSION_CONTEXT_NOT_FOUND");
-    Fault::Request(problem.detail(format!("there is no application session {shown}")))
+    Fault::Request(problem.detail(format!("application session {shown} does not exist")))
 }
 
 /// `/app-sessions`: the session is bound to that of the UE, and its rules go to the SMF (§4.2.2).

@@ -83,7 +83,7 @@ impl From<Fault> for Problem {
                 .detail(format!("a body of more than {limit} bytes (maxBodySize)")),
             Fault::NotFound(id) => {
                 let shown: String = id.chars().take(64).collect();
-                Self::new(Cause::ContextNotFound).detail(format!("there is no policy association {shown}"))
+                Self::new(Cause::ContextNotFound).detail(format!("policy association {shown} does not exist"))
             }
             Fault::Incoherent(Incoherent { member, reason }) => {
                 Self::with_cause(StatusCode::BAD_REQUEST, "ERROR_TRIGGER_EVENT")

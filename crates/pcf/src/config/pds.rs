@@ -196,7 +196,7 @@ impl Pds {
     pub(super) fn validate_with(&self, nrfs: &[String], faults: &mut Faults) {
         if nrfs.is_empty() && !self.needs_no_nrf() {
             faults.at("pds").say(
-                "has a source without API roots, and there is no NRF to find it",
+                "has a source without API roots, and no NRF to discover it",
                 "`apiRoots` of the source, or `nrf.apiRoots`",
             );
         }

@@ -160,10 +160,7 @@ async fn identity(worker: &Rc<Worker>, session: &str) -> Result<AssociationId, F
 }
 
 fn unknown() -> Fault {
-    Fault::new(
-        ResultCode::UNKNOWN_SESSION_ID,
-        "there is no session of this Session-Id",
-    )
+    Fault::new(ResultCode::UNKNOWN_SESSION_ID, "no session has this Session-Id")
 }
 
 /// The answer to a RAR: what it reports, and whether the PCEF has what it was sent.

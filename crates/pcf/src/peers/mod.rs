@@ -1,4 +1,3 @@
 //! Other network functions that the PCF sends requests to.
 
 pub(crate) mod bsf;
-pub(crate) mod nrf;

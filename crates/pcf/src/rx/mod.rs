@@ -123,7 +123,7 @@ pub(crate) async fn termination(worker: &Worker, request: &Request) -> Result<Me
 fn unknown() -> Fault {
     Fault::new(
         ResultCode::UNKNOWN_SESSION_ID,
-        "there is no AF session of this Session-Id",
+        "no AF session has this Session-Id",
     )
 }
 

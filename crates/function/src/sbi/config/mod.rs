@@ -1,7 +1,11 @@
 //! Settings of functions that serve consumers over the service-based interface, where they mean the same in each.
 
+mod interface;
+mod nrf;
 mod overload;
 mod tokens;
 
+pub use interface::Interface;
+pub use nrf::Nrf;
 pub use overload::{ConsumerRate, Overload, OverloadLevel};
 pub use tokens::{TokenKey, TokenSettings, Tokens};

@@ -89,7 +89,7 @@ impl Validate for Tokens {
     fn validate(&self, faults: &mut Faults) {
         if self.required && self.keys.is_empty() && self.key_sets.is_empty() && self.key_set_uris.is_empty() {
             faults.at("required").say(
-                "is true and there is no key to verify tokens with",
+                "is true without a key to verify tokens with",
                 "`keys`, `keySets` or `keySetUris`",
             );
         }

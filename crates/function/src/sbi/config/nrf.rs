@@ -10,16 +10,17 @@ use settings::{Faults, Period, Validate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Nrf {
-    /// API roots of NRFs, tried in turn (`http://127.0.0.1:8010`); none: the BSF does not register.
+    /// API roots of NRFs, tried in turn (`http://127.0.0.1:8010`); none: the function does not register.
     pub api_roots: Vec<String>,
     /// Whether the names in `apiRoots` are looked up as services (SRV records of `_http._tcp.NAME` or `_https._tcp.NAME`): hosts
     /// and ports of NRFs in the order of priority and weight. A name without such records is used as it is.
     pub dns_srv: bool,
-    /// Time between heart-beats that is asked for; the NRF may give another.
+    /// Time between heart-beats that the function asks for; the NRF may give another.
     pub heart_beat: Period,
     /// How long the NRF may take to answer.
     pub timeout: Period,
-    /// Further members of the profile: `bsfInfo`, `locality`, `priority`, `capacity`, `plmnList` …
+    /// Further members of the profile: what is specific to the NF type (`bsfInfo`, `pcfInfo`), `locality`, `priority`,
+    /// `capacity`, `plmnList` …
     pub profile: serde_json::Map<String, Value>,
 }
 

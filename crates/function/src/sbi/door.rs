@@ -1,0 +1,135 @@
+//! Which requests a worker of a serving function admits: by its operational state, its rates, its load, and by who sends them.
+
+use std::rc::Rc;
+
+use ::sbi::problem::{Cause, Problem};
+use ::sbi::{Request, Response};
+use http::StatusCode;
+use overload::Admission;
+use telemetry::Registry;
+
+use super::admission::{admit, refusal};
+use super::config::Overload;
+use super::gate::{Gate, Refused};
+use super::operational::State;
+use super::rates::{Exceeded, Rates};
+use crate::shedder::{AdmissionMetrics, Meters, Shedder};
+
+/// Why a request is not admitted; functions count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnedAway {
+    /// An operator shuts the function down.
+    ShutDown,
+    /// All consumers together send too much (`ingressRate`).
+    IngressRate,
+    /// Its consumer sends too much (`consumerRate`).
+    ConsumerRate,
+    /// Its consumer does not wait any longer (`3gpp-Sbi-Max-Rsp-Time`).
+    Late,
+    /// The load is too high.
+    Discarded,
+    /// Its access token does not permit it.
+    Token,
+    /// Its sender is not who it may be.
+    Identity,
+}
+
+/// The admission of one worker. What it has measured outlives a reload.
+pub struct Door {
+    overload: Overload,
+    rates: Rc<Rates>,
+    shedder: Rc<Shedder>,
+    gate: Gate,
+}
+
+impl Door {
+    /// The door of a worker by what is in effect now; `before` is that of the worker before a reload.
+    pub fn new(
+        overload: &Overload,
+        gate: Gate,
+        workers: usize,
+        before: Option<&Self>,
+        meters: (&AdmissionMetrics, &Registry, usize),
+    ) -> Self {
+        let rates = before.filter(|before| before.overload == *overload).map_or_else(
+            || Rc::new(Rates::new(overload, workers)),
+            |before| before.rates.clone(),
+        );
+        let shedder = match before {
+            Some(before) => {
+                before.shedder.reconfigure(overload.shedding());
+                before.shedder.clone()
+            }
+            None => {
+                let (metrics, registry, index) = meters;
+                let meters = Meters::new(metrics, registry, index);
+                Rc::new(Shedder::new(overload.shedding(), meters))
+            }
+        };
+        Self {
+            overload: overload.clone(),
+            rates,
+            shedder,
+            gate,
+        }
+    }
+
+    /// What it refuses under load.
+    #[must_use]
+    pub fn shedder(&self) -> &Shedder {
+        &self.shedder
+    }
+
+    /// Who may send requests.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Why a request is not admitted now by state, rates and load, and the answer; `creates` is whether it would create a
+    /// record.
+    #[must_use]
+    pub fn turned_away(
+        &self,
+        request: &Request,
+        state: State,
+        creates: bool,
+    ) -> Option<(TurnedAway, Problem)> {
+        match state {
+            State::Serving => {}
+            State::Partial if !creates => {}
+            State::Partial | State::Complete => {
+                let detail = format!("this function is being shut down (state {state:?})");
+                let problem = Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).detail(detail);
+                return Some((TurnedAway::ShutDown, problem));
+            }
+        }
+        if let Err(exceeded) = self.rates.judge(request) {
+            let (why, detail) = match exceeded {
+                Exceeded::Ingress => (TurnedAway::IngressRate, "more requests a second than ingressRate"),
+                Exceeded::Consumer => (
+                    TurnedAway::ConsumerRate,
+                    "more requests a second than a consumer may send (consumerRate)",
+                ),
+            };
+            return Some((why, Problem::new(Cause::TooManyRequests).detail(detail)));
+        }
+        let admission = admit(&self.shedder, request, Some(Overload::SBI));
+        let why = match admission {
+            Admission::Late => TurnedAway::Late,
+            _ => TurnedAway::Discarded,
+        };
+        refusal(admission).map(|problem| (why, problem))
+    }
+
+    /// Why the sender of a request may not use a service, and the answer; `root` is the root of the function's own URIs.
+    #[must_use]
+    pub fn denied(&self, request: &Request, service: &str, root: &str) -> Option<(TurnedAway, Response)> {
+        let refused = self.gate.admit(request, service).err()?;
+        let why = match refused {
+            Refused::Token(_) => TurnedAway::Token,
+            Refused::Identity(_) => TurnedAway::Identity,
+        };
+        Some((why, refused.into_response(root)))
+    }
+}
