@@ -243,7 +243,7 @@ pub struct Found {
 pub enum LoadError {
     /// No model has this name, and no file this path.
     #[error(
-        "there is no call model {name:?}{}`signalbox lab list` lists all names; the path of a YAML file is accepted as well",
+        "the call model {name:?} does not exist{}`signalbox lab list` lists all names; the path of a YAML file is accepted as well",
         near.as_ref().map_or("; ".to_owned(), |near| format!(", did you mean {near}? "))
     )]
     Unknown {

@@ -182,7 +182,7 @@ impl Validate for PolicyModel {
             }
             if rates.total() > 0.0 && rates.create <= 0.0 {
                 faults.at(format!("{kind}.create")).say(
-                    "without it there is nothing to update or delete",
+                    "without it nothing can be updated or deleted",
                     "transactions per second, above 0",
                 );
             }

@@ -142,7 +142,8 @@ pub(crate) fn run(function: &'static Function, matches: &ArgMatches) -> Result<E
         return status(admin, json);
     }
     let page = COMMON.iter().chain(function.pages).find(|page| page.name == name);
-    let page = page.ok_or_else(|| Failure::Usage(format!("there is no page {name}; --help lists them")))?;
+    let page = page
+        .ok_or_else(|| Failure::Usage(format!("the page {name} does not exist; --help lists the pages")))?;
     let view = View {
         json,
         filter: inner.get_one::<String>("filter").map_or("", String::as_str),

@@ -58,7 +58,7 @@ impl Reloader {
         let file = self
             .file
             .as_deref()
-            .ok_or("started without a file: there is nothing to read again")?;
+            .ok_or("started without a file, so that no file can be read again")?;
         let mut wanted: Config = settings::from_file(file).map_err(|report| report.to_string())?;
         self.core.adapt(&mut wanted);
         // Two reloads at a time would undo one another.

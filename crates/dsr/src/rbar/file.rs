@@ -41,10 +41,10 @@ fn add(
         .find(|known| known.as_str() == identity)
         .ok_or_else(|| {
             let known = Identity::ALL.map(Identity::as_str).join(", ");
-            format!("there is no identity `{identity}`; there are {known}")
+            format!("the identity `{identity}` does not exist; valid are {known}")
         })?;
     let to = destinations
         .get(to)
-        .ok_or_else(|| format!("there is no destination `{to}`"))?;
+        .ok_or_else(|| format!("the destination `{to}` does not exist"))?;
     into.add(identity, start, end, *to, number)
 }

@@ -245,7 +245,7 @@ impl Place {
         let all = report::measure::cpus().map_err(RigError::io("asking for the cores"))?;
         if let Some(missing) = options.pin.iter().find(|cpu| !all.contains(cpu)) {
             return Err(RigError::Settings(format!(
-                "--pin: there is no core {missing}; there are {all:?}"
+                "--pin: core {missing} does not exist; the machine has {all:?}"
             )));
         }
         let rest: Vec<usize> = all

@@ -58,7 +58,7 @@ pub(crate) fn not_found(id: NfInstanceId) -> Problem {
 }
 
 pub(crate) fn no_subscription(id: &str) -> Problem {
-    Problem::new(Cause::SubscriptionNotFound).detail(format!("there is no subscription {id}"))
+    Problem::new(Cause::SubscriptionNotFound).detail(format!("subscription {id} does not exist"))
 }
 
 pub(super) fn store_failed(error: store::Error) -> Problem {

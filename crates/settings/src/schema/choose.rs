@@ -149,7 +149,7 @@ impl Check<'_> {
                 self.fault(
                     value.place,
                     &node::join_key(path, tag),
-                    format!("there is no `{}`", node::shorten(text)),
+                    format!("`{}` is unknown", node::shorten(text)),
                     describe::one_of_names("one of", text, &names),
                 );
                 ByKey::Fault

@@ -29,7 +29,7 @@ impl Check<'_> {
         self.fault(
             node.place,
             path,
-            format!("there is no `{}`", node::shorten(text)),
+            format!("`{}` is unknown", node::shorten(text)),
             expected,
         );
         None

@@ -174,7 +174,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
 pub(crate) fn parse(name: &str) -> Result<&'static Function, String> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|function| function.name).collect();
-        format!("there is no such function; there are {}", names.join(", "))
+        format!("the function does not exist; valid are {}", names.join(", "))
     })
 }
 

@@ -140,7 +140,7 @@ fn usage_is_2_and_help_is_worth_reading() {
     ] {
         assert_eq!(signalbox(args).status.code(), Some(2), "{args:?}");
     }
-    assert!(text(&signalbox(&["run", "hlr"]).stderr).contains("there are nrf"));
+    assert!(text(&signalbox(&["run", "hlr"]).stderr).contains("valid are nrf"));
     let help = signalbox(&["--help"]);
     assert!(help.status.success());
     let help = text(&help.stdout);

@@ -32,7 +32,7 @@ pub struct BackedUp {
 pub fn backup(directory: &Path, to: &Path) -> Result<BackedUp, Error> {
     // A directory that is not a store must not get a lock.
     if !directory.join(CATALOGUE).exists() {
-        return Err(failed(directory, "there is no store in this directory"));
+        return Err(failed(directory, "this directory holds no store"));
     }
     if let Some(damage) = inspect::verify(directory)?.damage.first() {
         return Err(failed(

@@ -67,7 +67,7 @@ pub fn export<E: From<Error>>(
         return Err(failed(&directory.join(&damage.file), reason).into());
     }
     let Some(catalogue) = Catalogue::read(directory)? else {
-        return Err(failed(directory, "there is no store in this directory").into());
+        return Err(failed(directory, "this directory holds no store").into());
     };
     let mut files = Vec::new();
     for name in Listing::read(directory)?.kept {

@@ -80,7 +80,7 @@ pub(super) fn read_all(directory: &Path) -> Result<Verified, Error> {
         }
     };
     if catalogue.is_none() && verified.damage.is_empty() && mark.is_none() && listing.is_empty() {
-        let reason = "there is no store in this directory";
+        let reason = "this directory holds no store";
         return Err(files::failed(directory, reason));
     }
     let has = |verified: &Verified, name: &str| verified.damage.iter().any(|damage| damage.file == name);

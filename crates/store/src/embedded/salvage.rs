@@ -65,7 +65,7 @@ pub fn salvage(directory: &Path) -> Result<Salvaged, Error> {
     let listing = Listing::read(directory)?;
     let mark = mark::read(directory);
     if listing.is_empty() && !matches!(mark, Ok(Some(_)) | Err(_)) {
-        return Err(failed(directory, "there is no store in this directory"));
+        return Err(failed(directory, "this directory holds no store"));
     }
     let _lock = Lock::take(directory)?;
     // It is of a log that will be another one.

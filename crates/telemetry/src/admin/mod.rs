@@ -217,7 +217,7 @@ fn index_html(title: &str, pages: &[(&str, &str, &str)]) -> String {
 }
 
 async fn nothing_here(uri: Uri) -> Response {
-    let said = format!("there is no page {}; / lists the pages\n", uri.path());
+    let said = format!("the page {} does not exist; / lists the pages\n", uri.path());
     (StatusCode::NOT_FOUND, said).into_response()
 }
 

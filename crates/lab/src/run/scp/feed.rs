@@ -174,7 +174,7 @@ fn home(program: &Path) -> Result<PathBuf, String> {
     };
     match home {
         Some(home) if java() => Ok(home),
-        Some(_) => Err("there is no Java for a Kafka broker".to_owned()),
+        Some(_) => Err("Java, which a Kafka broker needs, is not installed".to_owned()),
         None => Err(
             "no Kafka broker is at hand: --kafka ADDRESS names one, `scripts/kafka.sh fetch` brings one"
                 .to_owned(),

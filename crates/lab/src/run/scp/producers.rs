@@ -84,7 +84,7 @@ impl Producers {
     /// The producer that will be killed.
     pub(super) fn take_victim(&mut self) -> Result<Simulator, RigError> {
         match self.simulators.is_empty() {
-            true => Err(RigError::Settings("there is no producer to kill".to_owned())),
+            true => Err(RigError::Settings("the run has no producer to kill".to_owned())),
             false => Ok(self.simulators.remove(0)),
         }
     }

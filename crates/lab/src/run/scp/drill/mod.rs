@@ -53,7 +53,7 @@ pub(super) fn of(
         }
         callmodel::Drill::StopNrf => {
             let nrf = network.nrf.take();
-            let nrf = nrf.ok_or_else(|| RigError::Settings("there is no NRF to kill".to_owned()))?;
+            let nrf = nrf.ok_or_else(|| RigError::Settings("the run has no NRF to kill".to_owned()))?;
             Box::new(nrf::StopNrf::new(place, admin, nrf))
         }
         callmodel::Drill::LoseSite => {

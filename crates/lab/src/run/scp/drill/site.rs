@@ -175,7 +175,7 @@ impl LoseSite {
             ..Misbehaviour::default()
         };
         let [own, neighbour, ..] = simulators else {
-            return Err(RigError::Settings("there are no two sites".to_owned()));
+            return Err(RigError::Settings("the run has fewer than two sites".to_owned()));
         };
         match phase {
             Phase::Well => {}
