@@ -49,6 +49,8 @@ pub(crate) struct Engine {
     functions: Vec<Persistent<Function<'static>>>,
     context: Context,
     runtime: Runtime,
+    /// Address on the stack at which the runtime was made: QuickJS measures from there.
+    top: usize,
     portions: Rc<Cell<u64>>,
     allowed: u64,
     stopped: Rc<Cell<bool>>,
@@ -78,6 +80,7 @@ impl Engine {
             let what = format!("the script engine does not start: {error}");
             vec![ScriptFault { script: 0, what }]
         };
+        let top = stack_address();
         let runtime = Runtime::new().map_err(|error| broken(error.to_string()))?;
         runtime.set_max_stack_size(STACK);
         let context = Context::custom::<(Eval, Json)>(&runtime).map_err(|error| broken(error.to_string()))?;
@@ -112,6 +115,7 @@ impl Engine {
             functions,
             context,
             runtime,
+            top,
             portions,
             allowed: limits.script_steps.div_ceil(PORTION).max(1),
             stopped,
@@ -148,6 +152,9 @@ impl Engine {
         let Some(function) = self.functions.get(script) else {
             return Err(CallFault::Thrown("no such script".to_owned()));
         };
+        // A script has the whole of its stack, however deep its caller is.
+        let caller = self.top.saturating_sub(stack_address());
+        self.runtime.set_max_stack_size(STACK.saturating_add(caller));
         self.context.with(|ctx| {
             let result = call(&ctx, function, values, depth, bytes);
             match result {
@@ -161,6 +168,13 @@ impl Engine {
     pub(crate) fn clean(&self) {
         self.runtime.run_gc();
     }
+}
+
+/// An address within the caller's part of the stack.
+#[inline(never)]
+fn stack_address() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(std::hint::black_box(&here)).addr()
 }
 
 fn call<'a, 'js>(

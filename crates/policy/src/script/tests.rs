@@ -210,3 +210,31 @@ fn a_script_that_cannot_be_compiled_says_why() {
         assert!(faults[0].what.contains(part), "{}", faults[0].what);
     }
 }
+
+/// Calls at the end of this many frames of 16 KiB and more.
+fn deep(engine: &Engine, frames: usize) -> Result<Value<'static>, CallFault> {
+    let frame = std::hint::black_box([0_u8; 16 << 10]);
+    match frames {
+        0 => engine.call(0, &[Value::Int(1)], 16, 100_000),
+        frames => {
+            let result = deep(engine, frames - 1);
+            std::hint::black_box(&frame);
+            result
+        }
+    }
+}
+
+#[test]
+fn a_caller_that_is_deep_on_its_stack_leaves_a_script_all_of_its_own() {
+    let nested = statements("const f = (n) => n === 0 ? a : f(n - 1); return f(3);");
+    let engine = engine(&[(&["a"], nested)]).unwrap();
+    // More than the stack of a script.
+    engine.begin();
+    assert_eq!(deep(&engine, 40).unwrap(), Value::Int(1));
+    // Endless recursion ends all the same, and then the engine is as before.
+    let endless = statements("const f = () => f() + a; return f();");
+    let endless = self::engine(&[(&["a"], endless)]).unwrap();
+    endless.begin();
+    assert!(matches!(deep(&endless, 40), Err(CallFault::Thrown(_))));
+    assert_eq!(deep(&engine, 0).unwrap(), Value::Int(1));
+}
