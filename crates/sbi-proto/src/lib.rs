@@ -20,6 +20,7 @@ pub mod fuzzing;
 pub mod headers;
 pub mod json;
 mod message;
+pub mod multipart;
 mod origin;
 pub mod problem;
 pub mod query;
