@@ -3,6 +3,7 @@
 use crate::association::Association;
 use crate::association::ledger::Draft;
 use crate::change::{ChangeFault, TRIES, pause};
+use crate::delivery;
 use crate::events::Event;
 use crate::pds;
 use crate::pre::{self, Refusal};
@@ -24,6 +25,7 @@ pub(crate) async fn create(
         for attempt in 0..TRIES {
             pause(worker, attempt).await;
             pre::keep(association, decided);
+            delivery::plan(worker, association, false);
             if worker.repository().add(association, &draft).await? {
                 return Ok(());
             }

@@ -10,7 +10,7 @@ use crate::api::am::AM;
 use crate::api::fault::Fault;
 use crate::api::policies::{self, Service};
 use crate::api::ue::UE;
-use crate::api::{authorization, callbacks, sm};
+use crate::api::{authorization, callbacks, n1, sm};
 use crate::events::Event;
 use crate::worker::Worker;
 
@@ -38,6 +38,10 @@ enum Callback<'p> {
     PolicyData(&'p str),
     SpendingLimits(&'p str),
     SpendingLimitsEnd(&'p str),
+    /// A message of a UE.
+    N1Message(&'p str),
+    /// An AMF cannot reach a UE; with the procedure transaction identity.
+    N1Failure(&'p str, &'p str),
 }
 
 /// The first segment of the paths of notifications.
@@ -103,6 +107,12 @@ fn resource(path: &str) -> Result<(&'static str, Resource<'_>), Unknown<'_>> {
         }
         (CALLBACKS, (Some("spending-limits"), Some(id), Some("terminate"), None)) => {
             Resource::Callback(Callback::SpendingLimitsEnd(id))
+        }
+        (CALLBACKS, (Some("ue-policy"), Some(id), Some("n1"), None)) => {
+            Resource::Callback(Callback::N1Message(id))
+        }
+        (CALLBACKS, (Some("ue-policy"), Some(id), Some("failure"), Some(pti))) => {
+            Resource::Callback(Callback::N1Failure(id, pti))
         }
         _ => return Err(Unknown::Resource),
     };
@@ -188,7 +198,7 @@ async fn answer(worker: &Rc<Worker>, request: &Request) -> Result<Response, Faul
         return Ok(problem.into_response());
     }
     let (service, resource) = found.map_err(|unknown| unknown_problem(unknown, request.path()))?;
-    // UDRs and CHFs send no tokens. The identity of an association is random: only those know it to whom the PCF has given it.
+    // UDRs, CHFs and AMFs send no tokens. The identity of an association is random: only those know it to whom the PCF has given it.
     if let Resource::Callback(callback) = resource {
         return notified(worker, request, callback).await;
     }
@@ -224,6 +234,8 @@ async fn notified(worker: &Worker, request: &Request, callback: Callback<'_>) ->
         Callback::PolicyData(id) => callbacks::policy_data(worker, request, id).await,
         Callback::SpendingLimits(id) => callbacks::spending_limits(worker, request, id).await,
         Callback::SpendingLimitsEnd(id) => callbacks::spending_limits_end(worker, request, id).await,
+        Callback::N1Message(id) => n1::message(worker, request, id).await,
+        Callback::N1Failure(id, pti) => n1::failure(worker, request, (id, pti)).await,
     }
 }
 

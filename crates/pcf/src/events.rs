@@ -45,6 +45,22 @@ telemetry::events! {
     PeerTokenGranted = "peer_tokens";
     /// No NRF granted an access token for a service of another function.
     PeerTokenFailed = "peer_token_failures";
+    /// A UE policy was sent to a UE through its AMF.
+    UePolicySent = "ue_policies_sent";
+    /// A UE policy was sent again, because the UE had not answered in time (T3501).
+    UePolicyResent = "ue_policies_resent";
+    /// A UE has accepted its policy.
+    UePolicyDelivered = "ue_policies_delivered";
+    /// A UE has refused its policy, or part of it.
+    UePolicyRejected = "ue_policies_rejected";
+    /// The delivery of a UE policy was given up.
+    UePolicyFailed = "ue_policies_failed";
+    /// A delivery of a UE policy found no room at its worker, and is taken up from the store later.
+    UePolicyDeferred = "ue_policies_deferred";
+    /// A delivery of a UE policy was taken up from the store.
+    UePolicyResumed = "ue_policies_resumed";
+    /// A message of a UE or an AMF fits no delivery in flight.
+    UePolicyStray = "ue_policy_strays";
     /// An AF session was bound to a session, over N5 or Rx.
     AfCreated = "af_created";
     /// An AF session was changed by its AF.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::association::Association;
+use crate::association::ue_policy::Delivery;
 use crate::pds::Data;
 use crate::projects::Projects;
 use crate::quotas::Quotas;
@@ -50,5 +51,24 @@ pub(crate) fn lines(
             "outcome": fault.what}),
         );
     }
+    lines.extend(delivery(&id, association));
     lines
+}
+
+/// How far the delivery of a UE policy has come.
+fn delivery(id: &str, association: &Association) -> Option<Value> {
+    let delivery = Delivery::of(association)?;
+    let progress = serde_json::to_value(delivery.progress).ok()?;
+    let mut outcome = progress.as_str()?.to_owned();
+    if let Some(cause) = &delivery.cause {
+        outcome = format!("{outcome}: {cause}");
+    }
+    for result in &delivery.results {
+        outcome = format!("{outcome}, section {} cause {}", result.upsc, result.cause);
+    }
+    let reads = format!("PTI = {}, attempts = {}", delivery.pti, delivery.attempts);
+    Some(
+        json!({"association": id, "block": "delivery of the UE policy", "kind": "delivery", "outcome": outcome,
+        "reads": reads}),
+    )
 }

@@ -16,7 +16,8 @@
 //! * `quotas`: what sessions report of their subscriber's quotas, and the thresholds that they get; `writes`: what the UDR gets
 //!   of that.
 //! * `explain`: which block decided what, for pages.
-//! * `ursp`: UE policies in octets, as a UE reads them.
+//! * `ursp`: UE policies in octets, as a UE reads them; `updp`: what a UE answers; `delivery`, `schedule`: how they reach it
+//!   through its AMF.
 //! * `notices`: notifications of consumers, delivered by the crate `notifier`.
 //! * `outbound`: how other functions are reached, with which access tokens; `peers`: those that the PCF sends requests to;
 //!   `bindings`: what is pending at the BSF.
@@ -38,6 +39,7 @@ mod binding;
 mod bindings;
 mod change;
 mod creation;
+mod delivery;
 mod dispatch;
 mod explain;
 mod gx;
@@ -56,10 +58,12 @@ mod pushes;
 mod quotas;
 mod reassessment;
 mod rx;
+mod schedule;
 mod shape;
 mod shared;
 mod sources;
 mod turns;
+mod updp;
 mod ursp;
 mod worker;
 mod writes;

@@ -73,6 +73,7 @@ mod tests {
             "tls",
             "tokens",
             "usage",
+            "uePolicy",
         ] {
             assert!(marked.iter().any(|marked| marked == key), "{key}");
         }

@@ -12,6 +12,7 @@ use sbi::Value as HeaderValue;
 use sbi::client::Client;
 use serde_json::{Map, Value, json};
 
+use crate::association::ue_policy::{URSP_RULES, plmn_of};
 use crate::association::{Association, AssociationId, Kind};
 use crate::config::Notifications;
 use crate::events::{Counters, Event};
@@ -19,9 +20,7 @@ use crate::live::Live;
 use crate::repository::Repository;
 use crate::ursp;
 
-/// The member of a UE decision that has the URSP rules of the project.
-pub(crate) const URSP_RULES: &str = "urspRules";
-/// Procedure transaction identity of the command to a UE; those of the network are 80 to FE hexadecimal
+/// Procedure transaction identity of the command that a V-PCF gets; those of the network are 80 to FE hexadecimal
 /// (TS 24.007 §11.2.3.1a).
 const TRANSACTION: u8 = 0x80;
 /// UE policy section code of the section that the PCF provides.
@@ -53,6 +52,10 @@ impl Notices {
     /// The consumer of an association gets a change of its decision (`UpdateNotify`).
     pub(crate) fn updated(&self, association: &Association, change: Map<String, Value>) {
         if change.is_empty() || association.kind == Kind::Gx {
+            return;
+        }
+        if association.kind == Kind::Ue && shown(association, change.clone()).is_empty() {
+            // URSP rules of a UE at an AMF: the UE gets them itself.
             return;
         }
         let body = body(&self.root, association, change);
@@ -124,18 +127,20 @@ pub(crate) fn shown(association: &Association, mut decision: Map<String, Value>)
     };
     if association.kind == Kind::Ue
         && association.context.get("guami").is_none()
-        && let Some(policy) = ue_policy(association, &rules)
+        && let Some(policy) = ue_policy(association, rules_of(&rules), TRANSACTION)
     {
         decision.insert("uePolicy".to_owned(), STANDARD.encode(policy).into());
     }
     decision
 }
 
+fn rules_of(rules: &Value) -> &[Value] {
+    rules.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
 /// The MANAGE UE POLICY COMMAND with URSP rules. What a UE cannot be given is logged.
-pub(crate) fn ue_policy(association: &Association, rules: &Value) -> Option<Vec<u8>> {
-    let rules = rules.as_array().map(Vec::as_slice).unwrap_or_default();
-    let plmn = association.context.get("servingPlmn").unwrap_or(&Value::Null);
-    match ursp::command(TRANSACTION, plmn, SECTION, rules) {
+pub(crate) fn ue_policy(association: &Association, rules: &[Value], transaction: u8) -> Option<Vec<u8>> {
+    match ursp::command(transaction, plmn_of(association), SECTION, rules) {
         Ok(command) => Some(command),
         Err(reason) => {
             tracing::warn!(id = %association.id, reason, "a UE policy cannot be encoded");

@@ -19,6 +19,11 @@ pub(crate) const BSF: PeerService = PeerService {
     name: "nbsf-management",
     nf_type: "BSF",
 };
+/// N1 messages to UEs (TS 29.518).
+pub(crate) const AMF: PeerService = PeerService {
+    name: "namf-comm",
+    nf_type: "AMF",
+};
 /// Policy data of subscribers (TS 29.504).
 pub(crate) const UDR: PeerService = PeerService {
     name: "nudr-dr",

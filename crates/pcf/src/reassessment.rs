@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::association::ledger::{self, Draft};
 use crate::association::{Association, AssociationId};
 use crate::change::{self, ChangeFault};
+use crate::delivery;
 use crate::events::Event;
 use crate::pds::Missing;
 use crate::pre::{self, Refusal};
@@ -29,6 +30,7 @@ pub(crate) async fn reassess(
         match pre::decide(worker, event, association, &request).await {
             Ok(decided) => {
                 pre::keep(association, decided);
+                delivery::plan(worker, association, false);
                 Ok(false)
             }
             Err(Refusal::Policy { .. } | Refusal::Missing(Missing::User)) => Ok(true),
@@ -38,6 +40,7 @@ pub(crate) async fn reassess(
     let Some(changed) = change::parts(worker, id, change).await? else {
         return Ok(false);
     };
+    delivery::begin(worker, &changed.after);
     if changed.answer {
         worker.count(Event::Terminated);
         worker.notices().terminate(&changed.after, "UE_SUBSCRIPTION");

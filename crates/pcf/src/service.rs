@@ -17,6 +17,7 @@ use store::{Sweep, SweepConfig};
 use telemetry::Declaration;
 
 use crate::config::Config;
+use crate::delivery;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{Applications, Consumers, Notices, deliver};
@@ -177,6 +178,7 @@ impl NetworkFunction for Pcf {
         let (pcf, index) = (front.function().clone(), front.seat().context.index);
         let sampled = move |worker: &Worker| pcf.operational.set_load(index, worker.shedder().load());
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
+        tokio::task::spawn_local(delivery::run(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
         let node = listeners.diameter.run(&front)?;

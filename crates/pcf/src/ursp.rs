@@ -42,9 +42,12 @@ pub(crate) fn command(
     for rule in rules {
         with_length(&mut contents, |out| self::rule(out, rule))?;
     }
-    let part = [&[URSP][..], &contents].concat();
     let mut parts = Vec::new();
-    with_length(&mut parts, |out| extend(out, &part))?;
+    // A section without parts is deleted (TS 24.501 §D.2.1.3).
+    if !rules.is_empty() {
+        let part = [&[URSP][..], &contents].concat();
+        with_length(&mut parts, |out| extend(out, &part))?;
+    }
     let instruction = [&section.to_be_bytes()[..], &parts].concat();
     let mut sublist = plmn_digits(plmn)?.to_vec();
     with_length(&mut sublist, |out| extend(out, &instruction))?;
@@ -281,6 +284,12 @@ mod tests {
         ]
         .concat();
         assert_eq!(command, expected);
+    }
+
+    #[test]
+    fn a_section_without_rules_is_deleted() {
+        let command = command(0x81, &json!({"mcc": "310", "mnc": "410"}), 1, &[]).unwrap();
+        assert_eq!(command, [0x81, 1, 0, 9, 0, 7, 0x13, 0x00, 0x14, 0, 2, 0, 1]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::orders::{Order, Orders};
 use crate::outbound::Peers;
 use crate::projects::Pair;
 use crate::repository::Repository;
+use crate::schedule::Schedule;
 use crate::shared::Pcf;
 use crate::sources::{Sources, Versions};
 use crate::turns::{Turn, Turns};
@@ -46,6 +47,7 @@ pub struct Worker {
     scratches: Rc<Scratches>,
     turns: Rc<Turns>,
     bindings: Rc<Bindings>,
+    schedule: Rc<Schedule>,
     random: Rc<Random>,
     sources: Rc<Sources>,
     writes: Rc<Writes>,
@@ -89,11 +91,12 @@ impl Worker {
                 ))
             }
         };
-        let (scratches, turns, bindings, random) = before.map_or_else(Default::default, |before| {
+        let (scratches, turns, bindings, schedule, random) = before.map_or_else(Default::default, |before| {
             (
                 before.scratches.clone(),
                 before.turns.clone(),
                 before.bindings.clone(),
+                before.schedule.clone(),
                 before.random.clone(),
             )
         });
@@ -112,6 +115,7 @@ impl Worker {
             scratches,
             turns,
             bindings,
+            schedule,
             random,
             sources,
             counters,
@@ -163,6 +167,11 @@ impl Worker {
     /// Bindings that are pending at the BSF.
     pub(crate) fn bindings(&self) -> &Bindings {
         &self.bindings
+    }
+
+    /// Deliveries of UE policies.
+    pub(crate) fn schedule(&self) -> &Rc<Schedule> {
+        &self.schedule
     }
 
     pub(crate) fn shedder(&self) -> &Shedder {

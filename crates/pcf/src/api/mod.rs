@@ -4,6 +4,7 @@ pub(crate) mod am;
 pub(crate) mod authorization;
 pub(crate) mod callbacks;
 pub(crate) mod fault;
+pub(crate) mod n1;
 pub(crate) mod policies;
 pub(crate) mod sm;
 pub(crate) mod ue;

@@ -12,6 +12,7 @@ use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::association::{Association, Kind, context, decision};
 use crate::change;
 use crate::creation;
+use crate::delivery;
 use crate::events::Event;
 use crate::notices;
 use crate::pds;
@@ -50,6 +51,7 @@ pub(crate) async fn collection(
     let version = pds::version(worker, &association);
     creation::create(worker, &mut association).await?;
     worker.count(service.events[0]);
+    delivery::begin(worker, &association);
     if pds::version(worker, &association) != version {
         // The data have changed before the UDR could notify of an association.
         callbacks::again(worker, association.id, "subscriberData", |_| {}).await?;
@@ -79,6 +81,7 @@ pub(crate) async fn individual(
             let removed = change::remove(worker, id_of(id)?, service.kind, &Value::Null).await?;
             let (removed, _) = removed.ok_or_else(|| not_found(id))?;
             pds::close(worker, &removed);
+            delivery::close(worker, &removed);
             worker.count(service.events[2]);
             Ok(no_content())
         }
@@ -106,12 +109,15 @@ pub(crate) async fn update(
         let asked = context::with_reports(association, &update, service.reports);
         let decided = pre::decide(worker, "update", association, &asked).await?;
         pre::keep(association, decided);
+        // The AMF has news of the UE, which may be reachable by now.
+        delivery::plan(worker, association, true);
         Ok::<_, Fault>(())
     };
     let rewritten = change::rewrite(worker, id_of(id)?, step)
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(service.events[1]);
+    delivery::begin(worker, &rewritten.after);
     let (before, after) = (rewritten.before.decision(), rewritten.after.decision());
     let difference = decision::difference(before, after);
     let body = notices::policy_update(worker.root(), &rewritten.after, difference);

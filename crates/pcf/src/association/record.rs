@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
-use super::{address, decision};
+use super::{address, decision, ue_policy};
 
 /// Identity of an association: a UUID in URIs, 16 bytes in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -116,7 +116,7 @@ pub struct Association {
     /// Addresses beside those of the context.
     #[serde(default, skip_serializing_if = "Addresses::is_empty")]
     pub addresses: Addresses,
-    /// What a room of the PCF keeps with an association, by its name: `bsf`, `gx`.
+    /// What a room of the PCF keeps with an association, by its name: `bsf`, `gx`, `uePolicy`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub rooms: Map<String, Value>,
 }
@@ -177,7 +177,8 @@ impl Association {
         })
     }
 
-    /// The names in [`Association::NAME`], which other protocols give: Session-Ids of Gx, and of Rx after `rx:`.
+    /// The names in [`Association::NAME`]: Session-Ids of Gx, those of Rx after `rx:`, and that of UE policies whose delivery is
+    /// in flight.
     pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let gx = self
             .rooms
@@ -185,7 +186,9 @@ impl Association {
             .and_then(|room| room.get("sessionId")?.as_str());
         let af = super::af::sessions(self);
         let rx = af.filter_map(|session| session.rx.map(|rx| super::af::rx_name(&rx.session)));
-        gx.map(Cow::Borrowed).into_iter().chain(rx.map(Cow::Owned))
+        let delivery = ue_policy::is_in_flight(self).then_some(ue_policy::IN_FLIGHT);
+        let own = gx.into_iter().chain(delivery);
+        own.map(Cow::Borrowed).chain(rx.map(Cow::Owned))
     }
 }
 

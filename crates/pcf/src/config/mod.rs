@@ -6,6 +6,7 @@ mod notifications;
 mod pds;
 mod peer_tokens;
 mod policy;
+mod ue_policy;
 mod usage;
 
 pub use self::pds::{Chf, ChfFallback, CounterService, Pds, PdsCache, Udr, UdrFallback, UnknownUser};
@@ -15,6 +16,7 @@ pub use diameter::{Diameter, DiameterPeer};
 pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use peer_tokens::PeerTokens;
+pub use ue_policy::UePolicy;
 pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
 
 use std::net::SocketAddr;
@@ -77,6 +79,9 @@ pub struct Config {
     /// Quotas of subscribers.
     #[schemars(extend("x-reload" = true))]
     pub usage: Usage,
+    /// Delivery of UE policies to UEs.
+    #[schemars(extend("x-reload" = true))]
+    pub ue_policy: UePolicy,
     /// Notifications of consumers.
     pub notifications: Notifications,
     /// Limits and discards under overload.
@@ -124,6 +129,7 @@ impl Default for Config {
             media: pcc::Mapping::default(),
             pds: Pds::default(),
             usage: Usage::default(),
+            ue_policy: UePolicy::default(),
             notifications: Notifications::default(),
             overload: Overload::default(),
             nrf: Nrf::default(),
@@ -162,6 +168,7 @@ impl Validate for Config {
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);
         faults.within("usage", &self.usage);
+        faults.within("uePolicy", &self.ue_policy);
         faults.within("overload", &self.overload);
         faults.within("nrf", &self.nrf);
         faults.within("bsf", &self.bsf);

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ::policy::Service;
+use nrf_client::PeerService;
 use serde_json::{Map, Value, json};
 
 use crate::association::Association;
@@ -133,29 +134,32 @@ pub(crate) fn stored(association: &Association) -> Data {
 /// Ends the subscriptions of an association, in the background: what fails is left to the producers.
 pub(crate) fn close(worker: &Worker, association: &Association) {
     let held = Held::of(association);
+    for (service, uri) in [(UDR, held.udr), (CHF, held.chf)] {
+        if let Some(uri) = uri {
+            end(worker, service, uri);
+        }
+    }
+}
+
+/// Ends a subscription at a producer, in the background.
+pub(crate) fn end(worker: &Worker, service: PeerService, uri: String) {
     let settings = &worker.config().pds;
     let deadline = settings.deadline.duration().max(Duration::from_millis(1));
-    let subscriptions = [(UDR, held.udr), (CHF, held.chf)];
-    let subscriptions = subscriptions
-        .into_iter()
-        .filter_map(|(service, uri)| Some((service, uri?)));
-    for (service, uri) in subscriptions {
-        let sources = worker.sources().clone();
-        if sources.ends.get() >= settings.max_ends {
-            worker.count(Event::SubscriptionLeft);
-            continue;
-        }
-        sources.ends.set(sources.ends.get() + 1);
-        let (peers, counters) = (worker.peers().clone(), worker.counters().clone());
-        tokio::task::spawn_local(async move {
-            let _ending = Ending(&sources.ends);
-            if producers::delete(&peers, service, &uri, deadline).await {
-                counters.count(Event::SubscriptionEnded);
-            } else {
-                counters.count(Event::SubscriptionLeft);
-            }
-        });
+    let sources = worker.sources().clone();
+    if sources.ends.get() >= settings.max_ends {
+        worker.count(Event::SubscriptionLeft);
+        return;
     }
+    sources.ends.set(sources.ends.get() + 1);
+    let (peers, counters) = (worker.peers().clone(), worker.counters().clone());
+    tokio::task::spawn_local(async move {
+        let _ending = Ending(&sources.ends);
+        if producers::delete(&peers, service, &uri, deadline).await {
+            counters.count(Event::SubscriptionEnded);
+        } else {
+            counters.count(Event::SubscriptionLeft);
+        }
+    });
 }
 
 /// Counts an end in flight.

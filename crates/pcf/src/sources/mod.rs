@@ -1,5 +1,6 @@
 //! What a worker has for data of subscribers: where they are queried, and what of them is cached.
 
+pub(crate) mod amf;
 mod cache;
 pub(crate) mod chf;
 pub(crate) mod producers;
@@ -14,6 +15,7 @@ use std::rc::Rc;
 
 use nrf_client::Nrfs;
 
+use self::amf::Amfs;
 use crate::config::Config;
 use crate::outbound::{CHF, UDR};
 use producers::Producers;
@@ -25,6 +27,8 @@ pub(crate) struct Sources {
     /// None: policies read no policy counters.
     pub(crate) chfs: Option<Producers>,
     pub(crate) cache: RefCell<PolicyDataCache>,
+    /// AMFs of UEs whose policies are delivered.
+    pub(crate) amfs: Amfs,
     /// Ends of subscriptions in flight.
     pub(crate) ends: Cell<usize>,
 }
@@ -42,6 +46,7 @@ impl Sources {
             udrs: producers(udr.enabled, UDR, ("udrInfo", "&data-set=POLICY"), &udr.api_roots),
             chfs: producers(chf.enabled, CHF, ("chfInfo", ""), &chf.api_roots),
             cache: RefCell::new(PolicyDataCache::new(&settings.cache)),
+            amfs: Amfs::default(),
             ends: Cell::new(0),
         }
     }

@@ -342,7 +342,7 @@ pub(crate) fn located(root: &TargetApiRoot, response: &Response) -> Option<Strin
 }
 
 /// The API root of a service of a profile (TS 29.510 §6.1.6.2.3).
-fn root_of(profile: &Value, service: &Value) -> Option<TargetApiRoot> {
+pub(super) fn root_of(profile: &Value, service: &Value) -> Option<TargetApiRoot> {
     let text = |value: &'_ Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let first = |name: &str| profile.get(name)?.get(0)?.as_str().map(str::to_owned);
     let scheme = text(service, "scheme").unwrap_or_else(|| "http".to_owned());

@@ -11,7 +11,7 @@ use crate::outbound::Peers;
 use policy::Service;
 
 /// What a segment of a path may have as it is (RFC 3986 §3.3).
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+pub(crate) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')

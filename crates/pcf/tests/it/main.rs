@@ -18,5 +18,6 @@ mod sm;
 mod sm_errors;
 mod support;
 mod tokens;
+mod ue_delivery;
 mod usage;
 mod writers;
