@@ -21,6 +21,7 @@
 //! * `notices`: notifications of consumers, delivered by the crate `notifier`.
 //! * `outbound`: how other functions are reached, with which access tokens; `peers`: those that the PCF sends requests to;
 //!   `bindings`: what is pending at the BSF.
+//! * [`import`]: associations from a file, while the PCF does not run.
 //! * [`config`]: every setting, documented where it is defined.
 //!
 //! Several PCFs may share one database; each works alone on the embedded store.
@@ -28,8 +29,8 @@
 pub mod association;
 pub mod config;
 pub mod events;
-pub mod profile;
-mod repository;
+pub mod import;
+pub mod repository;
 pub mod service;
 
 mod af_notices;
@@ -53,6 +54,7 @@ mod pages;
 mod pds;
 mod peers;
 mod pre;
+mod profile;
 mod projects;
 mod pushes;
 mod quotas;

@@ -86,6 +86,19 @@ impl Repository {
         self.store.commit(batch).await.map(drop)
     }
 
+    /// Writes associations whatever is there, durably.
+    pub(crate) fn put(
+        &self,
+        associations: &[Association],
+    ) -> impl Future<Output = Result<(), Error>> + use<> {
+        let mut batch = Batch::default();
+        for association in associations {
+            batch.put(&self.associations, association, Condition::Always);
+        }
+        let written = self.store.commit(batch);
+        async move { written.await.map(drop) }
+    }
+
     /// The association of an identity.
     ///
     /// # Errors

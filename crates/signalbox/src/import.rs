@@ -15,7 +15,7 @@ use crate::{complain, print};
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// Function that owns the store
-    #[arg(value_parser = ["bsf"], value_name = "FUNCTION")]
+    #[arg(value_parser = ["bsf", "pcf"], value_name = "FUNCTION")]
     function: String,
     /// Configuration; without it the defaults
     #[arg(long, value_name = "FILE")]
@@ -30,18 +30,24 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         .enable_all()
         .build()?;
     if std::io::stdin().is_terminal() {
-        complain(
-            &"reading bindings from the terminal, one JSON object per line; Ctrl-D ends, Ctrl-C cancels",
-        );
+        complain(&"reading records from the terminal, one JSON object per line; Ctrl-D ends, Ctrl-C cancels");
     }
     let begun = Instant::now();
-    // The command line has no other function.
-    let imported = bsf::import::import(&config.bsf.store, std::io::stdin().lock());
-    let count = runtime
-        .block_on(imported)
-        .with_context(|| format!("importing into {}", args.function))?;
+    let input = std::io::stdin().lock();
+    // The command line accepts no other function.
+    let (imported, records) = match args.function.as_str() {
+        "pcf" => (
+            runtime.block_on(pcf::import::import(&config.pcf.store, input)),
+            "policy associations",
+        ),
+        _ => (
+            runtime.block_on(bsf::import::import(&config.bsf.store, input)),
+            "bindings",
+        ),
+    };
+    let count = imported.with_context(|| format!("importing into {}", args.function))?;
     print(&format!(
-        "{count} bindings in {:.1} s\n",
+        "{count} {records} in {:.1} s\n",
         begun.elapsed().as_secs_f64()
     ))
 }

@@ -13,6 +13,7 @@
 //! | [`schema`](TableSchema), [`record`](Record), [`batch`](Batch), [`version`](Version) | what functions speak |
 //! | `store` | the handle, tables, scans |
 //! | [`audit`](Audit) | walks records that were not written for long |
+//! | `bulk` | records of an input, one a line, into a store |
 //! | `engine` | what an engine does |
 //! | `mariadb` | the engine for databases: batches merged into transactions, retries, failover, migrations |
 //! | `embedded` | the engine inside this process: a log on disk, indexes in memory, one writer thread |
@@ -26,6 +27,7 @@
 
 mod audit;
 mod batch;
+mod bulk;
 mod compress;
 mod config;
 mod dictionary;
@@ -46,6 +48,7 @@ mod version;
 pub use audit::{Audit, AuditConfig, AuditCounters, Decision, is_plausible};
 
 pub use batch::{Batch, Condition};
+pub use bulk::{ImportError, import};
 pub use config::{Config, Durability, EmbeddedConfig, EngineKind, MariadbConfig};
 pub use embedded::{
     BackedUp, Dropped, Exported, Salvaged, Verified, VerifiedFile, backup, export, salvage, verify,

@@ -7,6 +7,7 @@ mod bindings;
 mod databases;
 mod diameter;
 mod hostile;
+mod import;
 mod judge;
 mod pages;
 mod pds;
