@@ -8,10 +8,12 @@
 //! - [`import`]: records into a store, from a file;
 //! - [`store_files`]: damage to the files of a store;
 //! - [`policies`]: policy projects, checked and tested without a PCF;
+//! - [`allocator`]: the memory of the process;
 //! - [`inspect`]: looking inside through the admin endpoints; [`running`]: a process that runs already.
 //!
 //! Exit codes: 0 done or passed, 1 a check or run failed, 2 usage or configuration.
 
+mod allocator;
 mod check;
 mod cli;
 mod config;
@@ -34,9 +36,8 @@ mod wiring;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// One heap per thread fits one thread per core.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 fn main() -> ExitCode {
     match cli::run() {
