@@ -85,6 +85,12 @@ impl Engine {
         compile::compile(rules)
     }
 
+    /// Whether any group applies at this point, to whichever service.
+    #[must_use]
+    pub fn watches_any(&self, point: TriggerPoint) -> bool {
+        !self.tables[point.index()].is_empty()
+    }
+
     /// Whether any group applies at this point; if not, [`Engine::run`] need not be called.
     #[must_use]
     pub fn watches(&self, point: TriggerPoint, service: &str) -> bool {
@@ -135,6 +141,10 @@ impl Engine {
 }
 
 impl Table {
+    fn is_empty(&self) -> bool {
+        self.by_service.is_empty() && self.others.is_empty()
+    }
+
     fn of(&self, service: &str) -> &[usize] {
         self.by_service.get(service).unwrap_or(&self.others)
     }

@@ -12,6 +12,9 @@ use sbi_proto::problem::{Cause, Problem};
 /// # Errors
 /// When producers may interpret the path differently.
 pub fn normal(target: &str) -> Result<Option<String>, Problem> {
+    if is_usual(target) {
+        return Ok(None);
+    }
     // A space ends the path in a log or in a request line of HTTP/1.1, `#` ends it in a URI.
     if target
         .bytes()
@@ -36,6 +39,35 @@ pub fn normal(target: &str) -> Result<Option<String>, Problem> {
         None => decoded,
     }))
 }
+
+/// Whether a target is in its normal form, in one pass over its bytes; `false` where that needs a closer look.
+fn is_usual(target: &str) -> bool {
+    let bytes = target.as_bytes();
+    if bytes.first() != Some(&b'/') || bytes.get(1) == Some(&b'/') {
+        return false;
+    }
+    let mut before = b'/';
+    for byte in bytes {
+        if NOTABLE[usize::from(*byte)] && (*byte != b'.' || before == b'/') {
+            return false;
+        }
+        before = *byte;
+    }
+    true
+}
+
+/// Bytes that make [`normal`] look closer: what is not allowed in a path or is encoded, dots, and the beginning of a
+/// query.
+static NOTABLE: [bool; 256] = {
+    let mut notable = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        notable[byte] =
+            byte <= b' ' as usize || byte == 0x7f || matches!(byte as u8, b'#' | b'%' | b'\\' | b'.' | b'?');
+        byte += 1;
+    }
+    notable
+};
 
 /// Path and query without the cache key (`ck`), by which caches before an SCP distinguish producers (TS 29.500 §6.10.2.6);
 /// `None` when there is none.

@@ -336,6 +336,12 @@ impl PolicyTable {
         all.into_iter().any(|policy| policy.reverse_proxy_support)
     }
 
+    /// The policy of all services, where none has its own.
+    #[must_use]
+    pub fn of_all(&self) -> Option<&ServicePolicy> {
+        self.by_service.is_empty().then_some(&self.others)
+    }
+
     /// The policy of this service.
     #[must_use]
     pub fn of(&self, service: &str) -> &ServicePolicy {

@@ -347,6 +347,17 @@ impl Assertions {
         }
     }
 
+    /// Whether the assertion of a request is checked, or missing: without either, [`Assertions::of_request`] returns
+    /// none.
+    #[must_use]
+    pub fn concerns(&self, headers: &Fields) -> bool {
+        match self.settings.mode {
+            AssertionMode::Ignore => false,
+            AssertionMode::Check => headers.contains(names::CLIENT_CREDENTIALS),
+            AssertionMode::Require => true,
+        }
+    }
+
     /// Checks an assertion at `now`, the time since 1970.
     ///
     /// # Errors

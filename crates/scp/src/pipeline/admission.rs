@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use function::{Admission as Verdict, Meters};
-use http::Method;
 use routing::target::{Has, service_of};
 use sbi::headers::{MessagePriority, SbiHeader, names};
 use sbi::oauth::{AssertionClaims, AssertionFault, Assertions, since_epoch};
@@ -177,6 +176,9 @@ impl Admission {
 
     /// Checks the assertion of a request, if settings require it (TS 29.500 §6.7.5).
     fn claims(&self, headers: &Fields) -> Step<Claims> {
+        if !self.assertions.concerns(headers) {
+            return Ok(None);
+        }
         let claims = self.assertions.of_request(headers, since_epoch());
         match &claims {
             Ok(Some(_)) => self.accepted.inc(),
@@ -235,8 +237,7 @@ impl Admission {
 
     /// The priority of a request (TS 29.500 §6.8), written into it where a rule sets it.
     fn prioritise(&self, request: &mut Request, has: Has) -> u8 {
-        let service = service_of(request.path());
-        let (priority, write) = self.priority(service, request.method(), request.headers(), has);
+        let (priority, write) = self.priority(request, has);
         if write {
             let headers = request.headers_mut();
             headers.set_number(names::MESSAGE_PRIORITY, priority.into());
@@ -245,15 +246,20 @@ impl Admission {
     }
 
     /// The priority of a request, and whether it is to be written into it.
-    fn priority(&self, service: &str, method: &Method, headers: &Fields, has: Has) -> (u8, bool) {
+    fn priority(&self, request: &Request, has: Has) -> (u8, bool) {
         let settings = &self.live.config.protection.priorities;
         let carried = has
             .has(Has::MESSAGE_PRIORITY)
-            .then(|| headers.get(names::MESSAGE_PRIORITY))
+            .then(|| request.headers().get(names::MESSAGE_PRIORITY))
             .flatten()
             .and_then(|value| value.to_str().ok())
             .and_then(|text| MessagePriority::parse(text).ok())
             .map(MessagePriority::get);
+        let service = match settings.rules.is_empty() {
+            true => "",
+            false => service_of(request.path()),
+        };
+        let method = request.method();
         let rule = settings.rules.iter().find(|rule| {
             (rule.services.is_empty() || rule.services.iter().any(|one| one == service))
                 && (rule.methods.is_empty() || rule.methods.iter().any(|one| one == method.as_str()))

@@ -39,6 +39,9 @@ impl Mediator {
 
     /// Applies the rules for a request as it came.
     pub(super) fn request(&self, admitted: &mut Admitted) -> Step<()> {
+        if !self.engine.watches_any(TriggerPoint::RequestIngress) {
+            return Ok(());
+        }
         let request = &mut admitted.request;
         let service = service_of(request.path());
         if !self.engine.watches(TriggerPoint::RequestIngress, service) {

@@ -166,6 +166,10 @@ pub(super) struct Outgoing {
     /// Path and query, without the prefix of an API root; shared, so that steps can read it while the request is
     /// changed.
     pub(super) target: Rc<str>,
+    /// Where the path ends in `target`.
+    path_end: usize,
+    /// Where the API name lies in `target`.
+    name: (usize, usize),
     pub(super) headers: Fields,
     body: Body,
     hops: MaxForwardHops,
@@ -179,7 +183,7 @@ pub(super) struct Outgoing {
     /// Whether any segment of its path, or of the prefix it names, may be the API name.
     pub(super) unsure: bool,
     /// The name of this SCP: `SCP-fqdn`.
-    name: Rc<str>,
+    own_name: Rc<str>,
     /// The path and query before a redirection was followed, and whether that was unsure.
     redirected_from: Option<(Rc<str>, bool)>,
     /// Headers of the received request: discovery parameters, `3gpp-Sbi-Nrf-Uri` and hops are for another SCP, not for a
@@ -204,9 +208,11 @@ impl Outgoing {
             headers.remove(names::TARGET_API_ROOT);
         }
         headers.append(VIA, via);
-        Self {
+        let mut outgoing = Self {
             method,
             target,
+            path_end: 0,
+            name: (0, 0),
             headers,
             body: request.body,
             hops,
@@ -216,24 +222,40 @@ impl Outgoing {
             authorized: false,
             unsure: false,
             redirected_from: None,
-            name: name.clone(),
+            own_name: name.clone(),
             has,
-        }
+        };
+        outgoing.locate();
+        outgoing
+    }
+
+    /// Finds the parts of the target, once for all steps and attempts.
+    fn locate(&mut self) {
+        let path = path_of(&self.target);
+        let service = service_of(path);
+        let begin = path.len() - path.trim_start_matches('/').len();
+        (self.path_end, self.name) = (path.len(), (begin, begin + service.len()));
     }
 
     /// The API name.
     pub(super) fn service(&self) -> &str {
-        service_of(self.path())
+        self.service_in(&self.target)
+    }
+
+    /// The API name in a copy of the target.
+    pub(super) fn service_in<'a>(&self, target: &'a str) -> &'a str {
+        target.get(self.name.0..self.name.1).unwrap_or_default()
     }
 
     /// The path.
     pub(super) fn path(&self) -> &str {
-        path_of(&self.target)
+        self.target.get(..self.path_end).unwrap_or_default()
     }
 
     /// Uses the path of a redirection until [`Outgoing::restore`].
     pub(super) fn redirect(&mut self, target: &str, unsure: bool) {
         let before = std::mem::replace(&mut self.target, Rc::from(target));
+        self.locate();
         self.redirected_from.get_or_insert((before, self.unsure));
         self.unsure = unsure;
         self.headers.set_printed(PATH, target);
@@ -244,6 +266,7 @@ impl Outgoing {
         if let Some((target, unsure)) = self.redirected_from.take() {
             self.headers.set_printed(PATH, &target);
             (self.target, self.unsure) = (target, unsure);
+            self.locate();
         }
     }
 
@@ -265,7 +288,7 @@ impl Outgoing {
             facts::say_retransmitted(&mut headers);
         }
         if self.has.has(Has::PEER_INFO) {
-            facts::name_peers(&mut headers, &self.name, target, hop);
+            facts::name_peers(&mut headers, &self.own_name, target, hop);
         }
         let root = match target.hop(hop) {
             Some(hop) => {
@@ -288,8 +311,8 @@ impl Outgoing {
             }
         };
         let kept = match target.hop(hop) {
-            Some(_) => None,
-            None => without_cache_key(&self.target),
+            None if self.path_end < self.target.len() => without_cache_key(&self.target),
+            _ => None,
         };
         let path = kept.as_deref().unwrap_or(&self.target);
         if kept.is_some() || !root.prefix.is_empty() {

@@ -199,13 +199,14 @@ impl Pipeline {
             Err(refused) => return self.answer.refuse(*refused),
         };
         // 2. Own resources are served whatever the load: NRFs, other SCPs and probes depend on them.
-        if let Some(mut response) = self.own.answer(&request) {
+        let path = request.path();
+        if let Some(mut response) = self.own.answer(&request, path) {
             self.sign(&mut response);
             return response;
         }
+        let metrics = self.services.of(service_of(path));
         let copies = Copies::begin(self.tap.as_ref(), &request);
         let has = Has::among(request.headers());
-        let metrics = self.services.of(service_of(request.path()));
         // 3. Admission before anything that costs more than a refusal.
         let response = match self.admission.admit(request, has, metrics.clone()) {
             Ok(admitted) => {
@@ -239,7 +240,10 @@ impl Pipeline {
         let hops = loops::hops(headers, admitted.has, &self.answer.name, config.max_forward_hops)?;
         // 5. Mediation before planning: rules may steer, and rename the service.
         self.mediator.request(&mut admitted)?;
-        let policy = self.live.policies.of(service_of(admitted.request.path()));
+        let policy = match self.live.policies.of_all() {
+            Some(policy) => policy,
+            None => self.live.policies.of(service_of(admitted.request.path())),
+        };
         // 6. The deadline before planning: a late request must not reach an NRF or a producer.
         let deadline = Deadline::of(admitted.request.headers(), admitted.has, &config.late_requests)?;
         // 7. Planning, once for all attempts.

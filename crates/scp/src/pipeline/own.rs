@@ -44,11 +44,10 @@ impl OwnResources {
 
     /// Whether a request is for the SCP itself.
     pub(super) fn is_own(&self, request: &Request) -> bool {
-        self.called(request).is_some()
+        self.called(request, request.path()).is_some()
     }
 
-    fn called(&self, request: &Request) -> Option<Called> {
-        let path = request.path();
+    fn called(&self, request: &Request, path: &str) -> Option<Called> {
         let called = self.callbacks.called(path);
         if called == Called::Other && path != HEALTH_PATH && path != RATES_PATH {
             return None;
@@ -57,10 +56,10 @@ impl OwnResources {
         (is_ours && !request.headers().contains(names::TARGET_API_ROOT)).then_some(called)
     }
 
-    /// The answer to a request for the SCP itself; `None` for any other.
-    pub(super) fn answer(&self, request: &Request) -> Option<Response> {
-        let called = self.called(request)?;
-        Some(match (called, request.path()) {
+    /// The answer to a request for the SCP itself, whose path is `path`; `None` for any other.
+    pub(super) fn answer(&self, request: &Request, path: &str) -> Option<Response> {
+        let called = self.called(request, path)?;
+        Some(match (called, path) {
             (Called::Of(set), _) => self.notified(request, set),
             (Called::Unknown, _) => {
                 self.metrics.stranger.inc();

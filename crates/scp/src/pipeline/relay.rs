@@ -178,7 +178,7 @@ impl Exchange<'_> {
             .await?;
         let now = Instant::now();
         let path = self.outgoing.target.clone();
-        let way = target.way(self.attempts.hop, target::service_of(path_of(&path)));
+        let way = target.way(self.attempts.hop, self.outgoing.service_in(&path));
         let origin = &target.next_root(self.attempts.hop).origin;
         let may_send = match relay.client_for(target).admits(origin) {
             true => relay.producers.may_send(way, self.priority, now),
@@ -261,7 +261,7 @@ impl Exchange<'_> {
         let status = response.status();
         let reroutes = !status.is_success() && self.reroutes_answer(&response);
         let failure = Failure::Status(status, reroutes);
-        if self.may_retry(failure).is_some() {
+        if !status.is_success() && self.may_retry(failure).is_some() {
             self.look_further(target).await;
         }
         let redirects = matches!(
