@@ -48,6 +48,23 @@ impl Body {
         self.len == 0
     }
 
+    /// Removes the first segment and returns it; no bytes where there is none.
+    pub(crate) fn take_first(&mut self) -> Bytes {
+        let Some(first) = self.segments.get_mut(self.at) else {
+            return Bytes::new();
+        };
+        let first = std::mem::take(first);
+        self.len -= first.len();
+        self.at += 1;
+        first
+    }
+
+    /// Removes all bytes.
+    pub(crate) fn clear(&mut self) {
+        self.segments.clear();
+        (self.at, self.len) = (0, 0);
+    }
+
     /// The segments; none of them is empty.
     #[must_use]
     #[inline]

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::message;
 use super::settings::OwnSettings;
-use super::streams::{Receiving, Stream};
+use super::streams::Receiving;
 use super::{Connection, Ending, Event, Oversize, Role, StreamId};
 use crate::error::{Fault, Flood, Reason};
 use crate::fields::{Fields, name};
@@ -200,20 +200,11 @@ impl Connection {
             .fields
             .get(name::METHOD)
             .is_some_and(|method| method == "HEAD");
-        let mut stream = Stream::new(
-            if ends_stream {
-                Receiving::Nothing
-            } else {
-                Receiving::Body
-            },
-            i64::from(self.peer.initial_window),
-        );
-        stream.is_head = is_head;
+        let window = i64::from(self.peer.initial_window);
+        let receiving = |body| if ends_stream { Receiving::Nothing } else { body };
         if is_over && !decoded.depends_on_itself {
-            if !ends_stream {
-                stream.receiving = Receiving::Rest;
-            }
-            let stream = self.streams.insert(number, stream);
+            let (stream, opened) = self.streams.insert(number, receiving(Receiving::Rest), window);
+            opened.is_head = is_head;
             self.events.push_back(Event::Oversized { stream, what });
             return Ok(());
         }
@@ -227,8 +218,8 @@ impl Connection {
             self.counts.refused += 1;
             return self.error_on(number, Reason::PROTOCOL_ERROR);
         }
-        stream.announced = announced;
-        let stream = self.streams.insert(number, stream);
+        let (stream, opened) = self.streams.insert(number, receiving(Receiving::Body), window);
+        (opened.is_head, opened.announced) = (is_head, announced);
         self.events.push_back(Event::Request {
             stream,
             head,

@@ -54,7 +54,17 @@ impl Incoming {
         }
     }
 
+    /// Drops what came.
+    pub(super) fn clear(&mut self) {
+        if self.held() > 0 {
+            *self = Self::default();
+        }
+    }
+
     fn finish_segment(&mut self) {
+        if self.tail.is_empty() {
+            return;
+        }
         let tail = std::mem::take(&mut self.tail);
         self.done.push(Bytes::from(tail));
     }

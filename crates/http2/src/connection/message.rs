@@ -79,6 +79,9 @@ pub(super) fn trailers(outcome: Outcome) -> Result<(), Malformed> {
 /// The announced length of the body (RFC 9110 §8.6): all Content-Length fields say the same.
 pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, Malformed> {
     let mut announced = None;
+    if !fields.contains(CONTENT_LENGTH) {
+        return Ok(None);
+    }
     for value in fields.get_all(CONTENT_LENGTH) {
         let digits = value.as_bytes();
         let valid = !digits.is_empty() && digits.len() <= 18 && digits.iter().all(u8::is_ascii_digit);
@@ -120,12 +123,20 @@ fn is_scheme(scheme: &[u8]) -> bool {
 
 /// Host and port (RFC 3986 §3.2), without the userinfo that RFC 9113 §8.3.1 forbids.
 fn is_authority(authority: &[u8]) -> bool {
-    let is_part = |byte: &u8| {
-        byte.is_ascii_graphic()
+    authority.iter().all(|byte| IN_AUTHORITY[usize::from(*byte)])
+}
+
+/// Bytes of an authority.
+static IN_AUTHORITY: [bool; 256] = {
+    let mut allowed = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 0x7f {
+        allowed[byte as usize] = byte.is_ascii_graphic()
             && !matches!(
                 byte,
                 b'/' | b'?' | b'#' | b'@' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
-            )
-    };
-    authority.iter().all(is_part)
-}
+            );
+        byte += 1;
+    }
+    allowed
+};

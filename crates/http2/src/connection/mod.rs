@@ -363,10 +363,9 @@ impl Connection {
 
     /// Takes a stream out of the table; what it holds is let go.
     fn remove(&mut self, stream: StreamId) {
-        if let Some(mut removed) = self.streams.remove(stream) {
-            self.unsent -= removed.outgoing.len();
-            self.arriving = self.arriving.saturating_sub(removed.incoming.held());
-            drop(removed.incoming.take());
+        if let Some(removed) = self.streams.remove(stream) {
+            self.unsent -= removed.unsent;
+            self.arriving = self.arriving.saturating_sub(removed.arriving);
             self.release(removed.unreleased);
         }
     }

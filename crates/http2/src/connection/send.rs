@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Buf;
 use http::StatusCode;
 
-use super::streams::{Receiving, Sending, Stream};
+use super::streams::{Receiving, Sending};
 use super::{Connection, Event, NotOpened, Role, StreamId};
 use crate::body::Body;
 use crate::error::Reason;
@@ -17,6 +17,9 @@ use crate::output::Output;
 
 /// Bodies up to this size are copied behind their heads: that costs less than another segment of a `writev`.
 const COPIED: usize = 1_024;
+
+/// Room for this many streams with something to send is kept for the next ones.
+const QUEUE_KEPT: usize = 8;
 
 impl Connection {
     /// Answers a request; `false` if the stream is gone, because the peer or this side has reset it. A response to HEAD,
@@ -68,9 +71,9 @@ impl Connection {
         }
         let number = self.next_own;
         self.next_own += 2;
-        let mut stream = Stream::new(Receiving::Head, i64::from(self.peer.initial_window));
-        stream.is_head = head.method() == http::Method::HEAD;
-        let stream = self.streams.insert(number, stream);
+        let window = i64::from(self.peer.initial_window);
+        let (stream, opened) = self.streams.insert(number, Receiving::Head, window);
+        opened.is_head = head.method() == http::Method::HEAD;
         self.counts.opened += 1;
         self.floods.sent_request();
         let length = missing_length(&head.fields, &body);
@@ -153,9 +156,7 @@ impl Connection {
         out.extend_from_slice(&[0; HEAD]);
         encode(&mut self.encoder, out);
         if length > 0 {
-            let mut fields = Fields::new();
-            fields.set_number(name::CONTENT_LENGTH, length as u64);
-            self.encoder.fields(&fields, out);
+            self.encoder.number(name::CONTENT_LENGTH, length as u64, out);
         }
         frame::seal_headers(out, start, self.peer.max_frame, stream.number, body.is_empty());
         if body.is_empty() {
@@ -194,8 +195,10 @@ impl Connection {
     fn fill(&mut self) {
         while self.output.len() < self.config.max_output && self.send_window > 0 {
             let Some(id) = self.ready.pop_front() else {
-                // An idle connection keeps no queue.
-                self.ready = std::collections::VecDeque::new();
+                // An idle connection keeps no long queue.
+                if self.ready.capacity() > QUEUE_KEPT {
+                    self.ready = std::collections::VecDeque::new();
+                }
                 return;
             };
             let Some(stream) = self.streams.get(id) else {
@@ -222,7 +225,7 @@ impl Connection {
             self.output.buffer().extend_from_slice(&head.bytes());
             put(&mut self.output, &mut stream.outgoing, len);
             if ends {
-                stream.outgoing = Body::empty();
+                stream.outgoing.clear();
                 self.sent(id);
             } else {
                 self.enqueue(id);
@@ -252,6 +255,10 @@ fn put(output: &mut Output, body: &mut Body, mut len: usize) {
             output
                 .buffer()
                 .extend_from_slice(segment.get(..part).unwrap_or_default());
+        } else if part == segment.len() {
+            output.push(body.take_first());
+            len -= part;
+            continue;
         } else {
             output.push(segment.slice(..part));
         }

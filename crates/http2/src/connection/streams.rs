@@ -61,10 +61,10 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(receiving: Receiving, window: i64) -> Self {
+    fn free() -> Self {
         Self {
             number: 0,
-            receiving,
+            receiving: Receiving::Nothing,
             sending: Sending::Message,
             is_head: false,
             is_queued: false,
@@ -74,10 +74,20 @@ impl Stream {
             flow: 0,
             unreleased: 0,
             padding: 0,
-            window,
+            window: 0,
             outgoing: Body::empty(),
             stalled: None,
         }
+    }
+
+    /// Makes a free slot an open stream, in place: its bodies are empty.
+    fn open(&mut self, number: u32, receiving: Receiving, window: i64) {
+        self.number = number;
+        (self.receiving, self.sending) = (receiving, Sending::Message);
+        (self.is_head, self.is_queued, self.has_grown) = (false, false, false);
+        (self.announced, self.stalled) = (None, None);
+        (self.flow, self.unreleased, self.padding) = (0, 0, 0);
+        self.window = window;
     }
 }
 
@@ -89,6 +99,17 @@ pub(super) struct Streams {
     order: VecDeque<StreamId>,
 }
 
+/// What a stream held that was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Removed {
+    /// Bytes of its outgoing body that were not in the output.
+    pub(super) unsent: usize,
+    /// Bytes of memory of its arriving body.
+    pub(super) arriving: usize,
+    /// Bytes of DATA to be given back to the connection's window.
+    pub(super) unreleased: u32,
+}
+
 /// Slots that a connection without streams keeps.
 const KEPT: usize = 8;
 
@@ -98,21 +119,23 @@ impl Streams {
     }
 
     /// Adds a stream; its number is higher than those before.
-    pub(super) fn insert(&mut self, number: u32, mut stream: Stream) -> StreamId {
-        stream.number = number;
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => {
-                self.slots.push(Stream::new(Receiving::Nothing, 0));
-                self.slots.len() as u32 - 1
-            }
-        };
-        if let Some(place) = self.slots.get_mut(slot as usize) {
-            *place = stream;
-        }
+    pub(super) fn insert(
+        &mut self,
+        number: u32,
+        receiving: Receiving,
+        window: i64,
+    ) -> (StreamId, &mut Stream) {
+        // A free slot is one of those there are.
+        let free = self.free.pop().filter(|slot| (*slot as usize) < self.slots.len());
+        let slot = free.unwrap_or_else(|| {
+            self.slots.push(Stream::free());
+            self.slots.len() as u32 - 1
+        });
         let id = StreamId { number, slot };
         self.order.push_back(id);
-        id
+        let stream = &mut self.slots[slot as usize];
+        stream.open(number, receiving, window);
+        (id, stream)
     }
 
     #[inline]
@@ -131,9 +154,16 @@ impl Streams {
         }
     }
 
-    pub(super) fn remove(&mut self, id: StreamId) -> Option<Stream> {
+    pub(super) fn remove(&mut self, id: StreamId) -> Option<Removed> {
         let stream = self.get(id)?;
-        let removed = std::mem::replace(stream, Stream::new(Receiving::Nothing, 0));
+        let removed = Removed {
+            unsent: stream.outgoing.len(),
+            arriving: stream.incoming.held(),
+            unreleased: stream.unreleased,
+        };
+        stream.number = 0;
+        stream.incoming.clear();
+        stream.outgoing.clear();
         if let Some(position) = self.position(id.number) {
             self.order.remove(position);
         }
@@ -206,14 +236,14 @@ mod tests {
     fn streams_are_found_until_they_are_removed() {
         let mut streams = Streams::default();
         let ids: Vec<StreamId> = (0..100)
-            .map(|i| streams.insert(2 * i + 1, Stream::new(Receiving::Body, 0)))
+            .map(|i| streams.insert(2 * i + 1, Receiving::Body, 0).0)
             .collect();
         for (at, id) in ids.iter().enumerate() {
             if at % 3 == 0 {
-                assert_eq!(streams.remove(*id).unwrap().number, id.number);
+                assert!(streams.remove(*id).is_some() && streams.remove(*id).is_none());
             }
         }
-        let again = streams.insert(301, Stream::new(Receiving::Body, 0));
+        let again = streams.insert(301, Receiving::Body, 0).0;
         for (at, id) in ids.iter().enumerate() {
             let expected = (at % 3 != 0).then_some(*id);
             assert_eq!(streams.find(id.number), expected);

@@ -81,8 +81,7 @@ impl Fields {
     #[must_use]
     #[inline]
     pub fn get<'n>(&self, name: impl Into<Name<'n>>) -> Option<Value<'_>> {
-        let name = name.into();
-        let entry = self.entries.iter().find(|entry| self.has_name(entry, name))?;
+        let entry = self.entries.get(self.position(name.into())?)?;
         Some(self.value(entry))
     }
 
@@ -100,8 +99,7 @@ impl Fields {
     #[must_use]
     #[inline]
     pub fn contains<'n>(&self, name: impl Into<Name<'n>>) -> bool {
-        let name = name.into();
-        self.entries.iter().any(|entry| self.has_name(entry, name))
+        self.position(name.into()).is_some()
     }
 
     /// One field of this name with this value, in the place of those there were.
@@ -136,12 +134,12 @@ impl Fields {
 
     /// As [`Fields::set`], where the field usually has that value or one that is as long.
     pub(crate) fn set_again(&mut self, name: Name<'_>, value: Value<'_>) {
-        let mut named = self.entries.iter().filter(|entry| self.has_name(entry, name));
-        let found = named.next().copied();
-        if named.next().is_none()
-            && let Some(entry) = found
-            && entry.value_len as usize == value.len()
-        {
+        let Some(first) = self.position(name) else {
+            return self.set(name, value);
+        };
+        let entry = self.entries[first];
+        let mut after = self.entries[first + 1..].iter();
+        if entry.value_len as usize == value.len() && !after.any(|entry| self.has_name(entry, name)) {
             let at = entry.at as usize + entry.name_len as usize;
             if let Some(text) = self.text.get_mut(at..at + value.len()) {
                 return text.copy_from_slice(value.as_bytes());
@@ -152,7 +150,7 @@ impl Fields {
 
     /// `entry` in the place of all fields of this name, or after all others.
     fn put(&mut self, name: Name<'_>, entry: Entry) {
-        let Some(first) = self.entries.iter().position(|entry| self.has_name(entry, name)) else {
+        let Some(first) = self.position(name) else {
             return self.entries.push(entry);
         };
         self.entries[first] = entry;
@@ -188,6 +186,9 @@ impl Fields {
     /// Removes all fields of this name; whether there were any.
     pub fn remove<'n>(&mut self, name: impl Into<Name<'n>>) -> bool {
         let name = name.into();
+        if self.position(name).is_none() {
+            return false;
+        }
         let (before, text) = (self.entries.len(), &self.text);
         self.entries.retain(|entry| !has_name(text, entry, name));
         self.entries.len() < before
@@ -374,6 +375,17 @@ impl Fields {
         }
     }
 
+    /// Where the first field of this name stands.
+    #[inline]
+    fn position(&self, name: Name<'_>) -> Option<usize> {
+        let mut entries = self.entries.iter();
+        match name.number() {
+            // Nearly all names are known: one comparison for each field.
+            Some(number) => entries.position(|entry| entry.number == number),
+            None => entries.position(|entry| self.has_name(entry, name)),
+        }
+    }
+
     #[inline]
     fn has_name(&self, entry: &Entry, name: Name<'_>) -> bool {
         has_name(&self.text, entry, name)
@@ -385,7 +397,7 @@ impl Fields {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn has_name(text: &[u8], entry: &Entry, name: Name<'_>) -> bool {
     match name.number() {
         Some(number) => entry.number == number,

@@ -1,7 +1,7 @@
 //! Header blocks written.
 
 use crate::fields::name::{self, KNOWN, STATUS, known_len};
-use crate::fields::{FIELD_OVERHEAD, Fields, Name, OTHER, RawField};
+use crate::fields::{FIELD_OVERHEAD, Fields, Name, OTHER, RawField, decimal};
 use crate::head::{RequestHead, ResponseHead};
 
 use super::INITIAL_TABLE_SIZE;
@@ -86,6 +86,18 @@ impl Encoder {
             encoder.field(status, out);
             encoder.regular(&head.fields, out);
         });
+    }
+
+    /// Appends a field with a number to the block that was appended last.
+    pub fn number(&mut self, name: Name<'static>, value: u64, out: &mut Vec<u8>) {
+        let mut digits = [0; 20];
+        let field = RawField {
+            number: name.known_number(),
+            name: &[],
+            value: decimal(value, &mut digits),
+            sensitive: false,
+        };
+        self.field(field, out);
     }
 
     /// Appends the block of trailers: pseudo-header fields are left out.
