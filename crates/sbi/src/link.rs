@@ -177,6 +177,12 @@ impl Link {
         self.unflushed || !self.engine.output().is_empty()
     }
 
+    /// Whether there is something to write, or to read again after a write. The engine cuts frames from the bodies that
+    /// windows let go on.
+    pub(crate) fn needs_flush(&mut self) -> bool {
+        self.is_blocked() || self.may_read_again()
+    }
+
     /// Whether bytes lie unread that the engine takes now.
     pub(crate) fn may_read_again(&self) -> bool {
         self.waits_for_output && self.engine.takes_input()

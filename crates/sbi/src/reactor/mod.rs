@@ -302,6 +302,9 @@ impl Reactor {
 
     /// Lets each member with output write it; whether there was one.
     fn write(&self) -> bool {
+        if self.dirty.borrow().is_empty() {
+            return false;
+        }
         let mut dirty = std::mem::take(&mut *self.dirty.borrow_mut());
         let any = !dirty.is_empty();
         for key in dirty.drain(..) {

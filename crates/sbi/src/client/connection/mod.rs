@@ -165,7 +165,9 @@ impl Member for Connection {
             Read::Fault(fault) => return self.fault(fault, cx),
             Read::Some | Read::Nothing | Read::Enough => {}
         }
-        self.reactor.has_output(self.key);
+        if self.needs_flush() {
+            self.reactor.has_output(self.key);
+        }
     }
 
     fn flush(self: Rc<Self>, cx: &mut Context<'_>) {
@@ -267,6 +269,16 @@ impl Talks for Connection {
 }
 
 impl Connection {
+    /// Whether a flush has something to do: bytes to write, to read again, or the end. What the buffers hold is charged
+    /// here in any case.
+    fn needs_flush(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let Some(link) = &mut state.link else { return false };
+        state.buffers.set(link.held());
+        link.engine.is_finished() || link.needs_flush()
+    }
+
     pub(super) fn is_usable(&self) -> bool {
         self.usable.get()
     }

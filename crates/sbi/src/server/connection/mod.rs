@@ -194,7 +194,9 @@ impl<S: Service> Member for Connection<S> {
             Read::Some | Read::Nothing | Read::Enough => {}
         }
         self.wait_for_bodies();
-        self.reactor.has_output(self.key);
+        if self.needs_flush() {
+            self.reactor.has_output(self.key);
+        }
     }
 
     fn flush(self: Rc<Self>, cx: &mut Context<'_>) {
@@ -266,6 +268,18 @@ impl<S: Service> Talks for Connection<S> {
 impl<S: Service> LetGo for Connection<S> {
     fn let_go(&self) {
         self.reactor.abort(self.key);
+    }
+}
+
+impl<S> Connection<S> {
+    /// Whether a flush has something to do: bytes to write, to read again, or the end. What the buffers hold is charged
+    /// here in any case.
+    fn needs_flush(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let Some(link) = &mut state.link else { return false };
+        state.buffers.set(link.held());
+        state.ending.is_some() || link.needs_flush()
     }
 }
 
