@@ -105,12 +105,24 @@
         if (typeof value !== "string") throw new TypeError("a text is expected");
         return value.length;
     };
+    // As `guard`, with the cost and its charge in place: scripts call these most, and each call of a function costs more
+    // than the work of many of them.
     for (const name of ["at", "charAt", "charCodeAt", "codePointAt", "slice", "substring", "endsWith", "startsWith",
         "toLowerCase", "toUpperCase", "trim", "trimEnd", "trimStart"]) {
-        guard(text, name, (self) => 1 + plain(self) / 8);
+        const native = call.bind(text[name]);
+        put(text, name, { [name](a, b) {
+            if (typeof this !== "string") plain(this);
+            if (!((left -= 1 + this.length / 8) >= 0)) charge(0);
+            return native(this, a, b);
+        } }[name]);
     }
     for (const name of ["includes", "indexOf", "lastIndexOf", "split"]) {
-        guard(text, name, (self, part) => 1 + (plain(self) * (1 + plain(part))) / 8);
+        const native = call.bind(text[name]);
+        put(text, name, { [name](a, b) {
+            if (typeof this !== "string" || typeof a !== "string") plain(this), plain(a);
+            if (!((left -= 1 + (this.length * (1 + a.length)) / 8) >= 0)) charge(0);
+            return native(this, a, b);
+        } }[name]);
     }
     for (const name of ["replace", "replaceAll"]) {
         guard(text, name, (self, part, by) => 1 + (plain(self) * (1 + plain(part) + (typeof by === "function" ? 64 : plain(by)))) / 8);
