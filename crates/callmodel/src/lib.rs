@@ -208,6 +208,7 @@ impl CallModel {
     #[must_use]
     pub fn sets_rates(&self) -> bool {
         self.dsr.as_ref().is_some_and(|dsr| dsr.drill.is_some())
+            || self.policy.as_ref().is_some_and(|policy| policy.drill.is_some())
     }
 
     /// The model without the limits that its own configuration of the function sets, and what was lifted; `None`

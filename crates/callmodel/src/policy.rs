@@ -23,6 +23,12 @@ pub struct PolicyModel {
     /// UE policy associations.
     #[serde(default)]
     pub ue: Rates,
+    /// Sessions of PCEFs over Gx (TS 29.212). A model of them has none of `sm`, `am` and `ue`.
+    #[serde(default)]
+    pub gx: Option<Gx>,
+    /// Calls of P-CSCFs over Rx (TS 29.214) in the sessions of `gx`: AARs that begin one, those that confirm it, STRs.
+    #[serde(default)]
+    pub rx: Rates,
     /// What the guide's PCF sends to other functions, in transactions per second over all sites.
     #[serde(default)]
     pub egress: f64,
@@ -49,6 +55,46 @@ pub struct PolicyModel {
     /// Whether the PCF registers SM associations at a BSF (TS 29.521).
     #[serde(default)]
     pub bsf: bool,
+    /// What happens to the PCF while the load runs.
+    #[serde(default)]
+    pub drill: Option<Drill>,
+}
+
+/// Sessions of PCEFs, in transactions per second over all sites.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Gx {
+    /// The access point name.
+    pub apn: String,
+    /// CCR-Is.
+    pub create: f64,
+    /// CCR-Us.
+    pub update: f64,
+    /// CCR-Ts.
+    pub delete: f64,
+    /// Whether CCR-Us report usage, for which the CCA grants a further quota.
+    #[serde(default)]
+    pub usage: bool,
+}
+
+impl Gx {
+    /// Its rates.
+    #[must_use]
+    pub fn rates(&self) -> Rates {
+        Rates {
+            create: self.create,
+            update: self.update,
+            delete: self.delete,
+        }
+    }
+}
+
+/// Something that happens to a PCF under load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Drill {
+    /// It is killed and started again on its store.
+    KillPcf,
 }
 
 fn one() -> u32 {
@@ -145,10 +191,17 @@ impl PolicyModel {
         })
     }
 
-    /// Transactions per second that arrive from SMFs and AMFs; what the PCF sends follows from them.
+    /// Sessions of PCEFs, per second.
+    #[must_use]
+    pub fn gx_rates(&self) -> Rates {
+        self.gx.as_ref().map_or_else(Rates::default, Gx::rates)
+    }
+
+    /// Transactions per second that arrive from consumers; what the PCF sends follows from them.
     #[must_use]
     pub fn transactions(&self) -> f64 {
-        self.sm_rates().total() + self.am.total() + self.ue.total()
+        let diameter = self.gx_rates().total() + self.rx.total();
+        self.sm_rates().total() + self.am.total() + self.ue.total() + diameter
     }
 
     /// Associations that stand when a run begins.
@@ -168,6 +221,8 @@ impl Validate for PolicyModel {
             .collect();
         kinds.push(("am".to_owned(), self.am));
         kinds.push(("ue".to_owned(), self.ue));
+        kinds.push(("gx".to_owned(), self.gx_rates()));
+        kinds.push(("rx".to_owned(), self.rx));
         for (kind, rates) in kinds {
             for (key, rate) in [
                 ("create", rates.create),
@@ -196,10 +251,21 @@ impl Validate for PolicyModel {
                 );
             }
         }
+        let consumers = self.sm_rates().total() + self.am.total() + self.ue.total();
+        if self.gx.is_some() && consumers > 0.0 {
+            faults
+                .at("gx")
+                .say("and `sm`, `am` or `ue` exclude one another", "one of them");
+        }
+        if self.gx.is_none() && self.rx.total() > 0.0 {
+            faults
+                .at("rx")
+                .say("has no sessions for its calls", "`gx`, whose sessions have them");
+        }
         if self.transactions() <= 0.0 {
             faults
                 .at("")
-                .say("has no traffic", "rates for `sm`, `am` or `ue`");
+                .say("has no traffic", "rates for `sm`, `am`, `ue` or `gx`");
         }
         if self.sites_with_traffic > self.sites {
             faults.at("sitesWithTraffic").say(

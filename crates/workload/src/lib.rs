@@ -4,6 +4,7 @@
 //! * [`scp`]: consumers behind a proxy, towards a population of producers;
 //! * [`bsf`]: PCFs and consumers of bindings (TS 29.521), and preloaded sessions;
 //! * [`policy`]: SMFs and AMFs with policy associations (TS 29.512, TS 29.507, TS 29.525);
+//! * [`pcrf`]: PCEFs at Gx (TS 29.212) with calls of P-CSCFs at Rx;
 //! * [`dsr`]: MMEs at S6a (TS 29.272); [`rx`]: AFs at Rx (TS 29.214).
 //!
 //! Each module has a [`loadgen::Workload`] or [`loadgen::diameter::Requests`] that draws requests and judges answers,
@@ -12,6 +13,7 @@
 pub mod bsf;
 pub mod dsr;
 pub mod nrf;
+pub mod pcrf;
 pub mod policy;
 pub mod rx;
 pub mod scp;

@@ -358,7 +358,9 @@ fn notes(facts: &Facts<'_>, messages: Option<&MessageFigures>) -> Vec<String> {
     if guide != facts.connections_asked {
         notes.push(format!("the guide counts {guide} connections into its gateway"));
     }
-    if facts.rig.function.is_none() {
+    if facts.rig.function.is_none() && facts.rig.drill.is_some() {
+        // The drill holds its process.
+    } else if facts.rig.function.is_none() {
         notes.push("the function ran already: nothing is known of its processor time".to_owned());
     } else if facts.place.function_cpus.is_empty() {
         notes.push("not pinned: function, generator and simulators shared the cores".to_owned());

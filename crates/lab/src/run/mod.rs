@@ -98,7 +98,7 @@ pub fn run(found: &Found, options: &Options, progress: &mut Progress) -> Result<
         Function::Dsr(dsr) => dsr::start(dsr, &model.load, options, &place)?,
         Function::Bsf(bsf) => bsf::start(bsf, &model.load, options, &place, progress)?,
         Function::Scp(scp) => scp::start(scp, options, &place)?,
-        Function::Policy(policy) => policy::start(policy, options, &place, progress)?,
+        Function::Policy(policy) => policy::start(policy, &model.load, options, &place, progress)?,
         Function::Core(_) => return Err(RunError::Empty),
     };
     if options.contend {

@@ -1,24 +1,27 @@
 //! A PCF under test, at one site or several: its policy projects, the UDR and the CHF from which it has its data, an
 //! NRF at which it finds them, a BSF, and the associations that stand before the load.
 
+mod diameter;
+mod kill;
 pub(super) mod network;
 pub(super) mod projects;
 
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use self::kill::{KillPcf, Launch};
 use self::network::Network;
 use super::children::Guarded;
-use super::rig::{Outgoing, Place, Rig, RigError, free_address, write_config};
+use super::drill::Drill;
+use super::rig::{Outgoing, Place, Probe, Rig, RigError, free_address, write_config};
 use super::{Options, Progress, figure};
+use callmodel::Load;
 use callmodel::policy::PolicyModel;
 use loadgen::Traffic;
-use loadgen::client::Client;
-use workload::policy::{Documents, Kind, Part, PolicyWorkload, kinds, setup};
+use workload::policy::{Documents, Kind, Part, PolicyWorkload, Service, kinds, setup};
 
 /// The most that a PCF may take to serve its first connection.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -29,6 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// When something does not start, or a PCF refuses an association.
 pub fn start(
     model: &PolicyModel,
+    load: &Load,
     options: &Options,
     place: &Place,
     progress: &mut Progress,
@@ -40,7 +44,9 @@ pub fn start(
     match options.target {
         Some(target) => sites.push(Site {
             process: None,
+            launch: None,
             address: target,
+            diameter: None,
             ready: Duration::ZERO,
         }),
         None => {
@@ -54,14 +60,31 @@ pub fn start(
         count: u32::try_from(model.associations_for_run(options.sessions)).unwrap_or(u32::MAX / 2),
         each: options.generators.max(1),
     };
-    progress.status("creating the associations that stand …");
-    let begun = Instant::now();
-    let workloads = traffic(&documents, &kinds, &sites, plan)?;
     let mut notes = notes(model, options, plan, &sites);
-    notes.push(format!(
-        "the associations were created in {} s",
-        figure(begun.elapsed().as_secs_f64())
-    ));
+    let (workloads, pcrf) = match &model.gx {
+        Some(gx) => {
+            let nodes = diameter::Nodes::new(model, gx, load, options);
+            let made = diameter::traffic(&nodes, &sites)?;
+            notes.push(nodes.note());
+            (made.workloads, Some(made.counts))
+        }
+        None => {
+            progress.status("creating the associations that stand …");
+            let begun = Instant::now();
+            let workloads = traffic(&documents, &kinds, &sites, plan)?;
+            notes.push(format!(
+                "the associations were created in {} s",
+                figure(begun.elapsed().as_secs_f64())
+            ));
+            (workloads, None)
+        }
+    };
+    let mut egress = network.egress;
+    let mut probes: Vec<Probe> = Vec::new();
+    if let Some(counts) = pcrf {
+        egress.push(diameter::egress(&counts));
+        probes.push(Box::new(move || diameter::re_auths(&counts)));
+    }
     let mut addresses = sites
         .iter()
         .map(|site| site.address)
@@ -70,13 +93,16 @@ pub fn start(
     let address = addresses
         .next()
         .ok_or_else(|| RigError::Settings("the model has no site with traffic".to_owned()))?;
+    let drill = drill(model, &mut sites, &documents, &kinds)?;
     let mut processes = sites.into_iter().filter_map(|site| site.process);
     Ok(Rig {
+        drill,
         function: processes.next(),
         sites: processes.collect(),
         site_addresses: addresses.collect(),
         outgoing: Vec::<Outgoing>::new(),
-        egress: network.egress,
+        egress,
+        probes,
         simulators: network.simulators,
         beside: network.beside,
         notes,
@@ -84,11 +110,35 @@ pub fn start(
     })
 }
 
+/// What happens while the load runs. A drill that kills the PCF takes its process from the site.
+fn drill(
+    model: &PolicyModel,
+    sites: &mut [Site],
+    documents: &Arc<Documents>,
+    kinds: &[Kind],
+) -> Result<Option<Box<dyn Drill>>, RigError> {
+    if model.drill.is_none() {
+        return Ok(None);
+    }
+    let refuse = |why: &str| RigError::Settings(why.to_owned());
+    let site = sites.first_mut();
+    let started = site.and_then(|site| Some((site.launch.take()?, site.process.take()?)));
+    let (launch, process) =
+        started.ok_or_else(|| refuse("a drill needs a PCF that the lab has started: not --target"))?;
+    let kind = kinds.iter().find(|kind| kind.service == Service::Sm);
+    let kind = kind.ok_or_else(|| refuse("the drill needs SM policy associations in its model"))?;
+    Ok(Some(Box::new(KillPcf::new(launch, process, documents, kind))))
+}
+
 /// A site that runs.
 struct Site {
     /// None where it ran already.
     process: Option<Guarded>,
+    /// How it was started.
+    launch: Option<Launch>,
     address: SocketAddr,
+    /// Where it takes Gx and Rx; none where it ran already.
+    diameter: Option<SocketAddr>,
     /// From its start to the first connection that is served.
     ready: Duration,
 }
@@ -113,7 +163,7 @@ impl Site {
             std::fs::remove_dir_all(&directory)
                 .map_err(RigError::io(format!("removing {}", directory.display())))?;
         }
-        let (address, admin) = (free_address()?, free_address()?);
+        let (address, admin, diameter) = (free_address()?, free_address()?, free_address()?);
         let mut made = json!({ "pcf": {
             "listen": [address.to_string()],
             "admin": admin.to_string(),
@@ -121,24 +171,24 @@ impl Site {
             "cores": place.function_cpus,
             "store": { "embedded": { "directory": directory } },
             "policy": { "sm": folders.sm, "am": folders.am, "ue": folders.ue },
-            "diameter": { "listen": ["127.0.0.1:0"] },
+            "diameter": { "listen": [diameter], "realm": diameter::REALM },
         }});
         merge(&mut made["pcf"], network.settings(model));
         let file = place.folder.join(format!("{name}.yaml"));
         write_config(&file, made, options.function_config.as_deref())?;
-        let mut command = Command::new(&place.program);
-        command.arg("run").arg("pcf").arg("--config").arg(&file);
-        command.stdout(Stdio::null()).stdin(Stdio::null());
-        let log = place.folder.join(format!("{name}.log"));
-        let begun = Instant::now();
-        let mut process = Guarded::start(&name, command, &place.function_cpus, &log)?;
-        process.wait_for(address)?;
-        Client::connect(address, PATIENCE)
-            .map_err(|error| process.gone(format!("does not serve {address}: {error}")))?;
+        let launch = Launch {
+            name,
+            file,
+            place: place.clone(),
+            address,
+        };
+        let (process, ready) = launch.start()?;
         Ok(Self {
             process: Some(process),
+            launch: Some(launch),
             address,
-            ready: begun.elapsed(),
+            diameter: Some(diameter),
+            ready,
         })
     }
 }
@@ -196,11 +246,14 @@ fn traffic(
 }
 
 fn notes(model: &PolicyModel, options: &Options, plan: Plan, sites: &[Site]) -> Vec<String> {
-    let mut notes = vec![format!(
-        "{} associations stood before the load; the model has {} (--sessions)",
-        figure(f64::from(plan.count)),
-        figure(model.associations as f64)
-    )];
+    let mut notes = match &model.gx {
+        Some(_) => Vec::new(),
+        None => vec![format!(
+            "{} associations stood before the load; the model has {} (--sessions)",
+            figure(f64::from(plan.count)),
+            figure(model.associations as f64)
+        )],
+    };
     if let Some(ready) = sites
         .iter()
         .map(|site| site.ready)

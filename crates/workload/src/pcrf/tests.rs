@@ -1,0 +1,138 @@
+use std::sync::Arc;
+
+use callmodel::policy::Rates;
+use diameter_proto::known::{self, application, command};
+use diameter_proto::{Dictionary, Message, MessageBuilder, ResultCode, check};
+use loadgen::diameter::{Introduction, Requests, Turn, append};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::{Counts, OPERATIONS, PcrfClients, Plan};
+
+fn clients(counts: &Arc<Counts>, usage: bool) -> PcrfClients {
+    let each = |rate| Rates {
+        create: rate,
+        update: rate,
+        delete: rate,
+    };
+    let plan = Plan {
+        gx: each(1.0),
+        rx: each(1.0),
+        realm: "example.org".to_owned(),
+        apn: "ims".to_owned(),
+        subscribers: 100,
+        usage,
+        nodes: 2,
+        first: 3,
+        step: 5,
+        first_node: 0,
+        most_sessions: 50,
+    };
+    PcrfClients::new(plan, counts)
+}
+
+fn pcrf() -> Introduction {
+    Introduction::new("pcf.example.org", "example.org", application::GX)
+}
+
+/// A RAR that installs or removes a rule of this name at the PCEF of a session.
+fn rar(session: &str, installs: bool, rule: &[u8]) -> Vec<u8> {
+    let mut request = MessageBuilder::request(command::RE_AUTH, application::GX);
+    request.put(known::SESSION_ID, session);
+    match installs {
+        true => request.group(known::CHARGING_RULE_INSTALL, |group| {
+            group.group(known::CHARGING_RULE_DEFINITION, |rules| {
+                rules.put(known::CHARGING_RULE_NAME, rule);
+            });
+        }),
+        false => request.group(known::CHARGING_RULE_REMOVE, |group| {
+            group.put(known::CHARGING_RULE_NAME, rule);
+        }),
+    };
+    let mut out = Vec::new();
+    append(request, &mut out);
+    out
+}
+
+/// The result of the answer to a RAR.
+fn answered(clients: &mut PcrfClients, request: &[u8]) -> u32 {
+    let (own, mut out) = (pcrf(), Vec::new());
+    let turn = Turn {
+        line: 0,
+        introduction: &own,
+    };
+    clients.asked(turn, Message::parse(request).unwrap(), &mut out);
+    Message::parse(&out[..])
+        .unwrap()
+        .require(known::RESULT_CODE)
+        .unwrap()
+}
+
+/// Answers this many requests, all as a PCRF would, and installs a rule for each call.
+fn talk(clients: &mut PcrfClients, count: usize, with_rule: bool) -> (Vec<u64>, u64) {
+    let (mut random, own) = (SmallRng::seed_from_u64(1), pcrf());
+    let nodes = clients.nodes();
+    let (mut right, mut wrong) = (vec![0; OPERATIONS.len()], 0);
+    for _ in 0..count {
+        let mut out = Vec::new();
+        let turn = Turn {
+            line: 0,
+            introduction: &nodes[0],
+        };
+        let next = clients.next(&mut random, turn, &mut out);
+        let request = Message::parse(&out[..]).unwrap();
+        check::check(&request, Dictionary::standard(), check::Strictness::Pedantic).unwrap();
+        assert_eq!(
+            request.require(known::ORIGIN_HOST).unwrap(),
+            nodes[next.line].origin.host
+        );
+        let session = request.require(known::SESSION_ID).unwrap().to_owned();
+        let mut answer = MessageBuilder::answer(&request);
+        answer.result(ResultCode::SUCCESS, &own.origin);
+        if with_rule {
+            answer.group(known::CHARGING_RULE_INSTALL, |_| {});
+        }
+        let mut bytes = Vec::new();
+        append(answer, &mut bytes);
+        match clients.judge(&next.ticket, Message::parse(&bytes[..]).unwrap()) {
+            Ok(()) => right[usize::from(next.ticket.operation)] += 1,
+            Err(_) => wrong += 1,
+        }
+        // The rules of a call reach the PCEF of its session.
+        let number = session.rsplit(';').nth(1).unwrap();
+        let at_pcef = format!("{};{number};gx", nodes[0].origin.host);
+        match OPERATIONS[usize::from(next.ticket.operation)] {
+            "rxAarInitial" => assert_eq!(answered(clients, &rar(&at_pcef, true, b"af-1")), 2001),
+            "rxStr" => assert_eq!(answered(clients, &rar(&at_pcef, false, b"af-1")), 2001),
+            _ => {}
+        }
+    }
+    (right, wrong)
+}
+
+#[test]
+fn sessions_and_calls_pass_through_all_requests() {
+    let counts = Arc::new(Counts::default());
+    let mut clients = clients(&counts, false);
+    let (right, wrong) = talk(&mut clients, 3_000, true);
+    assert!(wrong == 0 && right.iter().all(|count| *count > 100), "{right:?}");
+    let seen = counts.seen();
+    assert_eq!((seen.calls.0, seen.gx.0), (right[3], right[3]));
+    assert_eq!((seen.calls.1, seen.gx.1), (right[5], right[5]));
+    // The charging identifier of each call is reported at most once.
+    assert!(seen.reported > 50 && seen.reported <= right[3], "{seen:?}");
+    // A session that no PCEF has is answered as such.
+    assert_eq!(
+        answered(&mut clients, &rar("pgw000;4294967295;gx", true, b"x")),
+        5002
+    );
+}
+
+#[test]
+fn answers_without_rules_or_quotas_are_wrong() {
+    let counts = Arc::new(Counts::default());
+    let (right, wrong) = talk(&mut clients(&counts, false), 300, false);
+    assert!(right[0] == 0 && wrong > 20, "{right:?}");
+    let (right, wrong) = talk(&mut clients(&counts, true), 300, true);
+    assert!(wrong > 20 && right[0] > 20, "{right:?}");
+}
