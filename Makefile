@@ -12,11 +12,11 @@ help: ## this list
 up: build ## build, then start the whole core with simulated traffic (Ctrl-C ends it)
 	./target/release/signalbox up
 
-build: ## the binary for daily work without Kafka and MariaDB, target/release/signalbox (FEATURES=lab,kafka,mariadb for all)
+build: ## the binary for daily work without Kafka, MariaDB and Cassandra, target/release/signalbox (FEATURES=lab,kafka,mariadb,cassandra for all)
 	$(CARGO) build --release --locked -p signalbox --no-default-features --features $(FEATURES)
 
-dist: ## the binary that packages contain and benches measure, target/dist/signalbox (ThinLTO, slow to build)
-	$(CARGO) build --profile dist --locked -p signalbox
+dist: ## the binary that packages contain and benches measure, target/dist/signalbox (ThinLTO, slow to build; CASSANDRA_TLS=1 with TLS to Cassandra)
+	$(CARGO) build --profile dist --locked -p signalbox $(if $(CASSANDRA_TLS),--features cassandra-tls)
 
 test: deps ## install what the tests need and run every test
 	$(CARGO) test --locked --workspace --no-fail-fast

@@ -1,4 +1,4 @@
-.PHONY: bench-store bench-policy bench-engines crash-store
+.PHONY: bench-store bench-policy bench-engines crash-store test-sites
 
 BENCH_DIR ?= $(or $(TMPDIR),/tmp)/signalbox-bench
 RECORDS ?= 1000000
@@ -17,3 +17,6 @@ crash-store: ## kill -9 under load, a hundred times; power failures and damage t
 	STORE_POWER_FAILURES=10000 $(CARGO) test --locked -p store --lib power:: -- --nocapture
 	STORE_CRASH_ROUNDS=100 $(CARGO) test --locked -p store --test it crash:: -- --nocapture
 	STORE_DAMAGE_TRIALS=10000 $(CARGO) test --locked -p store --test it trials:: -- --nocapture
+
+test-sites: ## two sites of a Cassandra cluster that write the same record while each is away
+	$(CARGO) test --locked -p store --test it cassandra:: -- --ignored --nocapture

@@ -16,7 +16,7 @@ fn main() {
     let commit = commit.as_deref().map_or("unknown", str::trim);
     println!("cargo:rustc-env=SIGNALBOX_COMMIT={commit}");
     // What was left out is said, so that it need not be guessed.
-    let parts = ["kafka", "lab", "mariadb"];
+    let parts = ["cassandra", "kafka", "lab", "mariadb"];
     let (with, without): (Vec<&str>, Vec<&str>) = parts
         .into_iter()
         .partition(|part| std::env::var_os(format!("CARGO_FEATURE_{}", part.to_uppercase())).is_some());

@@ -145,7 +145,7 @@ impl NetworkFunction for Bsf {
         let nrfs = Rc::new(nrfs);
         let (live, counters) = (opening.live.clone(), bsf.counts.control());
         // These tasks end with the control thread.
-        if config.store.engine == store::EngineKind::Mariadb {
+        if config.store.engine != store::EngineKind::Embedded {
             tokio::task::spawn_local(refresh(repository.clone()));
         }
         if config.rx.enabled {

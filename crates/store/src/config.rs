@@ -1,10 +1,15 @@
 //! Settings of a store.
 
+mod cassandra;
+
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, HostPort, Percent, Period, Secret, Validate};
+
+pub(crate) use self::cassandra::WITHOUT_CQL;
+pub use self::cassandra::{CassandraConfig, CassandraConsistency, CassandraSerial};
 
 /// Where session state is kept.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, PartialEq)]
@@ -29,6 +34,8 @@ pub struct Config {
     pub embedded: EmbeddedConfig,
     /// Settings of the database, when `engine` is `mariadb`.
     pub mariadb: MariadbConfig,
+    /// Settings of the cluster, when `engine` is `cassandra`.
+    pub cassandra: CassandraConfig,
 }
 
 /// Which engine keeps the data.
@@ -40,6 +47,8 @@ pub enum EngineKind {
     Embedded,
     /// A database that speaks the MariaDB / MySQL protocol. Any number of processes share the data.
     Mariadb,
+    /// A cluster of Apache Cassandra or ScyllaDB, of one site or several. Any number of processes share the data.
+    Cassandra,
 }
 
 /// Settings of the embedded engine.
@@ -148,6 +157,7 @@ impl Default for Config {
             max_batch_bytes: ByteSize::mib(16),
             embedded: EmbeddedConfig::default(),
             mariadb: MariadbConfig::default(),
+            cassandra: CassandraConfig::default(),
         }
     }
 }
@@ -247,6 +257,15 @@ impl Validate for Config {
                 );
             }
             faults.within("mariadb", &self.mariadb);
+        }
+        if self.engine == EngineKind::Cassandra {
+            if cfg!(not(feature = "cql")) {
+                faults.at("engine").say(
+                    WITHOUT_CQL,
+                    "embedded, or a program with the feature `cassandra` (`make dist`)",
+                );
+            }
+            faults.within("cassandra", &self.cassandra);
         }
     }
 }
@@ -359,14 +378,18 @@ mod tests {
 
     #[test]
     fn each_engine_is_valid_with_the_other_settings_at_their_defaults() {
-        for engine in [EngineKind::Embedded, EngineKind::Mariadb] {
+        for engine in [EngineKind::Embedded, EngineKind::Mariadb, EngineKind::Cassandra] {
             let config = Config {
                 engine,
                 ..Config::default()
             };
             let mut faults = Faults::default();
             config.validate(&mut faults);
-            let built = engine == EngineKind::Embedded || cfg!(feature = "mariadb");
+            let built = match engine {
+                EngineKind::Embedded => true,
+                EngineKind::Mariadb => cfg!(feature = "mariadb"),
+                EngineKind::Cassandra => cfg!(feature = "cql"),
+            };
             assert_eq!(faults.is_empty(), built, "{engine:?}: {faults:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What an engine does. There are two: [`crate::embedded`] and [`crate::mariadb`]; functions never see which.
+//! What an engine does. There are three: [`crate::embedded`], [`crate::mariadb`] and [`crate::cql`]; functions never see which.
 
 use std::sync::Arc;
 

@@ -15,6 +15,7 @@
 //! | [`audit`](Audit) | walks records that were not written for long |
 //! | `bulk` | records of an input, one a line, into a store |
 //! | `engine` | what an engine does |
+//! | `cql` | the engine for Apache Cassandra and ScyllaDB: conditional writes, transactions of several records, indexes as tables |
 //! | `mariadb` | the engine for databases: batches merged into transactions, retries, failover, migrations |
 //! | `embedded` | the engine inside this process: a log on disk, indexes in memory, one writer thread |
 //!
@@ -30,6 +31,10 @@ mod batch;
 mod bulk;
 mod compress;
 mod config;
+#[cfg(feature = "cql")]
+mod cql;
+#[cfg(any(feature = "cql", feature = "mariadb"))]
+mod delays;
 mod dictionary;
 mod embedded;
 mod engine;
@@ -49,7 +54,10 @@ pub use audit::{Audit, AuditConfig, AuditCounters, Decision, is_plausible};
 
 pub use batch::{Batch, Condition};
 pub use bulk::{ImportError, import};
-pub use config::{Config, Durability, EmbeddedConfig, EngineKind, MariadbConfig};
+pub use config::{
+    CassandraConfig, CassandraConsistency, CassandraSerial, Config, Durability, EmbeddedConfig, EngineKind,
+    MariadbConfig,
+};
 pub use embedded::{
     BackedUp, Dropped, Exported, Salvaged, Verified, VerifiedFile, backup, export, salvage, verify,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 pub use records::{DecodeError, IndexKeyIter, IndexKeys, Key, Record};
 
-use crate::schema::TableSchema;
+use crate::schema::{Index, TableSchema};
 use crate::version::Version;
 
 /// A record as the store keeps it.
@@ -46,6 +46,12 @@ pub struct TableDef {
     /// The shape.
     pub schema: &'static TableSchema,
     pub(crate) reindex: Reindex,
+    /// The index that has the records by their expiry.
+    #[cfg_attr(
+        not(feature = "cql"),
+        allow(dead_code, reason = "one engine passes it to a database")
+    )]
+    pub(crate) expiry: Option<Index>,
 }
 
 impl TableDef {
@@ -54,6 +60,7 @@ impl TableDef {
     pub fn of<T: Record>() -> TableDef {
         TableDef {
             schema: T::TABLE,
+            expiry: T::EXPIRY,
             reindex: |key, value, keys| {
                 T::decode(key, value)?.all_keys(keys);
                 Ok(())

@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use crate::batch::{Batch, Change, Condition, NewRow};
 use crate::compress;
+#[cfg(not(feature = "cql"))]
+use crate::config::WITHOUT_CQL;
 #[cfg(not(feature = "mariadb"))]
 use crate::config::WITHOUT_MARIADB;
 use crate::config::{Config, EngineKind};
+#[cfg(feature = "cql")]
+use crate::cql;
 use crate::dictionary::{Dictionaries, Dictionary};
 use crate::embedded;
 use crate::engine::{Engine, Opening, Order, PageRequest, Row, RowPage};
@@ -82,6 +86,10 @@ impl Store {
                 EngineKind::Mariadb => Arc::new(mariadb::open(&own, opening)?),
                 #[cfg(not(feature = "mariadb"))]
                 EngineKind::Mariadb => return Err(Error::Open(format!("store.engine {WITHOUT_MARIADB}"))),
+                #[cfg(feature = "cql")]
+                EngineKind::Cassandra => Arc::new(cql::open(&own, opening)?),
+                #[cfg(not(feature = "cql"))]
+                EngineKind::Cassandra => return Err(Error::Open(format!("store.engine {WITHOUT_CQL}"))),
             })
         });
         let engine = opened.await.map_err(|error| Error::Open(error.to_string()))??;

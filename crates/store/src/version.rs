@@ -23,7 +23,7 @@ impl Version {
     /// This version, or one of the same writer that is later than `stored`, if a clock that is ahead has stamped
     /// that one: what is written later has the later version, whichever site writes it.
     #[cfg_attr(
-        not(feature = "mariadb"),
+        not(any(feature = "cql", feature = "mariadb")),
         allow(dead_code, reason = "one engine has several writers")
     )]
     pub(crate) fn beyond(self, stored: Version) -> Version {

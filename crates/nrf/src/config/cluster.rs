@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 use store::EngineKind;
 
-/// Several NRFs of a set that share one database (`store.engine: mariadb`): each sees the registrations and subscriptions
+/// Several NRFs of a set that share one database (`store.engine: mariadb` or `cassandra`): each sees the registrations and subscriptions
 /// of the others, and takes over for one that dies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -42,8 +42,14 @@ impl Cluster {
 
     /// How long a commit can take from its version to the moment at which others can read it.
     pub(crate) fn latest_commit(store: &store::Config) -> std::time::Duration {
+        let (retry_for, statement_timeout) = match store.engine {
+            EngineKind::Cassandra => (store.cassandra.retry_for, store.cassandra.statement_timeout),
+            EngineKind::Embedded | EngineKind::Mariadb => {
+                (store.mariadb.retry_for, store.mariadb.statement_timeout)
+            }
+        };
         // A group of batches is tried, then each batch on its own.
-        2 * store.mariadb.retry_for.duration() + store.mariadb.statement_timeout.duration()
+        2 * retry_for.duration() + statement_timeout.duration()
     }
 
     /// What is wrong with it beside these settings of the store.
@@ -54,7 +60,7 @@ impl Cluster {
         if store.engine == EngineKind::Embedded {
             faults.at("cluster.enabled").say(
                 "is true with the embedded store, which belongs to one process",
-                "`store.engine: mariadb`, or `enabled: false`",
+                "`store.engine: mariadb` or `cassandra`, or `enabled: false`",
             );
         }
         let least = 2 * (Self::latest_commit(store) + self.clock_skew.duration());
@@ -62,7 +68,7 @@ impl Cluster {
             let seconds = least.as_secs_f64().ceil();
             faults.at("cluster.keepChanges").say(
                 "is too short for the longest commit with its retries",
-                format!("at least {seconds}s: twice clockSkew, four times store.mariadb.retryFor and twice statementTimeout"),
+                format!("at least {seconds}s: twice clockSkew, four times retryFor of the database and twice its statementTimeout"),
             );
         }
     }

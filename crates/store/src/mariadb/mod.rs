@@ -35,7 +35,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use self::heartbeat::{Delays, Heart};
+use self::heartbeat::Heart;
 use self::nodes::Nodes;
 use self::read::{Question, Reader};
 use self::sql::SqlTable;
@@ -43,6 +43,7 @@ use self::transaction::{Context, Verdict};
 use self::write::{Dispatcher, Writer};
 use crate::batch::Batch;
 use crate::config::{Config, MariadbConfig};
+use crate::delays::Delays;
 use crate::engine::{Engine, Opening, PageRequest, Row, RowPage};
 use crate::error::Error;
 use crate::reply::{Acknowledge, Receipt, Reply};

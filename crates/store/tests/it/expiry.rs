@@ -1,4 +1,4 @@
-//! Records with a lifetime, on both engines.
+//! Records with a lifetime, on each engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -176,4 +176,27 @@ async fn a_database_keeps_the_same_contract() {
         .unwrap();
     contract(&store, &now).await;
     store.close().await;
+}
+
+/// On a cluster.
+pub(crate) async fn keeps_the_contract(config: &Config) {
+    let now = Arc::new(AtomicU64::new(BEGIN));
+    let store = Store::open_with_clock(config, &tables(), clock(&now))
+        .await
+        .unwrap();
+    contract(&store, &now).await;
+    store.close().await;
+}
+
+pub(crate) async fn open(config: &Config) -> Store {
+    Store::open(config, &tables()).await.unwrap()
+}
+
+/// Writes a record that expires after this time.
+pub(crate) async fn write_one_for(store: &Store, number: u64, lifetime: std::time::Duration) {
+    let expires = Clock::default().micros() + lifetime.as_micros() as u64;
+    let leases = store.table::<Lease>().unwrap();
+    put(&leases, &Lease(number, Some(expires)), Condition::Always)
+        .await
+        .unwrap();
 }

@@ -1,7 +1,9 @@
 //! Tests of the store through its public interface.
 
 mod audit;
+mod cassandra;
 mod checkpoint;
+mod clusters;
 mod conflicts;
 mod crash;
 mod damage;
