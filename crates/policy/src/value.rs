@@ -165,6 +165,12 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Whether this is a list.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Json(Json::Array(_)))
+    }
+
     /// The item of a list; null where there is none.
     #[must_use]
     pub fn item(&self, index: usize) -> Value<'a> {

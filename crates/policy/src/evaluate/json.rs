@@ -1,5 +1,7 @@
 //! Operations on JSON: merge patches (RFC 7396), pointers (RFC 6901), selections of members.
 
+use std::borrow::Cow;
+
 use serde_json::Value as Json;
 
 use crate::fault::FaultKind;
@@ -63,9 +65,9 @@ impl<'a> Run<'a, '_> {
         self.charge(tokens.len() * 32)?;
         let mut found = value.clone();
         for token in tokens {
-            found = match found.items() {
-                Some(_) => index(&token).map_or(Value::Null, |index| found.item(index)),
-                None => found.member(&token),
+            found = match found.is_list() {
+                true => index(&token).map_or(Value::Null, |index| found.item(index)),
+                false => found.member(&token),
             };
         }
         Ok(found)
@@ -87,7 +89,7 @@ impl<'a> Run<'a, '_> {
     fn put_within(
         &mut self,
         value: Value<'a>,
-        tokens: &[String],
+        tokens: &[Cow<'_, str>],
         new: Value<'a>,
         level: usize,
     ) -> Outcome<Value<'a>> {
@@ -122,7 +124,7 @@ impl<'a> Run<'a, '_> {
             (Some(position), Value::Null) => drop(members.remove(position)),
             (Some(position), after) => members[position].1 = after,
             (None, Value::Null) => {}
-            (None, after) => members.push((Text::from(token.clone()), after)),
+            (None, after) => members.push((Text::from(token.clone().into_owned()), after)),
         }
         self.made(Value::object(members))
     }
@@ -176,16 +178,16 @@ impl<'a> Run<'a, '_> {
 }
 
 /// Tokens of a pointer; the empty one names the whole.
-fn tokens(pointer: &str) -> Option<Vec<String>> {
+fn tokens(pointer: &str) -> Option<Vec<Cow<'_, str>>> {
     if pointer.is_empty() {
         return Some(Vec::new());
     }
     let rest = pointer.strip_prefix('/')?;
-    Some(
-        rest.split('/')
-            .map(|token| token.replace("~1", "/").replace("~0", "~"))
-            .collect(),
-    )
+    let token = |token| match str::contains(token, '~') {
+        true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
+        false => Cow::Borrowed(token),
+    };
+    Some(rest.split('/').map(token).collect())
 }
 
 /// The index of an array (RFC 6901 §4: without leading zeros).

@@ -12,6 +12,9 @@ use crate::value::Value;
 
 use super::{Outcome, Run};
 
+/// Room of a text that is made of parts: most of them are names and identities.
+const CONCATENATED: usize = 32;
+
 impl<'a> Run<'a, '_> {
     pub(super) fn apply(&mut self, operation: Operation, arguments: &'a [Expr]) -> Outcome<Value<'a>> {
         match (operation, arguments) {
@@ -280,7 +283,7 @@ impl<'a> Run<'a, '_> {
     }
 
     fn concat(&mut self, values: Vec<Value<'a>>, separator: &str) -> Outcome<Value<'a>> {
-        let mut text = String::new();
+        let mut text = String::with_capacity(CONCATENATED);
         for (position, value) in values.iter().enumerate() {
             if position > 0 {
                 text.push_str(separator);
