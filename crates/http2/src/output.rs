@@ -40,6 +40,13 @@ impl Output {
         self.len() == 0
     }
 
+    /// How many slices the next bytes take at most.
+    #[must_use]
+    #[inline]
+    pub fn pieces(&self) -> usize {
+        2 * self.shared.len() + 1
+    }
+
     /// Fills `into` with the next bytes; how many slices were filled.
     #[must_use]
     pub fn slices<'a>(&'a self, into: &mut [IoSlice<'a>]) -> usize {
@@ -145,6 +152,7 @@ mod tests {
                 let filled = output.slices(&mut into[..slots]);
                 let mut bytes: Vec<u8> = into[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
                 assert!(into[..filled].iter().all(|slice| !slice.is_empty()));
+                assert!(filled <= output.pieces());
                 bytes.truncate(len);
                 output.advance(bytes.len());
                 seen.extend(bytes);

@@ -16,11 +16,13 @@ const UPDATES_EACH: u64 = 2;
 /// This number of bytes of DATA earns one more update, for peers that read in small pieces.
 const BYTES_PER_UPDATE: usize = 1_024;
 
+const SECOND: Duration = Duration::from_secs(1);
+
 /// Counts of one connection.
 #[derive(Debug)]
 pub(super) struct Floods {
-    /// Of the present second.
-    second: Instant,
+    /// When the present second ends.
+    until: Instant,
     control: u32,
     resets: u32,
     windows: u32,
@@ -39,7 +41,7 @@ pub(super) struct Floods {
 impl Floods {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            second: now,
+            until: now + SECOND,
             control: 0,
             resets: 0,
             windows: 0,
@@ -55,8 +57,8 @@ impl Floods {
 
     /// Begins a new second when the last one is over.
     pub(super) fn tick(&mut self, now: Instant) {
-        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
-            self.second = now;
+        if now >= self.until {
+            self.until = now + SECOND;
             (self.control, self.resets, self.windows, self.empty_data) = (0, 0, 0, 0);
         }
     }

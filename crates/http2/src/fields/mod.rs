@@ -186,12 +186,15 @@ impl Fields {
     /// Removes all fields of this name; whether there were any.
     pub fn remove<'n>(&mut self, name: impl Into<Name<'n>>) -> bool {
         let name = name.into();
-        if self.position(name).is_none() {
+        let Some(first) = self.position(name) else {
             return false;
+        };
+        self.entries.remove(first);
+        let (text, rest) = (&self.text, &self.entries[first..]);
+        if rest.iter().any(|entry| has_name(text, entry, name)) {
+            self.entries.retain(|entry| !has_name(text, entry, name));
         }
-        let (before, text) = (self.entries.len(), &self.text);
-        self.entries.retain(|entry| !has_name(text, entry, name));
-        self.entries.len() < before
+        true
     }
 
     /// Keeps the fields that `keep` accepts.

@@ -150,9 +150,11 @@ impl Pool {
     /// Writes this origin's scheme and authority into the request. The Host of a relayed request would name another
     /// server than `:authority` does (RFC 9113 §8.3.1).
     fn address(&self, request: &mut Outbound) -> Result<(), SendError> {
+        const HTTP: Value<'static> = Value::from_static("http");
+        const HTTPS: Value<'static> = Value::from_static("https");
         let scheme = match self.origin.scheme() {
-            Scheme::Http => Value::from_static("http"),
-            Scheme::Https => Value::from_static("https"),
+            Scheme::Http => HTTP,
+            Scheme::Https => HTTPS,
         };
         let authority = Value::try_from(self.authority.as_str());
         let authority =
