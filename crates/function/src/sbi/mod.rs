@@ -21,6 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::sbi::headers::{MessagePriority, SbiHeader};
+use ::sbi::name::TRACEPARENT;
 use ::sbi::server::{Interface, ServerConfig, StatsSnapshot};
 use ::sbi::tls::{ClientTls, Tls};
 use ::sbi::{Request, Response, Service};
@@ -99,12 +100,12 @@ where
     async fn call(self: Rc<Self>, mut request: Request) -> Response {
         let worker = self.front.worker();
         let (operation, received) = (F::Worker::operation(&request), request.received);
-        let parent = request.headers().get(trace::TRACEPARENT);
+        let parent = request.headers().get(TRACEPARENT);
         let parent = parent.and_then(|value| value.to_str().ok());
         let span = trace::begin(F::NAME, self.operations.name(operation), parent);
         // A function that relays the request passes it on.
         if let Some(context) = span.as_ref().and_then(trace::Span::context) {
-            request.headers_mut().set_printed(trace::TRACEPARENT, context);
+            request.headers_mut().set_printed(TRACEPARENT, context);
         }
         let response = worker.answer(request).await;
         let status = response.status().as_u16();

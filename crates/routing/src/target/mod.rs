@@ -45,8 +45,10 @@ pub enum Wish {
 
 /// The major version of the API that a path names: `/{apiName}/v{major}/…` (TS 29.501 §4.3.1).
 pub fn version_of(path: &str) -> Option<u32> {
-    let mut segments = path.as_bytes().split(|byte| *byte == b'/');
-    major(std::str::from_utf8(segments.nth(2)?).ok()?)
+    let slash = |text: &str| text.bytes().position(|byte| byte == b'/');
+    let path = &path[slash(path)? + 1..];
+    let version = &path[slash(path)? + 1..];
+    major(slash(version).map_or(version, |end| &version[..end]))
 }
 
 /// The number in `apiVersionInUri`: `v2`.

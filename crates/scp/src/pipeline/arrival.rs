@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::Method;
+use routing::path::path_of;
 use routing::target::{self, OwnNames};
 use sbi::Request;
 use sbi::headers::{SbiHeader as _, TargetApiRoot, names};
@@ -70,14 +71,15 @@ impl Arrival {
             None
         };
         let unsure = placed.as_ref().is_some_and(|placed| placed.unsure);
+        let is_known = |name: &str| !network.of_service(name).is_empty() || self.live.services.contains(name);
+        let taken = placed.as_ref().map(|placed| placed.path.as_str());
+        target::check_name(path_of(taken.or(normal.as_deref()).unwrap_or(path)), is_known)?;
         if let Some(placed) = &placed {
             request.headers_mut().set_printed(PATH, &placed.path);
             placed.root.set_in(request.headers_mut());
         } else if let Some(path) = normal {
             request.headers_mut().set_printed(PATH, path);
         }
-        let is_known = |name: &str| !network.of_service(name).is_empty() || self.live.services.contains(name);
-        target::check_name(request.path(), is_known)?;
         Ok(unsure)
     }
 }

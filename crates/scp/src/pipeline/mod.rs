@@ -209,9 +209,9 @@ impl Pipeline {
         let has = Has::among(request.headers());
         // 3. Admission before anything that costs more than a refusal.
         let response = match self.admission.admit(request, has, metrics.clone()) {
-            Ok(admitted) => {
+            Ok(mut admitted) => {
                 let _in_flight = self.admission.in_flight();
-                let admitted = Admitted { unsure, ..admitted };
+                admitted.unsure = unsure;
                 let relayed = self.relay(admitted, copies.as_ref()).await;
                 let mut response = relayed.unwrap_or_else(|refused| self.answer.refuse(*refused));
                 self.answer.add_load(&mut response);
@@ -272,7 +272,9 @@ impl Pipeline {
             metrics: &metrics,
             copies,
         };
-        let mut reply = self.relay.run(planned).await?;
+        let mut exchange = self.relay.exchange(planned);
+        let mut reply = exchange.run().await?;
+        drop(exchange);
         // 9. Answer: rules get the unchanged answer of the producer, then this SCP adds its own headers.
         self.mediator.response(&outgoing, &mut reply.response)?;
         let response = self.answer.finish(reply, &outgoing, policy);

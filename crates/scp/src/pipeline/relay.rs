@@ -79,8 +79,8 @@ impl Relay {
         }
     }
 
-    /// Sends a request until a producer answers or no target is left.
-    pub(super) async fn run(&self, planned: Planned<'_>) -> Step<Reply> {
+    /// The attempts for a request.
+    pub(super) fn exchange<'a>(&'a self, planned: Planned<'a>) -> Exchange<'a> {
         let Planned {
             plan,
             policy,
@@ -90,7 +90,7 @@ impl Relay {
             metrics,
             copies,
         } = planned;
-        let exchange = Exchange {
+        Exchange {
             relay: self,
             policy,
             caller,
@@ -102,13 +102,12 @@ impl Relay {
             outgoing,
             fallback: None,
             uncertain: None,
-        };
-        exchange.run().await
+        }
     }
 }
 
 /// The attempts at producers for one request.
-struct Exchange<'a> {
+pub(super) struct Exchange<'a> {
     relay: &'a Relay,
     policy: &'a ServicePolicy,
     caller: &'a Caller,
@@ -141,7 +140,8 @@ enum Fallback {
 }
 
 impl Exchange<'_> {
-    async fn run(mut self) -> Step<Reply> {
+    /// Sends the request until a producer answers or no target is left.
+    pub(super) async fn run(&mut self) -> Step<Reply> {
         while let Some(target) = self.attempts.next(&self.outgoing.headers) {
             if let Some(reply) = self.attempt(&target).await? {
                 return Ok(reply);
