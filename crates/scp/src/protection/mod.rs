@@ -9,6 +9,7 @@ mod consumers;
 mod fault;
 mod federation;
 mod load;
+mod newness;
 mod producer;
 mod producers;
 mod rate;

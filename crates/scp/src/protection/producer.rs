@@ -11,6 +11,7 @@ use sbi::headers::{Oci, SbiHeader, Scope, names};
 use time::OffsetDateTime;
 
 use super::fault::Record;
+use super::newness::{Stored, is_ahead, replaces};
 use super::rate::Share;
 use super::reports::MOST_VALID;
 use crate::events::AttemptMetrics;
@@ -76,17 +77,24 @@ impl Peer {
 
     /// Stores the newest report of an answer. A report that is not newer than the stored one is ignored
     /// (TS 29.500 §6.4.3.3): it was overtaken, or repeats a report whose validity counts from its first reception.
-    pub(super) fn take_oci(&self, headers: &Fields, now: Instant) {
+    /// `clock` is what its timestamp is compared with.
+    pub(super) fn take_oci(&self, headers: &Fields, now: Instant, clock: OffsetDateTime) {
         let reports = headers
             .get_all(names::OCI)
             .filter_map(|value| Oci::parse(value.to_str().ok()?).ok())
             .flat_map(|oci| oci.0);
         let newest = reports
             .filter(|element| is_of_producer(&element.scope))
-            .max_by_key(|element| (element.timestamp, element.reduction));
+            .max_by_key(|element| {
+                let correct = !is_ahead(element.timestamp, clock);
+                (correct, element.timestamp, element.reduction)
+            });
         let Some(element) = newest else { return };
-        let known = self.overloaded.get();
-        if known.is_some_and(|known| known.timestamp >= element.timestamp) {
+        let stored = self.overloaded.get().map(|known| Stored {
+            made: known.timestamp,
+            valid: now < known.until,
+        });
+        if !replaces(element.timestamp, stored, clock) {
             return;
         }
         let validity = match element.reduction {

@@ -296,7 +296,7 @@ impl Peers {
                 match way.service {
                     Some(service) => self.reports.take(headers, service, way.hop_name(), now),
                     None if self.settings.borrow().honour_oci && headers.contains(names::OCI) => {
-                        peer.take_oci(headers, now);
+                        peer.take_oci(headers, now, self.reports.clock());
                     }
                     None => {}
                 }

@@ -18,6 +18,7 @@ use sbi::Fields;
 use sbi::headers::{Lci, Oci, SbiHeader, Scope, names};
 use time::OffsetDateTime;
 
+use super::newness::{Stored, replaces};
 use crate::config::Protection;
 
 /// Longest validity of a report of overload that counts.
@@ -114,6 +115,8 @@ pub(crate) struct Reports {
     use_oci: Cell<bool>,
     use_lci: Cell<bool>,
     load_validity: Cell<Duration>,
+    /// The clock that timestamps of producers are compared with.
+    clock: fn() -> OffsetDateTime,
 }
 
 impl Reports {
@@ -128,7 +131,13 @@ impl Reports {
             use_oci: Cell::new(settings.honour_oci),
             use_lci: Cell::new(settings.use_lci),
             load_validity: Cell::new(settings.lci_validity.duration()),
+            clock: OffsetDateTime::now_utc,
         }
+    }
+
+    /// The moment by the clock that timestamps of producers are compared with.
+    pub(super) fn clock(&self) -> OffsetDateTime {
+        (self.clock)()
     }
 
     /// Takes over other settings; reports stay, unless they no longer count.
@@ -254,11 +263,17 @@ impl Reports {
         let Some(known) = scopes.get_mut(name) else { return };
         // An overtaken older report and a repeated one are ignored
         // (TS 29.500 §6.3.3.3, §6.4.3.3).
-        let before = match what {
-            What::Load { .. } => known.load.map(|load| load.made),
-            What::Overload { .. } => known.overload.map(|overload| overload.0),
+        let stored = match what {
+            What::Load { .. } => known.load.map(|load| Stored {
+                made: load.made,
+                valid: now.saturating_duration_since(load.learned) < self.load_validity.get(),
+            }),
+            What::Overload { .. } => known.overload.map(|(made, _, until)| Stored {
+                made,
+                valid: now < until,
+            }),
         };
-        if before.is_some_and(|before| before >= made) {
+        if !replaces(made, stored, self.clock()) {
             return;
         }
         match what {
@@ -497,6 +512,28 @@ mod tests {
         let mut garbage = Fields::new();
         garbage.set_printed(names::OCI, "x");
         reports.take(&garbage, &a, None, now);
+    }
+
+    /// A producer's clock that was ahead for a while must not block its reports, nor those of the other members of its
+    /// set, until its moment has come.
+    #[test]
+    fn a_clock_ahead_does_not_block_later_reports() {
+        let mut reports = Reports::new(&Protection::default(), Arc::default());
+        reports.clock = || time::macros::datetime!(2020-02-04 08:10 UTC);
+        let (a, b, now) = (service("a"), service("b"), Instant::now());
+        let set = "NF-Set: set1";
+        reports.take(&headers(59, set, 90, 100), &a, None, now);
+        assert_eq!(
+            (reports.load_of(&b, now), passed(&reports, &b, now)),
+            (Some(90), 0)
+        );
+        reports.take(&headers(10, set, 20, 50), &a, None, now);
+        assert_eq!(reports.load_of(&b, now), Some(20));
+        assert_eq!(passed(&reports, &b, now), 500);
+        // While a correct report is valid, one with a timestamp ahead does not replace it.
+        reports.take(&headers(58, set, 90, 100), &b, None, now);
+        assert_eq!(reports.load_of(&a, now), Some(20));
+        assert_eq!(passed(&reports, &a, now), 500);
     }
 
     #[test]

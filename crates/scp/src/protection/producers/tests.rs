@@ -198,7 +198,7 @@ fn a_report_of_overload_counts_once() {
         );
         let mut headers = Fields::new();
         headers.set_printed(names::OCI, oci);
-        peer.take_oci(&headers, at);
+        peer.take_oci(&headers, at, time::macros::datetime!(2020-02-04 08:49:40 UTC));
     };
     let holds = |at: Instant| (0..100).any(|_| peer.sheds(24, 0, at));
     let after = |seconds: u64| now + Duration::from_secs(seconds);
@@ -211,4 +211,9 @@ fn a_report_of_overload_counts_once() {
     report(30, 0, after(72));
     report(25, 50, after(73));
     assert!(!holds(after(74)), "overtaken");
+    // 19 s ahead of the clock, then correct again.
+    report(59, 50, after(80));
+    assert!(holds(after(81)));
+    report(40, 0, after(82));
+    assert!(!holds(after(83)), "a timestamp ahead of the clock blocks nothing");
 }
