@@ -61,18 +61,27 @@ impl Validate for Level {
     }
 }
 
-/// Checks that levels rise, for the settings that hold a list of them.
+/// Checks that levels rise, for the settings that hold a list of them: each `set` above that of the level before, and no
+/// `clear` below it.
 pub(crate) fn validate_order(levels: &[Level], faults: &mut Faults) {
     for (index, pair) in levels.windows(2).enumerate() {
-        if let [lower, higher] = pair
-            && (higher.set <= lower.set || higher.clear < lower.clear)
-        {
+        let [lower, higher] = pair else { continue };
+        if higher.set <= lower.set {
             faults.at(format_args!("[{}].set", index + 1)).say(
                 format!(
-                    "{} does not rise above {} of {}",
+                    "{} is not above {}, the `set` of {}",
                     higher.set, lower.set, lower.name
                 ),
                 "levels in rising order",
+            );
+        }
+        if higher.clear < lower.clear {
+            faults.at(format_args!("[{}].clear", index + 1)).say(
+                format!(
+                    "{} is below {}, the `clear` of {}",
+                    higher.clear, lower.clear, lower.name
+                ),
+                "at least that of the level before, so that the levels end in order",
             );
         }
     }
@@ -191,13 +200,15 @@ mod tests {
 
     #[test]
     fn mistakes_in_levels_are_told() {
-        let mut faults = Faults::default();
-        CongestionLevels::validate(
-            &vec![Level::new("a", 50.0, 50.0), Level::new("b", 40.0, 30.0)],
-            &mut faults,
-        );
-        let paths: Vec<String> = faults.into_vec().into_iter().map(|fault| fault.path).collect();
-        assert_eq!(paths, ["[0].clear", "[1].set"]);
+        let paths = |levels: Vec<Level>| -> Vec<String> {
+            let mut faults = Faults::default();
+            CongestionLevels::validate(&levels, &mut faults);
+            faults.into_vec().into_iter().map(|fault| fault.path).collect()
+        };
+        let wrong = vec![Level::new("a", 50.0, 50.0), Level::new("b", 40.0, 39.0)];
+        assert_eq!(paths(wrong), ["[0].clear", "[1].set", "[1].clear"]);
+        let clear_falls = vec![Level::new("a", 50.0, 45.0), Level::new("b", 60.0, 40.0)];
+        assert_eq!(paths(clear_falls), ["[1].clear"], "`set` rises");
     }
 
     proptest! {
