@@ -16,7 +16,7 @@ use telemetry::Registry;
 use crate::config::Config;
 use crate::feed::Running as Feed;
 use crate::protection::Rates;
-use crate::security::{Access, TokenStore};
+use crate::security::{Access, TokenLimits, TokenStore};
 
 /// State derived from settings. Immutable: a reload makes another.
 #[derive(Clone, Debug)]
@@ -88,12 +88,7 @@ impl Derived {
         let tokens = before
             .filter(|before| before.config.same_nrfs(config))
             .map_or_else(
-                || {
-                    Arc::new(TokenStore::new(
-                        tokens.cache_size,
-                        tokens.remember_refusal.duration(),
-                    ))
-                },
+                || Arc::new(TokenStore::new(TokenLimits::of(tokens))),
                 |before| before.tokens.clone(),
             );
         let mut next_hops = AHashMap::new();

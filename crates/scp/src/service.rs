@@ -31,6 +31,7 @@ use crate::pages;
 use crate::peers::{Answers, Learner};
 use crate::pipeline::{Clients, Pipeline, Question, Shared};
 use crate::protection::{Federation, PeerStates};
+use crate::security::TokenLimits;
 use crate::shared::Scp;
 
 /// Changes of the network that may be pending; more are dropped, and the next audit finds them.
@@ -223,9 +224,8 @@ impl NetworkFunction for Scp {
         let same_nrfs = before.config.same_nrfs(&now.config);
         let answers = &self.shared.answers;
         answers.reconfigure(now.config.discovery.limits(), same_nrfs);
-        let tokens = &now.config.security.tokens;
         now.tokens
-            .reconfigure(tokens.cache_size, tokens.remember_refusal.duration());
+            .reconfigure(TokenLimits::of(&now.config.security.tokens));
         self.settings.send_replace(now.config.clone());
         let old = before.feed.as_ref();
         let stays = |old: &&Arc<_>| now.feed.as_ref().is_some_and(|feed| Arc::ptr_eq(feed, old));

@@ -76,6 +76,9 @@ pub struct Tokens {
     pub convey: bool,
     /// Cached tokens at most.
     pub cache_size: usize,
+    /// Requests to NRFs for tokens in flight at most, of all workers together. A request that needs one more is answered
+    /// 503 `NF_CONGESTION`.
+    pub max_fetching: usize,
     /// Remaining life from which the SCP fetches a new token while it still uses the old one.
     pub refresh_before: Period,
     /// Remaining life from which a token is not used.
@@ -98,6 +101,7 @@ impl Default for Tokens {
             in_own_name: false,
             convey: false,
             cache_size: 100_000,
+            max_fetching: 10_000,
             refresh_before: Period::from_secs(60),
             margin: Period::from_secs(5),
             remember_refusal: Period::from_secs(1),
@@ -153,6 +157,9 @@ impl Validate for Security {
         let tokens = &self.tokens;
         if tokens.cache_size == 0 {
             faults.at("tokens.cacheSize").say("is 0", "at least 1");
+        }
+        if tokens.max_fetching == 0 {
+            faults.at("tokens.maxFetching").say("is 0", "at least 1");
         }
         for (i, level) in tokens.levels.iter().enumerate() {
             if level.services.is_empty() {

@@ -109,6 +109,9 @@ impl Failure {
             Self::NoToken(TokenError::NotReachable) => {
                 Problem::new(Cause::NrfNotReachable).detail(TokenError::NotReachable.to_string())
             }
+            Self::NoToken(TokenError::Overflow) => {
+                Problem::new(Cause::NfCongestion).detail(TokenError::Overflow.to_string())
+            }
             Self::NoToken(error) => Problem::new(Cause::AccessTokenDenied).detail(error.to_string()),
         }
     }

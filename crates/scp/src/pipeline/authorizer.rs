@@ -273,6 +273,7 @@ fn problem(error: &TokenError) -> Problem {
         // The token request lacked a parameter, or the NRF refused the consumer.
         TokenError::Refused(_, why) if why.starts_with("invalid_request") => Cause::MissingAccessTokenInfo,
         TokenError::Refused(..) => Cause::AccessTokenDenied,
+        TokenError::Overflow => Cause::NfCongestion,
     };
     Problem::new(cause).detail(error.to_string())
 }

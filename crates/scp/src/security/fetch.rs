@@ -164,6 +164,7 @@ struct Counts {
     waited: Counter,
     refused: Counter,
     failed: Counter,
+    overflow: Counter,
 }
 
 #[derive(Deserialize)]
@@ -208,6 +209,7 @@ impl Fetcher {
                 waited: outcomes.get(&["waited"]),
                 refused: outcomes.get(&["refused"]),
                 failed: outcomes.get(&["failed"]),
+                overflow: outcomes.get(&["overflow"]),
             },
         }
     }
@@ -254,6 +256,10 @@ impl Fetcher {
             Looked::Refused(error) => {
                 self.counts.refused.inc();
                 return Err(error);
+            }
+            Looked::Full => {
+                self.counts.overflow.inc();
+                return Err(TokenError::Overflow);
             }
             Looked::Wait(pending) => {
                 self.counts.waited.inc();

@@ -13,6 +13,8 @@ use http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::config::Tokens;
+
 /// An access token.
 #[derive(Debug)]
 pub(crate) struct Token {
@@ -33,6 +35,9 @@ pub(crate) enum TokenError {
     /// The NRF refused.
     #[error("the NRF refused an access token with {0}: {1}")]
     Refused(StatusCode, String),
+    /// Too many requests for tokens are in flight.
+    #[error("too many requests for access tokens are in flight at the NRF")]
+    Overflow,
 }
 
 /// How a fetch ended.
@@ -50,18 +55,30 @@ pub(crate) enum Looked {
     Wait(watch::Receiver<Option<Outcome>>),
     /// The NRF has refused it recently.
     Refused(TokenError),
+    /// As many fetches are in flight as `maxFetching` permits.
+    Full,
 }
 
 /// Obligation to fetch a token. If it is dropped without an outcome, another request may fetch it.
 pub(crate) struct Ticket {
     key: Box<str>,
     sender: watch::Sender<Option<Outcome>>,
+    _in_flight: InFlight,
 }
 
 impl Ticket {
     /// Returns a receiver of the outcome.
     pub(crate) fn hear(&self) -> watch::Receiver<Option<Outcome>> {
         self.sender.subscribe()
+    }
+}
+
+/// A fetch in flight, counted from its ticket to its end.
+struct InFlight(Arc<AtomicUsize>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -83,12 +100,35 @@ pub(crate) struct Shown {
     pub(crate) left: Duration,
 }
 
+/// Bounds of a store, and for how long it caches a refusal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TokenLimits {
+    /// Cached tokens and refusals at most.
+    pub(crate) entries: usize,
+    /// Fetches in flight at most.
+    pub(crate) fetching: usize,
+    /// Time for which a refusal of the NRF is cached.
+    pub(crate) remember_refusal: Duration,
+}
+
+impl TokenLimits {
+    /// The limits in the settings.
+    pub(crate) fn of(settings: &Tokens) -> Self {
+        Self {
+            entries: settings.cache_size,
+            fetching: settings.max_fetching,
+            remember_refusal: settings.remember_refusal.duration(),
+        }
+    }
+}
+
 /// The tokens of an SCP.
 pub(crate) struct TokenStore {
     entries: Mutex<AHashMap<Box<str>, Entry>>,
-    most: AtomicUsize,
-    remember_refusal: Mutex<Duration>,
+    limits: Mutex<TokenLimits>,
     count: AtomicUsize,
+    /// Fetches in flight; increased under the lock of the entries.
+    fetching: Arc<AtomicUsize>,
 }
 
 impl std::fmt::Debug for TokenStore {
@@ -99,19 +139,18 @@ impl std::fmt::Debug for TokenStore {
 }
 
 impl TokenStore {
-    pub(crate) fn new(most: usize, remember_refusal: Duration) -> Self {
+    pub(crate) fn new(limits: TokenLimits) -> Self {
         Self {
             entries: Mutex::default(),
-            most: AtomicUsize::new(most.max(1)),
-            remember_refusal: Mutex::new(remember_refusal),
+            limits: Mutex::new(limits),
             count: AtomicUsize::new(0),
+            fetching: Arc::default(),
         }
     }
 
-    /// Takes over other settings; the tokens stay.
-    pub(crate) fn reconfigure(&self, most: usize, remember_refusal: Duration) {
-        self.most.store(most.max(1), Ordering::Relaxed);
-        *self.remember_refusal.lock() = remember_refusal;
+    /// Takes over other limits; the tokens stay.
+    pub(crate) fn reconfigure(&self, limits: TokenLimits) {
+        *self.limits.lock() = limits;
     }
 
     /// Number of cached tokens and refusals.
@@ -159,15 +198,21 @@ impl TokenStore {
             Some(Entry::Refused(..)) | None => None,
         };
         let usable = usable.filter(|token| now < token.ends);
-        if !entries.contains_key(key) && entries.len() >= self.most.load(Ordering::Relaxed) {
+        let limits = *self.limits.lock();
+        if self.fetching.load(Ordering::Relaxed) >= limits.fetching {
+            return usable.map_or(Looked::Full, Looked::Have);
+        }
+        if !entries.contains_key(key) && entries.len() >= limits.entries {
             make_room(&mut entries, now);
         }
+        self.fetching.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = watch::channel(None);
         entries.insert(key.into(), Entry::Fetching(usable.clone(), receiver));
         self.count.store(entries.len(), Ordering::Relaxed);
         let ticket = Ticket {
             key: key.into(),
             sender,
+            _in_flight: InFlight(self.fetching.clone()),
         };
         match usable {
             Some(token) => Looked::Refresh(token, ticket),
@@ -177,8 +222,12 @@ impl TokenStore {
 
     /// A fetch has ended.
     pub(crate) fn finish(&self, ticket: Ticket, outcome: Outcome, now: Instant) {
-        let Ticket { key, sender } = ticket;
-        let pause = *self.remember_refusal.lock();
+        let Ticket {
+            key,
+            sender,
+            _in_flight,
+        } = ticket;
+        let pause = self.limits.lock().remember_refusal;
         {
             let mut entries = self.entries.lock();
             let old = match entries.get(&key) {
@@ -202,7 +251,7 @@ impl TokenStore {
                     let until = now + pause;
                     entries.insert(key, Entry::Refused(error.clone(), until));
                 }
-                (Err(TokenError::NotReachable), None) => {
+                (Err(TokenError::NotReachable | TokenError::Overflow), None) => {
                     entries.remove(&key);
                 }
             }
@@ -222,16 +271,21 @@ impl TokenStore {
     }
 }
 
-/// Evicts expired entries; without any, one entry that is not being fetched.
+/// Evicts expired entries and fetches that were given up; without any, one entry that is not being fetched.
 fn make_room(entries: &mut AHashMap<Box<str>, Entry>, now: Instant) {
     const SEARCH: usize = 64;
-    // Only a few entries are checked, so that the time is bounded; many inserts check all of them.
+    // Only a few entries are checked, so that the time is bounded; many inserts check all of them. Beyond these few the
+    // search passes entries that are being fetched, of which `maxFetching` exist at most.
     let mut gone: Vec<Box<str>> = Vec::new();
     let mut any: Option<Box<str>> = None;
-    for (key, entry) in entries.iter().take(SEARCH) {
+    for (number, (key, entry)) in entries.iter().enumerate() {
+        if number >= SEARCH && (any.is_some() || !gone.is_empty()) {
+            break;
+        }
         match entry {
             Entry::Ready(token) if now >= token.ends => gone.push(key.clone()),
             Entry::Refused(_, until) if now >= *until => gone.push(key.clone()),
+            Entry::Fetching(_, receiver) if receiver.has_changed().is_err() => gone.push(key.clone()),
             Entry::Ready(_) | Entry::Refused(..) => any = Some(key.clone()),
             Entry::Fetching(..) => {}
         }
@@ -247,6 +301,14 @@ fn make_room(entries: &mut AHashMap<Box<str>, Entry>, now: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn store(entries: usize) -> TokenStore {
+        TokenStore::new(TokenLimits {
+            entries,
+            fetching: 5,
+            remember_refusal: Duration::from_secs(1),
+        })
+    }
 
     fn token(now: Instant, seconds: u64) -> Arc<Token> {
         Arc::new(Token {
@@ -265,7 +327,7 @@ mod tests {
 
     #[test]
     fn one_fetches_the_others_wait_and_all_have_it_until_it_ends() {
-        let store = TokenStore::new(10, Duration::from_secs(1));
+        let store = store(10);
         let now = Instant::now();
         let ticket = fetch(store.look("a", now));
         let Looked::Wait(mut receiver) = store.look("a", now) else {
@@ -294,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_fetch_that_was_given_up_is_free_again() {
-        let store = TokenStore::new(10, Duration::from_secs(1));
+        let store = store(10);
         let now = Instant::now();
         drop(store.look("a", now));
         drop(fetch(store.look("a", now)));
@@ -302,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_remembered_for_a_while_and_silence_is_not() {
-        let store = TokenStore::new(10, Duration::from_secs(1));
+        let store = store(10);
         let now = Instant::now();
         let refused = TokenError::Refused(StatusCode::BAD_REQUEST, "invalid_scope".into());
         store.finish(fetch(store.look("a", now)), Err(refused), now);
@@ -314,14 +376,40 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let store = TokenStore::new(100, Duration::from_secs(1));
+        let store = store(100);
         let now = Instant::now();
         for number in 0..1_000 {
             let ticket = fetch(store.look(&number.to_string(), now));
             store.finish(ticket, Ok(token(now, 100)), now);
             assert!(store.len() <= 100);
         }
+        // Also of fetches that were given up.
+        for number in 1_000..2_000 {
+            drop(fetch(store.look(&number.to_string(), now)));
+            assert!(store.len() <= 100);
+        }
         store.forget("999");
         assert!(matches!(store.look("999", now), Looked::Fetch(_)));
+    }
+
+    #[test]
+    fn fetches_in_flight_are_bounded() {
+        let store = store(10);
+        let now = Instant::now();
+        store.finish(fetch(store.look("known", now)), Ok(token(now, 100)), now);
+        let in_flight: Vec<Ticket> = (0..5)
+            .map(|number| fetch(store.look(&number.to_string(), now)))
+            .collect();
+        assert!(matches!(store.look("6", now), Looked::Full));
+        assert_eq!(store.len(), 6, "a refused fetch takes no entry");
+        // A request that waits for a fetch in flight, and one with a token, are served.
+        assert!(matches!(store.look("0", now), Looked::Wait(_)));
+        let later = now + Duration::from_secs(60);
+        assert!(matches!(store.look("known", later), Looked::Have(_)));
+        for ticket in in_flight {
+            store.finish(ticket, Err(TokenError::NotReachable), now);
+        }
+        assert!(matches!(store.look("known", later), Looked::Refresh(..)));
+        assert!(matches!(store.look("6", now), Looked::Fetch(_)));
     }
 }
