@@ -18,7 +18,7 @@ mod turns;
 pub use nrfs::{Answer, Nrfs};
 pub use peer_tokens::{Outcome, PeerService, PeerTokens};
 pub use presence::{Presence, deregister, stay_registered};
-pub use subscription::Subscription;
+pub use subscription::{Renewal, Subscription};
 pub use tokens::OwnTokens;
 pub use turns::Turns;
 

@@ -17,6 +17,22 @@ pub struct Subscription {
     renew: Instant,
 }
 
+/// How soon a renewal is tried again that no NRF answered.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What came of a renewal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// The NRF renewed it.
+    Renewed(Subscription),
+    /// The NRF does not hold it (404).
+    Unknown,
+    /// The NRF refused the renewal; it may still hold the subscription.
+    Refused,
+    /// No NRF answered; they may still hold the subscription.
+    Unanswered,
+}
+
 impl Subscription {
     /// When the function has to renew it: with a third of its validity left.
     #[must_use]
@@ -35,21 +51,32 @@ impl Subscription {
 }
 
 impl Nrfs {
-    /// Renews a subscription; without one, or when the NRF refuses the renewal, creates one with this `SubscriptionData`.
-    /// `None` when no NRF answers or it refuses.
+    /// Renews a subscription; without one, or when the NRF refuses the renewal, creates one with this `SubscriptionData`
+    /// and ends the old one, so that no change is notified twice. While no NRF answers, the old one stays, to be renewed
+    /// again soon. `None` when there is none and no NRF answers, or it refuses.
     pub async fn keep_subscribed(
         &self,
         held: Option<&Subscription>,
         data: Value,
         wanted: Duration,
     ) -> Option<Subscription> {
-        let renewed = match held {
-            Some(held) => self.renew(held, wanted).await,
-            None => None,
+        let Some(held) = held else {
+            return self.subscribe(data, wanted).await;
         };
-        match renewed {
-            Some(renewed) => Some(renewed),
-            None => self.subscribe(data, wanted).await,
+        match self.renew(held, wanted).await {
+            Renewal::Renewed(renewed) => Some(renewed),
+            Renewal::Unanswered => Some(Subscription {
+                path: held.path.clone(),
+                renew: Instant::now() + RETRY,
+            }),
+            Renewal::Unknown => self.subscribe(data, wanted).await,
+            Renewal::Refused => {
+                let made = self.subscribe(data, wanted).await?;
+                if made.path != held.path {
+                    self.unsubscribe(held).await;
+                }
+                Some(made)
+            }
         }
     }
 
@@ -80,13 +107,22 @@ impl Nrfs {
         Some(Subscription::new(path, &body, wanted))
     }
 
-    /// Renews a subscription (TS 29.510 §5.2.2.5.6); `None` when no NRF answers or it refuses.
-    pub async fn renew(&self, subscription: &Subscription, wanted: Duration) -> Option<Subscription> {
-        let patch = json!([{"op": "replace", "path": "/validityTime", "value": time_after(wanted)?}]);
+    /// Renews a subscription (TS 29.510 §5.2.2.5.6).
+    pub async fn renew(&self, subscription: &Subscription, wanted: Duration) -> Renewal {
+        let Some(until) = time_after(wanted) else {
+            return Renewal::Refused;
+        };
+        let patch = json!([{"op": "replace", "path": "/validityTime", "value": until}]);
         let body = Some((sbi::json::JSON_PATCH, Bytes::from(patch.to_string())));
-        let answer = self.send(Method::PATCH, &subscription.path, body).await?;
-        let renewed = || Subscription::new(subscription.path.clone(), &answer.body, wanted);
-        answer.status.is_success().then(renewed)
+        match self.send(Method::PATCH, &subscription.path, body).await {
+            Some(answer) if answer.status.is_success() => {
+                let path = subscription.path.clone();
+                Renewal::Renewed(Subscription::new(path, &answer.body, wanted))
+            }
+            Some(answer) if answer.status == StatusCode::NOT_FOUND => Renewal::Unknown,
+            Some(_) => Renewal::Refused,
+            None => Renewal::Unanswered,
+        }
     }
 
     /// Ends a subscription (TS 29.510 §5.2.2.7).

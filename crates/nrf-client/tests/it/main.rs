@@ -130,6 +130,55 @@ fn a_subscription_is_renewed_and_recreated_after_404() {
     });
 }
 
+/// TS 29.510 §5.2.2.5.6: a renewal without an answer leaves the subscription in force, so no second one is created
+/// beside it. One whose renewal is refused is ended once another replaces it.
+#[test]
+fn a_failed_renewal_leaves_no_second_subscription() {
+    local(async {
+        let (number, down) = (Cell::new(0), Rc::new(Cell::new(false)));
+        let unavailable = down.clone();
+        let nrf = Server::start(move |seen| match seen.method {
+            _ if unavailable.get() => Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response(),
+            Method::POST => {
+                number.set(number.get() + 1);
+                let mut answer = sbi::json::response(StatusCode::CREATED, &seen.json());
+                let made = format!("/nnrf-nfm/v1/subscriptions/{}", number.get());
+                answer.headers_mut().set_printed(LOCATION, made);
+                answer
+            }
+            Method::DELETE => testpeer::sbi::no_content(),
+            _ => Problem::of_status(StatusCode::FORBIDDEN).into_response(),
+        });
+        let nrfs = nrfs(&[&nrf]);
+        let keep = async |held| {
+            let data = json!({"subscrCond": {"nfType": "PCF"}});
+            nrfs.keep_subscribed(held, data, HOUR).await.unwrap()
+        };
+        let made = keep(None).await;
+        down.set(true);
+        let held = keep(Some(&made)).await;
+        assert!(held.renew_at() < made.renew_at(), "it is renewed soon");
+        let path = |number: u32| format!("/nnrf-nfm/v1/subscriptions/{number}");
+        let all = "/nnrf-nfm/v1/subscriptions".to_owned();
+        assert_eq!(
+            asked(&nrf),
+            [(Method::POST, all.clone()), (Method::PATCH, path(1))],
+            "no NRF served the renewal: no second subscription"
+        );
+        down.set(false);
+        let replaced = keep(Some(&held)).await;
+        assert_ne!(replaced, held);
+        assert_eq!(
+            asked(&nrf),
+            [
+                (Method::PATCH, path(1)),
+                (Method::POST, all),
+                (Method::DELETE, path(1))
+            ]
+        );
+    });
+}
+
 #[test]
 fn an_nrf_that_requires_a_token_is_asked_for_one() {
     local(async {

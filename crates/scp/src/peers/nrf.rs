@@ -8,7 +8,7 @@ use ahash::AHashMap;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use http::{Method, StatusCode};
-use nrf_client::{Nrfs, Subscription, deregister, instance_path, path_of};
+use nrf_client::{Nrfs, Renewal, Subscription, deregister, instance_path, path_of};
 use routing::network::Producer;
 use serde::Deserialize;
 use serde_json::json;
@@ -200,17 +200,24 @@ impl NrfSet {
     pub(super) async fn subscribe(&self, config: &Config, nf_type: &str) -> bool {
         let wanted = config.nrf.subscription_validity.duration();
         let held = self.subscriptions.borrow().get(nf_type).cloned();
-        if let Some(held) = &held
-            && let Some(subscription) = self.nrfs.renew(&held.subscription, wanted).await
-        {
-            let renewed = Held {
-                subscription,
-                callback: held.callback,
-            };
-            self.subscriptions
-                .borrow_mut()
-                .insert(nf_type.to_owned(), renewed);
-            return true;
+        let mut still_held = false;
+        if let Some(held) = &held {
+            match self.nrfs.renew(&held.subscription, wanted).await {
+                Renewal::Renewed(subscription) => {
+                    let renewed = Held {
+                        subscription,
+                        callback: held.callback,
+                    };
+                    self.subscriptions
+                        .borrow_mut()
+                        .insert(nf_type.to_owned(), renewed);
+                    return true;
+                }
+                // The NRF may still hold it: another one beside it would double each notification.
+                Renewal::Unanswered => return false,
+                Renewal::Refused => still_held = true,
+                Renewal::Unknown => {}
+            }
         }
         // Open the path first: the first notification may arrive before the answer.
         let (callback, path) = self.callbacks.open(self.number);
@@ -230,6 +237,9 @@ impl NrfSet {
         };
         if let Some(held) = held {
             self.callbacks.close(held.callback);
+            if still_held {
+                self.nrfs.unsubscribe(&held.subscription).await;
+            }
         }
         let made = Held {
             subscription,
