@@ -131,6 +131,7 @@ impl NetworkFunction for Nrf {
                 config.nf_instance_id.clone(),
                 client.clone(),
                 counts.control(),
+                opening.alarms.clone(),
                 states.clone(),
             );
             tokio::task::spawn_local(following);

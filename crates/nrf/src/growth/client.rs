@@ -12,6 +12,7 @@ use sbi::name::{AUTHORIZATION, ETAG, IF_NONE_MATCH};
 use sbi::{Outbound, Response, Value};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use telemetry::{AlarmKind, Alarms, Severity};
 use tokio::sync::mpsc;
 
 use super::standing::Standing;
@@ -21,6 +22,15 @@ use crate::events::{Counters, Event};
 
 /// The service whose tokens open the interface: another set reads what management lists.
 const SCOPE: &str = "nnrf-nfm";
+
+/// The state of another set is not retrieved.
+const SET_NOT_RETRIEVED: AlarmKind = AlarmKind {
+    number: 10_513,
+    name: "NRF Set Not Retrieved",
+    severity: Severity::Major,
+    text: "No NRF of another set gives its state; the last known profiles of the set stay, and its changes are missed.",
+    advice: "Check the reason in the alarm: the NRFs of `growth.sets` and the connection to them, or `growth.maxProfiles`.",
+};
 
 /// Everything that is registered with another set.
 #[derive(Debug)]
@@ -44,6 +54,7 @@ pub(crate) async fn follow(
     own: String,
     client: Client,
     counters: Arc<Counters>,
+    alarms: Alarms,
     retrieved: mpsc::Sender<Retrieved>,
 ) {
     let set = &standing.set;
@@ -56,7 +67,8 @@ pub(crate) async fn follow(
     let tokens = OwnTokens::new(&own, "NRF");
     let mut known = None;
     let mut turn = 0;
-    let mut was_there = true;
+    // Why the last attempt failed, without the NRF: a change of the reason is logged.
+    let mut failing: Option<String> = None;
     let mut tick = tokio::time::interval(settings.interval.duration());
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -64,7 +76,7 @@ pub(crate) async fn follow(
             _ = tick.tick() => {}
             () = retrieved.closed() => return,
         }
-        let mut there = false;
+        let (mut there, mut failure) = (false, None);
         for _ in 0..nrfs.len() {
             let nrf = &nrfs[turn % nrfs.len()];
             match retrieve(&client, nrf, &settings, &tokens, known.as_ref()).await {
@@ -96,6 +108,7 @@ pub(crate) async fn follow(
                     // The tags of another NRF mean something else.
                     (turn, known) = (turn + 1, None);
                     standing.failed(format!("{nrf}: {reason}"));
+                    failure = Some(reason);
                 }
             }
             if there {
@@ -106,9 +119,16 @@ pub(crate) async fn follow(
             true => Event::GrowthRetrieved,
             false => Event::GrowthFailed,
         });
-        if there != was_there {
-            was_there = there;
-            tracing::warn!(set = %name, there, "another set became reachable or unreachable");
+        let failure = failure.filter(|_| !there);
+        if failure != failing {
+            match &failure {
+                Some(reason) => {
+                    tracing::warn!(set = %name, reason, "another NRF set is not retrieved; its last known profiles stay");
+                }
+                None => tracing::info!(set = %name, "another NRF set is retrieved again"),
+            }
+            alarms.set(&SET_NOT_RETRIEVED, &name, failure.clone());
+            failing = failure;
         }
     }
 }
@@ -156,7 +176,10 @@ async fn retrieve(
                 Err(fault) => tracing::warn!(%nrf, %fault, "invalid profile of another set; ignored"),
             }
             if entries.len() > settings.max_profiles {
-                return Err("more profiles than growth.maxProfiles".to_owned());
+                let most = settings.max_profiles;
+                return Err(format!(
+                    "the set has more than {most} profiles (growth.maxProfiles)"
+                ));
             }
         }
         match page.next {

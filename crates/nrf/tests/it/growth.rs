@@ -316,3 +316,39 @@ fn a_set_that_changes_all_the_time_is_retrieved() {
         }
     });
 }
+
+/// A set with more profiles than `growth.maxProfiles` is not retrieved: an alarm names the setting, and ends with it.
+#[test]
+fn a_set_with_too_many_profiles_raises_an_alarm() {
+    local(async {
+        let east = start(|_| {});
+        for number in 1..=3 {
+            east.put(&profile(&id(number), "UDM", "nudm-sdm", &json!({})))
+                .await;
+        }
+        let root = east.origin.to_string();
+        let west = start(|config| {
+            config.growth.interval = settings::Period::from_millis(20);
+            config.growth.max_profiles = 2;
+            config.growth.sets = vec![GrowthSet {
+                name: "east".into(),
+                nrfs: vec![root],
+            }];
+        });
+        let active = || {
+            let active = west.running.as_ref().unwrap().handle().alarms().active();
+            let ours = active.into_iter().find(|alarm| alarm.number == 10_513);
+            ours.map(|alarm| format!("{alarm:?}"))
+        };
+        crate::support::until(async || active().is_some()).await;
+        let alarm = active().unwrap_or_default();
+        assert!(
+            alarm.contains("east") && alarm.contains("growth.maxProfiles"),
+            "{alarm}"
+        );
+        let path = format!("/nnrf-nfm/v1/nf-instances/{}", id(3));
+        east.ask(Method::DELETE, &path, "", "").await;
+        crate::support::until(async || active().is_none()).await;
+        until(&west, UDMS, &[id(1), id(2)]).await;
+    });
+}
