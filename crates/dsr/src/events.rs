@@ -114,4 +114,6 @@ telemetry::events! {
     ConnectionRefused = "refused_connections";
     /// A connection was cut off: more messages of the base protocol, or answers to no request, than limits.baseRate.
     Flooded = "flooding_connections";
+    /// The router panicked while it handled a message or event of a connection, which was closed.
+    Panicked = "panicked_connections";
 }

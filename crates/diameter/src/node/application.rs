@@ -141,6 +141,11 @@ pub enum NodeEvent<'a> {
         /// Why.
         error: &'a io::Error,
     },
+    /// A panic of this application; the connection whose message or event it handled is closed.
+    Panicked {
+        /// Whose, if it was about one connection.
+        remote: Option<SocketAddr>,
+    },
     /// A connection could not be accepted.
     AcceptFailed {
         /// Why.

@@ -7,6 +7,7 @@
 //! it.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -79,11 +80,21 @@ impl<A: Application> Io<A> {
     pub(crate) async fn run(mut self) {
         // Bytes that another worker had read before it transferred the connection.
         let mut left = self.node.limits().turn;
-        if let Err(end) = self.deliver(&mut left) {
+        if let Err(end) = self.contained(|io| io.deliver(&mut left)).unwrap_or_else(Err) {
             return self.finish(end);
         }
-        let end = std::future::poll_fn(|cx| self.poll(cx)).await;
+        let end =
+            std::future::poll_fn(|cx| self.contained(|io| io.poll(cx)).unwrap_or_else(Poll::Ready)).await;
         self.finish(end);
+    }
+
+    /// Runs a step of the connection. A panic of the application in it ends this connection, so that the peer and the
+    /// requests pending here are given up in order.
+    fn contained<T>(&mut self, step: impl FnOnce(&mut Self) -> T) -> Result<T, End> {
+        catch_unwind(AssertUnwindSafe(|| step(self))).map_err(|_| {
+            self.node.panicked(Some(self.connection.remote()));
+            End::Lost(io::Error::other("the application panicked"))
+        })
     }
 
     fn finish(self, end: End) {

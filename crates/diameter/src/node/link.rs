@@ -44,7 +44,9 @@ impl<A: Application> Node<A> {
         let task = tokio::task::spawn_local(async move {
             loop {
                 match listener.accept().await {
-                    Ok((stream, remote, local)) => node.accepted(stream, remote, local, &security),
+                    Ok((stream, remote, local)) => {
+                        node.contained(Some(remote), || node.accepted(stream, remote, local, &security));
+                    }
                     Err(error) => {
                         node.app().event(&node, NodeEvent::AcceptFailed { error: &error });
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -79,18 +81,14 @@ impl<A: Application> Node<A> {
 
     fn check_limits(&self, remote: SocketAddr) -> Result<(), &'static str> {
         let limits = self.limits();
-        let connections = self.0.connections.borrow();
-        if connections.len() >= limits.connections {
+        if self.0.connections.borrow().len() >= limits.connections {
             return Err("connections");
         }
-        if self.0.handshakes.get() >= limits.handshakes {
+        let handshakes = self.0.handshakes.borrow();
+        if handshakes.total() >= limits.handshakes {
             return Err("handshakes");
         }
-        let same = |link: &&Link<A>| {
-            link.connection.binding.get().is_none() && link.connection.remote().ip() == remote.ip()
-        };
-        let from_there = connections.iter().map(|(_, link)| link).filter(same).count();
-        if from_there >= limits.handshakes_per_address {
+        if handshakes.of(remote.ip()) >= limits.handshakes_per_address {
             return Err("handshakes_per_address");
         }
         Ok(())
@@ -99,14 +97,14 @@ impl<A: Application> Node<A> {
     /// An accepted connection has sent a valid CER, or is closed.
     pub(super) fn handshake_done(&self, connection: &Connection<A::State>) {
         if connection.in_handshake.take() {
-            self.0.handshakes.set(self.0.handshakes.get().saturating_sub(1));
+            self.0.handshakes.borrow_mut().ends(connection.remote().ip());
         }
     }
 
     /// Counts an accepted connection, until [`Node::handshake_done`].
     fn handshake_begins(&self, connection: &Connection<A::State>) {
         connection.in_handshake.set(true);
-        self.0.handshakes.set(self.0.handshakes.get() + 1);
+        self.0.handshakes.borrow_mut().begins(connection.remote().ip());
     }
 
     /// Registers a connection and starts its task.

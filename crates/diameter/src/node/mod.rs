@@ -12,6 +12,8 @@
 
 mod admission;
 mod application;
+mod contain;
+mod handshakes;
 mod io;
 mod link;
 mod orders;
@@ -56,8 +58,7 @@ pub(crate) struct Inner<A: Application> {
     local: Arc<Capabilities>,
     connections: RefCell<Slab<Link<A>>>,
     next_generation: Cell<u32>,
-    /// Connections that have not sent a valid CER.
-    handshakes: Cell<usize>,
+    handshakes: RefCell<handshakes::Handshakes>,
     pending: RefCell<Pending<Waiting<A::Context>>>,
     /// Kept requests, oldest first, to be copied out of read buffers after a while.
     kept: RefCell<VecDeque<(Instant, u32, u32)>>,
@@ -166,7 +167,7 @@ impl<A: Application> Node<A> {
             local: Arc::new(local),
             connections: RefCell::default(),
             next_generation: Cell::new(0),
-            handshakes: Cell::new(0),
+            handshakes: RefCell::default(),
             pending: RefCell::new(pending),
             kept: RefCell::default(),
             kept_bytes: Cell::new(0),

@@ -191,21 +191,21 @@ impl<A: Application> Node<A> {
         }
     }
 
-    fn give_up(
+    /// Reports a request, which is not pending any more, as unanswered.
+    pub(super) fn give_up(
         &self,
         connection: &Rc<Connection<A::State>>,
         waiting: Waiting<A::Context>,
         why: UnansweredReason,
     ) {
         self.release_bytes(connection, &waiting);
-        self.app().unanswered(
-            self,
-            Unanswered {
-                context: waiting.context,
-                connection: connection.clone(),
-                why,
-                kept: waiting.kept,
-            },
-        );
+        let lost = Unanswered {
+            context: waiting.context,
+            connection: connection.clone(),
+            why,
+            kept: waiting.kept,
+        };
+        // A panic must not keep the other requests of the connection pending.
+        self.contained(Some(connection.remote()), || self.app().unanswered(self, lost));
     }
 }

@@ -331,7 +331,10 @@ impl<A: Application> Node<A> {
         loop {
             let next = self.0.outputs.borrow_mut().pop_front();
             let Some(order) = next else { break };
-            self.execute(order);
+            let key = order.key;
+            if self.contained(None, || self.execute(order)).is_none() {
+                self.abandon(key);
+            }
         }
         self.0.draining.set(false);
     }

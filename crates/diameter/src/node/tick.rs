@@ -6,7 +6,7 @@ use diameter_proto::peer::Input;
 use diameter_proto::pending::TICK;
 
 use super::Node;
-use super::application::{Application, NodeEvent, Unanswered, UnansweredReason};
+use super::application::{Application, NodeEvent, UnansweredReason};
 use crate::connection::{Ending, count};
 
 /// Interval at which connections and peers are checked.
@@ -29,9 +29,9 @@ impl<A: Application> Node<A> {
                 let Some(inner) = weak.upgrade() else { return };
                 let node = Node(inner);
                 let now = node.refresh();
-                node.expire(now);
+                node.contained(None, || node.expire(now));
                 if tokio::time::Instant::now() >= slow {
-                    node.slow_tick(now);
+                    node.contained(None, || node.slow_tick(now));
                     slow = tokio::time::Instant::now() + SLOW_TICK;
                 }
                 let pause = if node.pending() > 0 { TICK } else { SLOW_TICK };
@@ -54,17 +54,8 @@ impl<A: Application> Node<A> {
                 .map(|link| link.connection.clone());
             // A connection gives up its requests before it is removed, so it is present.
             let Some(connection) = connection else { continue };
-            self.release_bytes(&connection, &waiting);
             count(&connection.figures().timeouts, 1);
-            self.app().unanswered(
-                self,
-                Unanswered {
-                    context: waiting.context,
-                    connection,
-                    why: UnansweredReason::Timeout,
-                    kept: waiting.kept,
-                },
-            );
+            self.give_up(&connection, waiting, UnansweredReason::Timeout);
         }
         let mut kept = self.0.kept.borrow_mut();
         while kept

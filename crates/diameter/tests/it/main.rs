@@ -4,6 +4,7 @@ mod dynamic;
 mod exchange;
 mod freediameter;
 mod hostile;
+mod panics;
 mod sctp;
 mod security;
 mod support;

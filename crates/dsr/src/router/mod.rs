@@ -426,7 +426,10 @@ impl Application for Router {
     }
 
     fn event(&self, _: &Node<Self>, event: NodeEvent<'_>) {
-        self.core.count(Event::ConnectionRefused);
+        self.core.count(match event {
+            NodeEvent::Panicked { .. } => Event::Panicked,
+            _ => Event::ConnectionRefused,
+        });
         if matches!(event, NodeEvent::Flooded { .. }) {
             self.core.count(Event::Flooded);
         }
