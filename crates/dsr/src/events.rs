@@ -102,6 +102,8 @@ telemetry::events! {
     Traced = "traced_messages";
     /// A message should have been traced, but the queue of the writer was full.
     TraceLost = "untraced_messages";
+    /// A traced message was not written, because the files of its point cannot be (alarm 10504).
+    TraceUnwritten = "unwritten_trace_messages";
     /// A connection was placed on another message processor than the one that accepted it.
     Placed = "placed_connections";
     /// Bytes of messages that were read, those of peer control left out.

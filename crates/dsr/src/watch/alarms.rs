@@ -32,6 +32,8 @@ alarms! {
         "Add a message processor, or choose the profile that fits this machine (`overload.profile`).";
     POOL = 10503 "PDU Message Pool" Minor: "Pending requests take much of the memory of their pool.",
         "Find the server that does not answer (`signalbox dsr peers`, column pending), or raise `limits.pendingBytes`.";
+    TRACE = 10504 "Trace Not Written" Minor: "The files of a trace point cannot be written; they stay as they are.",
+        "Make room in `trace.directory`, or correct its permissions. A point with several `files` begins new ones within a minute; one with a single file after a restart.";
     PEER = 22051 "Peer Unavailable" Critical: "All connections to the peer are down.",
         "Check that the peer runs and is reachable; `signalbox dsr peers` shows the state of each connection.";
     CONNECTION = 22101 "Connection Unavailable" Major: "The connection cannot be used for requests and answers.",

@@ -18,12 +18,13 @@ use tokio::sync::mpsc;
 
 use crate::config::LevelSeverity;
 use crate::derived::follow_files;
+use crate::events::Event;
 use crate::registry::HopState;
 use crate::router::Gauges;
 use crate::shared::Dsr;
 use crate::snapshot::Snapshot;
 use crate::trace::{QUEUE, Record, Writer};
-use alarms::{CONGESTED, CONNECTION, DISCARDED, PEER, STASIS};
+use alarms::{CONGESTED, CONNECTION, DISCARDED, PEER, STASIS, TRACE};
 use export::Exporter;
 use indicators::Indicate;
 use sample::{Between, Sample, name};
@@ -37,6 +38,8 @@ pub(crate) struct Control {
     alarms: Alarms,
     room: Component,
     traces: Writer,
+    /// Trace points with an alarm.
+    untraced: Vec<String>,
     /// Samples of the last interval, the oldest first.
     samples: VecDeque<Sample>,
     exporter: Exporter,
@@ -55,6 +58,7 @@ impl Control {
             alarms,
             room,
             traces: Writer::default(),
+            untraced: Vec::new(),
             samples: VecDeque::new(),
             exporter: Exporter::default(),
             peers: Vec::new(),
@@ -89,6 +93,21 @@ impl Control {
             self.traces.take(&config.trace, &self.dsr.traces, record);
         }
         self.traces.flush(&config.trace);
+        let unwritten = self.traces.take_unwritten();
+        self.dsr.counts.control().add(Event::TraceUnwritten, unwritten);
+    }
+
+    /// Alarms for trace points whose files cannot be written.
+    fn check_traces(&mut self) {
+        let mut stopped = Vec::new();
+        for (point, reason) in self.traces.stopped() {
+            self.alarms.set(&TRACE, point, Some(reason.to_owned()));
+            stopped.push(point.to_owned());
+        }
+        for ended in self.untraced.iter().filter(|known| !stopped.contains(known)) {
+            self.alarms.clear(&TRACE, ended);
+        }
+        self.untraced = stopped;
     }
 
     fn check(&mut self, now: Instant) {
@@ -102,6 +121,7 @@ impl Control {
             false => self.room.ready(),
         }
         self.trace(&mut Vec::new());
+        self.check_traces();
         follow_files(&self.dsr.live, now, &mut self.loading);
     }
 

@@ -191,3 +191,28 @@ fn files_that_are_full_or_of_an_earlier_run_become_earlier_ones() {
         assert!(folder.path().join("all.2.pcapng").exists() && !folder.path().join("all.3.pcapng").exists());
     });
 }
+
+/// Files that cannot be written raise an alarm and are counted; the alarm ends with the point.
+#[test]
+fn traces_that_cannot_be_written_raise_an_alarm() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        // A file where the directory would be.
+        let directory = folder.path().join("trace");
+        std::fs::write(&directory, "").unwrap();
+        let (dsr, _servers, mut hss) = world(traced(&directory, 2, 1000), HSS, &one_list(&HSS)).await;
+        let mut mme = client(&dsr, MME).await;
+        mme.send(ulr(USER).as_bytes()).await;
+        answered(&mut mme, &mut hss[0]).await;
+        let alarms = || {
+            let active = dsr.handle().alarms().active().into_iter();
+            active.filter(|alarm| alarm.number == 10_504).count()
+        };
+        until(|| alarms() == 1).await;
+        counted(&dsr, Event::TraceUnwritten, 4).await;
+        let mut next = Config::clone(&dsr.snapshot().config);
+        next.trace.points.clear();
+        dsr.reload(&next).unwrap();
+        until(|| alarms() == 0).await;
+    });
+}
