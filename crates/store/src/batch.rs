@@ -1,5 +1,7 @@
 //! Batches: writes to any tables that become durable together or not at all.
 
+use crate::dictionary::Dictionaries;
+use crate::error::Error;
 use crate::record::{IndexKeys, Key};
 use crate::schema::{MAX_KEY, TableId, TableSchema};
 use crate::version::Version;
@@ -10,7 +12,7 @@ use records::SqlValue;
 pub enum Condition {
     /// Whatever is there.
     Always,
-    /// There is no record of this key.
+    /// There is no record of this key, or its lifetime is over.
     Absent,
     /// There is one, of any version.
     Present,
@@ -26,12 +28,18 @@ pub struct Batch {
     pub(crate) fault: Option<String>,
 }
 
+/// Whether the record of this key and stored value has expired at a time (microseconds since 1970); with the limit of its
+/// size.
+pub(crate) type Judge = fn(&[u8], Vec<u8>, u64, usize, &Dictionaries) -> Result<bool, Error>;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) table: TableId,
     pub(crate) key: Key,
     pub(crate) condition: Condition,
     pub(crate) change: Change,
+    /// For [`Condition::Absent`], where records of the table have a lifetime: tells whether one has expired.
+    pub(crate) expired: Option<Judge>,
 }
 
 #[derive(Clone, Debug)]
@@ -98,7 +106,15 @@ impl Batch {
             key,
             condition,
             change,
+            expired: None,
         });
+    }
+
+    /// Whether an operation requires that a record is absent or has expired.
+    pub(crate) fn may_meet_expired(&self) -> bool {
+        self.operations
+            .iter()
+            .any(|operation| operation.expired.is_some())
     }
 
     /// Keeps the first reason why this batch can never be written; `commit` returns it.

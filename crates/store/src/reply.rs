@@ -5,8 +5,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::LazyLock;
-use std::task::{Context, Poll};
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, Wake};
 
 use tokio::sync::oneshot;
 
@@ -87,10 +87,20 @@ impl<T> Future for Reply<T> {
 #[derive(Debug)]
 pub struct Receipt(ReceiptState);
 
-#[derive(Debug)]
 enum ReceiptState {
     Refused(Option<Error>),
     Waiting(oneshot::Receiver<Result<Version, Error>>),
+    Later(Later<Version>),
+}
+
+impl std::fmt::Debug for ReceiptState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(error) => f.debug_tuple("Refused").field(error).finish(),
+            Self::Waiting(_) => f.write_str("Waiting"),
+            Self::Later(_) => f.write_str("Later"),
+        }
+    }
 }
 
 /// The engine's end of a [`Receipt`].
@@ -99,6 +109,10 @@ pub(crate) type Acknowledge = oneshot::Sender<Result<Version, Error>>;
 impl Receipt {
     pub(crate) fn refused(error: Error) -> Receipt {
         Receipt(ReceiptState::Refused(Some(error)))
+    }
+
+    pub(crate) fn later(answer: impl Future<Output = Result<Version, Error>> + Send + 'static) -> Receipt {
+        Receipt(ReceiptState::Later(Box::pin(answer)))
     }
 
     pub(crate) fn pair() -> (Acknowledge, Receipt) {
@@ -114,6 +128,25 @@ impl Receipt {
         match self.0 {
             ReceiptState::Refused(error) => Err(error.unwrap_or(Error::Closed)),
             ReceiptState::Waiting(receiver) => receiver.blocking_recv().unwrap_or_else(|_| Err(lost())),
+            ReceiptState::Later(answer) => block_on(answer),
+        }
+    }
+}
+
+/// Waits for an answer on a thread that is not a runtime's.
+fn block_on<T>(mut answer: Later<T>) -> Result<T, Error> {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match answer.as_mut().poll(&mut context) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => std::thread::park(),
         }
     }
 }
@@ -135,6 +168,7 @@ impl Future for Receipt {
             ReceiptState::Waiting(receiver) => Pin::new(receiver)
                 .poll(context)
                 .map(|answer| answer.unwrap_or_else(|_| Err(lost()))),
+            ReceiptState::Later(answer) => answer.as_mut().poll(context),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The store and its tables.
 
+mod expired;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -176,6 +178,14 @@ impl Store {
         if batch.is_empty() {
             return Receipt::refused(Error::Invalid("the batch is empty".to_owned()));
         }
+        match batch.may_meet_expired() {
+            true => expired::commit(self.clone(), batch),
+            false => self.submit(batch),
+        }
+    }
+
+    /// Gives the engine a batch that has been checked.
+    pub(crate) fn submit(&self, batch: Batch) -> Receipt {
         self.0.engine.commit(batch)
     }
 
@@ -264,6 +274,7 @@ impl Batch {
     pub fn put<T: Record>(&mut self, table: &Table<T>, record: &T, condition: Condition) {
         let row = table.encode(record);
         self.put_row(table.id, T::TABLE, record.key(), row, condition);
+        self.judge_expired::<T>(condition);
     }
 
     /// Writes `record` if there is none of its key.
@@ -284,6 +295,7 @@ impl Batch {
     /// Writes nothing, but the batch is carried out only if `condition` holds for this key.
     pub fn require<T: Record>(&mut self, table: &Table<T>, key: &[u8], condition: Condition) {
         self.push(table.id, Key::from_slice(key), condition, Change::Nothing);
+        self.judge_expired::<T>(condition);
     }
 }
 
@@ -470,15 +482,8 @@ fn decode<T: Record>(
     limit: usize,
     dictionaries: &Dictionaries,
 ) -> Result<Option<Stored<T>>, Error> {
-    let corrupt = |key: &[u8], reason: String| Error::Corrupt {
-        table: T::TABLE.name,
-        key: hex(key),
-        reason,
-    };
-    let value = compress::unpack(row.value, limit, |id| dictionaries.get(id))
-        .map_err(|reason| corrupt(&row.key, reason))?;
-    let record = T::decode(&row.key, &value).map_err(|error| corrupt(&row.key, error.0))?;
-    if T::EXPIRY.is_some() && record.expires().is_some_and(|at| at <= now) {
+    let record = record_of::<T>(&row.key, row.value, limit, dictionaries)?;
+    if has_expired(&record, now) {
         return Ok(None);
     }
     Ok(Some(Stored {
@@ -487,6 +492,26 @@ fn decode<T: Record>(
         created: row.created,
         site: row.site,
     }))
+}
+
+fn has_expired<T: Record>(record: &T, now: u64) -> bool {
+    T::EXPIRY.is_some() && record.expires().is_some_and(|at| at <= now)
+}
+
+/// The record of a key and a stored value.
+fn record_of<T: Record>(
+    key: &[u8],
+    value: Vec<u8>,
+    limit: usize,
+    dictionaries: &Dictionaries,
+) -> Result<T, Error> {
+    let corrupt = |reason: String| Error::Corrupt {
+        table: T::TABLE.name,
+        key: hex(key),
+        reason,
+    };
+    let value = compress::unpack(value, limit, |id| dictionaries.get(id)).map_err(corrupt)?;
+    T::decode(key, &value).map_err(|error| corrupt(error.0))
 }
 
 /// What to scan: an order, a range of it, and how much at a time.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use store::{
-    Batch, Clock, Condition, Config, DecodeError, Error, Index, IndexKeys, IndexSchema, Key, Record, Scan,
-    Store, Sweep, SweepConfig, Table, TableDef, TableSchema,
+    Batch, Clock, Condition, Config, Conflict, DecodeError, Error, Index, IndexKeys, IndexSchema, Key,
+    Record, Scan, Store, Sweep, SweepConfig, Table, TableDef, TableSchema,
 };
 
 use crate::databases::Servers;
@@ -103,18 +103,52 @@ async fn contract(store: &Store, now: &AtomicU64) {
     put(&leases, &Lease(5, Some(BEGIN)), Condition::Present)
         .await
         .unwrap();
-    let taken = put(&leases, &Lease(1, None), Condition::Absent).await;
-    assert!(matches!(taken, Err(Error::Conflict { .. })), "{taken:?}");
-    assert_eq!(seen(&leases).await, [0, 6, 7, 8, 9]);
+    // An insert over one that has expired finds nothing, one over another finds it.
+    put(&leases, &Lease(1, Some(BEGIN + 7_000_000)), Condition::Absent)
+        .await
+        .unwrap();
+    for number in [1, 9] {
+        let taken = put(&leases, &Lease(number, None), Condition::Absent).await;
+        let exists = |conflict: &Conflict| matches!(conflict, Conflict::Exists(_));
+        assert!(
+            matches!(&taken, Err(Error::Conflict { conflict, .. }) if exists(conflict)),
+            "{number}: {taken:?}"
+        );
+    }
+    // A batch of which one record is taken writes none, whatever has expired.
+    let mut batch = Batch::default();
+    for number in [2, 3, 9] {
+        batch.insert(&leases, &Lease(number, None));
+    }
+    let taken = leases.store().commit(batch).await;
+    assert!(
+        matches!(taken, Err(Error::Conflict { operation: 2, .. })),
+        "{taken:?}"
+    );
+    assert_eq!(seen(&leases).await, [0, 1, 6, 7, 8, 9]);
+    // Of several inserts at once, one succeeds.
+    let lease = Lease(2, Some(BEGIN + 5_500_000));
+    let inserts = [(); 4].map(|()| {
+        let mut batch = Batch::default();
+        batch.insert(&leases, &lease);
+        leases.store().commit(batch)
+    });
+    let mut succeeded = 0;
+    for insert in inserts {
+        succeeded += usize::from(insert.await.is_ok());
+    }
+    assert_eq!(succeeded, 1);
+    now.store(BEGIN + 8_000_000, Relaxed);
+    assert_eq!(seen(&leases).await, [0, 8, 9]);
 
     let sweep = Sweep::new(leases.clone(), SweepConfig::default()).unwrap();
     sweep.round().await.unwrap();
-    assert_eq!(sweep.removed(), 5);
-    assert_eq!(leases.scan(&Scan::all(100)).await.unwrap().records.len(), 5);
+    assert_eq!(sweep.removed(), 7);
+    assert_eq!(leases.scan(&Scan::all(100)).await.unwrap().records.len(), 3);
     put(&leases, &Lease(1, None), Condition::Absent).await.unwrap();
-    assert_eq!(seen(&leases).await, [0, 1, 6, 7, 8, 9]);
+    assert_eq!(seen(&leases).await, [0, 1, 8, 9]);
     sweep.round().await.unwrap();
-    assert_eq!(sweep.removed(), 5);
+    assert_eq!(sweep.removed(), 7);
     now.store(BEGIN + 3_600_000_000, Relaxed);
     sweep.round().await.unwrap();
     assert_eq!((sweep.removed(), seen(&leases).await), (9, vec![1, 9]));
