@@ -20,6 +20,8 @@ pub struct Limits {
     pub list_entries: usize,
     /// Memory of one compiled regular expression, in bytes.
     pub pattern_bytes: usize,
+    /// Memory of all compiled regular expressions of a project together, in bytes.
+    pub all_pattern_bytes: usize,
     /// Regular expressions of a project.
     pub patterns: usize,
     /// Scripts of a project.
@@ -53,6 +55,7 @@ impl Default for Limits {
             table_rows: 50_000,
             list_entries: 100_000,
             pattern_bytes: 1 << 20,
+            all_pattern_bytes: 32 << 20,
             patterns: 500,
             scripts: 200,
             script_bytes: 16 << 10,

@@ -93,6 +93,8 @@ struct Unit {
 pub(crate) struct Compiler<'l> {
     limits: &'l Limits,
     program: Program,
+    /// Memory of the patterns that were compiled so far, in bytes.
+    pattern_bytes: usize,
     names: Names,
     service: Service,
     units: Vec<Unit>,
@@ -149,6 +151,7 @@ pub(crate) fn compile(files: &[(&str, &str)], limits: &Limits) -> Result<(Manife
     let mut compiler = Compiler {
         limits,
         program: Program::default(),
+        pattern_bytes: 0,
         names: Names::default(),
         service: Service::Sm,
         units,

@@ -128,6 +128,15 @@ impl Compiler<'_> {
             .build(text);
         match built {
             Ok(regex) => {
+                self.pattern_bytes = self.pattern_bytes.saturating_add(regex.memory_usage());
+                if self.pattern_bytes > self.limits.all_pattern_bytes {
+                    let most = format!(
+                        "at most {} bytes (`allPatternBytes`)",
+                        self.limits.all_pattern_bytes
+                    );
+                    let what = "the compiled patterns of the project take too much memory up to here";
+                    return self.fault(path, what, most);
+                }
                 self.names
                     .patterns
                     .insert(name.to_owned(), self.program.patterns.len());

@@ -236,11 +236,17 @@ impl<'a> Run<'a, '_> {
     }
 }
 
+/// Patterns whose memory of a search a worker keeps; each takes up to 0.5 MiB.
+const MOST_CACHES: usize = 64;
+
 /// The memory of a search, made at the first one.
 fn cache<'c>(
     caches: &'c mut [Option<Cache>],
     position: usize,
     pattern: &crate::program::Pattern,
 ) -> &'c mut Cache {
+    if caches[position].is_none() && caches.iter().flatten().count() >= MOST_CACHES {
+        caches.fill_with(|| None);
+    }
     caches[position].get_or_insert_with(|| pattern.regex.create_cache())
 }

@@ -5,6 +5,7 @@
 //! memory, stack, steps (calls and loop turns) and work within built-in functions.
 
 mod convert;
+mod text;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,6 +13,8 @@ use std::rc::Rc;
 use rquickjs::context::intrinsic::{Eval, Json};
 use rquickjs::function::Args;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Persistent, Runtime};
+
+use text::CHARGE;
 
 use crate::limits::Limits;
 use crate::value::Value;
@@ -35,18 +38,19 @@ pub(crate) enum Body {
 
 /// Stack of the engine in bytes.
 const STACK: usize = 256 << 10;
-/// Bytes, items or the like that built-in functions may handle in one call of a script.
+/// Bytes, items or the like that built-in functions may handle in one call of a script; see `EVALUATION`.
 const WORK: u32 = 200_000;
+/// As `WORK`, for all calls of one evaluation.
+const EVALUATION: u32 = 8 * WORK;
 /// Items of an array that built-in functions take.
 const LONGEST: u32 = 65_536;
 /// Steps after which QuickJS asks whether to go on.
 const PORTION: u64 = 10_000;
-/// Words that have no meaning without a runtime around the script.
-const REFUSED: &[&str] = &["async", "await", "import", "export", "with"];
-
 /// The script engine of one worker for one project.
 pub(crate) struct Engine {
     functions: Vec<Persistent<Function<'static>>>,
+    /// Begins the count of the work of an evaluation.
+    begin: Persistent<Function<'static>>,
     context: Context,
     runtime: Runtime,
     /// Address on the stack at which the runtime was made: QuickJS measures from there.
@@ -88,11 +92,11 @@ impl Engine {
         let mut faults = Vec::new();
         let functions = context.with(|ctx| {
             let prelude = ctx.eval::<Function<'_>, _>(include_str!("prelude.js"));
-            let reset = prelude.and_then(|prelude| prelude.call::<_, Function<'_>>((WORK, LONGEST)));
-            let reset = reset.catch(&ctx).map_err(|error| message(&error))?;
+            let guards = prelude.and_then(|prelude| Guards::new(&prelude.call((WORK, EVALUATION, LONGEST))?));
+            let guards = guards.catch(&ctx).map_err(|error| message(&error))?;
             let mut functions = Vec::new();
             for (position, script) in scripts.iter().enumerate() {
-                match script.compile(&ctx, &reset) {
+                match script.compile(&ctx, &guards) {
                     Ok(function) => functions.push(Persistent::save(&ctx, function)),
                     Err(what) => faults.push(ScriptFault {
                         script: position,
@@ -100,9 +104,9 @@ impl Engine {
                     }),
                 }
             }
-            Ok(functions)
+            Ok((functions, Persistent::save(&ctx, guards.begin)))
         });
-        let functions = functions.map_err(broken)?;
+        let (functions, begin) = functions.map_err(broken)?;
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -113,6 +117,7 @@ impl Engine {
         runtime.set_gc_threshold(base.saturating_add(limits.script_memory_bytes / 2));
         let engine = Self {
             functions,
+            begin,
             context,
             runtime,
             top,
@@ -135,10 +140,15 @@ impl Engine {
         })));
     }
 
-    /// Begins an evaluation: its steps count from zero.
+    /// Begins an evaluation: its steps and its work in built-in functions count from zero.
     pub(crate) fn begin(&self) {
         self.portions.set(0);
         self.stopped.set(false);
+        self.context.with(|ctx| {
+            let begun = self.begin.clone().restore(&ctx);
+            // Without memory for the call the work of earlier evaluations counts as well: scripts fail sooner.
+            let _ = begun.and_then(|begin| begin.call::<_, ()>(())).catch(&ctx);
+        });
     }
 
     /// Calls a script with a value for each parameter. The result may have `depth` levels and about `bytes` bytes.
@@ -205,16 +215,35 @@ fn call<'a, 'js>(
     }
 }
 
+/// The functions of `prelude.js` that count work.
+struct Guards<'js> {
+    /// Called before each call of a script.
+    reset: Function<'js>,
+    /// Called with what an object spread copies or a `for … in` enumerates; see [`text`].
+    charge: Function<'js>,
+    /// Called before each evaluation.
+    begin: Function<'js>,
+}
+
+impl<'js> Guards<'js> {
+    fn new(made: &rquickjs::Object<'js>) -> rquickjs::Result<Self> {
+        Ok(Self {
+            reset: made.get("reset")?,
+            charge: made.get("charge")?,
+            begin: made.get("begin")?,
+        })
+    }
+}
+
 impl Script {
-    fn compile<'js>(&self, ctx: &Ctx<'js>, reset: &Function<'js>) -> Result<Function<'js>, String> {
+    fn compile<'js>(&self, ctx: &Ctx<'js>, guards: &Guards<'js>) -> Result<Function<'js>, String> {
         let text = match &self.body {
-            Body::Expression(text) | Body::Statements(text) => text,
+            Body::Expression(text) | Body::Statements(text) => text::guarded(text)?,
         };
-        refuse(text)?;
         let body = match &self.body {
             // The line break ends a comment at the end of the expression.
-            Body::Expression(text) => format!("return (\n{text}\n);"),
-            Body::Statements(text) => format!("\n{text}\n"),
+            Body::Expression(_) => format!("return (\n{text}\n);"),
+            Body::Statements(_) => format!("\n{text}\n"),
         };
         let parameters = self.parameters.join(", ");
         // The text alone must be a body: one that closes the function and goes on would escape it.
@@ -224,98 +253,18 @@ impl Script {
                 .map_err(|error| self.explain(&message(&error)))
         };
         let alone = format!("(function ({parameters}) {{ \"use strict\"; {body} }})");
-        balanced(text)?;
         drop(compile(alone.clone())?);
         let factory = compile(format!(
-            "(function (reset) {{ \"use strict\"; const body = {alone}; return function ({parameters}) {{ reset(); return body({parameters}); }}; }})"
+            "(function (reset, {CHARGE}) {{ \"use strict\"; const body = {alone}; return function ({parameters}) {{ reset(); return body({parameters}); }}; }})"
         ))?;
         factory
-            .call((reset.clone(),))
+            .call((guards.reset.clone(), guards.charge.clone()))
             .catch(ctx)
             .map_err(|error| message(&error))
     }
 
     fn explain(&self, message: &str) -> String {
         format!("{message} (parameters: {})", self.parameters.join(", "))
-    }
-}
-
-/// Refuses what QuickJS could not bound or has no use for.
-fn refuse(text: &str) -> Result<(), String> {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
-    for found in text.split(|c| !word(c)).filter(|found| !found.is_empty()) {
-        if REFUSED.contains(&found) {
-            return Err(format!("`{found}` is not available in scripts"));
-        }
-        let digits = found.starts_with(|c: char| c.is_ascii_digit());
-        if digits && found.ends_with('n') {
-            return Err(format!(
-                "`{found}`: BigInt is not available in scripts; use a number"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses a text whose brackets close before they open, outside of texts and comments.
-fn balanced(text: &str) -> Result<(), String> {
-    let mut open: Vec<char> = Vec::new();
-    let mut rest = text.chars().peekable();
-    let unbalanced = |c: char| Err(format!("`{c}` without its opening bracket"));
-    while let Some(c) = rest.next() {
-        match c {
-            '"' | '\'' => skip_text(&mut rest, c),
-            '`' => open.push('`'),
-            '/' if rest.peek() == Some(&'/') => while rest.next().is_some_and(|c| c != '\n') {},
-            '/' if rest.peek() == Some(&'*') => {
-                let mut last = ' ';
-                rest.next();
-                for c in rest.by_ref() {
-                    if last == '*' && c == '/' {
-                        break;
-                    }
-                    last = c;
-                }
-            }
-            '(' | '[' | '{' => open.push(c),
-            ')' | ']' | '}' => {
-                let pair = match c {
-                    ')' => '(',
-                    ']' => '[',
-                    _ => '{',
-                };
-                match open.pop() {
-                    Some('$') if c == '}' => {}
-                    Some(opened) if opened == pair => {}
-                    _ => return unbalanced(c),
-                }
-            }
-            _ => {}
-        }
-        // Within a template only `${` and its end count.
-        while open.last() == Some(&'`') {
-            match rest.next() {
-                None => return Err("a template has no end; add a backtick".to_owned()),
-                Some('\\') => drop(rest.next()),
-                Some('`') => drop(open.pop()),
-                Some('$') if rest.peek() == Some(&'{') => {
-                    rest.next();
-                    open.push('$');
-                }
-                Some(_) => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-fn skip_text(rest: &mut impl Iterator<Item = char>, quote: char) {
-    while let Some(c) = rest.next() {
-        if c == '\\' {
-            rest.next();
-        } else if c == quote || c == '\n' {
-            return;
-        }
     }
 }
 

@@ -2,13 +2,16 @@
 //
 // The engine counts steps where bytecode jumps back or calls, and not inside its built-in functions. A built-in function
 // that may run long (an array of 4,294,967,295 absent items, a search in long texts) is therefore replaced by one that
-// charges its work first. The value of this script is the function that resets the charge before each call of a script.
-(function (work, longest) {
+// charges its work first. So are the iterators of arrays and texts, as `[...a]` is one step of the engine. The value of this
+// script has the functions that reset the charge, before an evaluation and before each call of a script, and the one that
+// charges a copy or an enumeration of an object.
+(function (work, evaluation, longest) {
     "use strict";
     const { getOwnPropertyNames, getOwnPropertySymbols, getPrototypeOf, defineProperty, freeze } = Object;
     const isArray = Array.isArray;
     const global = globalThis;
-    let left = work;
+    // What is left of this call, of what it was given, and of the evaluation.
+    let left = work, given = work, rest = evaluation;
     const charge = (units) => {
         if (!((left -= units) >= 0)) throw new RangeError("the script does too much work in built-in functions");
     };
@@ -74,6 +77,8 @@
     const ends = ["at", "pop"];
     for (const name of ends) guard(array, name, short);
     guardAll(array, "push", short);
+    guard(array, "values", size);
+    put(array, Symbol.iterator, array.values);
     const arrays = ["every", "filter", "find", "findIndex", "findLast", "findLastIndex", "forEach", "includes",
         "indexOf", "map", "reverse", "shift", "slice", "some"];
     for (const name of arrays) guard(array, name, size);
@@ -129,6 +134,7 @@
     }
     guard(text, "repeat", (self, times) => 1 + (plain(self) * Number(times)) / 8);
     for (const name of ["padEnd", "padStart"]) guard(text, name, (self, to) => 1 + (plain(self) + Number(to)) / 8);
+    guard(text, Symbol.iterator, (self) => 1 + plain(self));
     put(text, "concat", function concat(...texts) {
         let result = "" + this;
         for (const part of texts) result += part;
@@ -191,7 +197,24 @@
         if (typeof global[name] === "function") frozen(global[name].prototype);
     }
     freeze(global);
-    return () => {
-        left = work;
+    return {
+        begin() {
+            rest = evaluation;
+            left = given = work;
+        },
+        reset() {
+            rest -= given - (left > 0 ? left : 0);
+            left = given = rest < work ? (rest > 0 ? rest : 0) : work;
+        },
+        charge(value) {
+            if (typeof value === "string") charge(value.length);
+            // Inherited properties are enumerated as well.
+            else if (value !== null && (typeof value === "object" || typeof value === "function")) {
+                for (let one = value; one !== null; one = getPrototypeOf(one)) {
+                    charge(4 * (1 + getOwnPropertyNames(one).length));
+                }
+            }
+            return value;
+        },
     };
 })

@@ -162,6 +162,59 @@ fn a_hostile_script_is_stopped() {
     }
 }
 
+/// One step of the engine may copy all items of an array or object, so that the bound of steps alone would come after
+/// minutes: the copies are charged as work.
+#[test]
+fn copies_of_large_values_are_work() {
+    let array = "const a = []; for (let i = 0; i < 2000; i++) a[i] = i;";
+    let object = "const o = {}; for (let i = 0; i < 1000; i++) o[i] = i;";
+    for (make, copy) in [
+        (array, "[...a];"),
+        (array, "Math.max(...a);"),
+        (array, "const [first] = a;"),
+        (array, "for (const x of a) break;"),
+        (array, "({...a});"),
+        (array, "for (const x of a.values()) break;"),
+        (object, "({...o});"),
+        (object, "({a: 1, ...o, b: 2});"),
+        (object, "for (const k in o) break;"),
+        (object, "const p = {__proto__: o}; for (const k in p) break;"),
+        (object, "for (const k in (1, o)) break;"),
+        ("const s = 'x'.repeat(5000);", "[...s];"),
+        ("const s = 'x'.repeat(5000);", "({...s});"),
+    ] {
+        let text = format!("{make} for (;;) {{ {copy} }}");
+        match run(statements(&text), &[]) {
+            Err(CallFault::Thrown(why)) => assert!(why.contains("too much work"), "{text}: {why}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    // The rest of an object would be such a copy, too.
+    for text in [
+        "const {a, ...b} = {a: 1, c: 2}; return b;",
+        "let b; ({...b} = {c: 2}); return b;",
+        "return (({...b}) => b)({c: 2});",
+    ] {
+        assert!(engine(&[(&[], statements(text))]).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_work_of_all_calls_of_an_evaluation_is_bounded() {
+    let engine = engine(&[(
+        &[],
+        statements("const a = 'x'.repeat(5000); return [...a].length;"),
+    )])
+    .unwrap();
+    for _ in 0..2 {
+        engine.begin();
+        let calls = (0..1_000).take_while(|_| engine.call(0, &[], 4, 1000).is_ok());
+        let calls = calls.count();
+        assert!((100..900).contains(&calls), "{calls}");
+        engine.clean();
+    }
+}
+
 #[test]
 fn an_engine_works_after_it_stopped_a_script() {
     let bodies = [

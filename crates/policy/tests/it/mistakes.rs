@@ -171,6 +171,18 @@ fn all_mistakes_of_all_files_are_reported_together() {
 }
 
 #[test]
+fn the_patterns_of_a_project_are_bounded_together() {
+    let text = "patterns: {p: 'a[0-9]+', q: 'b[0-9]+'}\nblocks: []";
+    assert!(compile_within(text, &Limits::default()).is_ok());
+    let small = Limits {
+        all_pattern_bytes: 100,
+        ..Limits::default()
+    };
+    let error = compile_within(text, &small).map(drop).unwrap_err().to_string();
+    assert!(error.contains("allPatternBytes"), "{error}");
+}
+
+#[test]
 fn each_bound_of_a_project_is_a_limit_by_name() {
     let small = Limits {
         project_bytes: 2000,
