@@ -116,6 +116,14 @@ fn describe(Found { name, model }: &Found) -> String {
             bsf.sites
         );
     }
+    if let Some(core) = &model.core {
+        let _ = writeln!(
+            out,
+            "  calls of {} subscribers, each with {} checked legs",
+            figure(core.subscribers as f64),
+            crate::call::LEGS.len()
+        );
+    }
     if let Some(policy) = &model.policy {
         describe_policy(&mut out, policy);
     }
@@ -197,7 +205,13 @@ fn describe_policy(out: &mut String, policy: &callmodel::policy::PolicyModel) {
         .sm
         .iter()
         .map(|one| (format!("SM, {}", one.dnn), one.rates()));
-    let others = [("AM".to_owned(), policy.am), ("UE".to_owned(), policy.ue)];
+    let apn = policy.gx.as_ref().map_or("", |gx| gx.apn.as_str());
+    let others = [
+        ("AM".to_owned(), policy.am),
+        ("UE".to_owned(), policy.ue),
+        (format!("Gx, {apn}"), policy.gx_rates()),
+        ("Rx".to_owned(), policy.rx),
+    ];
     let kinds = networks.chain(others).filter(|(_, rates)| rates.total() > 0.0);
     for (kind, rates) in kinds {
         let [create, update, delete] = [rates.create, rates.update, rates.delete].map(figure);
