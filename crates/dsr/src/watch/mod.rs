@@ -69,7 +69,10 @@ impl Control {
     /// Runs until the workers have ended.
     pub(crate) async fn run(mut self, mut records: mpsc::Receiver<Record>, drained: Shutdown) {
         let mut batch = Vec::new();
-        let mut next = tokio::time::Instant::now();
+        // What is counted from now on is within the first interval.
+        self.samples.push_back(Sample::of(&self.dsr, Instant::now()));
+        // Connections to peers take a moment: a start is not an outage.
+        let mut next = tokio::time::Instant::now() + INTERVAL;
         loop {
             tokio::select! {
                 _ = records.recv_many(&mut batch, QUEUE) => self.trace(&mut batch),
