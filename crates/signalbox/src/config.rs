@@ -40,6 +40,34 @@ impl Config {
         value
     }
 
+    /// No two functions can have the same directory for their embedded stores. A section `store` without a directory has
+    /// `data`, whatever the function.
+    pub(crate) fn validate_directories(&self, faults: &mut Faults) {
+        let config = serde_json::to_value(self).unwrap_or_default();
+        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+        for function in ALL {
+            let store = &config[function.name]["store"];
+            let Some(directory) = store["embedded"]["directory"].as_str() else {
+                continue;
+            };
+            if store["engine"] != "embedded" {
+                continue;
+            }
+            if let Some(other) = taken.insert(directory, function.name) {
+                let (name, path) = (
+                    function.name,
+                    format!("{}.store.embedded.directory", function.name),
+                );
+                faults.at(path).say(
+                    format!("`{directory}` is the directory of {other}.store as well"),
+                    format!(
+                        "a directory of its own: `run/{name}`, or the one that has the data of this function"
+                    ),
+                );
+            }
+        }
+    }
+
     /// No two functions can listen at the same place.
     pub(crate) fn validate_addresses(&self, faults: &mut Faults) {
         let mut taken: BTreeMap<SocketAddr, String> = BTreeMap::new();
@@ -60,5 +88,25 @@ impl Config {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_functions_do_not_share_a_directory() {
+        let read = |text: &str| settings::from_str::<Config>(text, "c.yaml").map(drop);
+        let both = "nrf: {store: {queueLength: 9}}\nbsf: {store: {queueLength: 9}}\n";
+        let refused = read(both).unwrap_err().to_string();
+        for part in ["bsf.store.embedded.directory", "`data`", "nrf.store"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+        let database = "nrf: {store: {queueLength: 9}}\nbsf: {store: {engine: mariadb}}\n";
+        if let Err(other) = read(database) {
+            assert!(!other.to_string().contains("embedded.directory"), "{other}");
+        }
+        read("nrf: {store: {queueLength: 9}}\n").unwrap();
     }
 }

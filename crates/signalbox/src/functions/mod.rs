@@ -131,6 +131,7 @@ macro_rules! table {
                 faults.within("traces", &self.traces);
                 $(faults.within(stringify!($name), &self.$name);)+
                 self.validate_addresses(faults);
+                self.validate_directories(faults);
             }
         }
 
