@@ -12,7 +12,7 @@ help: ## this list
 up: build ## build, then start the whole core with simulated traffic (Ctrl-C ends it)
 	./target/release/signalbox up
 
-build: ## the binary for daily work without Kafka, MariaDB and Cassandra, target/release/signalbox (FEATURES=lab,kafka,mariadb,cassandra for all)
+build: ## the binary for daily work without Kafka, LDAP, MariaDB and Cassandra, target/release/signalbox (FEATURES=lab,kafka,ldap,mariadb,cassandra for all)
 	$(CARGO) build --release --locked -p signalbox --no-default-features --features $(FEATURES)
 
 dist: ## the binary that packages contain and benches measure, target/dist/signalbox (ThinLTO, slow to build; CASSANDRA_TLS=1 with TLS to Cassandra)

@@ -18,6 +18,7 @@ mvn:maven
 tshark:tshark
 freeDiameterd:freediameterd
 mariadbd:mariadb-server
+slapd:slapd
 rsync:rsync
 jq:jq
 go:golang-go

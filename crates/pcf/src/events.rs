@@ -113,6 +113,22 @@ telemetry::events! {
     UdrSubscriptionFailed = "udr_subscription_failures";
     /// A UDR notified of changed policy data.
     UdrNotified = "udr_notifications";
+    /// The profile of a subscriber was queried in the directory.
+    LdapQueried = "ldap_queries";
+    /// The profile of a subscriber was cached.
+    LdapCached = "ldap_cache_hits";
+    /// The directory does not know a subscriber.
+    LdapUnknown = "ldap_unknown_users";
+    /// The directory did not answer in time, or not with one entry.
+    LdapFailed = "ldap_failures";
+    /// The directory referred to another, which was not queried.
+    LdapReferral = "ldap_referrals";
+    /// A request was refused because the directory did not answer.
+    LdapRejected = "ldap_rejections";
+    /// Policies read the default of the settings because the directory did not answer.
+    LdapDefaulted = "ldap_defaults";
+    /// Policies read the cached profile of a subscriber, whatever its age, because the directory did not answer.
+    LdapStale = "ldap_stale_reads";
     /// The PCF subscribed to policy counters.
     ChfSubscribed = "chf_subscriptions";
     /// No CHF answered in time, or not as it should.

@@ -4,6 +4,7 @@ use function::sbi::Verification;
 
 use crate::config::Config;
 use crate::projects::Projects;
+use crate::sources::ldap::Access;
 
 /// What is derived from settings.
 #[derive(Clone, Debug)]
@@ -12,6 +13,8 @@ pub struct Derived {
     pub(crate) projects: Projects,
     /// What verifies the senders of requests.
     pub(crate) verification: Verification,
+    /// How the directory of profiles is reached; none: there is none.
+    pub(crate) directory: Option<Access>,
 }
 
 /// The settings in effect, and what is derived from them.
@@ -27,6 +30,7 @@ impl Derived {
         Ok(Self {
             projects: Projects::read(&config.policy)?,
             verification,
+            directory: Access::read(&config.pds.ldap)?,
         })
     }
 

@@ -104,9 +104,10 @@ impl Worker {
         let sources = match before {
             Some(before) => {
                 before.sources.cache.borrow_mut().reconfigure(&pds.cache);
+                before.sources.profiles.borrow_mut().reconfigure(&pds.cache);
                 before.sources.clone()
             }
-            None => Rc::new(Sources::new(&now.config, peers.nrfs())),
+            None => Rc::new(Sources::new(&now.config, peers.nrfs(), now.directory.as_ref())),
         };
         let worker = Self {
             shared: shared.clone(),

@@ -2,6 +2,7 @@
 
 mod bsf;
 mod diameter;
+mod ldap;
 mod notifications;
 mod pds;
 mod peer_tokens;
@@ -9,6 +10,7 @@ mod policy;
 mod ue_policy;
 mod usage;
 
+pub use self::ldap::{Ldap, LdapAttribute, LdapFallback, LdapScope, LdapType};
 pub use self::pds::{Chf, ChfFallback, CounterService, Pds, PdsCache, Udr, UdrFallback, UnknownUser};
 pub use self::policy::{Fallback, Policies};
 pub use bsf::Bsf;

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use settings::{ByteSize, Faults, Period, Validate};
 
-/// Data of subscribers: policy data of a UDR (TS 29.519), policy counters of a CHF (TS 29.594). Without sources, policies
+use super::Ldap;
+
+/// Data of subscribers: policy data of a UDR (TS 29.519), policy counters of a CHF (TS 29.594), profiles in a directory. Without sources, policies
 /// read none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -20,6 +22,8 @@ pub struct Pds {
     pub udr: Udr,
     /// Policy counters of subscribers.
     pub chf: Chf,
+    /// Profiles of subscribers in a directory.
+    pub ldap: Ldap,
     /// Cached policy data, for each worker.
     pub cache: PdsCache,
     /// Longest time for which an answer of the NRF to a discovery holds.
@@ -142,6 +146,7 @@ impl Default for Pds {
             deadline: Period::from_millis(1000),
             udr: Udr::default(),
             chf: Chf::default(),
+            ldap: Ldap::default(),
             cache: PdsCache::default(),
             discovery_validity: Period::from_secs(600),
             max_ends: 10_000,
@@ -208,6 +213,7 @@ impl Validate for Pds {
         if self.deadline.duration().is_zero() {
             faults.at("deadline").say("is 0", "at least 1ms");
         }
+        faults.within("ldap", &self.ldap);
         for (source, roots) in [("udr", &self.udr.api_roots), ("chf", &self.chf.api_roots)] {
             for (index, root) in roots.iter().enumerate() {
                 if TargetApiRoot::parse(root).is_err() {

@@ -2,9 +2,10 @@
 //!
 //! [`open`] queries the sources for a new association and subscribes to their changes, [`of`] has the data for a later
 //! event, [`close`] ends the subscriptions. All sources of a request share one deadline; what happens while one is slow,
-//! fails or is unreachable, the settings decide for each (`pds.udr.fallback`, `pds.chf.fallback`).
+//! fails or is unreachable, the settings decide for each (`pds.udr.fallback`, `pds.chf.fallback`, `pds.ldap.fallback`).
 
 mod held;
+mod profile;
 
 pub(crate) use held::Held;
 
@@ -43,9 +44,9 @@ pub(crate) struct Data {
 /// Why a request cannot be decided without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// The UDR does not know the subscriber.
+    /// The UDR or the directory does not know the subscriber.
     User,
-    /// No UDR answers in time.
+    /// No UDR answers in time, or no directory.
     PolicyData,
     /// No CHF answers in time.
     Counters,
@@ -63,7 +64,7 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
     let Some(supi) = supi_of(association) else {
         return Ok(Rc::default());
     };
-    if sources.udrs.is_none() && sources.chfs.is_none() {
+    if sources.udrs.is_none() && sources.chfs.is_none() && sources.directory.is_none() {
         return Ok(Rc::default());
     }
     let end = Instant::now() + worker.config().pds.deadline.duration();
@@ -73,8 +74,11 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
         let data = policy_data(worker, &supi, service, end).await;
         (subscription, data)
     };
-    let ((subscription, data), limits) =
-        tokio::join!(from_udr, subscribe_chf(worker, association, &supi, end));
+    let ((subscription, data), limits, profile) = tokio::join!(
+        from_udr,
+        subscribe_chf(worker, association, &supi, end),
+        profile::of(worker, association, &supi, end)
+    );
     let mut held = Held {
         udr: subscription,
         ..Held::default()
@@ -88,6 +92,7 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
         }
     });
     held.keep(association);
+    let data = data.and_then(|data| profile.map(|profile| profile::joined(data, &profile)));
     let found = data.and_then(|subscriber| {
         limits.map(|()| {
             Rc::new(Data {
@@ -112,7 +117,11 @@ pub(crate) async fn of(worker: &Worker, association: &Association) -> Result<Rc<
         return Ok(Rc::default());
     };
     let end = Instant::now() + worker.config().pds.deadline.duration();
-    let subscriber = policy_data(worker, &supi, association.kind.service(), end).await?;
+    let (data, profile) = tokio::join!(
+        policy_data(worker, &supi, association.kind.service(), end),
+        profile::of(worker, association, &supi, end)
+    );
+    let subscriber = profile::joined(data?, &profile?);
     Ok(Rc::new(Data { subscriber, counters }))
 }
 

@@ -3,6 +3,11 @@
 pub(crate) mod amf;
 mod cache;
 pub(crate) mod chf;
+#[cfg(feature = "ldap")]
+pub(crate) mod ldap;
+#[cfg(not(feature = "ldap"))]
+#[path = "no_ldap.rs"]
+pub(crate) mod ldap;
 pub(crate) mod producers;
 pub(crate) mod udr;
 mod versions;
@@ -16,6 +21,7 @@ use std::rc::Rc;
 use nrf_client::Nrfs;
 
 use self::amf::Amfs;
+use self::ldap::{Access, Directory};
 use crate::config::Config;
 use crate::outbound::{CHF, UDR};
 use producers::Producers;
@@ -29,12 +35,16 @@ pub(crate) struct Sources {
     pub(crate) cache: RefCell<PolicyDataCache>,
     /// AMFs of UEs whose policies are delivered.
     pub(crate) amfs: Amfs,
+    /// None: policies read no profiles.
+    pub(crate) directory: Option<Directory>,
+    /// Cached profiles.
+    pub(crate) profiles: RefCell<PolicyDataCache>,
     /// Ends of subscriptions in flight.
     pub(crate) ends: Cell<usize>,
 }
 
 impl Sources {
-    pub(crate) fn new(config: &Config, nrfs: &Rc<Nrfs>) -> Self {
+    pub(crate) fn new(config: &Config, nrfs: &Rc<Nrfs>, directory: Option<&Access>) -> Self {
         let settings = &config.pds;
         let validity = settings.discovery_validity.duration();
         let producers = |enabled: bool, service, query, roots: &[String]| {
@@ -47,6 +57,8 @@ impl Sources {
             chfs: producers(chf.enabled, CHF, ("chfInfo", ""), &chf.api_roots),
             cache: RefCell::new(PolicyDataCache::new(&settings.cache)),
             amfs: Amfs::default(),
+            directory: directory.map(|access| Directory::new(&settings.ldap, access.clone())),
+            profiles: RefCell::new(PolicyDataCache::new(&settings.cache)),
             ends: Cell::new(0),
         }
     }
