@@ -2,7 +2,10 @@
 
 mod audit;
 mod bad_input;
+mod cassandra;
 mod churn;
+#[path = "../../../store/tests/it/clusters.rs"]
+mod clusters;
 mod columns;
 mod crash;
 #[path = "../../../store/tests/it/databases.rs"]
