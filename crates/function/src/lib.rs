@@ -33,6 +33,7 @@ pub mod live;
 
 mod contract;
 mod counts;
+mod drmp;
 mod error;
 mod instance;
 #[cfg(all(feature = "sbi", feature = "store"))]
@@ -52,6 +53,7 @@ pub use contract::{
     listening,
 };
 pub use counts::Counts;
+pub use drmp::Drmp;
 pub use error::StartError;
 pub use instance::settle_instance;
 pub use overload::{Admission, Offered, WaitingTime};

@@ -23,7 +23,6 @@
 mod again;
 mod answer;
 mod check;
-mod drmp;
 mod expiry;
 mod identity;
 mod latency;

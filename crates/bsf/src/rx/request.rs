@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use diameter::proto::known::{self, application, command};
 use diameter::proto::{CommandFlags, Fault, MessageBuilder, MessageMut, ResultCode, Routing, encode_one};
 use diameter::{Forward, Node};
-use function::Admission;
+use function::{Admission, Drmp};
 use store::Clock;
 
 use super::answer::{Effect, Sender, Transit};
@@ -18,7 +18,6 @@ use super::{Agent, Link, check, identity, redirect};
 use crate::config::Overload;
 use crate::config::RxMode;
 use crate::events::Event;
-use crate::rx::drmp::Drmp;
 use crate::worker::Worker;
 use function::sbi::State;
 

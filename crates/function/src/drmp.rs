@@ -1,12 +1,13 @@
 //! The priority of Diameter requests, where a worker refuses some because it has too much to do.
 
-use function::Offered;
+use crate::Offered;
 
 /// Priority of a Diameter request that does not say (RFC 7944 §9.1).
 const USUAL: u8 = 10;
 
 /// The priority of a Diameter request (DRMP, RFC 7944); none: it has none.
-pub(crate) struct Drmp(pub(crate) Option<u8>);
+#[derive(Clone, Copy, Debug)]
+pub struct Drmp(pub Option<u8>);
 
 impl Offered for Drmp {
     fn priority(&self) -> u8 {
