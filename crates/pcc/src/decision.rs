@@ -1,6 +1,8 @@
 //! Decisions (TS 29.512 `SmPolicyDecision`): composed of parts, compared with what an SMF has, sent as a change.
 
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::json::{self, Object};
 
@@ -151,6 +153,31 @@ pub fn difference(has: &Value, shall: &Value) -> Option<Value> {
         change.insert(lost_triggers.to_owned(), Value::Null);
     }
     (!change.is_empty()).then_some(Value::Object(change))
+}
+
+/// Has the consumer of a complete decision ask again at a time, or earlier where the decision says so (`revalidationTime`,
+/// trigger `RE_TIMEOUT`).
+pub fn revalidate(decision: &mut Value, at: OffsetDateTime) {
+    let set = json::text(decision, "revalidationTime");
+    let set = set.and_then(|set| OffsetDateTime::parse(set, &Rfc3339).ok());
+    if set.is_some_and(|set| set <= at) {
+        return;
+    }
+    let object = json::object(decision);
+    json::put(object, "revalidationTime", at.format(&Rfc3339).ok());
+    add_trigger(object, "RE_TIMEOUT");
+}
+
+/// Adds a policy control request trigger.
+pub(crate) fn add_trigger(decision: &mut Object, trigger: &str) {
+    let triggers = decision
+        .entry("policyCtrlReqTriggers")
+        .or_insert_with(|| json!([]));
+    if let Value::Array(triggers) = triggers
+        && !triggers.iter().any(|known| known == trigger)
+    {
+        triggers.push(trigger.into());
+    }
 }
 
 fn changed_entry(old: Option<&Value>, new: &Value, nullable: &[&str]) -> Option<Value> {

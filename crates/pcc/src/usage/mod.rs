@@ -14,6 +14,7 @@ use time::format_description::well_known::Rfc3339;
 
 pub use account::{Account, Amount};
 
+use crate::decision::{add_trigger, revalidate};
 use crate::json::{self, Object};
 
 /// The accounts of one session.
@@ -191,25 +192,9 @@ impl Accounts {
             add_trigger(object, "US_RE");
         }
         if let Some(first) = self.accounts.iter().filter_map(Account::returns).min() {
-            let set = object.get("revalidationTime").and_then(Value::as_str);
-            let set = set.and_then(|set| OffsetDateTime::parse(set, &Rfc3339).ok());
-            if set.is_none_or(|set| first < set) {
-                json::put(object, "revalidationTime", date_text(first));
-                add_trigger(object, "RE_TIMEOUT");
-            }
+            revalidate(decision, first);
         }
         remove_dangling(decision);
-    }
-}
-
-fn add_trigger(decision: &mut Object, trigger: &str) {
-    let triggers = decision
-        .entry("policyCtrlReqTriggers")
-        .or_insert_with(|| json!([]));
-    if let Value::Array(triggers) = triggers
-        && !triggers.iter().any(|known| known == trigger)
-    {
-        triggers.push(trigger.into());
     }
 }
 

@@ -5,6 +5,7 @@ mod fuzz;
 mod gx;
 mod media;
 mod rx;
+mod sy;
 mod usage;
 
 use diameter_proto::check::{Strictness, check};
