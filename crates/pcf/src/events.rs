@@ -79,6 +79,10 @@ telemetry::events! {
     GxDeleted = "gx_deleted";
     /// A PCEF was sent a change of a decision (RAR).
     GxReAuth = "gx_re_auths";
+    /// A RAR was sent to a PCEF again, after one that was not answered.
+    GxReAuthRetried = "gx_re_auths_retried";
+    /// A PCEF answered none of the attempts of a RAR: the next CCR brings it the decision.
+    GxReAuthGivenUp = "gx_re_auths_failed";
     /// A Diameter request came in.
     DiameterRequest = "diameter_requests";
     /// A Diameter request was refused.
@@ -141,6 +145,22 @@ telemetry::events! {
     ChfNotified = "chf_notifications";
     /// A CHF ended a subscription to policy counters.
     ChfTerminated = "chf_terminations";
+    /// A Sy session with an OCS began.
+    SySubscribed = "sy_sessions";
+    /// No OCS answered in time, or not as it should.
+    SyFailed = "sy_failures";
+    /// A request was refused because no OCS answered.
+    SyRejected = "sy_rejections";
+    /// Policies read the default counters of the settings because no OCS answered.
+    SyDefaulted = "sy_defaults";
+    /// An OCS notified of changed policy counters.
+    SyNotified = "sy_notifications";
+    /// An OCS asked for the end of a Sy session.
+    SyAborted = "sy_aborts";
+    /// A Sy session was ended.
+    SyEnded = "sy_sessions_ended";
+    /// The end of a Sy session did not reach the OCS.
+    SyLeft = "sy_sessions_left";
     /// A subscription at a UDR or a CHF was ended.
     SubscriptionEnded = "subscriptions_ended";
     /// A subscription at a UDR or a CHF could not be ended.

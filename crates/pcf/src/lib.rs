@@ -64,6 +64,7 @@ mod schedule;
 mod shape;
 mod shared;
 mod sources;
+mod sy;
 mod turns;
 mod updp;
 mod ursp;

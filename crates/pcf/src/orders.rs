@@ -1,30 +1,58 @@
-//! Requests of ours for Diameter peers (RAR, ASR), on their way to the nodes of the workers.
+//! Requests of ours for Diameter peers (RAR, ASR, SLR, STR), on their way to the nodes of the workers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use diameter::proto::MessageMut;
-use tokio::sync::mpsc;
+use diameter::proto::{Message, MessageMut};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::association::AssociationId;
 
 /// A request to be sent.
 pub(crate) struct Order {
-    /// The peer that it goes to, directly or through an agent.
-    pub(crate) peer: String,
+    /// The peer that it goes to; none, and where no worker is connected to that peer: any that serves the application, by the
+    /// Destination-Host and Destination-Realm (RFC 6733 §6.1).
+    pub(crate) peer: Option<String>,
     pub(crate) message: MessageMut,
+    /// How long the answer may take.
+    pub(crate) timeout: Duration,
     /// What the answer is about.
     pub(crate) then: Then,
-    /// Workers that are not connected to the peer.
+    /// Attempts of workers that had no connection for it.
     pub(crate) tried: usize,
 }
 
 /// What happens with an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// It is that of a PCEF, about a session.
-    Gx(AssociationId),
+    Gx(Push),
     /// It is that of an AF: it is counted.
     Rx,
+    /// The sender of the request gets it; nothing where there is none.
+    Reply(oneshot::Sender<Message>),
+    /// A Sy session has ended.
+    SyEnd,
+}
+
+/// A RAR to a PCEF.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Push {
+    pub(crate) id: AssociationId,
+    pub(crate) what: What,
+    /// Attempts before this one.
+    pub(crate) attempt: u32,
+}
+
+/// What a RAR is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum What {
+    /// A change of the decision; where it gets lost, the PCEF may still have these entries (`pccRules`, `umDecs`).
+    Change { removed: Value },
+    /// The whole decision, after changes that were not answered, of which there were this many. It may remove entries too.
+    Whole { removed: Value, doubts: u32 },
+    /// The end of the session, for a cause of `SmPolicyAssociationReleaseCause`.
+    Release { cause: String },
 }
 
 /// The ways to the nodes of all workers.

@@ -19,6 +19,7 @@ use crate::association::{Association, AssociationId};
 use crate::events::{ADMISSION, Event};
 use crate::explain;
 use crate::pds;
+use crate::pushes;
 use crate::quotas;
 use crate::repository::Repository;
 use crate::shared::Pcf;
@@ -239,6 +240,13 @@ async fn terminate(pcf: &Weak<Pcf>, id: &str) -> Response {
             "an operator has asked the consumer of a policy association to end it"
         );
         pcf.notices.terminate(&association, "UNSPECIFIED");
+        let settings = &pcf.live.load().config.diameter;
+        if let Some(order) = pushes::gx_release(settings, &association, "UNSPECIFIED", 0)
+            && !pcf.orders.send(0, order)
+        {
+            let text = "too many Diameter requests are queued; nothing was sent, try again\n";
+            return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+        }
     }
     axum::Json(line(&association)).into_response()
 }

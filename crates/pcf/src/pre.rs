@@ -1,6 +1,6 @@
 //! The policy runtime engine: runs the project of a service for an event of an association.
 
-use ::policy::{Fault, Input, Project, Rejection, Scratch};
+use ::policy::{Fault, Input, Project, Rejection, Scratch, Service};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
@@ -120,8 +120,20 @@ fn with_data(
     quotas: &Quotas,
 ) -> Result<Decision, Refusal> {
     let decided = evaluated(worker, event, association, request, data, quotas)?;
+    let mut policy = quotas.attach(decided.policy);
+    if let Some(at) = data
+        .next_change
+        .filter(|_| association.kind.service() == Service::Sm)
+    {
+        let mut decision = Value::Object(policy);
+        pcc::decision::revalidate(&mut decision, at);
+        policy = match decision {
+            Value::Object(policy) => policy,
+            _ => Map::new(),
+        };
+    }
     Ok(Decision {
-        policy: quotas.attach(decided.policy),
+        policy,
         limits: quotas.limits(),
         ..decided
     })

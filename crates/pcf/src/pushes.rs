@@ -2,28 +2,91 @@
 
 use diameter::proto::MessageBuilder;
 use diameter::proto::known::{self, application, command};
-use pcc::gx::put_change;
+use pcc::gx::{put_change, put_release};
 use pcc::rx::{put_abort, put_notification};
 use serde_json::Value;
 
 use crate::association::Association;
 use crate::association::af::AfSession;
-use crate::association::gx::PcefSession;
+use crate::association::gx::{self as session, PcefSession};
+use crate::config::Diameter;
 use crate::events::Event;
-use crate::orders::{Order, Then};
+use crate::orders::{Order, Push, Then, What};
 use crate::worker::Worker;
 
-/// The decision of a session has changed: its PCEF gets a RAR (TS 29.212 §4.5.2).
+/// The decision of a session has changed: its PCEF gets a RAR (TS 29.212 §4.5.2). Where it is open what the PCEF has, it gets
+/// all of the decision.
 pub(crate) fn gx_update(worker: &Worker, before: &Association, after: &Association) {
-    let (has, shall) = (Value::Object(before.decision()), Value::Object(after.decision()));
-    gx_re_auth(worker, after, |message| put_change(message, &has, &shall));
+    let shall = Value::Object(after.decision());
+    let removed = session::removed(before, after);
+    let (has, what) = match session::may_have(before, after) {
+        Some(stale) => (stale, whole(after, removed)),
+        None => (Value::Object(before.decision()), What::Change { removed }),
+    };
+    let push = Push {
+        id: after.id,
+        what,
+        attempt: 0,
+    };
+    let fill = |message: &mut MessageBuilder| put_change(message, &has, &shall);
+    send(worker, re_auth(&worker.config().diameter, after, push, fill));
 }
 
-fn gx_re_auth(worker: &Worker, association: &Association, fill: impl FnOnce(&mut MessageBuilder)) {
-    let Some(session) = PcefSession::get(association) else {
+fn whole(association: &Association, removed: Value) -> What {
+    let doubts = PcefSession::get(association).map_or(0, |session| session.doubts);
+    What::Whole { removed, doubts }
+}
+
+/// The PCEF of a session gets all of the decision, after a RAR that was not answered.
+pub(crate) fn gx_whole(worker: &Worker, association: &Association, attempt: u32) {
+    let Some(stale) = session::may_have(association, association) else {
         return;
     };
-    let settings = &worker.config().diameter;
+    let shall = Value::Object(association.decision());
+    let push = Push {
+        id: association.id,
+        what: whole(association, Value::Null),
+        attempt,
+    };
+    let fill = |message: &mut MessageBuilder| put_change(message, &stale, &shall);
+    send(
+        worker,
+        re_auth(&worker.config().diameter, association, push, fill),
+    );
+}
+
+/// The PCEF of a session shall end it (TS 29.212 §4.5.9).
+pub(crate) fn gx_release(
+    settings: &Diameter,
+    association: &Association,
+    cause: &str,
+    attempt: u32,
+) -> Option<Order> {
+    let push = Push {
+        id: association.id,
+        what: What::Release {
+            cause: cause.to_owned(),
+        },
+        attempt,
+    };
+    re_auth(settings, association, push, |message| put_release(message, cause))
+}
+
+fn send(worker: &Worker, order: Option<Order>) {
+    if let Some(order) = order {
+        worker.count(Event::GxReAuth);
+        worker.send(order);
+    }
+}
+
+/// A Re-Auth-Request; none where `fill` writes nothing.
+fn re_auth(
+    settings: &Diameter,
+    association: &Association,
+    push: Push,
+    fill: impl FnOnce(&mut MessageBuilder),
+) -> Option<Order> {
+    let session = PcefSession::get(association)?;
     let mut message = MessageBuilder::request(command::RE_AUTH, application::GX);
     message
         .put(known::SESSION_ID, &session.session_id)
@@ -37,16 +100,15 @@ fn gx_re_auth(worker: &Worker, association: &Association, fill: impl FnOnce(&mut
     let before = message.as_bytes().len();
     fill(&mut message);
     if message.as_bytes().len() == before {
-        return;
+        return None;
     }
-    let Ok(message) = message.finish() else { return };
-    worker.count(Event::GxReAuth);
-    worker.send(Order {
-        peer: session.peer,
-        message,
-        then: Then::Gx(association.id),
+    Some(Order {
+        peer: Some(session.peer),
+        message: message.finish().ok()?,
+        timeout: settings.timeout.duration(),
+        then: Then::Gx(push),
         tried: 0,
-    });
+    })
 }
 
 /// Re-Auth-Request with what an AF hears (TS 29.214 §4.4.6); none where Rx has no such event.
@@ -88,8 +150,9 @@ fn rx_order(
         .put(known::AUTH_APPLICATION_ID, application::RX);
     fill(&mut message);
     Some(Order {
-        peer: rx.peer.clone(),
+        peer: Some(rx.peer.clone()),
         message: message.finish().ok()?,
+        timeout: settings.timeout.duration(),
         then: Then::Rx,
         tried: 0,
     })

@@ -10,6 +10,7 @@ use crate::delivery;
 use crate::events::Event;
 use crate::pds::Missing;
 use crate::pre::{self, Refusal};
+use crate::pushes;
 use crate::quotas;
 use crate::worker::Worker;
 
@@ -44,6 +45,10 @@ pub(crate) async fn reassess(
     if changed.answer {
         worker.count(Event::Terminated);
         worker.notices().terminate(&changed.after, "UE_SUBSCRIPTION");
+        let settings = &worker.config().diameter;
+        if let Some(order) = pushes::gx_release(settings, &changed.after, "UE_SUBSCRIPTION", 0) {
+            worker.send(order);
+        }
     }
     Ok(true)
 }

@@ -3,10 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ::policy::{Scratch, Service};
+use diameter::proto::{Message, known};
+use function::sbi::config::Overload;
 use function::sbi::{Door, State};
-use function::{Seat, Shedder};
+use function::{Admission, Drmp, Seat, Shedder};
 use sbi::client::Client;
 use sbi::problem::Problem;
 use sbi::{Request, Response};
@@ -51,6 +54,8 @@ pub struct Worker {
     random: Rc<Random>,
     sources: Rc<Sources>,
     writes: Rc<Writes>,
+    /// Each pause before a RAR is sent again has a reference; the worker has the first.
+    retries: Rc<()>,
     counters: Arc<Counters>,
     index: usize,
 }
@@ -120,6 +125,7 @@ impl Worker {
             random,
             sources,
             counters,
+            retries: before.map_or_else(Rc::default, |before| before.retries.clone()),
             writes: before.map_or_else(Rc::default, |before| before.writes.clone()),
             index,
             now,
@@ -192,6 +198,13 @@ impl Worker {
         &self.sources
     }
 
+    /// A place among the RARs that are sent again after a pause, of which there are `diameter.maxOrders`; none: there is no
+    /// room. It is free when it is dropped.
+    pub(crate) fn retry(&self) -> Option<Rc<()>> {
+        let room = Rc::strong_count(&self.retries) <= self.config().diameter.max_orders;
+        room.then(|| self.retries.clone())
+    }
+
     /// What is being written to the UDR.
     pub(crate) fn writes(&self) -> &Rc<Writes> {
         &self.writes
@@ -260,6 +273,20 @@ impl Worker {
         let (why, problem) = self.door.turned_away(request, self.state(), creates)?;
         self.count(Event::of(why));
         Some(problem)
+    }
+
+    /// Whether this worker has too much to do for a Diameter request that begins a session, by its priority (DRMP, RFC 7944).
+    pub(crate) fn discards(&self, message: &Message) -> bool {
+        let now = Instant::now();
+        let priority = message.get(known::DRMP).ok().flatten();
+        let priority = Drmp(priority.and_then(|priority| u8::try_from(priority).ok()));
+        let waited = self.shedder().waited(now);
+        let admission = self.shedder().admit(now, waited, Overload::DIAMETER, &priority);
+        if admission == Admission::Admitted {
+            return false;
+        }
+        self.count(Event::Discarded);
+        true
     }
 
     /// The answer to a request whose sender may not use the service.

@@ -9,6 +9,7 @@ use super::Agent;
 use crate::events::Event;
 use crate::gx;
 use crate::orders::{Order, Receiver, Then};
+use crate::pds;
 use crate::worker::Front;
 
 /// Sends the requests of a worker until it ends, each in a task of its own.
@@ -18,58 +19,54 @@ pub(super) async fn deliver(node: Endpoint<Agent>, mut orders: Receiver, front: 
     }
 }
 
+/// Sends a request over a connection of this worker; without one, the request goes to the next worker. The first round is for
+/// the peer itself, the second for any that serves the application, such as an agent.
 async fn send(node: Endpoint<Agent>, order: Order, front: Rc<Front>) {
     let worker = front.worker();
     let options = SendOptions {
-        deadline: worker.config().diameter.timeout.duration(),
+        deadline: order.timeout,
         failover: false,
     };
-    let Order {
-        peer,
-        message,
-        then,
-        tried,
-    } = order;
-    let spare = message.clone();
-    let answer = match node.request(To::Peer(&peer), message, options).await {
-        Err(error) if error.is_unsent() => {
+    let rounds = match order.peer {
+        Some(_) => 2,
+        None => 1,
+    };
+    let to = match &order.peer {
+        Some(peer) if order.tried < worker.workers() => To::Peer(peer),
+        _ => To::Routed,
+    };
+    let spare = order.message.clone();
+    let answer = match node.request(to, order.message, options).await {
+        Err(error) if error.is_unsent() && order.tried + 1 < rounds * worker.workers() => {
             let next = Order {
-                peer,
                 message: spare,
-                then,
-                tried: tried + 1,
+                tried: order.tried + 1,
+                ..order
             };
-            return elsewhere(&node, next, options, &front).await;
+            if !worker.orders().send(front.seat().context.index + 1, next) {
+                worker.count(Event::DiameterDropped);
+            }
+            return;
         }
         answer => answer,
     };
-    take(&front, then, answer).await;
-}
-
-/// Another worker may be connected to the peer; where none is, any peer that serves the application is an agent.
-async fn elsewhere(node: &Endpoint<Agent>, order: Order, options: SendOptions, front: &Rc<Front>) {
-    let (worker, index) = (front.worker(), front.seat().context.index);
-    if order.tried < worker.workers() {
-        if !worker.orders().send(index + 1, order) {
-            worker.count(Event::DiameterDropped);
-        }
-        return;
-    }
-    let then = order.then;
-    let answer = node.request(To::Routed, order.message, options).await;
-    take(front, then, answer).await;
+    take(&front, order.then, answer).await;
 }
 
 async fn take(front: &Rc<Front>, then: Then, answer: Result<Message, RequestError>) {
     let worker = front.worker();
-    match (&answer, then) {
-        (Ok(_), _) => worker.count(Event::DiameterAnswered),
-        (Err(error), _) => {
-            tracing::debug!(%error, ?then, "a Diameter request has no answer");
+    match &answer {
+        Ok(_) => worker.count(Event::DiameterAnswered),
+        Err(error) => {
+            tracing::debug!(%error, "a Diameter request has no answer");
             worker.count(Event::DiameterUnanswered);
         }
     }
-    if let Then::Gx(id) = then {
-        gx::re_auth_answered(&worker, id, answer.ok().as_ref()).await;
+    match then {
+        Then::Gx(push) => gx::re_auth_answered(&worker, push, answer.ok().as_ref()).await,
+        Then::Rx => {}
+        Then::SyEnd => pds::sy_ended(&worker, answer.ok().as_ref()),
+        // Without an answer the sender sees the end of the channel.
+        Then::Reply(sender) => drop(answer.map(|answer| sender.send(answer))),
     }
 }

@@ -1,4 +1,5 @@
-//! Diameter: the node of each worker, which serves Gx (TS 29.212) and Rx (TS 29.214) and sends what PCEFs and AFs get.
+//! Diameter: the node of each worker, which serves Gx (TS 29.212), Rx (TS 29.214) and Sy (TS 29.219) and sends what PCEFs, AFs and
+//! OCSs get.
 //!
 //! Every worker has a node. A peer lives on the worker that accepted its connection; a request of ours for a peer of
 //! another worker goes from worker to worker until one is connected to it.
@@ -20,7 +21,7 @@ use crate::config::Diameter;
 use crate::events::Event;
 use crate::orders::{self, Orders};
 use crate::worker::Front;
-use crate::{gx, rx};
+use crate::{gx, rx, sy};
 use function::sbi::State;
 
 /// What a worker's node is made of.
@@ -85,6 +86,7 @@ impl Seats {
         let applications = [
             ApplicationId::tgpp(application::GX),
             ApplicationId::tgpp(application::RX),
+            ApplicationId::tgpp(application::SY),
         ];
         let local = Capabilities::new(&settings.host, &settings.realm).with_applications(applications);
         let config = NodeConfig {
@@ -126,7 +128,14 @@ impl Service for Agent {
     async fn call(self: Rc<Self>, request: Request) -> MessageMut {
         let worker = self.front.worker();
         worker.count(Event::DiameterRequest);
-        if let Some(fault) = unserved(&request, worker.state()) {
+        let begins = gx::begins(&request.message) || rx::begins(&request.message);
+        let unserved = unserved(begins, worker.state());
+        // A session that has begun is served: to refuse what it asks for now would leave it half done.
+        let unserved = unserved.or_else(|| {
+            let discarded = begins && worker.discards(&request.message);
+            discarded.then(|| Fault::new(ResultCode::TOO_BUSY, "discarded under overload"))
+        });
+        if let Some(fault) = unserved {
             worker.count(Event::DiameterRefused);
             return request.refuse(&fault);
         }
@@ -135,9 +144,12 @@ impl Service for Agent {
             (application::GX, command::CREDIT_CONTROL) => gx::credit_control(&worker, &request).await,
             (application::RX, command::AA) => rx::aa(&worker, &request).await,
             (application::RX, command::SESSION_TERMINATION) => rx::termination(&worker, &request).await,
+            (application::SY, command::SPENDING_STATUS_NOTIFICATION) => {
+                sy::notification(&worker, &request).await
+            }
             _ => Err(Fault::new(
                 ResultCode::COMMAND_UNSUPPORTED,
-                "CCR of Gx, AAR and STR of Rx are served here",
+                "CCR of Gx, AAR and STR of Rx, SNR of Sy are served here",
             )),
         };
         answered.unwrap_or_else(|fault| {
@@ -148,8 +160,7 @@ impl Service for Agent {
 }
 
 /// Why no request is served in this state, or none that begins something.
-fn unserved(request: &Request, state: State) -> Option<Fault> {
-    let begins = gx::begins(&request.message) || rx::begins(&request.message);
+fn unserved(begins: bool, state: State) -> Option<Fault> {
     let serves = match state {
         State::Serving => true,
         State::Partial => !begins,

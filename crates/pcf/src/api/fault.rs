@@ -134,7 +134,7 @@ fn of_refusal(refusal: Refusal) -> Problem {
         Refusal::Missing(missing) => {
             let what = match missing {
                 Missing::User | Missing::PolicyData => "no UDR answers in time",
-                Missing::Counters => "no CHF answers in time",
+                Missing::Counters => "no CHF or OCS answers in time",
                 Missing::Quotas => "the quotas of the subscriber cannot be read",
             };
             Problem::of_status(StatusCode::SERVICE_UNAVAILABLE)

@@ -87,6 +87,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         }
         pre::report(worker, association, &report, draft).await?;
         af::drop_inactive(association, &report);
+        pds::refresh(worker, association).await;
         let asked = context::request(association, &update);
         let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);

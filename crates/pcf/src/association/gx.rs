@@ -29,6 +29,12 @@ pub struct PcefSession {
     /// Whether a RAR was not answered: the PCEF may or may not have what it was sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubt: bool,
+    /// Number of such RARs: a whole decision settles the doubts of before it was sent.
+    #[serde(default)]
+    pub doubts: u32,
+    /// Entries (`pccRules`, `umDecs`) that the PCEF may have then and shall not have.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub stale: Value,
 }
 
 impl PcefSession {
@@ -52,19 +58,67 @@ pub fn is_in_doubt(association: &Association) -> bool {
     PcefSession::get(association).is_some_and(|session| session.doubt)
 }
 
-/// A RAR was not answered: the next answer has the whole decision.
-pub fn doubt(association: &mut Association) {
-    set_doubt(association, true);
+/// What a PCEF may have where that is open, of what it shall not have: entries of earlier changes and of this one. `None`: it
+/// has the decision of `before`.
+#[must_use]
+pub fn may_have(before: &Association, after: &Association) -> Option<Value> {
+    let mut session = PcefSession::get(before).filter(|session| session.doubt)?;
+    add(&mut session.stale, &removed(before, after));
+    Some(session.stale)
 }
 
-/// The PCEF gets the whole decision.
+/// Entries of rules and usage monitoring that a change removes.
+#[must_use]
+pub fn removed(before: &Association, after: &Association) -> Value {
+    let (has, shall) = (before.decision(), after.decision());
+    let mut sections = Map::new();
+    for section in ["pccRules", "umDecs"] {
+        let entries = has.get(section).and_then(Value::as_object);
+        let stays = |id: &str| shall.get(section).is_some_and(|new| new.get(id).is_some());
+        let gone = entries.into_iter().flatten().filter(|(id, _)| !stays(id));
+        let gone: Map<String, Value> = gone
+            .map(|(id, _)| (id.clone(), Value::Object(Map::new())))
+            .collect();
+        if !gone.is_empty() {
+            sections.insert(section.to_owned(), Value::Object(gone));
+        }
+    }
+    Value::Object(sections)
+}
+
+/// Adds the entries of sections to others.
+fn add(held: &mut Value, more: &Value) {
+    if !held.is_object() {
+        *held = Value::Object(Map::new());
+    }
+    for (section, entries) in more.as_object().into_iter().flatten() {
+        match (held.get_mut(section), entries) {
+            (Some(Value::Object(held)), Value::Object(more)) => held.extend(more.clone()),
+            _ => held[section] = entries.clone(),
+        }
+    }
+}
+
+/// A RAR was not answered, which may have removed these entries: the next message has the whole decision.
+pub fn doubt(association: &mut Association, removed: &Value) {
+    let Some(mut session) = PcefSession::get(association) else {
+        return;
+    };
+    session.doubt = true;
+    session.doubts = session.doubts.wrapping_add(1);
+    add(&mut session.stale, removed);
+    session.put(association);
+}
+
+/// The PCEF has the whole decision.
 pub fn settle(association: &mut Association) {
-    set_doubt(association, false);
-}
-
-fn set_doubt(association: &mut Association, doubt: bool) {
-    if let Some(session) = PcefSession::get(association).filter(|session| session.doubt != doubt) {
-        PcefSession { doubt, ..session }.put(association);
+    if let Some(session) = PcefSession::get(association).filter(|session| session.doubt) {
+        let settled = PcefSession {
+            doubt: false,
+            stale: Value::Null,
+            ..session
+        };
+        settled.put(association);
     }
 }
 

@@ -177,8 +177,8 @@ impl Association {
         })
     }
 
-    /// The names in [`Association::NAME`]: Session-Ids of Gx, those of Rx after `rx:`, and that of UE policies whose delivery is
-    /// in flight.
+    /// The names in [`Association::NAME`]: Session-Ids of Gx, those of Rx after `rx:` and of Sy after `sy:`, and that of UE
+    /// policies whose delivery is in flight.
     pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let gx = self
             .rooms
@@ -186,9 +186,14 @@ impl Association {
             .and_then(|room| room.get("sessionId")?.as_str());
         let af = super::af::sessions(self);
         let rx = af.filter_map(|session| session.rx.map(|rx| super::af::rx_name(&rx.session)));
+        let sy = self
+            .rooms
+            .get("pds")
+            .and_then(|room| room.get("sy")?.get("sessionId")?.as_str());
+        let sy = sy.map(|session| Cow::Owned(format!("sy:{session}")));
         let delivery = ue_policy::is_in_flight(self).then_some(ue_policy::IN_FLIGHT);
         let own = gx.into_iter().chain(delivery);
-        own.map(Cow::Borrowed).chain(rx.map(Cow::Owned))
+        own.map(Cow::Borrowed).chain(rx.map(Cow::Owned)).chain(sy)
     }
 }
 

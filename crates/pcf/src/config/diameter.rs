@@ -1,4 +1,4 @@
-//! Diameter: Gx and Rx.
+//! Diameter: Gx, Rx and Sy.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Faults, Listen, Period, Validate};
 use tls::{TlsFiles, Watched};
 
-/// The Diameter node of the PCF: PCEFs over Gx (TS 29.212), AFs over Rx (TS 29.214).
+/// The Diameter node of the PCF: PCEFs over Gx (TS 29.212), AFs over Rx (TS 29.214), OCSs over Sy (TS 29.219).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct Diameter {
@@ -32,11 +32,21 @@ pub struct Diameter {
     pub max_peers: usize,
     /// Requests that a worker works on at once; further ones are refused with DIAMETER_TOO_BUSY.
     pub max_calls: usize,
-    /// RARs and ASRs that a worker holds until they are sent; further ones are dropped.
+    /// Requests to peers that a worker holds until they are sent, and RARs that it holds until they are sent again; further ones
+    /// are dropped.
     pub max_orders: usize,
     /// How long a PCEF or AF may take for its answer.
     #[schemars(extend("x-reload" = true))]
     pub timeout: Period,
+    /// Attempts of a RAR to a PCEF that does not answer. After the first each one has the whole decision.
+    #[schemars(extend("x-reload" = true))]
+    pub attempts: u32,
+    /// Pause before the second attempt; it doubles with each further one.
+    #[schemars(extend("x-reload" = true))]
+    pub retry_pause: Period,
+    /// Longest pause before an attempt.
+    #[schemars(extend("x-reload" = true))]
+    pub max_retry_pause: Period,
 }
 
 /// A peer to connect to.
@@ -64,6 +74,9 @@ impl Default for Diameter {
             max_calls: 10_000,
             max_orders: 10_000,
             timeout: Period::from_secs(5),
+            attempts: 4,
+            retry_pause: Period::from_secs(1),
+            max_retry_pause: Period::from_secs(30),
         }
     }
 }
@@ -100,6 +113,7 @@ impl Validate for Diameter {
             ("maxPeers", self.max_peers),
             ("maxCalls", self.max_calls),
             ("maxOrders", self.max_orders),
+            ("attempts", self.attempts as usize),
         ] {
             if value == 0 {
                 faults.at(name).say("is 0", "at least 1");

@@ -7,6 +7,7 @@ mod notifications;
 mod pds;
 mod peer_tokens;
 mod policy;
+mod sy;
 mod ue_policy;
 mod usage;
 
@@ -18,6 +19,7 @@ pub use diameter::{Diameter, DiameterPeer};
 pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use peer_tokens::PeerTokens;
+pub use sy::{Sy, SySessions};
 pub use ue_policy::UePolicy;
 pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
 
@@ -170,6 +172,11 @@ impl Validate for Config {
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);
         faults.within("usage", &self.usage);
+        if self.pds.sy.enabled && !self.diameter.enabled {
+            faults
+                .at("pds.sy.enabled")
+                .say("needs Diameter, which is disabled", "`diameter.enabled: true`");
+        }
         faults.within("uePolicy", &self.ue_policy);
         faults.within("overload", &self.overload);
         faults.within("nrf", &self.nrf);

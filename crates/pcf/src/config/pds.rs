@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 use settings::{ByteSize, Faults, Period, Validate};
 
 use super::Ldap;
+use super::sy::Sy;
 
-/// Data of subscribers: policy data of a UDR (TS 29.519), policy counters of a CHF (TS 29.594), profiles in a directory. Without sources, policies
+/// Data of subscribers: policy data of a UDR (TS 29.519), policy counters of a CHF (TS 29.594) or an OCS
+/// (TS 29.219), profiles in a directory. Without sources, policies
 /// read none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -24,6 +26,9 @@ pub struct Pds {
     pub chf: Chf,
     /// Profiles of subscribers in a directory.
     pub ldap: Ldap,
+    /// Policy counters of subscribers at an OCS.
+    #[schemars(extend("x-reload" = true))]
+    pub sy: Sy,
     /// Cached policy data, for each worker.
     pub cache: PdsCache,
     /// Longest time for which an answer of the NRF to a discovery holds.
@@ -147,6 +152,7 @@ impl Default for Pds {
             udr: Udr::default(),
             chf: Chf::default(),
             ldap: Ldap::default(),
+            sy: Sy::default(),
             cache: PdsCache::default(),
             discovery_validity: Period::from_secs(600),
             max_ends: 10_000,
@@ -214,6 +220,7 @@ impl Validate for Pds {
             faults.at("deadline").say("is 0", "at least 1ms");
         }
         faults.within("ldap", &self.ldap);
+        faults.within("sy", &self.sy);
         for (source, roots) in [("udr", &self.udr.api_roots), ("chf", &self.chf.api_roots)] {
             for (index, root) in roots.iter().enumerate() {
                 if TargetApiRoot::parse(root).is_err() {

@@ -1,14 +1,14 @@
 //! Gx (TS 29.212): sessions of PCEFs, in the same store and by the same policies as those of SMFs.
 
 mod answer;
+mod re_auth;
 
-use std::convert::Infallible;
 use std::rc::Rc;
 
 use diameter::endpoint::Request;
 use diameter::proto::known::{self, application};
 use diameter::proto::{Fault, Message, MessageMut, ResultCode};
-use pcc::gx::{Features, RequestKind, read_report};
+use pcc::gx::{Features, RequestKind};
 use serde_json::{Map, Value};
 
 use crate::association::gx::{self as session, PcefSession};
@@ -17,9 +17,10 @@ use crate::association::{Association, AssociationId, Kind, af, context, usage};
 use crate::change::{self, ChangeFault};
 use crate::events::Event;
 use crate::worker::Worker;
-use crate::{af_notices, binding, creation, pds, pre, pushes, reassessment};
+use crate::{af_notices, binding, creation, pds, pre, reassessment};
 
 pub(crate) use answer::failed;
+pub(crate) use re_auth::re_auth_answered;
 
 /// Whether a request begins a session.
 pub(crate) fn begins(message: &Message) -> bool {
@@ -73,16 +74,16 @@ async fn update(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) -
     // The PCEF may not have got the answer to a request that it sends again.
     let has = match is_repeated {
         true => Value::Null,
-        false => had(&before, &ccr.document),
+        false => had(&before, &after, &ccr.document),
     };
     let shall = Value::Object(after.decision());
     answer::success(request, &ccr, &after, &has, &shall)
 }
 
 /// The decision that a PCEF has, without the thresholds that it has used up.
-fn had(before: &Association, report: &Value) -> Value {
-    if session::is_in_doubt(before) {
-        return Value::Null;
+fn had(before: &Association, after: &Association, report: &Value) -> Value {
+    if let Some(stale) = session::may_have(before, after) {
+        return stale;
     }
     let mut has = Value::Object(before.decision());
     pcc::usage::forget_reported(&mut has, report);
@@ -117,6 +118,7 @@ async fn reported(
         }
         af::drop_inactive(association, &whole);
         session::settle(association);
+        pds::refresh(worker, association).await;
         let asked = context::request(association, &report);
         let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
@@ -163,39 +165,6 @@ fn unknown() -> Fault {
     Fault::new(ResultCode::UNKNOWN_SESSION_ID, "no session has this Session-Id")
 }
 
-/// The answer to a RAR: what it reports, and whether the PCEF has what it was sent.
-pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, id: AssociationId, answer: Option<&Message>) {
-    let code = answer.and_then(|answer| answer.get(known::RESULT_CODE).ok().flatten());
-    match (answer, code.map(ResultCode)) {
-        (Some(answer), Some(code)) if code.is_success() => {
-            let Ok(Value::Object(report)) = read_report(answer.view()) else {
-                return;
-            };
-            if report.contains_key("ruleReports") || report.contains_key("repPolicyCtrlReqTriggers") {
-                let taken = reported(worker, id, &report, None).await;
-                if let Ok(Some(Reported { before, after, .. })) = taken {
-                    pushes::gx_update(worker, &before, &after);
-                }
-            }
-        }
-        (_, Some(ResultCode::UNKNOWN_SESSION_ID)) => {
-            // The PCEF has lost the session (TS 29.212 §4.5.2).
-            if let Ok(Some((association, _))) = change::remove(worker, id, Kind::Gx, &Value::Null).await {
-                pds::close(worker, &association);
-                worker.count(Event::GxDeleted);
-                af_notices::ended(worker, &association);
-            }
-        }
-        _ => {
-            let doubt = async |association: &mut Association| {
-                session::doubt(association);
-                Ok::<_, Infallible>(())
-            };
-            let _ = change::rewrite(worker, id, doubt).await;
-        }
-    }
-}
-
 /// How the PCEF of a session that begins is reached.
 fn pcef(request: &Request, ccr: &pcc::gx::Request) -> Result<PcefSession, Fault> {
     let message = &request.message;
@@ -210,6 +179,8 @@ fn pcef(request: &Request, ccr: &pcc::gx::Request) -> Result<PcefSession, Fault>
         // Usage monitoring came with Rel-9.
         measures: features(ccr).first & 1 << 1 != 0,
         doubt: false,
+        doubts: 0,
+        stale: Value::Null,
     })
 }
 

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::ocs::SySession;
 use crate::association::Association;
 
 /// The room of an association that has it.
@@ -19,6 +20,9 @@ pub(crate) struct Held {
     /// URI of the subscription to policy counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) chf: Option<String>,
+    /// The session with an OCS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sy: Option<SySession>,
     /// `PolicyCounterInfo` by identifier.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(crate) counters: Map<String, Value>,

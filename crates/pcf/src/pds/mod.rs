@@ -2,20 +2,25 @@
 //!
 //! [`open`] queries the sources for a new association and subscribes to their changes, [`of`] has the data for a later
 //! event, [`close`] ends the subscriptions. All sources of a request share one deadline; what happens while one is slow,
-//! fails or is unreachable, the settings decide for each (`pds.udr.fallback`, `pds.chf.fallback`, `pds.ldap.fallback`).
+//! fails or is unreachable, the settings decide for each (`pds.udr.fallback`, `pds.chf.fallback`, `pds.sy.fallback`,
+//! `pds.ldap.fallback`).
 
 mod held;
+mod ocs;
 mod profile;
 
 pub(crate) use held::Held;
+pub(crate) use ocs::{finish, refresh, sy_ended};
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ::policy::Service;
 use nrf_client::PeerService;
 use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
 
 use crate::association::Association;
 use crate::config::{ChfFallback, CounterService, UdrFallback, UnknownUser};
@@ -39,6 +44,20 @@ pub(crate) struct Data {
     pub(crate) subscriber: Rc<Value>,
     /// Policy counters by identifier (`$counters`).
     pub(crate) counters: Value,
+    /// When the next pending status of a counter takes effect.
+    pub(crate) next_change: Option<OffsetDateTime>,
+}
+
+impl Data {
+    /// Policy data, and the counters of an association as they are now.
+    fn new(subscriber: Rc<Value>, association: &Association) -> Self {
+        let (held, now) = (Held::of(association).counters, OffsetDateTime::now_utc());
+        Self {
+            subscriber,
+            counters: Value::Object(pcc::counters::effective(&held, now)),
+            next_change: pcc::counters::next_change(&held, now),
+        }
+    }
 }
 
 /// Why a request cannot be decided without its data.
@@ -48,7 +67,7 @@ pub(crate) enum Missing {
     User,
     /// No UDR answers in time, or no directory.
     PolicyData,
-    /// No CHF answers in time.
+    /// No CHF, or no OCS, answers in time.
     Counters,
     /// The store does not answer with the quotas.
     Quotas,
@@ -64,7 +83,8 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
     let Some(supi) = supi_of(association) else {
         return Ok(Rc::default());
     };
-    if sources.udrs.is_none() && sources.chfs.is_none() && sources.directory.is_none() {
+    let has_ocs = ocs::serves(worker, association);
+    if sources.udrs.is_none() && sources.chfs.is_none() && !has_ocs && sources.directory.is_none() {
         return Ok(Rc::default());
     }
     let end = Instant::now() + worker.config().pds.deadline.duration();
@@ -76,31 +96,17 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
     };
     let ((subscription, data), limits, profile) = tokio::join!(
         from_udr,
-        subscribe_chf(worker, association, &supi, end),
+        counters(worker, association, &supi, end),
         profile::of(worker, association, &supi, end)
     );
-    let mut held = Held {
-        udr: subscription,
-        ..Held::default()
+    let (limits, mut held) = match limits {
+        Ok(held) => (Ok(()), held),
+        Err(missing) => (Err(missing), Held::default()),
     };
-    let limits = limits.map(|limits| {
-        if let Some(limits) = limits {
-            held.chf = Some(limits.uri);
-            held.counters = limits.counters;
-        } else {
-            held.counters = default_counters(worker);
-        }
-    });
+    held.udr = subscription;
     held.keep(association);
     let data = data.and_then(|data| profile.map(|profile| profile::joined(data, &profile)));
-    let found = data.and_then(|subscriber| {
-        limits.map(|()| {
-            Rc::new(Data {
-                subscriber,
-                counters: Value::Object(Held::of(association).counters),
-            })
-        })
-    });
+    let found = data.and_then(|subscriber| limits.map(|()| Rc::new(Data::new(subscriber, association))));
     if found.is_err() {
         close(worker, association);
     }
@@ -112,7 +118,6 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
 /// # Errors
 /// When the settings refuse a request without them.
 pub(crate) async fn of(worker: &Worker, association: &Association) -> Result<Rc<Data>, Missing> {
-    let counters = Value::Object(Held::of(association).counters);
     let Some(supi) = supi_of(association) else {
         return Ok(Rc::default());
     };
@@ -122,7 +127,7 @@ pub(crate) async fn of(worker: &Worker, association: &Association) -> Result<Rc<
         profile::of(worker, association, &supi, end)
     );
     let subscriber = profile::joined(data?, &profile?);
-    Ok(Rc::new(Data { subscriber, counters }))
+    Ok(Rc::new(Data::new(subscriber, association)))
 }
 
 /// The version of the data of an association's subscriber: another one after each change.
@@ -134,15 +139,20 @@ pub(crate) fn version(worker: &Worker, association: &Association) -> u64 {
 
 /// What is stored of an association's data: the counters. Its policy data are the UDR's.
 pub(crate) fn stored(association: &Association) -> Data {
-    Data {
-        counters: Value::Object(Held::of(association).counters),
-        ..Data::default()
-    }
+    Data::new(Rc::default(), association)
+}
+
+/// The name of a Sy session in the index of names.
+pub(crate) fn sy_name(session_id: &str) -> String {
+    format!("sy:{session_id}")
 }
 
 /// Ends the subscriptions of an association, in the background: what fails is left to the producers.
 pub(crate) fn close(worker: &Worker, association: &Association) {
     let held = Held::of(association);
+    if let Some(session) = &held.sy {
+        finish(worker, session);
+    }
     for (service, uri) in [(UDR, held.udr), (CHF, held.chf)] {
         if let Some(uri) = uri {
             end(worker, service, uri);
@@ -332,9 +342,55 @@ async fn subscribe_chf(
     }
 }
 
+/// The policy counters for a new association, with the subscription or session that keeps them current.
+async fn counters(
+    worker: &Worker,
+    association: &Association,
+    supi: &str,
+    end: Instant,
+) -> Result<Held, Missing> {
+    let settings = &worker.config().pds;
+    if !ocs::serves(worker, association) {
+        let limits = subscribe_chf(worker, association, supi, end).await?;
+        return Ok(match limits {
+            Some(limits) => Held {
+                chf: Some(limits.uri),
+                counters: limits.counters,
+                ..Held::default()
+            },
+            None => Held {
+                counters: default_counters(&settings.chf.default),
+                ..Held::default()
+            },
+        });
+    }
+    if let Some((session, counters)) = ocs::begin(worker, association, end).await {
+        worker.count(Event::SySubscribed);
+        return Ok(Held {
+            sy: Some(session),
+            counters,
+            ..Held::default()
+        });
+    }
+    worker.count(Event::SyFailed);
+    match settings.sy.fallback {
+        ChfFallback::Reject => {
+            worker.count(Event::SyRejected);
+            Err(Missing::Counters)
+        }
+        ChfFallback::Default => {
+            worker.count(Event::SyDefaulted);
+            Ok(Held {
+                counters: default_counters(&settings.sy.default),
+                ..Held::default()
+            })
+        }
+    }
+}
+
 /// The policy counters of the settings, as a CHF would report them.
-fn default_counters(worker: &Worker) -> Map<String, Value> {
-    let statuses = worker.config().pds.chf.default.iter();
+fn default_counters(statuses: &BTreeMap<String, String>) -> Map<String, Value> {
+    let statuses = statuses.iter();
     let info = |(id, status): (&String, &String)| {
         (
             id.clone(),

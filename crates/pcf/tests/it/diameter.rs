@@ -21,8 +21,8 @@ const PCF: &str = "pcf.example.org";
 
 /// Records requests, and answers each with this result.
 pub struct Peer {
-    seen: RefCell<Vec<Message>>,
-    result: std::cell::Cell<u32>,
+    pub seen: RefCell<Vec<Message>>,
+    pub result: std::cell::Cell<u32>,
 }
 
 impl Service for Peer {
@@ -106,7 +106,7 @@ Default-EPS-Bearer-QoS = { QoS-Class-Identifier = QCI_5 Allocation-Retention-Pri
 Called-Station-Id = "ims""#;
 pub const CCR_T: &str =
     "CCR\nCC-Request-Type = TERMINATION_REQUEST\nCC-Request-Number = 9\nTermination-Cause = DIAMETER_LOGOUT";
-const AAR: &str = r#"AAR
+pub const AAR: &str = r#"AAR
 AF-Application-Identifier = 0x494d53
 Media-Component-Description = {
   Media-Component-Number = 1
@@ -129,7 +129,7 @@ Specific-Action = CHARGING_CORRELATION_EXCHANGE
 Framed-IP-Address = 0x0a000001
 Called-Station-Id = "ims"
 Rx-Request-Type = INITIAL_REQUEST"#;
-const STR: &str = "STR\nTermination-Cause = DIAMETER_LOGOUT";
+pub const STR: &str = "STR\nTermination-Cause = DIAMETER_LOGOUT";
 
 /// The bytes of the name of a rule, as text of AVPs has them.
 fn rule_names(text: &str) -> Vec<String> {

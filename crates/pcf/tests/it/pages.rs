@@ -50,7 +50,7 @@ fn associations_are_listed_shown_and_found() {
 }
 
 /// Asks for a page by HTTP/1.1, as an operator's `curl` does: the status.
-async fn admin(pcf: &Pcf, method: &str, path: &str, body: &str) -> u16 {
+pub async fn admin(pcf: &Pcf, method: &str, path: &str, body: &str) -> u16 {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let pages = pcf.running().handle().routes();
