@@ -20,9 +20,11 @@ fn two_bsfs_on_cassandra_lose_a_node_and_no_acknowledged_binding() {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
-    let bsfs = ["site-1", "site-1"].map(|site| {
+    let bsfs = ["one", "another"].map(|name| {
         let mut config = config(directory.path());
-        config.store = cluster.config(site, 1);
+        config.store = cluster.config("site-1", 1);
+        // Its NF instance id is kept there.
+        config.store.embedded.directory = directory.path().join(name);
         Process::start(&config)
     });
     local(async {

@@ -77,8 +77,8 @@ pub enum CassandraConsistency {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum CassandraSerial {
-    /// Those of this site's datacentre. Each site writes also while it is cut off from the others; of two writes of one
-    /// record at two sites the later one stays.
+    /// Those of this site's datacentre. For clusters of one datacentre: with several, each would write also while it is
+    /// cut off from the others, and what it wrote needs a repair of the cluster (`nodetool repair`) to reach them.
     #[default]
     LocalSerial,
     /// Those of all datacentres: conditions hold among sites, and a site without most of all replicas does not write.

@@ -10,8 +10,9 @@
 //! conditions, unique keys and whole batches hold among all that judge them among the same replicas
 //! (`serialConsistency`): all sites with `serial`, those of one datacentre with `localSerial`.
 //!
-//! **Several sites** are datacentres of one cluster. With `localSerial`, of two writes of one record at two sites the later
-//! one stays at both, by the time at which the cluster took them. A read takes the record as it is at its own site.
+//! **Several sites** are datacentres of one cluster. With `serial`, conditions hold among all. With `localSerial`
+//! each site writes also while it is cut off; what it wrote then reaches the other one by a repair of the cluster, not by
+//! itself (`make test-sites` fails). A read takes the record as it is at its own site.
 
 mod client;
 mod core;

@@ -316,7 +316,7 @@ async fn nothing_acknowledged_is_lost_with_a_node() {
 
 /// Each of two sites writes while the other is away. Afterwards both have the later write, and no key of the earlier one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes a minute: make test-sites"]
+#[ignore = "does not pass: writes of a site that was cut off need a repair of the cluster"]
 async fn of_two_sites_the_later_write_stays() {
     let Some(cluster) = Cluster::start(2, 2, false) else {
         return;
