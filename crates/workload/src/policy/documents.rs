@@ -113,7 +113,8 @@ impl Documents {
     #[must_use]
     pub fn context(&self, kind: &Kind, number: u32) -> Bytes {
         let (supi, callback) = (self.supi(number), &self.callback);
-        let pei = 350_000_000_000_000 + u64::from(number) % 1_000_000;
+        // No tablet of the projects: their policies depend on the time of day.
+        let pei = 356_000_000_000_000 + u64::from(number) % 1_000_000;
         let body = match kind.service {
             Service::Sm => format!(
                 concat!(
