@@ -3,10 +3,11 @@
 use bytes::{BufMut, BytesMut};
 use thiserror::Error;
 
-use crate::avp::AvpWriter;
+use crate::avp::{AvpKey, AvpWriter};
 use crate::fault::{Fault, ResultCode};
 use crate::header::{CommandFlags, HEADER_LEN, Header, MAX_LENGTH, VERSION};
-use crate::known;
+use crate::known::application::COMMON;
+use crate::known::{self, key};
 use crate::message::{Message, MessageMut};
 
 /// Why something could not be written.
@@ -108,13 +109,8 @@ impl MessageBuilder {
     pub fn error_answer(request: &Message<impl AsRef<[u8]>>, origin: &Origin, fault: &Fault) -> MessageMut {
         let mut builder = Self::answer(request);
         builder.put_fault(origin, fault);
-        if fault.vendor != 0 {
-            // An answer of the command, which in 3GPP applications repeats these (TS 29.272 §7.2 and others).
-            let state = request.avps().find(known::AUTH_SESSION_STATE);
-            let application = request.avps().find(known::VENDOR_SPECIFIC_APPLICATION_ID);
-            for avp in [state, application].into_iter().flatten().flatten() {
-                builder.copy(&avp);
-            }
+        if !builder.header.flags.contains(CommandFlags::ERROR) && request.application() != COMMON {
+            builder.copy_required(request);
         }
         for avp in request
             .avps()
@@ -124,6 +120,26 @@ impl MessageBuilder {
             builder.copy(&avp);
         }
         builder.finish_within_bounds()
+    }
+
+    /// Copies what an answer of the command has to repeat of its request, whatever its result (RFC 7155 §3.2, RFC 8506 §3.2,
+    /// TS 29.212 §5.6.3, TS 29.272 §7.2 and others): strict peers discard an answer without it.
+    fn copy_required(&mut self, request: &Message<impl AsRef<[u8]>>) {
+        let find = |key: AvpKey| {
+            let mut avps = request.avps().map_while(Result::ok);
+            avps.find(|avp| avp.key() == key)
+        };
+        let repeated = [
+            key::AUTH_SESSION_STATE,
+            key::VENDOR_SPECIFIC_APPLICATION_ID,
+            key::AUTH_APPLICATION_ID,
+            key::AUTH_REQUEST_TYPE,
+            key::CC_REQUEST_TYPE,
+            key::CC_REQUEST_NUMBER,
+        ];
+        for avp in repeated.into_iter().filter_map(find) {
+            self.copy(&avp);
+        }
     }
 
     /// As [`MessageBuilder::error_answer`], to a request of which only the header could be read.
@@ -274,6 +290,23 @@ mod tests {
                 .unwrap()
                 .is_some()
         );
+
+        // What the grammar of its command requires comes back, except where the E flag takes its place (RFC 6733 §7.2).
+        let mut ccr = MessageBuilder::request(272, 16_777_238);
+        ccr.put(known::AUTH_APPLICATION_ID, 16_777_238)
+            .put(known::CC_REQUEST_TYPE, 3)
+            .put(known::CC_REQUEST_NUMBER, 9);
+        let ccr = ccr.finish().unwrap().freeze();
+        for (code, is_of_command) in [
+            (ResultCode::UNKNOWN_SESSION_ID, true),
+            (ResultCode::TOO_BUSY, false),
+        ] {
+            let fault = Fault::new(code, "");
+            let answer = MessageBuilder::error_answer(&ccr, &Origin::new("us", "realm"), &fault);
+            let number = answer.get(known::CC_REQUEST_NUMBER).unwrap();
+            assert_eq!(number, is_of_command.then_some(9));
+            assert_eq!(answer.avps().count(), if is_of_command { 6 } else { 3 });
+        }
 
         let protocol = Fault::new(ResultCode::TOO_BUSY, "later");
         let answer = MessageBuilder::error_answer(&request(), &Origin::new("us", "realm"), &protocol);
