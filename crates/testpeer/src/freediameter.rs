@@ -2,11 +2,13 @@
 //! is missing, [`FreeDiameter::start`] says so and gives none: the test then passes.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
+use diameter_proto::{AvpType, Avps, Dictionary, Message};
 use tempfile::TempDir;
 
 /// The shortest watchdog interval it takes.
@@ -73,10 +75,11 @@ impl FreeDiameter {
     /// # Panics
     /// As [`FreeDiameter::start`].
     pub async fn start_rx(setup: Setup<'_>, role: &str) -> Option<Self> {
-        Self::launch(setup, Some(role), None).await
+        Self::launch(setup, Some(("rx", role)), None).await
     }
 
-    async fn launch(setup: Setup<'_>, rx: Option<&str>, sctp: Option<IpAddr>) -> Option<Self> {
+    /// `extension`: the name of its source in `data`, and its argument.
+    async fn launch(setup: Setup<'_>, extension: Option<(&str, &str)>, sctp: Option<IpAddr>) -> Option<Self> {
         let version = Command::new("freeDiameterd")
             .arg("--version")
             .stdout(Stdio::null())
@@ -88,17 +91,23 @@ impl FreeDiameter {
         let port = if setup.port == 0 { free_port() } else { setup.port };
         let folder = tempfile::tempdir().expect("a folder can be made");
         write_files(folder.path(), &setup, port, sctp).expect("its files can be written");
-        if let Some(role) = rx {
-            let extension = compiled(folder.path())?;
+        if let Some((name, argument)) = extension {
+            let extension = compiled(folder.path(), name)?;
+            let argument = argument.replace("FOLDER", &folder.path().display().to_string());
             let conf = folder.path().join("fd.conf");
             let mut text = std::fs::read_to_string(&conf).expect("its files can be read");
-            let _ = writeln!(text, "LoadExtension = \"{}\" : \"{role}\";", extension.display());
+            let _ = writeln!(
+                text,
+                "LoadExtension = \"{}\" : \"{argument}\";",
+                extension.display()
+            );
             std::fs::write(conf, text).expect("its files can be written");
         }
         let log = std::fs::File::create(folder.path().join("log")).expect("its log can be made");
         let child = Command::new("freeDiameterd")
             .arg("-c")
             .arg(folder.path().join("fd.conf"))
+            .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("the log can be shared"))
             .stderr(log)
             .spawn()
@@ -150,10 +159,124 @@ impl Drop for FreeDiameter {
     }
 }
 
-/// The Rx extension, if it can be compiled.
-fn compiled(folder: &Path) -> Option<std::path::PathBuf> {
-    let made = folder.join("rx.fdx");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/rx.c");
+/// A freeDiameter that sends the requests of a test and records what it receives (`data/console.c`).
+#[derive(Debug)]
+pub struct Console {
+    running: FreeDiameter,
+    input: ChildStdin,
+}
+
+impl Console {
+    /// Starts one that serves these applications, and waits until it is connected to all its peers. None as for
+    /// [`FreeDiameter::start_rx`].
+    ///
+    /// # Panics
+    /// As [`FreeDiameter::start`].
+    pub async fn start(setup: Setup<'_>, applications: &[u32]) -> Option<Self> {
+        let mut argument = "FOLDER/messages".to_owned();
+        for application in applications {
+            let _ = write!(argument, " {application}");
+        }
+        let mut waits = String::new();
+        for (peer, _) in setup.peers {
+            let _ = writeln!(waits, "peer {peer}");
+        }
+        let mut running = FreeDiameter::launch(setup, Some(("console", &argument)), None).await?;
+        let mut input = running.child.stdin.take().expect("its input is a pipe");
+        input.write_all(waits.as_bytes()).expect("it reads its input");
+        Some(Self { running, input })
+    }
+
+    /// Sends a request with the AVPs of this one, once it is connected: freeDiameter encodes it by its own dictionary.
+    /// Origin-Host and Origin-Realm are its own.
+    ///
+    /// # Panics
+    /// When an AVP is not in the dictionary, or freeDiameter has ended.
+    pub fn send(&mut self, request: &Message) {
+        let dictionary = Dictionary::standard();
+        let command = dictionary
+            .command(request.command(), request.application())
+            .expect("the command is known");
+        let mut text = format!("send {}-Request {}\n", command.name, request.application());
+        put_lines(&mut text, request.avps());
+        text.push_str("end\n");
+        self.input.write_all(text.as_bytes()).expect("it reads its input");
+    }
+
+    /// What it has received, in order: each message as the head of `data/console.c` shows it.
+    #[must_use]
+    pub fn received(&self) -> Vec<String> {
+        let file = self.running.folder.path().join("messages");
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let whole = text.split_inclusive("\n}\n");
+        whole
+            .filter(|message| message.ends_with("\n}\n"))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Waits for the message of this number, from 1, of this command (`Re-Auth-Request`).
+    ///
+    /// # Panics
+    /// When it does not come, with what freeDiameter has logged.
+    pub async fn expect(&self, command: &str, number: usize) -> String {
+        for _ in 0..2_000 {
+            let received = self.received();
+            let mut fitting = received
+                .into_iter()
+                .filter(|message| message.split(' ').next() == Some(command));
+            if let Some(message) = fitting.nth(number - 1) {
+                return message;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!(
+            "{command} {number} has not come:\n{}\n{}",
+            self.received().concat(),
+            self.running.log()
+        );
+    }
+}
+
+/// AVPs as lines that the console reads.
+fn put_lines(text: &mut String, avps: Avps<'_>) {
+    for avp in avps {
+        let avp = avp.expect("the message is well formed");
+        let known = Dictionary::standard()
+            .avp(avp.key())
+            .unwrap_or_else(|| panic!("{} is not in the dictionary", avp.key()));
+        if ["Origin-Host", "Origin-Realm"].contains(&&*known.name) {
+            continue;
+        }
+        let _ = match known.kind {
+            AvpType::Grouped => {
+                let _ = writeln!(text, "{} = {{", known.name);
+                put_lines(text, avp.group());
+                writeln!(text, "}}")
+            }
+            AvpType::Enumerated | AvpType::Unsigned32 | AvpType::Integer32 => {
+                let bytes = avp.data.try_into().expect("a number of 32 bits has four bytes");
+                writeln!(text, "{} = {}", known.name, u32::from_be_bytes(bytes))
+            }
+            AvpType::Unsigned64 | AvpType::Integer64 => {
+                let bytes = avp.data.try_into().expect("a number of 64 bits has eight bytes");
+                writeln!(text, "{} = {}", known.name, u64::from_be_bytes(bytes))
+            }
+            _ => {
+                let hex: String = avp.data.iter().map(|byte| format!("{byte:02x}")).collect();
+                writeln!(text, "{} = {hex}", known.name)
+            }
+        };
+    }
+}
+
+/// An extension of `data`, if it can be compiled.
+fn compiled(folder: &Path, name: &str) -> Option<std::path::PathBuf> {
+    let made = folder.join(name).with_extension("fdx");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("data")
+        .join(name)
+        .with_extension("c");
     let compiler = Command::new("cc")
         .args(["-shared", "-fPIC", "-o"])
         .arg(&made)

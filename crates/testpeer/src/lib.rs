@@ -27,6 +27,7 @@ pub mod sctp;
 pub mod skip;
 #[cfg(feature = "tokens")]
 pub mod tokens;
+pub mod tshark;
 
 #[cfg(feature = "pages")]
 pub use pages::page;

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use diameter::capture::Capture;
@@ -14,16 +13,9 @@ use diameter::proto::{
     AvpType, AvpWriter, Dictionary, Kind, MessageBuilder, Origin, ResultCode, encode_one, kind, text,
 };
 use testpeer::diameter::Peer;
+use testpeer::tshark::{COMPLAINTS, tshark};
 
 use crate::support::{S6A, hss, run, ulr};
-
-fn tshark(arguments: &[&str], file: &Path) -> Option<String> {
-    let mut tshark = Command::new("tshark");
-    tshark.arg("-r").arg(file).args(arguments).stderr(Stdio::null());
-    let output = testpeer::skip::output(&mut tshark)?;
-    assert!(output.status.success(), "tshark cannot read {}", file.display());
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
-}
 
 const A: &str = "127.0.0.1:3868";
 const B: &str = "[::1]:40000";
@@ -107,7 +99,7 @@ fn our_traffic_decodes_without_a_malformed_packet() {
             return;
         };
         assert_eq!(all.lines().count(), count, "{all}");
-        let complaints = tshark(&["-Y", "_ws.malformed || _ws.expert.severity >= 0x600000"], &file).unwrap();
+        let complaints = tshark(&["-Y", COMPLAINTS], &file).unwrap();
         assert!(complaints.is_empty(), "{complaints}");
         let comments = tshark(&["-Y", "frame.comment == \"the CEA\""], &file).unwrap();
         assert_eq!(comments.lines().count(), 1);
@@ -254,18 +246,7 @@ fn our_dictionary_and_tsharks_agree() {
         theirs.len()
     );
     // A length that does not fit tshark's type is an expert complaint: of our types, none does not.
-    let complaints = tshark(
-        &[
-            "-Y",
-            "_ws.malformed || _ws.expert.severity >= 0x600000",
-            "-T",
-            "fields",
-            "-e",
-            "frame.number",
-        ],
-        &file,
-    )
-    .unwrap();
+    let complaints = tshark(&["-Y", COMPLAINTS, "-T", "fields", "-e", "frame.number"], &file).unwrap();
     let complained: Vec<_> = complaints
         .lines()
         .filter_map(|line| line.trim().parse::<usize>().ok())
