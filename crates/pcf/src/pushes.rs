@@ -148,6 +148,10 @@ fn rx_order(
         .put(known::DESTINATION_REALM, &rx.realm)
         .put(known::DESTINATION_HOST, &rx.host)
         .put(known::AUTH_APPLICATION_ID, application::RX);
+    if code == command::RE_AUTH {
+        // AUTHORIZE_ONLY. TS 29.214 §5.6.5 does not list it, AFs with the command of RFC 6733 §8.3.1 require it.
+        message.put(known::RE_AUTH_REQUEST_TYPE, 0);
+    }
     fill(&mut message);
     Some(Order {
         peer: Some(rx.peer.clone()),
