@@ -6,6 +6,7 @@ mod bindings;
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
 mod diameter;
+mod free_diameter;
 mod hostile;
 mod import;
 mod judge;
@@ -25,4 +26,5 @@ mod sy;
 mod tokens;
 mod ue_delivery;
 mod usage;
+mod wiretap;
 mod writers;
