@@ -1,9 +1,12 @@
-//! Our Diameter router and freeDiameter as relays between the same MMEs and HSSs.
+//! Our Diameter router and freeDiameter as relays between the same MMEs and HSSs, and HAProxy as a relay of their bytes.
 //!
-//! Both programs run all the time on the same cores, one is loaded while the other has nothing to do, then the other,
-//! for several rounds. What counts is processor time per request, from `/proc`.
+//! All programs run all the time on the same cores, one is loaded while the others have nothing to do, then the next,
+//! for several rounds. What counts is processor time per request, from `/proc`. HAProxy forwards TCP without a look at
+//! what is in it: what the kernel takes for the same bytes over the same number of connections, and no relay can save
+//! except by fewer system calls.
 
 mod freediameter;
+mod haproxy;
 mod phase;
 mod result;
 
@@ -19,6 +22,11 @@ use workload::dsr;
 
 use phase::{Loaded, Phase};
 pub use result::{Comparison, Row};
+
+/// Names of the programs.
+const OURS: &str = "dsr";
+const THEIRS: &str = "freediameter";
+const BYTES: &str = "haproxy-tcp";
 
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,6 +66,7 @@ pub struct Settings {
 /// When something does not start; [`RunError::Missing`] when there is no freeDiameter.
 pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
     freediameter::find()?;
+    haproxy::find()?;
     let place = Place::new(&Options {
         pin: options.pin.clone(),
         out: options.out.clone(),
@@ -76,12 +85,19 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
     rig::await_connections(&mut hss, model.hss)?;
     let (theirs, their_address) = freediameter::start(&place, &hss.addresses)?;
     rig::await_connections(&mut hss, model.hss * 2)?;
+    // It cannot route: all of its requests are for the first HSS.
+    let (bytes, bytes_address) = haproxy::start(&place, hss.addresses.first().copied())?;
 
-    let plan = Arc::new(dsr::Plan::new(&model).map_err(|error| RigError::Settings(error.to_string()))?);
+    let plan = plan_of(&model)?;
+    let unrouted = plan_of(&DsrModel { hss: 1, ..model })?;
     let mut relays = Vec::new();
-    for (name, function, address) in [("dsr", ours, address), ("freediameter", theirs, their_address)] {
+    for (name, function, address, plan) in [
+        (OURS, ours, address, &plan),
+        (THEIRS, theirs, their_address, &plan),
+        (BYTES, bytes, bytes_address, &unrouted),
+    ] {
         let answered = Arc::new(AtomicU64::new(0));
-        let traffic = rig::traffic(&plan, address, options.connections, 1, TIMEOUT, &answered);
+        let traffic = rig::traffic(plan, address, options.connections, 1, TIMEOUT, &answered);
         let generator = Generator::start(
             &Plan {
                 targets: vec![address],
@@ -111,6 +127,12 @@ pub fn compare(options: &Settings, progress: &mut Progress) -> Result<Comparison
         &place.function_cpus,
         options.rounds,
     ))
+}
+
+fn plan_of(model: &DsrModel) -> Result<Arc<dsr::Plan>, RigError> {
+    dsr::Plan::new(model)
+        .map(Arc::new)
+        .map_err(|error| RigError::Settings(error.to_string()))
 }
 
 /// What was measured of one relay.

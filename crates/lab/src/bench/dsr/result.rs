@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Measured;
 use super::phase::Phase;
+use super::{BYTES, Measured, OURS, THEIRS};
 use crate::run::figure;
 use ::report::Check;
 use callmodel::dsr::MESSAGES_PER_REQUEST;
@@ -44,17 +44,20 @@ pub struct Row {
     pub knee_rps: Option<f64>,
 }
 
-/// Two programs under one load; `target/bench/dsr.json`.
+/// Relays under one load; `target/bench/dsr.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Each near the most that it carries.
     pub rows: Vec<Row>,
-    /// Both at the same rate, which the slower one holds.
+    /// All at the same rate, which the slowest holds.
     pub equal_rate: Vec<Row>,
-    /// How many times the messages per core-second ours carries, by `rows`.
+    /// How many times freeDiameter's messages per core-second ours carries, by `rows`.
     pub ratio: f64,
     /// The same by `equal_rate`.
     pub ratio_equal_rate: f64,
+    /// Our processor time by that of HAProxy, which forwards the same bytes unread, by `equal_rate`.
+    #[serde(default)]
+    pub by_bytes_equal_rate: f64,
     /// Bytes of a request for a location update, on average.
     pub message_bytes: f64,
     /// Rounds of each.
@@ -102,7 +105,8 @@ pub(super) fn comparison(
             .collect()
     };
     let (full, equal) = (rows(|m| &m.full), rows(|m| &m.equal));
-    let (ratio, ratio_equal_rate) = (ratio_of(&full), ratio_of(&equal));
+    let (ratio, ratio_equal_rate) = (times(&full, THEIRS, OURS), times(&equal, THEIRS, OURS));
+    let by_bytes_equal_rate = times(&equal, OURS, BYTES);
     let ours = full.first().map_or(0.0, |row| row.cpu_us_per_message);
     let mut notes = Vec::new();
     for m in &measured {
@@ -144,6 +148,7 @@ pub(super) fn comparison(
         equal_rate: equal,
         ratio: round(ratio, 2),
         ratio_equal_rate: round(ratio_equal_rate, 2),
+        by_bytes_equal_rate: round(by_bytes_equal_rate, 2),
         message_bytes: round(message_bytes, 0),
         rounds,
         pinned_cpus: pinned.to_vec(),
@@ -160,7 +165,7 @@ impl Comparison {
         let mut text = String::new();
         for (title, rows) in [
             ("Near the most that each carries", &self.rows),
-            ("Both at one rate", &self.equal_rate),
+            ("All at one rate", &self.equal_rate),
         ] {
             // Writing to a String cannot fail.
             let _ = writeln!(
@@ -170,13 +175,12 @@ impl Comparison {
                  |---|--:|--:|--:|--:|--:|",
                 self.machine.cpu_model, self.machine.cores
             );
-            let reference = rows.last().map_or(f64::NAN, |row| row.cpu_us_per_message);
             for row in rows {
                 let _ = writeln!(
                     text,
                     "| {} | **{:.3}** | {:.2} | {} | {} | {} |",
                     row.name,
-                    row.cpu_us_per_message / reference,
+                    times(rows, &row.name, THEIRS),
                     row.cpu_us_per_message,
                     figure(row.rps),
                     figure(row.p50_ms),
@@ -189,20 +193,20 @@ impl Comparison {
     }
 }
 
-fn ratio_of(rows: &[Row]) -> f64 {
-    match rows {
-        [ours, theirs, ..] if ours.cpu_us_per_request > 0.0 => {
-            theirs.cpu_us_per_request / ours.cpu_us_per_request
-        }
-        _ => 0.0,
-    }
+/// Processor time per request of one program by that of another.
+fn times(rows: &[Row], of: &str, by: &str) -> f64 {
+    let cpu = |name: &str| {
+        let row = rows.iter().find(|row| row.name == name);
+        row.map_or(f64::NAN, |row| row.cpu_us_per_request)
+    };
+    cpu(of) / cpu(by).max(1e-9)
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (title, rows, ratio) in [
             ("Near the most that each carries:", &self.rows, self.ratio),
-            ("Both at one rate:", &self.equal_rate, self.ratio_equal_rate),
+            ("All at one rate:", &self.equal_rate, self.ratio_equal_rate),
         ] {
             writeln!(f, "{title}")?;
             writeln!(
@@ -224,7 +228,11 @@ impl fmt::Display for Comparison {
                     row.cores
                 )?;
             }
-            writeln!(f, "  messages per core-second: {ratio:.1} times\n")?;
+            writeln!(
+                f,
+                "  messages per core-second: {ratio:.1} times freeDiameter's; processor time: {:.2} of HAProxy's for the bytes\n",
+                times(rows, OURS, BYTES)
+            )?;
         }
         for check in &self.checks {
             let mark = if check.pass { "✓" } else { "✗" };
