@@ -28,9 +28,9 @@ pub trait Record: Sized + 'static {
     /// Adds the keys under which the record can be found.
     fn index(&self, keys: &mut IndexKeys);
 
-    /// When the record expires, in microseconds since 1970; `None`: never. From then on reads leave it out, and the store's
-    /// sweep removes it. Until then its key is taken: a write on the condition that there is none conflicts, and it counts
-    /// for the limit of a `find`.
+    /// When the record expires, in microseconds since 1970; `None`: never. From then on reads leave it out, conditions of
+    /// writes take it for absent, and its unique keys are free. The store's sweep removes it; until then it counts for the
+    /// limit of a `find`.
     fn expires(&self) -> Option<u64> {
         None
     }

@@ -1,18 +1,19 @@
 //! Batches: writes to any tables that become durable together or not at all.
 
 use crate::dictionary::Dictionaries;
-use crate::error::Error;
+use crate::error::{Conflict, Error};
 use crate::record::{IndexKeys, Key};
-use crate::schema::{MAX_KEY, TableId, TableSchema};
+use crate::schema::{Index, MAX_KEY, TableId, TableSchema};
 use crate::version::Version;
 use records::SqlValue;
 
-/// What must hold for an operation, and with it its whole batch, to be carried out.
+/// What must hold for an operation, and with it its whole batch, to be carried out. A record whose lifetime is over counts
+/// as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Whatever is there.
     Always,
-    /// There is no record of this key, or its lifetime is over.
+    /// There is no record of this key.
     Absent,
     /// There is one, of any version.
     Present,
@@ -26,6 +27,8 @@ pub struct Batch {
     pub(crate) operations: Vec<Operation>,
     pub(crate) bytes: usize,
     pub(crate) fault: Option<String>,
+    /// The time that lifetimes are judged by, in microseconds since 1970.
+    pub(crate) now: u64,
 }
 
 /// Whether the record of this key and stored value has expired at a time (microseconds since 1970); with the limit of its
@@ -38,8 +41,37 @@ pub(crate) struct Operation {
     pub(crate) key: Key,
     pub(crate) condition: Condition,
     pub(crate) change: Change,
-    /// For [`Condition::Absent`], where records of the table have a lifetime: tells whether one has expired.
-    pub(crate) expired: Option<Judge>,
+    /// Where records of the table have a lifetime, and one that has expired counts as absent.
+    pub(crate) lifetime: Option<Lifetime>,
+}
+
+/// How to find out whether a record has expired.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifetime {
+    /// The index whose key is the time of expiry: what an engine judges by.
+    pub(crate) index: Index,
+    /// What the store judges by that has the record; `None` where its table has no unique keys.
+    pub(crate) judge: Option<Judge>,
+}
+
+impl Operation {
+    /// Whether its condition holds for a record of this version, which expires at the time in this key.
+    pub(crate) fn check(&self, stored: Option<(Version, Option<&[u8]>)>, now: u64) -> Result<(), Conflict> {
+        let is_live = |expiry: Option<&[u8]>| {
+            let at = expiry.and_then(<[u8]>::first_chunk);
+            self.lifetime.is_none() || at.is_none_or(|at| u64::from_be_bytes(*at) > now)
+        };
+        let stored = stored.filter(|(_, expiry)| is_live(*expiry));
+        let version = stored.map(|(version, _)| version);
+        match (self.condition, version) {
+            (Condition::Absent, Some(version)) => Err(Conflict::Exists(version)),
+            (Condition::Present | Condition::Version(_), None) => Err(Conflict::Absent),
+            (Condition::Version(expected), Some(version)) if expected != version => {
+                Err(Conflict::Changed(version))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -106,15 +138,16 @@ impl Batch {
             key,
             condition,
             change,
-            expired: None,
+            lifetime: None,
         });
     }
 
-    /// Whether an operation requires that a record is absent or has expired.
+    /// Whether a unique key that it gives to a record may have a holder that has expired.
     pub(crate) fn may_meet_expired(&self) -> bool {
-        self.operations
-            .iter()
-            .any(|operation| operation.expired.is_some())
+        self.operations.iter().any(|operation| {
+            operation.lifetime.is_some_and(|it| it.judge.is_some())
+                && matches!(operation.change, Change::Put(_))
+        })
     }
 
     /// Keeps the first reason why this batch can never be written; `commit` returns it.

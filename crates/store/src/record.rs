@@ -47,10 +47,6 @@ pub struct TableDef {
     pub schema: &'static TableSchema,
     pub(crate) reindex: Reindex,
     /// The index that has the records by their expiry.
-    #[cfg_attr(
-        not(feature = "cql"),
-        allow(dead_code, reason = "one engine passes it to a database")
-    )]
     pub(crate) expiry: Option<Index>,
 }
 

@@ -162,7 +162,8 @@ impl Store {
     /// Commits a batch: the receipt resolves when it is durable, or says why it was not written.
     ///
     /// Batches of all callers that arrive while an earlier group is being made durable are committed together.
-    pub fn commit(&self, batch: Batch) -> Receipt {
+    pub fn commit(&self, mut batch: Batch) -> Receipt {
+        batch.now = self.0.clock.micros();
         if let Some(fault) = &batch.fault {
             return Receipt::refused(Error::Invalid(fault.clone()));
         }
@@ -274,7 +275,7 @@ impl Batch {
     pub fn put<T: Record>(&mut self, table: &Table<T>, record: &T, condition: Condition) {
         let row = table.encode(record);
         self.put_row(table.id, T::TABLE, record.key(), row, condition);
-        self.judge_expired::<T>(condition);
+        self.judge_lifetime::<T>();
     }
 
     /// Writes `record` if there is none of its key.
@@ -290,12 +291,19 @@ impl Batch {
     /// Deletes the record of this key if `condition` holds.
     pub fn delete<T: Record>(&mut self, table: &Table<T>, key: &[u8], condition: Condition) {
         self.push(table.id, Key::from_slice(key), condition, Change::Delete);
+        self.judge_lifetime::<T>();
+    }
+
+    /// Deletes the record of this version, whether it has expired or not.
+    pub(crate) fn remove<T: Record>(&mut self, table: &Table<T>, key: &[u8], version: Version) {
+        let condition = Condition::Version(version);
+        self.push(table.id, Key::from_slice(key), condition, Change::Delete);
     }
 
     /// Writes nothing, but the batch is carried out only if `condition` holds for this key.
     pub fn require<T: Record>(&mut self, table: &Table<T>, key: &[u8], condition: Condition) {
         self.push(table.id, Key::from_slice(key), condition, Change::Nothing);
-        self.judge_expired::<T>(condition);
+        self.judge_lifetime::<T>();
     }
 }
 
@@ -317,6 +325,18 @@ fn check_schemas(tables: &[TableDef]) -> Result<(), Error> {
         if schema.indexes.len() > MAX_INDEXES {
             return Err(Error::Open(format!(
                 "table {}: at most {MAX_INDEXES} indexes",
+                schema.name
+            )));
+        }
+        if let Some(expiry) = table.expiry
+            && (schema.sql.is_some()
+                || schema
+                    .indexes
+                    .get(usize::from(expiry.0))
+                    .is_none_or(|index| index.multi))
+        {
+            return Err(Error::Open(format!(
+                "table {}: its expiry needs an index that is not multi, in a table without a SQL mapping",
                 schema.name
             )));
         }

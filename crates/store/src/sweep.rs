@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Period, Validate};
 
-use crate::batch::{Batch, Condition};
+use crate::batch::Batch;
 use crate::error::Error;
 use crate::record::Record;
 use crate::store::Table;
@@ -109,7 +109,7 @@ impl<T: Record> Sweep<T> {
                 .into_iter()
                 .map(|(key, version)| {
                     let mut batch = Batch::default();
-                    batch.delete(&self.table, &key, Condition::Version(version));
+                    batch.remove(&self.table, &key, version);
                     self.table.store().commit(batch)
                 })
                 .collect();

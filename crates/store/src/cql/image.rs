@@ -45,6 +45,12 @@ impl Image {
             .any(|held| same(held) && entry.is_none_or(|entry| entry == held.entry))
     }
 
+    /// The key of the index of expiry, which has this tag.
+    pub(super) fn expiry(&self, tag: Option<u32>) -> Option<&[u8]> {
+        let held = self.keys.iter().find(|held| Some(held.tag) == tag)?;
+        Some(&held.key)
+    }
+
     pub(super) fn row(self, key: Vec<u8>) -> Row {
         Row {
             key,

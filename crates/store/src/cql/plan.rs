@@ -79,7 +79,17 @@ impl Core {
         }
         let loaded: Vec<Loaded> = all(loads).await.into_iter().collect::<Result<_, _>>()?;
         for (position, (operation, loaded)) in batch.operations.iter().zip(&loaded).enumerate() {
-            self.judge(position, operation, loaded.version())?;
+            let expiry = self.tables.rows[self.table(operation).rows].expiry;
+            let stored = loaded.image.as_ref();
+            let stored = stored.map(|image| (image.version, image.expiry(expiry)));
+            let checked = operation.check(stored, batch.now);
+            checked.map_err(|conflict| {
+                Fault::Conflict(Error::Conflict {
+                    operation: position,
+                    table: self.table(operation).name,
+                    conflict,
+                })
+            })?;
         }
         let stored = loaded.iter().filter_map(Loaded::version);
         let version = stored.fold(version, Version::beyond);
@@ -101,22 +111,6 @@ impl Core {
         plan.participants
             .sort_unstable_by(|a, b| (a.rows, &a.key).cmp(&(b.rows, &b.key)));
         Ok(plan)
-    }
-
-    fn judge(&self, position: usize, operation: &Operation, stored: Option<Version>) -> Result<(), Fault> {
-        let conflict = match (operation.condition, stored) {
-            (Condition::Absent, Some(version)) => Conflict::Exists(version),
-            (Condition::Present | Condition::Version(_), None) => Conflict::Absent,
-            (Condition::Version(expected), Some(version)) if expected != version => {
-                Conflict::Changed(version)
-            }
-            _ => return Ok(()),
-        };
-        Err(Fault::Conflict(Error::Conflict {
-            operation: position,
-            table: self.table(operation).name,
-            conflict,
-        }))
     }
 
     fn plan_operation(

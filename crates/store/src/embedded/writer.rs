@@ -30,7 +30,7 @@ use super::segment::Segment;
 use super::segments::Need;
 use super::space::{Move, Old, Space};
 use super::tail::ONLY_DELETIONS;
-use crate::batch::{Batch, Change, Condition};
+use crate::batch::{Batch, Change};
 use crate::config::EmbeddedConfig;
 use crate::error::{Conflict, Error, hex};
 use crate::record::{IndexKeyIter, Key};
@@ -243,12 +243,17 @@ impl Writer {
             }
             rows.push(row);
             let known = self.known(space, &operation.key)?;
-            check(operation.condition, known.as_ref().map(|known| known.version)).map_err(|conflict| {
-                Error::Conflict {
-                    operation: position,
-                    table: space.static_name(),
-                    conflict,
-                }
+            let stored = known.as_ref().map(|known| {
+                let expiry = operation.lifetime.and_then(|lifetime| {
+                    IndexKeyIter::over(&known.keys).find(|(index, _)| *index == lifetime.index)
+                });
+                (known.version, expiry.map(|(_, at)| at))
+            });
+            let checked = operation.check(stored, batch.now);
+            checked.map_err(|conflict| Error::Conflict {
+                operation: position,
+                table: space.static_name(),
+                conflict,
             })?;
             old.push(known);
         }
@@ -503,14 +508,4 @@ pub(super) fn known(shared: &Shared, space: &Space, key: &[u8]) -> Result<Option
             size: entry.size(),
         }
     })
-}
-
-fn check(condition: Condition, version: Option<Version>) -> Result<(), Conflict> {
-    match (condition, version) {
-        (Condition::Always, _) | (Condition::Absent, None) | (Condition::Present, Some(_)) => Ok(()),
-        (Condition::Absent, Some(version)) => Err(Conflict::Exists(version)),
-        (Condition::Present | Condition::Version(_), None) => Err(Conflict::Absent),
-        (Condition::Version(expected), Some(version)) if expected == version => Ok(()),
-        (Condition::Version(_), Some(version)) => Err(Conflict::Changed(version)),
-    }
 }

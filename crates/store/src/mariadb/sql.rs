@@ -242,11 +242,14 @@ impl SqlTable {
         })
     }
 
-    /// `SELECT id, version FROM … WHERE id IN (…) FOR UPDATE` for `count` keys.
+    /// `SELECT id, version, expiry FROM … WHERE id IN (…) FOR UPDATE` for `count` keys.
     pub(super) fn lock(&self, count: usize) -> String {
         let id = self.id.name;
+        // A table with a mapping has no lifetimes, see `check_schemas`.
+        let expiry = self.def.expiry.and_then(|index| self.index(index));
+        let expiry = expiry.map_or("NULL".to_owned(), |index| format!("`{}`", index.column));
         format!(
-            "SELECT `{id}`, `{}` FROM `{}` WHERE `{id}` IN ({}) FOR UPDATE",
+            "SELECT `{id}`, `{}`, {expiry} FROM `{}` WHERE `{id}` IN ({}) FOR UPDATE",
             self.version,
             self.name,
             marks(count)

@@ -24,7 +24,7 @@ use mysql_async::{Conn, Value};
 
 use super::nodes::{Failure, Nodes};
 use super::sql::{SIDE_VERSION, SqlTable, step};
-use crate::batch::{Batch, Change, Condition, NewRow, Operation};
+use crate::batch::{Batch, Change, NewRow, Operation};
 use crate::error::{Conflict, Error};
 use crate::schema::TableId;
 use crate::version::Version;
@@ -55,8 +55,8 @@ pub(super) struct Context {
     pub(super) site: Arc<str>,
 }
 
-/// What is stored, of the records a group names.
-type Known = HashMap<(TableId, Vec<u8>), Version>;
+/// What is stored, of the records a group names: version, and key of the index of expiry.
+type Known = HashMap<(TableId, Vec<u8>), (Version, Option<Vec<u8>>)>;
 
 impl Context {
     fn table(&self, id: TableId) -> &SqlTable {
@@ -172,14 +172,12 @@ impl Context {
                     .chain(std::iter::repeat(&keys[keys.len() - 1]))
                     .take(count);
                 let values: Vec<Value> = padded.map(|key| Value::from(*key)).collect();
-                let rows: Vec<(Vec<u8>, u64)> =
+                let rows: Vec<(Vec<u8>, u64, Option<Vec<u8>>)> =
                     self.nodes.within(conn.exec(table.lock(count), values)).await?;
                 // Numbers of tables are 16 bits by `Store::table`.
                 let id = TableId(position as u16);
-                known.extend(
-                    rows.into_iter()
-                        .map(|(key, version)| ((id, key), Version(version))),
-                );
+                let rows = rows.into_iter();
+                known.extend(rows.map(|(key, version, expiry)| ((id, key), (Version(version), expiry))));
             }
         }
         Ok(known)
@@ -188,14 +186,10 @@ impl Context {
     /// Whether the conditions of a batch hold; the version it gets.
     fn judge(&self, member: &Member, known: &Known) -> Verdict {
         for (position, operation) in member.batch.operations.iter().enumerate() {
-            let version = known.get(&(operation.table, operation.key.to_vec())).copied();
-            let conflict = match (operation.condition, version) {
-                (Condition::Absent, Some(version)) => Conflict::Exists(version),
-                (Condition::Present | Condition::Version(_), None) => Conflict::Absent,
-                (Condition::Version(expected), Some(version)) if expected != version => {
-                    Conflict::Changed(version)
-                }
-                _ => continue,
+            let stored = known.get(&(operation.table, operation.key.to_vec()));
+            let stored = stored.map(|(version, expiry)| (*version, expiry.as_deref()));
+            let Err(conflict) = operation.check(stored, member.batch.now) else {
+                continue;
             };
             let table = self.table(operation.table).name;
             return Err(Error::Conflict {
@@ -206,7 +200,7 @@ impl Context {
         }
         let stored = member.batch.operations.iter();
         let stored = stored.filter_map(|operation| known.get(&(operation.table, operation.key.to_vec())));
-        Ok(stored.fold(member.version, |version, stored| version.beyond(*stored)))
+        Ok(stored.fold(member.version, |version, (stored, _)| version.beyond(*stored)))
     }
 
     async fn write(

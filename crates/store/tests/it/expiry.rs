@@ -16,11 +16,18 @@ use crate::session::Session;
 struct Lease(u64, Option<u64>);
 
 const OWNER: Index = Index(0);
+const SEAT: Index = Index(2);
+/// Leases from this number on take a seat, which one of them has at a time: the last two digits.
+const SEATED: u64 = 10_000;
 
 impl Record for Lease {
     const TABLE: &'static TableSchema = &TableSchema {
         name: "lease",
-        indexes: &[IndexSchema::many("owner"), IndexSchema::many("expiry").ordered()],
+        indexes: &[
+            IndexSchema::many("owner"),
+            IndexSchema::many("expiry").ordered(),
+            IndexSchema::unique("seat"),
+        ],
         by_modified: true,
         sql: None,
     };
@@ -32,6 +39,9 @@ impl Record for Lease {
 
     fn index(&self, keys: &mut IndexKeys) {
         keys.add(OWNER, b"owner");
+        if self.0 >= SEATED {
+            keys.add(SEAT, &(self.0 % 100).to_be_bytes());
+        }
     }
 
     fn expires(&self) -> Option<u64> {
@@ -152,6 +162,94 @@ async fn contract(store: &Store, now: &AtomicU64) {
     now.store(BEGIN + 3_600_000_000, Relaxed);
     sweep.round().await.unwrap();
     assert_eq!((sweep.removed(), seen(&leases).await), (9, vec![1, 9]));
+    expired_records_meet_no_condition(&leases, now).await;
+    expired_holders_give_unique_keys_back(&leases, now).await;
+    assert_eq!(seen(&leases).await, [1, 9]);
+}
+
+/// A record that reads leave out is absent for conditions as well.
+async fn expired_records_meet_no_condition(leases: &Table<Lease>, now: &AtomicU64) {
+    let commit = async |fill: &dyn Fn(&mut Batch)| {
+        let mut batch = Batch::default();
+        fill(&mut batch);
+        leases.store().commit(batch).await
+    };
+    let (begin, number) = (now.load(Relaxed), 50u64);
+    let (key, lease) = (number.to_be_bytes(), Lease(number, Some(begin + 1_000_000)));
+    let version = commit(&|batch| batch.insert(leases, &lease)).await.unwrap();
+    commit(&|batch| batch.require(leases, &key, Condition::Version(version)))
+        .await
+        .unwrap();
+    now.store(begin + 1_000_000, Relaxed);
+    for condition in [Condition::Present, Condition::Version(version)] {
+        let refused = [
+            commit(&|batch| batch.put(leases, &Lease(number, None), condition)).await,
+            commit(&|batch| batch.delete(leases, &key, condition)).await,
+            commit(&|batch| batch.require(leases, &key, condition)).await,
+        ];
+        for refused in refused {
+            let absent = |conflict: &Conflict| matches!(conflict, Conflict::Absent);
+            assert!(
+                matches!(&refused, Err(Error::Conflict { conflict, .. }) if absent(conflict)),
+                "{condition:?}: {refused:?}"
+            );
+        }
+    }
+    commit(&|batch| batch.require(leases, &key, Condition::Absent))
+        .await
+        .unwrap();
+    commit(&|batch| batch.delete(leases, &key, Condition::Always))
+        .await
+        .unwrap();
+}
+
+/// A unique key whose holder has expired is free, before the sweep has removed the holder.
+async fn expired_holders_give_unique_keys_back(leases: &Table<Lease>, now: &AtomicU64) {
+    let insert = async |numbers: &[u64], expires: Option<u64>| {
+        let mut batch = Batch::default();
+        for number in numbers {
+            batch.insert(leases, &Lease(SEATED + number, expires));
+        }
+        leases.store().commit(batch).await
+    };
+    let holder = async |seat: u64| {
+        let found = leases.find(SEAT, &seat.to_be_bytes(), 10).await.unwrap();
+        let numbers: Vec<u64> = found.iter().map(|stored| stored.record.0 - SEATED).collect();
+        numbers
+    };
+    let begin = now.load(Relaxed);
+    insert(&[1, 2], Some(begin + 1_000_000)).await.unwrap();
+    insert(&[3], None).await.unwrap();
+    let taken = insert(&[101], None).await;
+    let unique = |conflict: &Conflict| matches!(conflict, Conflict::Unique { index: "seat", .. });
+    assert!(
+        matches!(&taken, Err(Error::Conflict { conflict, .. }) if unique(conflict)),
+        "{taken:?}"
+    );
+    now.store(begin + 1_000_000, Relaxed);
+    // Of three keys one is taken: nothing is written, and the holders of the others stay expired.
+    let taken = insert(&[101, 102, 103], None).await;
+    assert!(
+        matches!(&taken, Err(Error::Conflict { conflict, .. }) if unique(conflict)),
+        "{taken:?}"
+    );
+    for seat in [1, 2] {
+        assert!(holder(seat).await.is_empty());
+    }
+    insert(&[101, 102], None).await.unwrap();
+    for (seat, number) in [(1, 101), (2, 102), (3, 3)] {
+        assert_eq!(holder(seat).await, [number]);
+    }
+    let mut end = Batch::default();
+    for number in [101, 102, 3] {
+        let key = (SEATED + number).to_be_bytes();
+        end.delete(leases, &key, Condition::Present);
+    }
+    leases.store().commit(end).await.unwrap();
+    // The first holders were removed with the insertion.
+    let sweep = Sweep::new(leases.clone(), SweepConfig::default()).unwrap();
+    sweep.round().await.unwrap();
+    assert_eq!(sweep.removed(), 0);
 }
 
 fn tables() -> [TableDef; 2] {
