@@ -249,7 +249,7 @@ fn a_router_passes_its_drills() {
 }
 
 #[test]
-fn our_router_and_freediameter_relay_the_same_load() {
+fn routers_and_haproxy_relay_the_same_load() {
     let program = program();
     let folder = tempfile::tempdir().unwrap();
     let options = lab::bench::dsr::Settings {
@@ -264,12 +264,12 @@ fn our_router_and_freediameter_relay_the_same_load() {
     };
     let result = match lab::bench::dsr::compare(&options, &mut Progress::default()) {
         Ok(result) => result,
-        Err(RunError::Missing { .. }) => return testpeer::skip::missing("freeDiameterd"),
+        Err(RunError::Missing { program, .. }) => return testpeer::skip::missing(program),
         Err(error) => panic!("{error}"),
     };
     for rows in [&result.rows, &result.equal_rate] {
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-        assert_eq!(names, ["dsr", "freediameter"]);
+        assert_eq!(names, ["dsr", "freediameter", "haproxy-tcp"]);
         for row in rows {
             assert!((row.success - 1.0).abs() < 1e-9, "{row:?}\n{:?}", result.notes);
             assert!(row.rps > 50.0 && row.p99_ms > 0.0, "{row:?}");
