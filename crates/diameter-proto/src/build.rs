@@ -122,7 +122,7 @@ impl MessageBuilder {
         builder.finish_within_bounds()
     }
 
-    /// Copies what an answer of the command has to repeat of its request, whatever its result (RFC 7155 §3.2, RFC 8506 §3.2,
+    /// Copies what an answer of the command has to repeat of its request, whatever its result (RFC 6733 §9.7.2, RFC 7155 §3.2, RFC 8506 §3.2,
     /// TS 29.212 §5.6.3, TS 29.272 §7.2 and others): strict peers discard an answer without it.
     fn copy_required(&mut self, request: &Message<impl AsRef<[u8]>>) {
         let find = |key: AvpKey| {
@@ -136,6 +136,8 @@ impl MessageBuilder {
             key::AUTH_REQUEST_TYPE,
             key::CC_REQUEST_TYPE,
             key::CC_REQUEST_NUMBER,
+            key::ACCOUNTING_RECORD_TYPE,
+            key::ACCOUNTING_RECORD_NUMBER,
         ];
         for avp in repeated.into_iter().filter_map(find) {
             self.copy(&avp);

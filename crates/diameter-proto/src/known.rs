@@ -167,6 +167,8 @@ tags! {
     EXPERIMENTAL_RESULT = "Experimental-Result" Grouped 0:297 M;
     EXPERIMENTAL_RESULT_CODE = "Experimental-Result-Code" Unsigned32 0:298 M;
     INBAND_SECURITY_ID = "Inband-Security-Id" Unsigned32 0:299 M;
+    ACCOUNTING_RECORD_TYPE = "Accounting-Record-Type" Enumerated 0:480 M;
+    ACCOUNTING_RECORD_NUMBER = "Accounting-Record-Number" Unsigned32 0:485 M;
     // RFC 8506
     CC_REQUEST_NUMBER = "CC-Request-Number" Unsigned32 0:415 M;
     CC_REQUEST_TYPE = "CC-Request-Type" Enumerated 0:416 M;

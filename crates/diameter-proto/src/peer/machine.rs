@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::capabilities::Capabilities;
 use super::events::{DownReason, Duplicate, Input, Output, PeerSettings};
+use super::messages::SentIds;
 use super::table::{Action, Event, Side, State, row};
 use super::watchdog::{Command, Health, Watchdog};
-use crate::build::MessageBuilder;
 use crate::fault::{Fault, ResultCode};
 use crate::known::{self, command, disconnect_cause};
 use crate::message::{Message, MessageRef};
@@ -51,6 +51,9 @@ pub struct Machine {
     pause: Duration,
     pub(super) stop_cause: i32,
     pub(super) next_id: u32,
+    pub(super) sent_ids: SentIds,
+    /// Whether requests to the peer are unanswered at the arrival of its DPR.
+    pub(super) in_flight: bool,
     pub(super) outputs: VecDeque<Output>,
 }
 
@@ -81,6 +84,8 @@ impl Machine {
             pause: settings.reconnect_min,
             stop_cause: disconnect_cause::REBOOTING,
             next_id: seed as u32,
+            sent_ids: SentIds::default(),
+            in_flight: false,
             outputs: VecDeque::new(),
             settings,
         }
@@ -107,7 +112,7 @@ impl Machine {
     }
 
     /// Whether to connect with [`Input::Start`] to a peer to which no attempt was made since its DPR (RFC 6733 §5.4):
-    /// `wanted`: a request for it is pending; `traffic`: requests flow at all.
+    /// `wanted`: a request for it is pending; `traffic`: requests flow at all, which is no reason to disturb a busy peer.
     #[must_use]
     pub fn wakes(&self, now: Instant, traffic: bool, wanted: impl FnOnce() -> bool) -> bool {
         let is_left = self.state == State::Closed && self.wanted;
@@ -115,7 +120,7 @@ impl Machine {
             return false;
         };
         let rested = now.saturating_duration_since(since) >= self.settings.reconnect_max;
-        (traffic && rested) || ((rested || !self.busy) && wanted())
+        (traffic && rested && !self.busy) || ((rested || !self.busy) && wanted())
     }
 
     /// The status of the watchdog.
@@ -166,6 +171,12 @@ impl Machine {
         if let Some(command) = self.watchdog.traffic(now) {
             self.watchdog_says(now, command);
         }
+    }
+
+    /// Requests to the peer are unanswered, or none are, as its DPR arrives. RFC 6733 §5.4: the DPA "SHOULD contain an
+    /// error if messages have recently been forwarded, and are likely in flight".
+    pub const fn set_in_flight(&mut self, in_flight: bool) {
+        self.in_flight = in_flight;
     }
 
     /// Handles an event.
@@ -298,7 +309,13 @@ impl Machine {
     }
 
     fn received(&mut self, now: Instant, side: Side, message: MessageRef<'_>) {
-        let (code, request) = (message.command(), message.is_request());
+        // The commands of the base protocol are those of application 0 (RFC 6733 §3).
+        let is_base = message.application() == known::application::COMMON;
+        let code = if is_base { message.command() } else { 0 };
+        let request = message.is_request();
+        if !request && self.sent_ids.is_unknown(code, message.hop_by_hop()) {
+            return;
+        }
         let pick = |i: Event, r: Event| if side == Side::Initiator { i } else { r };
         let event = match (code, request) {
             (command::CAPABILITIES_EXCHANGE, false) if side == Side::Initiator => {
@@ -344,7 +361,7 @@ impl Machine {
             ResultCode::UNABLE_TO_COMPLY,
             "capabilities were exchanged already",
         );
-        let answer = MessageBuilder::error_answer(&cer, &self.local.origin, &fault);
+        let answer = self.capabilities_answer(cer, self.addresses[side as usize], Err(&fault));
         self.outputs.push_back(Output::Send(side, answer));
         if side == Side::Initiator && matches!(self.state, State::WaitICea | State::WaitReturns) {
             self.event(now, Event::IRcvNonCea, None);

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::capabilities::Capabilities;
 use super::events::Output;
 use super::machine::Machine;
 use super::rules;
@@ -10,13 +11,14 @@ use crate::build::MessageBuilder;
 use crate::fault::{Fault, ResultCode};
 use crate::header::CommandFlags;
 use crate::known::{self, command};
-use crate::message::{MessageMut, MessageRef};
+use crate::message::{Message, MessageMut, MessageRef};
 
 impl Machine {
     fn request(&mut self, code: u32) -> MessageBuilder {
         let mut builder = MessageBuilder::request(code, known::application::COMMON);
         *builder.flags_mut() = CommandFlags::REQUEST;
         self.next_id = self.next_id.wrapping_add(1);
+        self.sent_ids.sent(code, self.next_id);
         builder.identifiers(self.next_id, self.next_id);
         builder
     }
@@ -28,19 +30,13 @@ impl Machine {
         }
     }
 
-    fn write_capabilities(&self, builder: &mut MessageBuilder, local: Option<IpAddr>) {
-        if self.local.addresses.is_empty() {
-            let mut own = (*self.local).clone();
-            own.addresses.extend(local);
-            own.write(builder);
-        } else {
-            self.local.write(builder);
-        }
-    }
-
     pub(super) fn send_cer(&mut self) {
         let mut builder = self.request(command::CAPABILITIES_EXCHANGE);
-        self.write_capabilities(&mut builder, self.addresses[Side::Initiator as usize]);
+        write_capabilities(
+            &self.local,
+            &mut builder,
+            self.addresses[Side::Initiator as usize],
+        );
         self.push(Side::Initiator, builder);
     }
 
@@ -55,28 +51,10 @@ impl Machine {
     pub(super) fn capabilities_answer(
         &self,
         cer: MessageRef<'_>,
-        local: Option<IpAddr>,
+        address: Option<IpAddr>,
         outcome: Result<(), &Fault>,
     ) -> MessageMut {
-        let mut builder = MessageBuilder::answer(&cer);
-        let code = outcome.err().map_or(ResultCode::SUCCESS, |fault| fault.code);
-        if code.is_protocol_error() {
-            *builder.flags_mut() = builder.flags_mut().with(CommandFlags::ERROR);
-        }
-        builder.put(known::RESULT_CODE, code.0);
-        self.write_capabilities(&mut builder, local);
-        if let Err(fault) = outcome {
-            builder.put(known::ERROR_MESSAGE, &fault.reason);
-            if let Some(failed) = &fault.failed_avp {
-                builder.group(known::FAILED_AVP, |group| {
-                    group.append_encoded(failed);
-                });
-            }
-        }
-        builder.finish().unwrap_or_else(|_| {
-            let fault = Fault::new(code, "");
-            MessageBuilder::error_answer_to_header(&cer.header(), &self.local.origin, &fault)
-        })
+        capabilities_answer(&self.local, &cer, address, outcome)
     }
 
     pub(super) fn send_watchdog(&mut self) {
@@ -106,11 +84,91 @@ impl Machine {
             let answer = MessageBuilder::error_answer(&request, &self.local.origin, &fault);
             return self.outputs.push_back(Output::Send(side, answer));
         }
+        let is_disconnect = request.command() == command::DISCONNECT_PEER;
+        if is_disconnect && std::mem::take(&mut self.in_flight) {
+            let reason =
+                "requests to this peer are in flight: their answers count until the connection closes";
+            let fault = Fault::new(ResultCode::UNABLE_TO_COMPLY, reason);
+            let answer = MessageBuilder::error_answer(&request, &self.local.origin, &fault);
+            return self.outputs.push_back(Output::Send(side, answer));
+        }
         let mut builder = MessageBuilder::answer(&request);
         builder.result(ResultCode::SUCCESS, &self.local.origin);
         if request.command() == command::DEVICE_WATCHDOG {
             builder.maybe(known::ORIGIN_STATE_ID, self.local.origin_state_id);
         }
         self.push(side, builder);
+    }
+}
+
+/// The CEA to a CER: its capabilities, and what is wrong where the exchange is refused. It has what its grammar requires
+/// whatever the result (RFC 6733 §5.3.2). `address` is ours on that connection, for a node that names none.
+#[must_use]
+pub fn capabilities_answer<B: AsRef<[u8]>>(
+    local: &Capabilities,
+    cer: &Message<B>,
+    address: Option<IpAddr>,
+    outcome: Result<(), &Fault>,
+) -> MessageMut {
+    let mut builder = MessageBuilder::answer(cer);
+    *builder.flags_mut() = CommandFlags::default();
+    let code = outcome.err().map_or(ResultCode::SUCCESS, |fault| fault.code);
+    if code.is_protocol_error() {
+        *builder.flags_mut() = CommandFlags::ERROR;
+    }
+    builder.put(known::RESULT_CODE, code.0);
+    write_capabilities(local, &mut builder, address);
+    if let Err(fault) = outcome {
+        builder.put(known::ERROR_MESSAGE, &fault.reason);
+        if let Some(failed) = &fault.failed_avp {
+            builder.group(known::FAILED_AVP, |group| {
+                group.append_encoded(failed);
+            });
+        }
+    }
+    builder.finish().unwrap_or_else(|_| {
+        let fault = Fault::new(code, "");
+        MessageBuilder::error_answer_to_header(&cer.header(), &local.origin, &fault)
+    })
+}
+
+fn write_capabilities(local: &Capabilities, builder: &mut MessageBuilder, address: Option<IpAddr>) {
+    if local.addresses.is_empty() {
+        let mut own = local.clone();
+        own.addresses.extend(address);
+        own.write(builder);
+    } else {
+        local.write(builder);
+    }
+}
+
+/// The Hop-by-Hop Identifiers of the last CER, DWR and DPR.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SentIds {
+    cer: Option<u32>,
+    dwr: Option<u32>,
+    dpr: Option<u32>,
+}
+
+impl SentIds {
+    fn of(&mut self, command: u32) -> Option<&mut Option<u32>> {
+        match command {
+            command::CAPABILITIES_EXCHANGE => Some(&mut self.cer),
+            command::DEVICE_WATCHDOG => Some(&mut self.dwr),
+            command::DISCONNECT_PEER => Some(&mut self.dpr),
+            _ => None,
+        }
+    }
+
+    /// A request is sent.
+    pub(super) fn sent(&mut self, command: u32, id: u32) {
+        if let Some(of_command) = self.of(command) {
+            *of_command = Some(id);
+        }
+    }
+
+    /// Whether an answer of this command is one to none of these requests: it "MUST be discarded" (RFC 6733 §3).
+    pub(super) fn is_unknown(mut self, command: u32, id: u32) -> bool {
+        self.of(command).is_some_and(|of_command| *of_command != Some(id))
     }
 }

@@ -1,12 +1,14 @@
 //! What RFC 6733 requires of the requests of the base protocol, beyond what reading them needs.
 
 use crate::avp::{Avp, AvpWriter, encode_one};
+use crate::dictionary::Dictionary;
 use crate::fault::{Fault, ResultCode};
 use crate::kind::{Kind, Tag};
 use crate::known::{self, command};
 use crate::message::Message;
 
-/// Value of Inband-Security-Id for TLS (§6.10).
+/// Values of Inband-Security-Id (§6.10).
+const NO_INBAND_SECURITY: u32 = 0;
 const INBAND_TLS: u32 = 1;
 
 /// Checks a CER: its flags (§3), the AVPs of its grammar (§5.3.1), its Vendor-Specific-Application-Ids (§6.11) and
@@ -17,6 +19,7 @@ const INBAND_TLS: u32 = 1;
 /// The Result-Code and Failed-AVP of the CEA.
 pub fn check_cer<B: AsRef<[u8]>>(cer: &Message<B>, clear: bool, offers_tls: bool) -> Result<(), Fault> {
     cer.check_flags()?;
+    check_occurrences(cer)?;
     present(cer, known::ORIGIN_HOST)?;
     present(cer, known::ORIGIN_REALM)?;
     present(cer, known::HOST_IP_ADDRESS)?;
@@ -30,13 +33,35 @@ pub fn check_cer<B: AsRef<[u8]>>(cer: &Message<B>, clear: bool, offers_tls: bool
         } else if avp.is(known::INBAND_SECURITY_ID) {
             let value = avp.read::<crate::kind::Unsigned32>()?;
             // Without the AVP, or with NO_INBAND_SECURITY or TLS that we offer, there is one in common.
-            let common = security.unwrap_or(false) || value != INBAND_TLS || offers_tls;
-            security = Some(common);
+            let is_common = value == NO_INBAND_SECURITY || (value == INBAND_TLS && offers_tls);
+            security = Some(security.unwrap_or(false) || is_common);
         }
     }
     if clear && security == Some(false) {
-        let reason = "the peer wants TLS after the capabilities exchange, which is not offered here";
+        let reason = "the peer wants security after the capabilities exchange that is not offered here";
         return Err(Fault::new(ResultCode::NO_COMMON_SECURITY, reason));
+    }
+    Ok(())
+}
+
+/// No AVP is there more often than the grammar of its command permits (§7.1.5): the first beyond is the Failed-AVP.
+fn check_occurrences<B: AsRef<[u8]>>(request: &Message<B>) -> Result<(), Fault> {
+    let dictionary = Dictionary::standard();
+    let Some(command) = dictionary.command(request.command(), request.application()) else {
+        return Ok(());
+    };
+    let rules = &command.request.rules;
+    let mut counts = vec![0u32; rules.len()];
+    for avp in request.avps() {
+        let avp = avp?;
+        let Some(index) = rules.iter().position(|rule| rule.key == avp.key()) else {
+            continue;
+        };
+        counts[index] += 1;
+        if counts[index] > rules[index].max {
+            let reason = format!("AVP {} is there more often than the command permits", avp.key());
+            return Err(Fault::new(ResultCode::AVP_OCCURS_TOO_MANY_TIMES, reason).about(avp.padded()));
+        }
     }
     Ok(())
 }
@@ -69,6 +94,7 @@ fn check_application(avp: &Avp<'_>) -> Result<(), Fault> {
 /// Checks a DWR or DPR: its flags (§3) and the AVPs of its grammar (§5.4.1, §5.5.1).
 pub(super) fn check_base<B: AsRef<[u8]>>(request: &Message<B>) -> Result<(), Fault> {
     request.check_flags()?;
+    check_occurrences(request)?;
     present(request, known::ORIGIN_HOST)?;
     present(request, known::ORIGIN_REALM)?;
     if request.command() == command::DISCONNECT_PEER
@@ -96,7 +122,6 @@ fn present<K: Kind, B: AsRef<[u8]>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Dictionary;
     use crate::text;
 
     /// The result of a CER with these AVPs behind its names, and the codes in the Failed-AVP.
@@ -132,6 +157,19 @@ mod tests {
     }
 
     #[test]
+    fn an_avp_that_may_be_there_once_is_there_once() {
+        let of = |avps: &str| judged(&format!("{REST} {avps}"), true, false);
+        assert_eq!(of("Origin-Host = \"b\""), (5009, vec![264]));
+        assert_eq!(of("Origin-Realm = \"b\""), (5009, vec![296]));
+        assert_eq!(of("Product-Name = \"y\""), (5009, vec![269]));
+        assert_eq!(of("Origin-State-Id = 1 Origin-State-Id = 1"), (5009, vec![278]));
+        let many = "Host-IP-Address = 192.0.2.2 Supported-Vendor-Id = 1 Supported-Vendor-Id = 2";
+        assert_eq!(of(many).0, 2001);
+        let dwr = "DWR { Origin-Host = \"a\" Origin-Realm = \"r\" Origin-Realm = \"r\" }";
+        assert_eq!(outcome(check_base, dwr), (5009, vec![296]));
+    }
+
+    #[test]
     fn an_application_of_a_vendor_is_of_one_kind() {
         let of = |inside: &str| {
             let avps = format!("{REST} Vendor-Specific-Application-Id = {{ Vendor-Id = 10415 {inside} }}");
@@ -154,6 +192,9 @@ mod tests {
         assert_eq!(judged(&tls, true, true).0, 2001);
         assert_eq!(judged(&tls, false, false).0, 2001);
         assert_eq!(judged(&either, true, false).0, 2001);
+        // A mechanism that is not defined is none in common.
+        let other = format!("{REST} Inband-Security-Id = 5");
+        assert_eq!(judged(&other, true, true).0, 5017);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diameter_proto::known::disconnect_cause;
 use diameter_proto::peer::{self, Capabilities, Input, PeerSettings};
-use diameter_proto::{CommandFlags, Fault, MessageBuilder, MessageMut, ResultCode};
+use diameter_proto::{Fault, MessageMut, ResultCode};
 
 use ipnet::IpNet;
 
@@ -69,22 +69,13 @@ impl<A: Application> Node<A> {
                         fault: &fault,
                     },
                 );
-                from.enqueue_base(self.refusal(&cer, &fault));
+                let answer =
+                    peer::capabilities_answer(self.local(), &cer, Some(from.local().ip()), Err(&fault));
+                from.enqueue_base(answer);
                 from.end(Ending::AfterFlush);
                 Verdict::Handled
             }
         }
-    }
-
-    fn refusal(&self, cer: &MessageMut, fault: &Fault) -> MessageMut {
-        let mut answer = MessageBuilder::error_answer(cer, &self.local().origin, fault);
-        let flags = if fault.code.is_protocol_error() {
-            CommandFlags::ERROR
-        } else {
-            CommandFlags::default()
-        };
-        answer.set_flags(flags);
-        answer
     }
 
     fn is_at(&self, key: usize, from: &Connection<A::State>) -> bool {

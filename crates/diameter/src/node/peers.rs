@@ -370,12 +370,14 @@ impl<A: Application> Node<A> {
     pub(super) fn received_base(&self, from: &Rc<Connection<A::State>>, message: MessageMut) -> Verdict {
         match from.binding.get() {
             Some((key, side)) => {
+                if message.command() == known::command::DISCONNECT_PEER && message.is_request() {
+                    let in_flight = self.0.pending.borrow().owned(from.id().slot) > 0;
+                    self.with_slot(key, |slot| slot.machine.set_in_flight(in_flight));
+                }
                 self.drive(key, Input::Received(side, message.view()), None);
                 Verdict::Handled
             }
-            None if message.command() == known::command::CAPABILITIES_EXCHANGE && message.is_request() => {
-                self.received_cer(from, message)
-            }
+            None if is_cer(&message) => self.received_cer(from, message),
             // The connection was replaced; further base messages on it have no meaning.
             None if from.peer().is_some() => Verdict::Handled,
             None => {
@@ -430,4 +432,11 @@ impl<A: Application> Node<A> {
             None,
         );
     }
+}
+
+/// RFC 6733 §5.3.1: command 257 of application 0.
+fn is_cer(message: &MessageMut) -> bool {
+    message.is_request()
+        && message.command() == known::command::CAPABILITIES_EXCHANGE
+        && message.application() == known::application::COMMON
 }

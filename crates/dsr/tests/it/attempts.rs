@@ -111,6 +111,7 @@ fn every_sibling_is_asked_in_turn() {
     });
 }
 
+/// RFC 6733 §5.4: the DPA reports an error while requests to the peer are in flight.
 #[test]
 fn an_orderly_leave_lets_answers_come() {
     run(async {
@@ -124,7 +125,7 @@ fn an_orderly_leave_lets_answers_come() {
             )
             .await;
         peers[0]
-            .expect_result(command::DISCONNECT_PEER, ResultCode::SUCCESS)
+            .expect_result(command::DISCONNECT_PEER, ResultCode::UNABLE_TO_COMPLY)
             .await;
         peers[0].answer(&request, ResultCode::SUCCESS).await;
         mme.expect_result(command::UPDATE_LOCATION, ResultCode::SUCCESS)

@@ -50,6 +50,14 @@ fn a_cer_is_judged_by_its_grammar() {
             ),
             (vendor(""), 5005, vec![258, 259]),
             (format!("{REST} {app} Inband-Security-Id = 1"), 5017, vec![]),
+            (format!("{REST} {app} Inband-Security-Id = 9"), 5017, vec![]),
+            (
+                format!("{REST} {app} Origin-Host = \"y.example\""),
+                5009,
+                vec![264],
+            ),
+            (format!("{REST} {app} Vendor-Id = 2"), 5009, vec![266]),
+            (REST.to_owned(), 5010, vec![]),
         ];
         for (avps, code, codes) in cases {
             let mut peer = Peer::connect(dsr.addresses()[0]).await;
@@ -58,6 +66,16 @@ fn a_cer_is_judged_by_its_grammar() {
                 .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode(code))
                 .await;
             assert_eq!(failed(&answer), codes, "{avps}");
+            // §5.3.2: without the E flag a CEA has what its grammar requires, whatever its result.
+            assert!(!answer.flags().contains(CommandFlags::ERROR));
+            for name in [
+                known::HOST_IP_ADDRESS.key,
+                known::VENDOR_ID.key,
+                known::PRODUCT_NAME.key,
+            ] {
+                let has = answer.avps().flatten().any(|avp| avp.key() == name);
+                assert!(has, "{avps}: {name}");
+            }
             peer.expect_close().await;
         }
         let mut peer = Peer::connect(dsr.addresses()[0]).await;
@@ -67,6 +85,11 @@ fn a_cer_is_judged_by_its_grammar() {
             .expect_result(command::CAPABILITIES_EXCHANGE, ResultCode::INVALID_HDR_BITS)
             .await;
         assert!(answer.flags().contains(CommandFlags::ERROR));
+        peer.expect_close().await;
+        // Command 257 of another application is no CER.
+        let mut peer = Peer::connect(dsr.addresses()[0]).await;
+        peer.send_text(&format!("CER app=5 {{ {NAMES} {REST} {app} }}"))
+            .await;
         peer.expect_close().await;
         // One that offers both goes on in the clear.
         let mut peer = Peer::connect(dsr.addresses()[0]).await;
@@ -163,6 +186,29 @@ fn a_request_without_a_realm_is_not_relayed() {
             .await;
         mme.send(ulr("1").as_bytes()).await;
         answered(&mut mme, &mut peers[0]).await;
+    });
+}
+
+/// RFC 6733 §3: answers with an unknown Hop-by-Hop Identifier are discarded.
+#[test]
+fn an_answer_to_no_request_of_ours_has_no_effect() {
+    run(async {
+        let hss = Waiting::new(HSS).await;
+        let mut config = config();
+        config.peers.push(hss.peer());
+        let dsr = dsr::start(config).unwrap();
+        let mut server = hss.accepted().await;
+        let cer = server.expect(command::CAPABILITIES_EXCHANGE).await;
+        let cea = |id: u32, code: u32| {
+            let names =
+                "Origin-Host = \"hss1.example\" Origin-Realm = \"example\" Auth-Application-Id = 16777251";
+            format!("CEA hbh={id} {{ Result-Code = {code} {names} {REST} }}")
+        };
+        // It would end the connection.
+        server.send_text(&cea(cer.hop_by_hop() ^ 1, 5012)).await;
+        server.send_text(&cea(cer.hop_by_hop(), 2001)).await;
+        available(&dsr, HSS).await;
+        assert_eq!(dsr.count(dsr::Event::PeerDown), 0);
     });
 }
 

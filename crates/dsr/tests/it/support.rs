@@ -121,6 +121,11 @@ impl Waiting {
         tokio::time::timeout(time, self.listener.accept()).await.is_err()
     }
 
+    /// The connection, once the router has made it; its CER is not answered.
+    pub(crate) async fn accepted(&self) -> Peer {
+        Peer::accept(&self.listener).await
+    }
+
     /// The connection, once the router has made it.
     pub(crate) async fn reconnected(&self) -> Peer {
         let mut peer = Peer::accept(&self.listener).await;
