@@ -176,10 +176,12 @@ pub(crate) fn redirect_hosts<B: AsRef<[u8]>>(answer: &Message<B>) -> impl Iterat
         .filter(|avp| avp.is(known::REDIRECT_HOST))
         .take(MAX_HOSTS)
         .filter_map(|avp| {
-            let uri = avp.data;
-            let host = uri
-                .strip_prefix(b"aaa://")
-                .or_else(|| uri.strip_prefix(b"aaas://"))?;
+            let (scheme, host) = avp
+                .data
+                .split_at_checked(avp.data.iter().position(|byte| *byte == b'/')?)?;
+            // The scheme of a URI is case-insensitive (RFC 3986 §3.1).
+            let is_diameter = scheme.eq_ignore_ascii_case(b"aaa:") || scheme.eq_ignore_ascii_case(b"aaas:");
+            let host = host.strip_prefix(b"//").filter(|_| is_diameter)?;
             host.split(|byte| matches!(byte, b':' | b';')).next()
         })
 }
@@ -209,6 +211,38 @@ mod tests {
         let indication = builder.finish().unwrap();
         let routing = Routing::scan(request, b"").unwrap();
         CachedRoute::new(&indication, &routing, S6A, "Agent.example", now)
+    }
+
+    #[test]
+    fn hosts_are_found_in_every_form_of_their_uri() {
+        let of = |uri: &[u8]| {
+            let mut builder = MessageBuilder::answer(&request("s1", "home.example", "u1"));
+            builder.put_raw(
+                known::REDIRECT_HOST.key,
+                diameter::proto::AvpFlags::MANDATORY,
+                uri,
+            );
+            let indication = builder.finish().unwrap();
+            let hosts: Vec<_> = redirect_hosts(&indication).map(<[u8]>::to_vec).collect();
+            String::from_utf8(hosts.concat()).unwrap()
+        };
+        for uri in [
+            "aaa://new.example",
+            "AAA://new.example:3868",
+            "aaas://new.example;transport=tcp",
+        ] {
+            assert_eq!(of(uri.as_bytes()), "new.example", "{uri}");
+        }
+        for uri in [
+            "",
+            "new.example",
+            "aaa:/new.example",
+            "http://new.example",
+            "/",
+            "aaa:",
+        ] {
+            assert_eq!(of(uri.as_bytes()), "", "{uri}");
+        }
     }
 
     #[test]

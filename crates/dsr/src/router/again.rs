@@ -2,6 +2,7 @@
 
 use diameter::Kept;
 use diameter::proto::{CommandFlags, MessageMut, Routing};
+use smallvec::SmallVec;
 
 use super::mailbox::Packet;
 use super::request::{Decision, reason};
@@ -102,12 +103,19 @@ impl Core {
         }
         let snapshot = self.snapshot();
         let target = {
-            let choice = Choice {
-                tried: &transit.tried,
-                from: transit.from,
-                barred: &[],
-                dice: self.dice(),
+            let message = kept.message();
+            // It was scanned when it came.
+            let Ok(routing) = Routing::scan_as(message, |_| false) else {
+                return Err((kept, transit));
             };
+            let view = View::new(
+                message.application(),
+                message.command(),
+                transit.priority,
+                &routing,
+            );
+            let mut passed = SmallVec::new();
+            let choice = self.choice(&snapshot, &transit, &view, &mut passed);
             redirect_hosts(answer).find_map(|host| self.implicit(&snapshot, host, &choice))
         };
         match target {

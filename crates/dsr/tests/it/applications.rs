@@ -193,14 +193,18 @@ fn redirects_are_followed_when_wanted() {
         let request = answered(&mut mme, &mut peers[1]).await;
         assert!(!request.flags().contains(CommandFlags::RETRANSMITTED));
         assert_eq!(dsr.count(Event::Redirected), 1);
-        // No such peer is connected: the client may have another route.
-        mme.send(ulr("1").as_bytes()).await;
-        let request = peers[0].expect(command::UPDATE_LOCATION).await;
-        peers[0]
-            .send_text(&redirect(request.hop_by_hop(), "hss9.example"))
-            .await;
-        mme.expect_result(command::UPDATE_LOCATION, ResultCode::REDIRECT_INDICATION)
-            .await;
+        // No such peer is connected: the client may have another route. Nor does a request go back to a hop that it has
+        // passed (RFC 6733 §6.1.7).
+        let passed = ulr_with("1", |b| {
+            b.put(known::ROUTE_RECORD, HSS[1]);
+        });
+        for (request, host) in [(ulr("1"), "hss9.example"), (passed, HSS[1])] {
+            mme.send(request.as_bytes()).await;
+            let request = peers[0].expect(command::UPDATE_LOCATION).await;
+            peers[0].send_text(&redirect(request.hop_by_hop(), host)).await;
+            mme.expect_result(command::UPDATE_LOCATION, ResultCode::REDIRECT_INDICATION)
+                .await;
+        }
     });
 }
 
