@@ -97,6 +97,11 @@ pub(crate) struct Throttle {
     window: Option<Instant>,
     count: u32,
     usage: f64,
+    /// Requests since `measured`, refused ones included.
+    offered: u64,
+    measured: Option<Instant>,
+    /// Requests per second, refused ones included.
+    demand: f64,
 }
 
 /// Interval at which the use of a group is checked.
@@ -121,6 +126,9 @@ impl Throttle {
             window: None,
             count: 0,
             usage: 0.0,
+            offered: 0,
+            measured: None,
+            demand: 0.0,
         }
     }
 
@@ -138,11 +146,23 @@ impl Throttle {
         &self.group.name
     }
 
-    /// Takes over from `before` what has passed, when both are the same part of the same group.
+    /// What the requests of this part would need, in requests per second: the average of the time since the last call
+    /// and of what was before.
+    pub(crate) fn demand(&mut self, now: Instant) -> f64 {
+        let since = self.measured.replace(now);
+        let offered = std::mem::take(&mut self.offered);
+        let elapsed = since.map(|since| now.saturating_duration_since(since).as_secs_f64());
+        if let Some(elapsed) = elapsed.filter(|elapsed| *elapsed > 0.0) {
+            self.demand = (self.demand + offered as f64 / elapsed) / 2.0;
+        }
+        self.demand
+    }
+
+    /// Takes over from `before` what has passed, when both are parts of the same group.
     #[must_use]
     pub(crate) fn after(self, before: Option<Self>) -> Self {
         match before {
-            Some(before) if before.group == self.group && before.rate == self.rate => before,
+            Some(before) if before.group == self.group => before,
             _ => self,
         }
     }
@@ -158,6 +178,7 @@ impl Throttle {
         let level = self.levels.iter().find(|(at, _)| self.usage >= *at);
         // What is refused counts too: else the level would end by itself.
         self.count += 1;
+        self.offered += 1;
         if level.is_some_and(|(_, least)| priority > *least) {
             return false;
         }
@@ -230,8 +251,31 @@ mod tests {
         assert!(throttle.permits(start, 10) && !throttle.permits(start, 10));
         let mut throttle = Throttle::new(&group, 1.0).after(Some(throttle));
         assert!(!throttle.permits(start, 10), "a reload fills no bucket");
-        let mut other = Throttle::new(&group, 0.5).after(Some(throttle));
+        let mut smaller = Throttle::new(&group, 0.5).after(Some(throttle));
+        assert!(!smaller.permits(start, 10), "nor does one that changes the part");
+        let other = ThrottleGroup { rate: 20, ..group };
+        let mut other = Throttle::new(&other, 1.0).after(Some(smaller));
         assert!(other.permits(start, 10));
+    }
+
+    #[test]
+    fn demand_counts_what_is_refused() {
+        let start = Instant::now();
+        let group = ThrottleGroup {
+            rate: 10,
+            ..ThrottleGroup::default()
+        };
+        let mut throttle = Throttle::new(&group, 1.0);
+        throttle.demand(start);
+        for second in 1..=20u64 {
+            let now = start + Duration::from_secs(second);
+            for _ in 0..300 {
+                throttle.permits(now, 10);
+            }
+            throttle.demand(now);
+        }
+        let now = start + Duration::from_secs(21);
+        assert!((throttle.demand(now) - 150.0).abs() < 1.0, "half of it is of now");
     }
 
     #[test]

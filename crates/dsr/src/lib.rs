@@ -8,6 +8,7 @@
 //! * `routing`: tables of rules, route lists, groups, subscriber identities, as pure code.
 //! * `gate`, `congestion`, `obedience`: rates and overload control, as pure code. `load_report`: our load, reported to
 //!   neighbours.
+//! * `demands`: parts of throttle rates by demand, also of siblings. `remote`: what other routers show.
 //! * `redirects`: routes of redirect indications.
 //! * `application`: the seam for applications, which are `rbar` and `eir` so far.
 //! * `eir`: the equipment identity register, a server.
@@ -29,6 +30,7 @@ mod administration;
 mod application;
 pub mod config;
 mod congestion;
+mod demands;
 mod derived;
 mod edit;
 mod eir;
@@ -50,6 +52,7 @@ pub mod probes;
 mod rbar;
 mod redirects;
 mod registry;
+mod remote;
 mod router;
 mod routing;
 mod rows;
@@ -65,7 +68,7 @@ pub use config::Config;
 pub use events::Event;
 pub use function::StartError;
 pub use registry::{ByHost, Hop, HopState};
-pub use rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow, TraceRow};
+pub use rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow, ThrottleRow, TraceRow};
 pub use service::{Running, start};
 pub use shared::Dsr;
 pub use snapshot::Snapshot;

@@ -8,7 +8,7 @@ use crate::config::Plan;
 use crate::events::Event;
 use crate::measures::Transaction;
 use crate::router::Gauges;
-use crate::rows::{ApplicationRow, IndicatorRow, PeerRow};
+use crate::rows::{ApplicationRow, IndicatorRow, PeerRow, ThrottleRow};
 use crate::shared::Dsr;
 
 telemetry::declare! {
@@ -27,6 +27,8 @@ telemetry::declare! {
     counter PEER_TIMEOUTS = "signalbox_dsr_peer_timeouts_total" ["peer", "node"]: "Requests that each peer did not answer in time.";
     gauge APPLICATION_ENTRIES = "signalbox_dsr_application_entries" ["application", "table"]: "Entries of each table of an application inside the router.";
     gauge APPLICATION_BYTES = "signalbox_dsr_application_bytes" ["application", "table"]: "Memory that the entries of each table of an application take.";
+    gauge THROTTLE_DEMAND = "signalbox_dsr_throttle_group_demand_requests_per_second" ["group"]: "Requests per second that would go to the peers of a throttle group, refused ones included.";
+    gauge THROTTLE_SHARE = "signalbox_dsr_throttle_group_share_ratio" ["group"]: "Part of the rate of a throttle group that this router has.";
     gauge TRACED = "signalbox_dsr_cached_trace_messages" []: "Traced messages that are cached to be searched (trace.cachedMessages, trace.cachedBytes).";
     gauge PENDING = "signalbox_dsr_pending_requests" []: "Requests that are pending at a peer.";
 }
@@ -91,6 +93,7 @@ pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
         };
         plan.map(row).into_iter().collect()
     });
+    observe_throttles(registry, seen);
     observe_measures(registry, seen);
     observe_applications(registry, seen);
     let each = seen.clone();
@@ -105,6 +108,21 @@ pub(crate) fn observe(registry: &Registry, seen: &Weak<Dsr>) {
             .map(|row| f64::from(row.pending))
             .sum()
     });
+}
+
+fn observe_throttles(registry: &Registry, seen: &Weak<Dsr>) {
+    for (declaration, value) in [
+        (&THROTTLE_DEMAND, (|row| row.demand) as fn(&ThrottleRow) -> f64),
+        (&THROTTLE_SHARE, |row| row.share),
+    ] {
+        let each = seen.clone();
+        registry.observe_all(declaration, move || {
+            let rows = each.upgrade().map(|dsr| dsr.throttles()).unwrap_or_default();
+            rows.iter()
+                .map(|row| (vec![row.name.clone()], value(row)))
+                .collect()
+        });
+    }
 }
 
 /// Peers that are shown one by one at most; configured ones come first.

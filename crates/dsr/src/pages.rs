@@ -78,6 +78,18 @@ pub(crate) const PAGES: &[Page] = &[
         columns: &[("kind", "/kind"), ("name", "/name"), ("count", "/count")],
     },
     Page {
+        name: "throttles",
+        about: "Throttle groups: requests per second that would go to each, and the share of its rate that this router has",
+        path: "/dsr/throttles",
+        argument: None,
+        columns: &[
+            ("group", "/name"),
+            ("rate", "/rate"),
+            ("demand", "/demand"),
+            ("share", "/share"),
+        ],
+    },
+    Page {
         name: "applications",
         about: "Applications inside the router, and the size of their tables",
         path: "/dsr/applications",
@@ -171,6 +183,10 @@ pub(crate) fn routes(seen: &Weak<Dsr>) -> axum::Router {
         .route(
             "/dsr/applications",
             page(seen, |dsr| serde_json::to_value(dsr.applications())),
+        )
+        .route(
+            "/dsr/throttles",
+            page(seen, |dsr| serde_json::to_value(dsr.throttles())),
         )
         .route("/dsr/equipment/{imei}", equipment(seen))
         .route("/dsr/traces/{*text}", traces(seen))

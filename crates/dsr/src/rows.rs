@@ -46,6 +46,20 @@ pub struct PeerRow {
     pub ingress_maximum: u32,
 }
 
+/// A throttle group, as this router has it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThrottleRow {
+    /// Name.
+    pub name: String,
+    /// Requests per second, of all routers that share it.
+    pub rate: u32,
+    /// Requests per second that would go to the group, refused ones included.
+    pub demand: f64,
+    /// The part of the rate that this router has, 0 to 1.
+    pub share: f64,
+}
+
 /// A member of a route list.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -82,6 +82,7 @@ impl NetworkFunction for Dsr {
             // RFC 7683 §5.2.1.4: numbers of a new run are above those of the last. In milliseconds: a report is
             // renewed less often.
             report_numbers: Arc::new(AtomicU64::new(seed() / 1_000_000)),
+            demands: Arc::default(),
             tracer,
         };
         let posts = worker::posts(count, config.limits.handover).into_iter();

@@ -13,7 +13,7 @@ use crate::events::Event;
 use crate::measures::Published;
 use crate::registry::ByHost;
 use crate::router::{Gauges, Mailbox, Post, Tools};
-use crate::rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow, TraceRow};
+use crate::rows::{ApplicationRow, IndicatorRow, MeasureRow, PeerRow, RouteRow, ThrottleRow, TraceRow};
 use crate::snapshot::Snapshot;
 use crate::trace::Cache;
 
@@ -151,6 +151,22 @@ impl Dsr {
             Some(found)
         });
         known.collect()
+    }
+
+    /// Throttle groups: their demand here, and the part of their rates.
+    #[must_use]
+    pub fn throttles(&self) -> Vec<ThrottleRow> {
+        let config = self.live.load().config.clone();
+        let row = |group: &crate::config::ThrottleGroup| {
+            let (demand, share) = self.tools.demands.of_group(&group.name);
+            ThrottleRow {
+                name: group.name.clone(),
+                rate: group.rate,
+                demand,
+                share,
+            }
+        };
+        config.throttle_groups.iter().map(row).collect()
     }
 
     /// Indicators as of at most a second ago.

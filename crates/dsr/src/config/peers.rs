@@ -77,6 +77,10 @@ pub struct Peer {
     /// Whether it is another message processor of this router, in another process. It has the same configuration; a
     /// message from one sibling is never sent to another.
     pub sibling: bool,
+    /// Admin endpoint of a sibling, which is queried each second for its demand on throttle groups that are shared with it
+    /// (`throttleGroups[].sharedWithSiblings`). Absent: it has an equal part of their rates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin: Option<SocketAddr>,
     /// Whether it is the other router of a mated pair, which carries our traffic when this router is unavailable, and
     /// vice versa: while it is available, `indicators.mpCpuWithMate` is the threshold of alarm 10204.
     pub mate: bool,
@@ -114,8 +118,9 @@ pub struct ThrottleGroup {
     pub peers: Vec<String>,
     /// Requests per second to all of them; each message processor keeps the share of the available peers that it owns.
     pub rate: u32,
-    /// Whether siblings (`peers[].sibling`) have the group as well, with connections of their own to its peers: this router
-    /// keeps one part of the rate, each sibling that is available another of the same size.
+    /// Whether siblings (`peers[].sibling`) have the group as well, with connections of their own to its peers: each that
+    /// is available has a part of the rate. The parts follow the demand of each where the siblings know one another's
+    /// admin endpoints (`peers[].admin`), else they are equal.
     pub shared_with_siblings: bool,
     /// Below the rate, less important requests already go to other peers: levels by rising load.
     pub levels: Vec<ThrottleLevel>,
@@ -174,6 +179,11 @@ impl Validate for Peer {
             faults
                 .at("via")
                 .say("and addresses or names exclude one another", "one of them");
+        }
+        if self.admin.is_some() && !self.sibling {
+            faults
+                .at("admin")
+                .say("is queried of siblings only", "sibling: true, or no admin");
         }
         check_names(&self.names, faults);
     }

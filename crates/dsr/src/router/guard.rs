@@ -13,6 +13,7 @@ use overload::cpu::read;
 use super::{Core, Link, Origin, RequestFlags, Transit};
 use crate::config::Colour;
 use crate::congestion::{Counts, Cpu};
+use crate::demands::Claim;
 use crate::edit::{Edit, edit};
 use crate::events::Event;
 use crate::registry::Hop;
@@ -151,11 +152,20 @@ impl Core {
         }
     }
 
-    /// Takes the part of each throttle group that the peers which are available here have.
+    /// Takes the part of each throttle group: by the peers which are available here, and by demand.
     fn share_throttles(&self) {
-        let snapshot = self.snapshot.borrow();
+        let (snapshot, now) = (self.snapshot.borrow(), self.now());
         for (position, throttle) in self.throttles.borrow_mut().iter_mut().enumerate() {
-            throttle.set_share(snapshot.throttle_share(position, self.worker));
+            let demand = throttle.demand(now);
+            let claim = Claim {
+                group: throttle.name(),
+                worker: self.worker,
+                demand,
+                peers: snapshot.throttle_peers(position, self.worker),
+                siblings: &snapshot.throttle_siblings(position),
+            };
+            let share = self.tools.demands.share(&claim, now);
+            throttle.set_share(share);
         }
     }
 

@@ -52,6 +52,7 @@ use worker::Random;
 
 use crate::config::{AnswerRule, Exception};
 use crate::congestion::Congestion;
+use crate::demands::Demands;
 use crate::events::{Counters, Event};
 use crate::gate::Throttle;
 use crate::load_report::LoadReporter;
@@ -112,6 +113,8 @@ pub(crate) struct Tools {
     pub(crate) hold: Histogram,
     /// The last number of an overload report of ours, of all workers.
     pub(crate) report_numbers: Arc<AtomicU64>,
+    /// Demand on throttle groups, of all workers and of siblings.
+    pub(crate) demands: Arc<Demands>,
     /// To the control thread, which writes traces.
     pub(crate) tracer: mpsc::Sender<Record>,
 }

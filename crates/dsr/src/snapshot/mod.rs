@@ -322,10 +322,17 @@ impl Snapshot {
             .collect()
     }
 
-    /// A worker's part of the throttle group at this position: that of the available peers which live on it; of all
-    /// peers while none is available.
+    /// A worker's part of the throttle group at this position before its demand is known: equal among the routers that
+    /// share it.
     #[must_use]
     pub fn throttle_share(&self, position: usize, worker: usize) -> f64 {
+        let routers = 1.0 + self.throttle_siblings(position).len() as f64;
+        self.throttle_peers(position, worker) / routers
+    }
+
+    /// A worker's part of the available peers of the throttle group at this position; of all peers while none is
+    /// available.
+    pub(crate) fn throttle_peers(&self, position: usize, worker: usize) -> f64 {
         let members = self.throttle_members.get(position).map(Vec::as_slice);
         let members = members.unwrap_or_default();
         let share = |counts: fn(&Hop) -> bool| {
@@ -337,17 +344,18 @@ impl Snapshot {
             }
         };
         let here = share(|hop| hop.usable() != HopState::Down).or_else(|| share(|_| true));
-        here.unwrap_or_default() / self.throttle_parts(position)
+        here.unwrap_or_default()
     }
 
-    /// Routers that a throttle group is shared by.
-    fn throttle_parts(&self, position: usize) -> f64 {
+    /// The available siblings that have the throttle group at this position as well.
+    pub(crate) fn throttle_siblings(&self, position: usize) -> Vec<&str> {
         let is_shared = |group: &config::ThrottleGroup| group.shared_with_siblings;
         if !self.config.throttle_groups.get(position).is_some_and(is_shared) {
-            return 1.0;
+            return Vec::new();
         }
         let is_up = |hops: &&Hops| hops.iter().any(|hop| hop.usable() != HopState::Down);
-        1.0 + self.sibling_hops.iter().filter(is_up).count() as f64
+        let siblings = self.sibling_hops.iter().filter(is_up);
+        siblings.filter_map(|hops| Some(&*hops.first()?.host)).collect()
     }
 
     /// What this table does with a request. Without a matching rule the action is `implicit`.

@@ -5,6 +5,7 @@ mod export;
 mod indicators;
 mod machine;
 mod sample;
+mod siblings;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use alarms::{CONGESTED, CONNECTION, DISCARDED, PEER, STASIS, TRACE};
 use export::Exporter;
 use indicators::Indicate;
 use sample::{Between, Sample, name};
+use siblings::Siblings;
 
 /// Interval at which indicators are computed and files checked.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -45,6 +47,7 @@ pub(crate) struct Control {
     exporter: Exporter,
     /// Subjects of the alarms for peers.
     peers: Vec<String>,
+    siblings: Siblings,
     /// Loads a changed file.
     loading: Option<JoinHandle<()>>,
 }
@@ -62,6 +65,7 @@ impl Control {
             samples: VecDeque::new(),
             exporter: Exporter::default(),
             peers: Vec::new(),
+            siblings: Siblings::default(),
             loading: None,
         }
     }
@@ -79,6 +83,7 @@ impl Control {
                 () = tokio::time::sleep_until(next) => {
                     next = tokio::time::Instant::now() + INTERVAL;
                     self.check(Instant::now());
+                    self.siblings.follow(&self.dsr).await;
                 }
                 () = drained.fired() => break,
             }

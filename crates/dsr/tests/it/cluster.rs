@@ -5,7 +5,7 @@ use diameter::proto::known::command;
 use dsr::config::{LocalNode, Peer as PeerConfig};
 use dsr::{Config, Event, Running};
 
-use crate::support::{Waiting, answered, available, client, config, run, ulr_to, until};
+use crate::support::{Waiting, admin, answered, available, client, config, run, serve, ulr_to, until};
 
 fn named(name: &str) -> Config {
     let base = config();
@@ -307,5 +307,48 @@ fn siblings_share_the_rate_of_a_throttle_group() {
         let mut mme = client(&all[0], "mme.example").await;
         mme.send(ulr_to("hss.example").as_bytes()).await;
         answered(&mut mme, &mut server).await;
+    });
+}
+
+#[test]
+fn siblings_share_a_rate_by_their_demand() {
+    run(async {
+        let names: Vec<String> = (0..2).map(|number| format!("mp{number}.example")).collect();
+        let servers = [
+            Waiting::new("hss.example").await,
+            Waiting::new("hss.example").await,
+        ];
+        let (listeners, admins): (Vec<_>, Vec<_>) = (0..2).map(|_| admin()).unzip();
+        let more = |number: usize, config: &mut Config| {
+            config.peers[0].admin = Some(admins[1 - number]);
+            config.peers.push(servers[number].peer());
+            config.throttle_groups = vec![dsr::config::ThrottleGroup {
+                name: "shared".to_owned(),
+                peers: vec!["hss.example".to_owned()],
+                rate: 100_000,
+                shared_with_siblings: true,
+                ..dsr::config::ThrottleGroup::default()
+            }];
+        };
+        let starting = siblings(&names, more);
+        let (mut all, mut first, _second) =
+            tokio::join!(starting, servers[0].reconnected(), servers[1].reconnected());
+        for (listener, dsr) in listeners.into_iter().zip(&all) {
+            serve(listener, dsr);
+            available(dsr, "hss.example").await;
+        }
+        let share = |dsr: &Running| dsr.throttles()[0].share;
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-3;
+        // Without demand, by equal parts.
+        until(|| all.iter().all(|dsr| near(share(dsr), 0.5))).await;
+        let mut mme = client(&all[0], "mme.example").await;
+        // A tenth stays with the one that has none; the other has that tenth, and what follows demand.
+        while !(near(share(&all[0]), 0.9) && near(share(&all[1]), 0.1)) {
+            mme.send(ulr_to("hss.example").as_bytes()).await;
+            answered(&mut mme, &mut first).await;
+        }
+        assert!(all[0].throttles()[0].demand > 0.0);
+        stop(all.pop().unwrap()).await;
+        until(|| near(share(&all[0]), 1.0)).await;
     });
 }

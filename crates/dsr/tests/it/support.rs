@@ -255,3 +255,20 @@ pub(crate) fn ulr_to(host: &str) -> MessageMut {
         b.put(known::DESTINATION_HOST, host);
     })
 }
+
+/// Serves the pages of a router as its admin endpoint does.
+pub(crate) fn serve(listener: std::net::TcpListener, dsr: &Running) {
+    listener.set_nonblocking(true).unwrap();
+    let routes = dsr.handle().routes();
+    tokio::task::spawn_local(async move {
+        let listener = TcpListener::from_std(listener).unwrap();
+        axum::serve(listener, routes).await.unwrap();
+    });
+}
+
+/// Where an admin endpoint will be.
+pub(crate) fn admin() -> (std::net::TcpListener, SocketAddr) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}

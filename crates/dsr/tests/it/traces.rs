@@ -1,14 +1,16 @@
 //! Traced messages: files in generations, and searches over several routers.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use dsr::config::{Trace, TracePoint};
-use dsr::{Config, Event, Running};
+use dsr::{Config, Event};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{MME, answered, client, config, counted, one_list, run, ulr, until, world};
+use crate::support::{
+    MME, admin, answered, client, config, counted, one_list, run, serve, ulr, until, world,
+};
 
 const HSS: [&str; 1] = ["hss1.example"];
 const USER: &str = "001010000000007";
@@ -27,22 +29,6 @@ fn traced(directory: &Path, files: usize, messages: u64) -> Config {
         },
         ..config()
     }
-}
-
-/// Serves the pages of a router as its admin endpoint does.
-fn serve(listener: TcpListener, dsr: &Running) {
-    listener.set_nonblocking(true).unwrap();
-    let routes = dsr.handle().routes();
-    tokio::task::spawn_local(async move {
-        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-        axum::serve(listener, routes).await.unwrap();
-    });
-}
-
-fn admin() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    (listener, address)
 }
 
 /// What a page says.
