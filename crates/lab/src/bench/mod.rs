@@ -8,7 +8,10 @@ mod contest;
 pub mod dsr;
 pub mod instructions;
 pub mod nrf;
+mod others;
+pub mod policy;
 mod processes;
 pub mod scp;
 
 pub use contest::{Burst, Comparison, Loads, Round, Row, Section, Window};
+pub use others::Other;

@@ -13,8 +13,9 @@ use crate::run::{self, Progress};
 #[derive(Debug, Args)]
 pub(super) struct BenchArgs {
     /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
-    /// NRF, nginx and other NRFs), instructions (of our SCP and NRF and of those beside them, under callgrind)
-    #[arg(value_parser = ["dsr", "scp", "nrf", "instructions"])]
+    /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), instructions (of our SCP and NRF and of those beside
+    /// them, under callgrind)
+    #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "instructions"])]
     what: String,
     /// How often each is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -28,29 +29,36 @@ pub(super) struct BenchArgs {
     /// Cores of the relays (0 or 0-3,6); the lab gets the others
     #[arg(long, value_name = "CPUS", value_parser = run::cpu_list)]
     pin: Option<std::vec::Vec<usize>>,
-    /// Simulated clients, a connection each (dsr), or connections of the closed loop (scp, nrf)
+    /// Simulated clients, a connection each (dsr), or connections of the closed loop (scp, nrf, policy)
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=999))]
     connections: u32,
-    /// Requests in flight on each connection of the closed loop (scp, nrf)
+    /// Requests in flight on each connection of the closed loop (scp, nrf, policy)
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     streams: u32,
-    /// Connections of the open loop (scp, nrf)
+    /// Connections of the open loop (scp, nrf, policy)
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
     clients: u32,
     /// Numbers of producers, a section of the result for each (scp)
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,176",
         value_parser = clap::value_parser!(u32).range(1..=2000))]
     producers: Vec<u32>,
-    /// How long a burst to three times the most lasts (scp, nrf); 0s for none
+    /// How long a burst to three times the most lasts (scp, nrf, policy); 0s for none
     #[arg(long, default_value = "5s", value_parser = period)]
     burst: Duration,
-    /// Requests per second that count as the most, instead of what nghttpx (scp) or nginx (nrf) carries
+    /// Requests per second that count as the most, instead of what nghttpx (scp), nginx (nrf) or the other PCF
+    /// (policy) carries
     #[arg(long)]
     most: Option<f64>,
     /// Another NRF: its name, where it serves HTTP/2 in cleartext, and what starts it; may be repeated (nrf)
-    #[arg(long, value_name = "NAME=ADDRESS=COMMAND", value_parser = str::parse::<bench::nrf::OtherNrf>)]
-    nrf_command: Vec<bench::nrf::OtherNrf>,
-    /// Settings of our function, laid over those that the bench makes (scp, nrf)
+    #[arg(long, value_name = "NAME=ADDRESS=COMMAND", value_parser = str::parse::<bench::Other>)]
+    nrf_command: Vec<bench::Other>,
+    /// Another PCF, in the same form (policy); it finds its UDR and BSF at the NRF of `--nrf-address`
+    #[arg(long, value_name = "NAME=ADDRESS=COMMAND", value_parser = str::parse::<bench::Other>)]
+    pcf_command: Vec<bench::Other>,
+    /// Where the NRF for all PCFs listens (policy)
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.10:7777")]
+    nrf_address: std::net::SocketAddr,
+    /// Settings of our function, laid over those that the bench makes (scp, nrf, policy)
     #[arg(long, value_name = "FILE")]
     function_config: Option<PathBuf>,
     /// Requests of the shorter of two runs (instructions)
@@ -109,6 +117,19 @@ pub(super) fn compare(args: Box<BenchArgs>) -> Result<ExitCode, Failure> {
             &bench::nrf::Settings {
                 loads,
                 others: args.nrf_command,
+                pin,
+                function_config: args.function_config,
+                out,
+                program: args.program,
+            },
+            &mut progress,
+        )
+        .map(|made| outcome(&made, made.markdown())),
+        "policy" => bench::policy::compare(
+            &bench::policy::Settings {
+                loads,
+                others: args.pcf_command,
+                nrf: args.nrf_address,
                 pin,
                 function_config: args.function_config,
                 out,

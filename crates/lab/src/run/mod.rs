@@ -9,7 +9,7 @@ mod judge;
 mod knee;
 mod nrf;
 mod options;
-mod policy;
+pub(crate) mod policy;
 mod progress;
 mod ramp;
 mod rig;

@@ -76,7 +76,7 @@ fn figures(row: &Row) {
         row.cpu_user_us_per_request.unwrap(),
         row.cpu_kernel_us_per_request.unwrap(),
     );
-    let is_ours = ["scp-model-c", "scp-model-d", "nrf"].contains(&&*row.name);
+    let is_ours = ["scp-model-c", "scp-model-d", "nrf", "pcf"].contains(&&*row.name);
     assert!(if is_ours { all > 0.0 } else { all >= 0.0 }, "{row:?}");
     assert!((user + kernel - all).abs() < 0.1, "{row:?}");
     assert!(row.rps.unwrap() > 1.0 && row.p99_ms.unwrap() > 0.0, "{row:?}");
@@ -144,6 +144,57 @@ fn our_nrf_and_nginx_answer_the_same_loads() {
     };
     holds(&result, &["nrf", "nginx"]);
     assert!(result.bytes.1 > 3_000, "{:?}", result.bytes);
+}
+
+#[test]
+fn pcfs_create_and_delete_the_same_policies() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = || {
+        std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+    };
+    // A program that ends with its first connection stays out, and the result says why.
+    let stranger = free();
+    let command = format!(
+        "python3 -c 'import socket; socket.create_server((\"127.0.0.1\", {})).accept()'",
+        stranger.port()
+    );
+    let has_python = testpeer::skip::output(std::process::Command::new("python3").arg("--version")).is_some();
+    let other = lab::bench::Other {
+        name: "stranger".to_owned(),
+        address: stranger,
+        command,
+    };
+    let settings = lab::bench::policy::Settings {
+        loads: loads(),
+        others: if has_python { vec![other] } else { Vec::new() },
+        nrf: free(),
+        pin: Vec::new(),
+        function_config: None,
+        out: folder.path().to_owned(),
+        program: Some(program()),
+    };
+    let result = lab::bench::policy::compare(&settings, &mut Progress::default()).unwrap();
+    let titles: Vec<&str> = result.sections.iter().map(|one| one.title.as_str()).collect();
+    assert_eq!(
+        titles,
+        [
+            "AM policies, created and deleted",
+            "SM policies, created and deleted"
+        ]
+    );
+    holds(&result, &["pcf"]);
+    for section in &result.sections {
+        let absent = section
+            .notes
+            .iter()
+            .filter(|note| note.starts_with("stranger takes no part"));
+        assert_eq!(absent.count() == 1, has_python, "{:?}", section.notes);
+    }
+    // A context of a session, and a policy in answer.
+    assert!(result.bytes.0 > 500 && result.bytes.1 > 200, "{:?}", result.bytes);
 }
 
 #[test]

@@ -77,6 +77,8 @@ pub struct Documents {
     callback: String,
     /// Whether the UDR's data decide; else every subscriber is a basic one.
     has_categories: bool,
+    /// Whether the projects of a run decide; else any policy will do.
+    has_projects: bool,
 }
 
 impl Documents {
@@ -87,6 +89,16 @@ impl Documents {
             subscribers: model.subscribers.max(1),
             callback: callback.to_owned(),
             has_categories: model.udr.is_some(),
+            has_projects: true,
+        }
+    }
+
+    /// The same for PCFs with policies of their own, whose answers need only be policies.
+    #[must_use]
+    pub fn of_any_policy(self) -> Self {
+        Self {
+            has_projects: false,
+            ..self
         }
     }
 
@@ -194,6 +206,8 @@ impl Documents {
     pub fn shows(&self, kind: &Kind, number: u32, body: &[u8]) -> Result<(), Fault> {
         let category = self.category(number);
         let wanted = match kind.service {
+            Service::Sm if !self.has_projects => r#""sessRules""#,
+            Service::Am | Service::Ue if !self.has_projects => r#""suppFeat""#,
             Service::Sm if kind.dnn == "ims" => r#""5qi":5"#,
             Service::Sm => match category {
                 "gold" => r#""uplink":"1 Gbps""#,

@@ -124,7 +124,7 @@ mod tests {
         Subject {
             name: "x".to_owned(),
             targets: Vec::new(),
-            requests: Requests {
+            source: Box::new(Requests {
                 method: "GET",
                 paths: Vec::new(),
                 headers: Vec::new(),
@@ -132,7 +132,7 @@ mod tests {
                 body: bytes::Bytes::new(),
                 status: 200,
                 answer_bytes: 0..=0,
-            },
+            }),
             process: None,
         }
     }

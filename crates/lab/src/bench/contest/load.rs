@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
 
-use super::{Contest, Requests, Subject};
+use super::{Contest, Requests, Source, Subject};
 use crate::run::{RunError, figure};
 use loadgen::{
     Answer, Arrivals, Draft, FailureKind, Fault, Generator, Interest, OperationRecord, Plan, Record,
@@ -228,8 +228,8 @@ impl Session {
             tls: None,
             sources: Vec::new(),
         };
-        let workload = Box::new(InTurn::new(subject.requests.clone()));
-        let generator = Generator::start(&plan, vec![workload]).map_err(RunError::Generator)?;
+        let generator =
+            Generator::start(&plan, vec![subject.source.workload()]).map_err(RunError::Generator)?;
         let mut session = Self {
             generator,
             steps: BTreeMap::new(),
@@ -415,6 +415,12 @@ fn next<'a, T>(all: &'a [T], at: &mut usize) -> Option<&'a T> {
     let found = all.get(*at).or_else(|| all.first());
     *at = if *at + 1 < all.len() { *at + 1 } else { 0 };
     found
+}
+
+impl Source for Requests {
+    fn workload(&self) -> Box<dyn Workload> {
+        Box::new(InTurn::new(self.clone()))
+    }
 }
 
 impl Workload for InTurn {

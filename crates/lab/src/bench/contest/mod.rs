@@ -15,12 +15,14 @@ mod result;
 mod rows;
 mod text;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::run::{Place, Progress, RunError, figure};
+use loadgen::Workload;
 use report::measure::Process;
 
 use load::{Load, Sample};
@@ -71,12 +73,19 @@ pub(super) struct Subject {
     pub(super) name: String,
     /// Addresses that requests go to, one per connection in turn.
     pub(super) targets: Vec<SocketAddr>,
-    pub(super) requests: Requests,
+    /// What it is asked.
+    pub(super) source: Box<dyn Source>,
     /// Whose processor time counts; `None` for the peers without anything between.
     pub(super) process: Option<Process>,
 }
 
-/// The requests for a subject, and what a right answer is.
+/// Where the requests for a subject come from; each load begins with requests of its own.
+pub(super) trait Source: fmt::Debug {
+    /// The requests of one load, and the judge of their answers.
+    fn workload(&self) -> Box<dyn Workload>;
+}
+
+/// The same requests over and over, and what a right answer is.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     pub(super) method: &'static str,

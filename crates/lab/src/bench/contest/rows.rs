@@ -136,6 +136,9 @@ pub struct Section {
     pub open: Vec<Row>,
     /// Each before, in and after a burst.
     pub bursts: Vec<Burst>,
+    /// What a reader must know beside the figures: who took no part, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Section {
@@ -173,6 +176,7 @@ pub(super) fn section(
             .flat_map(|(share, rate, samples)| rows(contest, Some((*share, *rate)), samples))
             .collect(),
         bursts,
+        notes: Vec::new(),
     }
 }
 

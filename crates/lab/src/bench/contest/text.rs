@@ -134,7 +134,7 @@ pub(super) fn table(f: &mut fmt::Formatter<'_>, section: &Section) -> fmt::Resul
             burst_in_words(burst)
         )?;
     }
-    Ok(())
+    section.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
 }
 
 /// Sections as Markdown, for the README and for reports of results.
@@ -185,6 +185,9 @@ pub(super) fn markdown(command: &str, machine: &Machine, sections: &[Section]) -
                 burst_in_words(burst)
             );
         }
+        for note in &section.notes {
+            let _ = writeln!(text, "\n{note}");
+        }
         text.push('\n');
     }
     text
@@ -232,6 +235,7 @@ mod tests {
                 row("never", vec![round(true)]),
             ],
             bursts: Vec::new(),
+            notes: vec!["absent: it refused".to_owned()],
         }
     }
 
@@ -258,6 +262,7 @@ mod tests {
         let shown = Shown(section()).to_string();
         let markdown = markdown("make bench-scp", &Machine::default(), &[section()]);
         for text in [&shown, &markdown] {
+            assert!(text.contains("absent: it refused"), "{text}");
             assert_eq!(lines(text, "well").len(), 1, "{text}");
             let partly = lines(text, "partly");
             assert!(

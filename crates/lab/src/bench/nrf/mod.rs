@@ -7,10 +7,9 @@
 mod population;
 mod servers;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
+use super::Other;
 use super::contest::{Comparison, Contest, Loads, Section};
 use crate::run::{Options, Place, Progress, RunError};
 use ::report::Check;
@@ -24,7 +23,7 @@ pub struct Settings {
     /// The loads.
     pub loads: Loads,
     /// Other NRFs.
-    pub others: Vec<OtherNrf>,
+    pub others: Vec<Other>,
     /// Cores of the servers; the generator gets the others. Empty: the scheduler decides.
     pub pin: Vec<usize>,
     /// Settings of our NRF, laid over those that the bench makes.
@@ -33,37 +32,6 @@ pub struct Settings {
     pub out: PathBuf,
     /// The program that runs our NRF, instead of this one.
     pub program: Option<PathBuf>,
-}
-
-/// An NRF of others: written `NAME=ADDRESS=COMMAND LINE`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherNrf {
-    /// How the result names it.
-    pub name: String,
-    /// Where it serves HTTP/2 in cleartext.
-    pub address: SocketAddr,
-    /// What starts it in the foreground, for a shell.
-    pub command: String,
-}
-
-impl FromStr for OtherNrf {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.splitn(3, '=');
-        let wanted = || {
-            format!(
-                "{text:?}: expected NAME=ADDRESS=COMMAND, as in open5gs=127.0.0.10:7777=open5gs-nrfd -c nrf.yaml"
-            )
-        };
-        let mut next = || parts.next().filter(|part| !part.is_empty()).ok_or_else(wanted);
-        let (name, address, command) = (next()?, next()?, next()?);
-        Ok(Self {
-            name: name.to_owned(),
-            address: address.parse().map_err(|_| wanted())?,
-            command: command.to_owned(),
-        })
-    }
 }
 
 /// Name of our NRF as a subject, and of the reference.
@@ -133,29 +101,4 @@ fn checks(section: &Section) -> Vec<Check> {
             failed == 0,
         ),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_nrf_is_a_name_an_address_and_a_command_line() {
-        let other: OtherNrf = "open5gs=127.0.0.10:7777=open5gs-nrfd -c nrf.yaml -e x=y"
-            .parse()
-            .unwrap();
-        assert_eq!(other.name, "open5gs");
-        assert_eq!(other.address, SocketAddr::from(([127, 0, 0, 10], 7777)));
-        assert_eq!(other.command, "open5gs-nrfd -c nrf.yaml -e x=y");
-        for wrong in [
-            "open5gs-nrfd",
-            "a=b",
-            "a=127.0.0.1:1=",
-            "a=localhost:1=x",
-            "=127.0.0.1:1=x",
-        ] {
-            let error = wrong.parse::<OtherNrf>().unwrap_err();
-            assert!(error.contains("NAME=ADDRESS=COMMAND"), "{error}");
-        }
-    }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::population::{PATH, profiles, queries};
-use super::{NGINX, OURS, OtherNrf, Settings};
+use super::{NGINX, OURS, Settings};
 use crate::bench::contest::{Requests, Subject};
 use crate::bench::processes::{self, PATIENCE, register, start};
 use crate::run::{Guarded, Place, RigError, free_address};
@@ -33,17 +33,15 @@ impl Rig {
         let (command, file) = nginx(place, &answer)?;
         servers.push(start(place, NGINX, command, &place.function_cpus, file)?);
         subjects.push(subject(NGINX, file, ask(file)?.len(), &servers[1]));
-        for OtherNrf {
-            name,
-            address,
-            command: line,
-        } in &settings.others
-        {
-            let mut command = Command::new("sh");
-            command.arg("-c").arg(format!("exec {line}"));
-            let server = start(place, name, command, &place.function_cpus, *address)?;
-            register(*address, &profiles())?;
-            subjects.push(subject(name, *address, ask(*address)?.len(), &server));
+        for other in &settings.others {
+            let server = other.start(place)?;
+            register(other.address, &profiles())?;
+            subjects.push(subject(
+                &other.name,
+                other.address,
+                ask(other.address)?.len(),
+                &server,
+            ));
             servers.push(server);
         }
         Ok(Self {
@@ -64,7 +62,7 @@ fn subject(name: &str, address: SocketAddr, answer_bytes: usize, server: &Guarde
         name: name.to_owned(),
         targets: vec![address],
         // A validity or a load in the answer may get a digit more or less.
-        requests: requests(bytes * 98 / 100..=bytes * 102 / 100),
+        source: Box::new(requests(bytes * 98 / 100..=bytes * 102 / 100)),
         process: Some(server.process()),
     }
 }

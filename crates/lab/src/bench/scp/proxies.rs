@@ -107,10 +107,10 @@ impl Rig {
         let haproxy = start(place, HAPROXY, command, &place.function_cpus, haproxy_address)?;
         let (command, nghttpx_address) = processes::nghttpx(producers.used())?;
         let nghttpx = start(place, NGHTTPX, command, &place.function_cpus, nghttpx_address)?;
-        let subject = |name: &str, targets: Vec<SocketAddr>, requests, process| Subject {
+        let subject = |name: &str, targets: Vec<SocketAddr>, requests: Requests, process| Subject {
             name: name.to_owned(),
             targets,
-            requests,
+            source: Box::new(requests),
             process,
         };
         let model_d = Requests {

@@ -3,7 +3,7 @@
 
 mod diameter;
 mod kill;
-pub(super) mod network;
+pub(crate) mod network;
 pub(super) mod projects;
 
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ pub fn start(
     place: &Place,
     progress: &mut Progress,
 ) -> Result<Rig, RigError> {
-    let network = Network::start(model, place)?;
+    let network = Network::start(model, place, free_address()?)?;
     let kinds = kinds(model);
     let documents = Arc::new(Documents::new(model, &format!("http://{}", network.consumer)));
     let mut sites = Vec::new();
@@ -194,7 +194,7 @@ impl Site {
 }
 
 /// Adds the members of one object to another.
-fn merge(into: &mut Value, from: Value) {
+pub(crate) fn merge(into: &mut Value, from: Value) {
     if let (Some(into), Value::Object(from)) = (into.as_object_mut(), from) {
         into.extend(from);
     }

@@ -23,11 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const HEART_BEAT_SECONDS: u32 = 86_400;
 
 /// Processes around the PCF.
-pub(super) struct Network {
-    pub(super) simulators: Vec<Simulator>,
-    pub(super) beside: Vec<Guarded>,
+pub(crate) struct Network {
+    pub(crate) simulators: Vec<Simulator>,
+    pub(crate) beside: Vec<Guarded>,
     /// Where SMFs and AMFs take notifications.
-    pub(super) consumer: SocketAddr,
+    pub(crate) consumer: SocketAddr,
     /// Who counts requests of the PCF.
     pub(super) egress: Vec<Egress>,
     nrf: SocketAddr,
@@ -35,9 +35,10 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn start(model: &PolicyModel, place: &Place) -> Result<Self, RigError> {
+    /// Starts all of it; the NRF listens at `nrf`.
+    pub(crate) fn start(model: &PolicyModel, place: &Place, nrf: SocketAddr) -> Result<Self, RigError> {
         let admin = free_address()?;
-        let (nrf, process) = start_function(place, "nrf", |address, store| {
+        let process = start_function(place, "nrf", nrf, |address, store| {
             Ok(json!({"nrf": {
                 "listen": [address.to_string()], "admin": admin.to_string(), "workers": 1,
                 "store": {"embedded": {"directory": store}},
@@ -74,7 +75,8 @@ impl Network {
         }
         if model.bsf {
             let admin = free_address()?;
-            let (address, process) = start_function(place, "bsf", |address, store| {
+            let address = free_address()?;
+            let process = start_function(place, "bsf", address, |address, store| {
                 Ok(json!({"bsf": {
                     "listen": [address.to_string()], "admin": admin.to_string(), "workers": 1,
                     "store": {"embedded": {"directory": store}},
@@ -89,7 +91,7 @@ impl Network {
     }
 
     /// Settings of the PCF that name them.
-    pub(super) fn settings(&self, model: &PolicyModel) -> Value {
+    pub(crate) fn settings(&self, model: &PolicyModel) -> Value {
         // The answers of a fallback would be wrong here: the deadline leaves time on a slow machine.
         let mut pds = json!({"deadline": "3s"});
         if model.udr.is_some() {
@@ -153,13 +155,19 @@ pub(in crate::run) fn register(
     info: Value,
 ) -> Result<(), RigError> {
     let id = instance_id(0xa0, row);
+    // Other PCFs still ask a UDR for v1; the simulator answers both alike.
+    let versions: &[&str] = if nf_type == "UDR" { &["v2", "v1"] } else { &["v1"] };
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"apiVersionInUri": version, "apiFullVersion": "1.0.0"}))
+        .collect();
     let mut profile = json!({
         "nfInstanceId": id, "nfType": nf_type, "nfStatus": "REGISTERED",
         "heartBeatTimer": HEART_BEAT_SECONDS,
         "ipv4Addresses": [address.ip().to_string()],
         "nfServices": [{
             "serviceInstanceId": service, "serviceName": service,
-            "versions": [{"apiVersionInUri": if nf_type == "UDR" { "v2" } else { "v1" }, "apiFullVersion": "1.0.0"}],
+            "versions": versions,
             "scheme": "http", "nfServiceStatus": "REGISTERED",
             "ipEndPoints": [{"ipv4Address": address.ip().to_string(), "port": address.port()}],
         }],
@@ -204,9 +212,9 @@ pub(in crate::run) fn amf_info() -> Value {
 fn start_function(
     place: &Place,
     name: &'static str,
+    address: SocketAddr,
     made: impl FnOnce(SocketAddr, &Path) -> Result<Value, RigError>,
-) -> Result<(SocketAddr, Guarded), RigError> {
-    let address = free_address()?;
+) -> Result<Guarded, RigError> {
     let store = place.folder.join(format!("{name}-store"));
     if store.exists() {
         std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
@@ -219,5 +227,5 @@ fn start_function(
     let log = place.folder.join(format!("{name}.log"));
     let mut process = Guarded::start(name, command, &place.lab_cpus, &log)?;
     process.wait_for(address)?;
-    Ok((address, process))
+    Ok(process)
 }

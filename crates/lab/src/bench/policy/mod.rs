@@ -1,0 +1,126 @@
+//! Our PCF creating and deleting policy associations, beside PCFs of others whose command line is given.
+//!
+//! All have the same peers: an NRF at which they register and find a UDR and a BSF. Half of the requests are creations
+//! (TS 29.507 §4.2.2, TS 29.512 §4.2.2), half deletions. A contest is held for AM and one for SM policies, for which all
+//! are started anew; a PCF that does not create an association takes no part, and the result says what it answered.
+
+mod pcfs;
+mod requests;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::Other;
+use super::contest::{Comparison, Contest, Loads, Section};
+use crate::run::{Options, Place, Progress, RunError};
+use ::report::Check;
+use workload::policy::Service;
+
+/// How to compare.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The loads.
+    pub loads: Loads,
+    /// Other PCFs.
+    pub others: Vec<Other>,
+    /// Where the NRF of the comparison listens: other PCFs have it in their configuration.
+    pub nrf: SocketAddr,
+    /// Cores of the PCFs; generator and peers get the others. Empty: the scheduler decides.
+    pub pin: Vec<usize>,
+    /// Settings of our PCF, laid over those that the bench makes.
+    pub function_config: Option<PathBuf>,
+    /// Settings and logs go under this.
+    pub out: PathBuf,
+    /// The program that runs our functions and the simulators, instead of this one.
+    pub program: Option<PathBuf>,
+}
+
+/// Name of our PCF as a subject.
+const OURS: &str = "pcf";
+
+/// The contests, and the folders of their settings and logs.
+const SERVICES: [(Service, &str); 2] = [(Service::Am, "am"), (Service::Sm, "sm")];
+
+/// Compares them.
+///
+/// # Errors
+/// When something of ours does not start, or another PCF does not listen.
+pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
+    let mut sections = Vec::new();
+    let (mut bytes, mut cpus) = ((0, 0), Vec::new());
+    for (service, folder) in SERVICES {
+        let place = Place::new(&Options {
+            pin: settings.pin.clone(),
+            out: settings.out.join(folder),
+            program: settings.program.clone(),
+            ..Options::default()
+        })?;
+        progress.status("starting the PCFs and their peers …");
+        let mut rig = pcfs::Rig::start(&place, settings)?;
+        let entry = rig.enter(service, progress)?;
+        bytes = entry.bytes;
+        let contest = Contest {
+            title: title(service).to_owned(),
+            // The first of the others; where there is none, ratios are to ourselves.
+            reference: entry.subjects.len().saturating_sub(1).min(1),
+            subjects: &entry.subjects,
+            peers: rig.peers(),
+            place: &place,
+            loads: &settings.loads,
+        };
+        let section = contest.run(progress)?;
+        sections.push(Section {
+            notes: entry.absent,
+            ..section
+        });
+        rig.stop();
+        cpus = place.function_cpus;
+    }
+    Ok(Comparison::new(
+        "make bench-pcf",
+        sections,
+        bytes,
+        &settings.loads,
+        cpus,
+        checks,
+    ))
+}
+
+fn title(service: Service) -> &'static str {
+    match service {
+        Service::Sm => "SM policies, created and deleted",
+        Service::Am => "AM policies, created and deleted",
+        Service::Ue => "UE policies, created and deleted",
+    }
+}
+
+/// What is wanted: no request fails, and at no load do we take more than another PCF.
+fn checks(section: &Section) -> Vec<Check> {
+    const COMPARED: [Option<f64>; 4] = [None, Some(0.10), Some(0.25), Some(0.50)];
+    let cpu = |name: &str, share| section.row(name, share).and_then(|row| row.cpu_us_per_request);
+    let failed: u64 = COMPARED
+        .iter()
+        .filter_map(|share| section.row(OURS, *share))
+        .map(|row| row.failed)
+        .sum();
+    let mut checks = vec![Check::new(
+        format!("{}: our requests without a right answer", section.title),
+        "none",
+        failed.to_string(),
+        failed == 0,
+    )];
+    for other in section.saturated.iter().filter(|row| row.name != OURS) {
+        let ratios = COMPARED.map(|share| Some(cpu(OURS, share)? / cpu(&other.name, share)?));
+        let text = ratios.map(|one| one.map_or_else(|| "collapsed".to_owned(), |one| format!("{one:.2}")));
+        checks.push(Check::new(
+            format!(
+                "{}: our processor time by {}'s, saturated and at 10, 25 and 50 %",
+                section.title, other.name
+            ),
+            "at most 1.00 each",
+            text.join(", "),
+            ratios.iter().all(|one| one.is_some_and(|one| one <= 1.0)),
+        ));
+    }
+    checks
+}
