@@ -3,6 +3,9 @@
 //! ```text
 //! cargo run --release -p policy --example decide -- examples/policy/high
 //! ```
+//!
+//! With `count FOLDER CASE ROUNDS` it decides one case that often and prints nothing: under `valgrind --tool=callgrind`,
+//! the difference of two runs is the instructions of a decision, which other work on the machine does not change.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -19,6 +22,11 @@ const SAMPLES: usize = 15;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut folders: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, folder, case, rounds] = folders.as_slice()
+        && mode == "count"
+    {
+        return count(Path::new(folder), case.parse()?, rounds.parse()?);
+    }
     if folders.is_empty() {
         folders = ["low", "medium", "high"]
             .map(|name| format!("examples/policy/{name}"))
@@ -26,13 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut out = std::io::stdout().lock();
     for folder in folders {
-        let files = read(Path::new(&folder))?;
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(name, text)| (name.as_str(), text.as_str()))
-            .collect();
         let begun = Instant::now();
-        let project = Project::compile(&files, &Limits::default())?;
+        let project = compile(Path::new(&folder))?;
         let compiled = begun.elapsed();
         let mut scratch = Scratch::default();
         let begun = Instant::now();
@@ -42,19 +45,42 @@ fn main() -> Result<(), Box<dyn Error>> {
             out,
             "{folder}: compiled in {compiled:.1?}, made ready for a worker in {prepared:.1?}"
         )?;
-        for (name, text) in read(&Path::new(&folder).join("cases"))? {
-            for case in Case::parse(&text, &name)? {
-                let (fastest, median) = measure(&project, &mut scratch, &case, false)?;
-                let (traced, _) = measure(&project, &mut scratch, &case, true)?;
-                writeln!(
-                    out,
-                    "  {fastest:6.2} µs at best, {median:6.2} µs at the median, {traced:6.2} µs traced: {}",
-                    case.name
-                )?;
-            }
+        for case in cases(Path::new(&folder))? {
+            let (fastest, median) = measure(&project, &mut scratch, &case, false)?;
+            let (traced, _) = measure(&project, &mut scratch, &case, true)?;
+            writeln!(
+                out,
+                "  {fastest:6.2} µs at best, {median:6.2} µs at the median, {traced:6.2} µs traced: {}",
+                case.name
+            )?;
         }
     }
     Ok(())
+}
+
+/// Decides a case, counted from zero, so many times.
+fn count(folder: &Path, case: usize, rounds: u32) -> Result<(), Box<dyn Error>> {
+    let project = compile(folder)?;
+    let cases = cases(folder)?;
+    let case = cases.get(case).ok_or("the folder has fewer cases")?;
+    decisions(&project, &mut Scratch::default(), case, rounds, false)
+}
+
+fn compile(folder: &Path) -> Result<Project, Box<dyn Error>> {
+    let files = read(folder)?;
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    Ok(Project::compile(&files, &Limits::default())?)
+}
+
+fn cases(folder: &Path) -> Result<Vec<Case>, Box<dyn Error>> {
+    let mut cases = Vec::new();
+    for (name, text) in read(&folder.join("cases"))? {
+        cases.extend(Case::parse(&text, &name)?);
+    }
+    Ok(cases)
 }
 
 /// Microseconds of a decision: the fastest and the median sample.
@@ -68,18 +94,29 @@ fn measure(
     let rounds = if traced { ROUNDS / 20 } else { ROUNDS };
     for _ in 0..SAMPLES {
         let begun = Instant::now();
-        case.with_input(|input| {
-            for _ in 0..rounds {
-                let mut trace = traced.then(Trace::new);
-                let decision = project.decide(scratch, input, case.now(), trace.as_mut());
-                std::hint::black_box(&decision.map_err(|fault| fault.to_string())?);
-            }
-            Ok::<(), String>(())
-        })?;
+        decisions(project, scratch, case, rounds, traced)?;
         samples.push(begun.elapsed().as_secs_f64() * 1e6 / f64::from(rounds));
     }
     samples.sort_by(f64::total_cmp);
     Ok((samples[0], samples[SAMPLES / 2]))
+}
+
+fn decisions(
+    project: &Project,
+    scratch: &mut Scratch,
+    case: &Case,
+    rounds: u32,
+    traced: bool,
+) -> Result<(), Box<dyn Error>> {
+    case.with_input(|input| {
+        for _ in 0..rounds {
+            let mut trace = traced.then(Trace::new);
+            let decision = project.decide(scratch, input, case.now(), trace.as_mut());
+            std::hint::black_box(&decision.map_err(|fault| fault.to_string())?);
+        }
+        Ok::<(), String>(())
+    })?;
+    Ok(())
 }
 
 fn read(folder: &Path) -> Result<Vec<(String, String)>, Box<dyn Error>> {
