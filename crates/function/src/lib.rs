@@ -29,6 +29,8 @@ pub mod certificates;
 #[cfg(feature = "diameter")]
 pub mod diameter_names;
 pub mod files;
+pub mod generations;
+pub mod journal;
 pub mod live;
 
 mod contract;

@@ -4,23 +4,20 @@
 //! writer stops for that point.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, BufWriter, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use diameter::capture::Capture;
 use diameter::proto::{Dictionary, Message, text};
+use function::generations::Generations;
 
 use super::{Cache, Record};
 use crate::config::{Trace, TracePoint};
 
 /// Pause after an error, before the files of a point are opened again.
 const RETRY: Duration = Duration::from_secs(60);
-
-/// Bytes that the disk must have room for before earlier files give way to new ones.
-const LEAST_ROOM: usize = 256 * 1024;
 
 /// Writes records.
 #[derive(Debug)]
@@ -56,73 +53,25 @@ struct Files {
 /// The endings of the files of a point.
 const ENDINGS: [&str; 2] = ["pcapng", "log"];
 
-/// A file of a point: that which is written, or an earlier one, the newest of these first.
-fn path(directory: &Path, name: &str, generation: usize, ending: &str) -> PathBuf {
-    directory.join(match generation {
-        0 => format!("{name}.{ending}"),
-        earlier => format!("{name}.{earlier}.{ending}"),
-    })
-}
-
-/// Makes room for new files: those that are there become earlier ones, the earliest goes.
-fn rotate(directory: &Path, point: &TracePoint) -> io::Result<()> {
-    for ending in ENDINGS {
-        for generation in (1..point.files).rev() {
-            let from = path(directory, &point.name, generation - 1, ending);
-            match std::fs::rename(from, path(directory, &point.name, generation, ending)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+/// The files of a point.
+fn generations<'a>(directory: &'a Path, point: &'a TracePoint) -> Generations<'a> {
+    Generations {
+        directory,
+        name: &point.name,
+        endings: &ENDINGS,
+        files: point.files,
     }
-    Ok(())
-}
-
-/// Checks that the disk has room: writes zeros to a new file, and empties it.
-fn has_room(mut file: &File) -> io::Result<()> {
-    file.write_all(&vec![0; LEAST_ROOM])?;
-    file.set_len(0)?;
-    file.rewind()
-}
-
-/// Creates a file that only its owner may read, or empties the one that is there.
-fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    // The mode counts only for a file that was created.
-    file.set_permissions(Permissions::from_mode(0o600))?;
-    Ok(file)
 }
 
 impl Files {
     /// Begins new files. Those that are there become earlier ones, unless the new ones cannot be created or have no room.
     fn open(directory: &Path, point: &TracePoint) -> io::Result<Self> {
-        // Messages name subscribers.
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let new = |ending: &str| directory.join(format!("{}.new.{ending}", point.name));
-        let begun = || {
-            let files = Self {
-                capture: Capture::new(BufWriter::new(create_private(&new("pcapng"))?))?,
-                log: BufWriter::new(create_private(&new("log"))?),
-                left: point.messages,
-            };
-            has_room(files.log.get_ref())?;
-            rotate(directory, point)?;
-            for ending in ENDINGS {
-                std::fs::rename(new(ending), path(directory, &point.name, 0, ending))?;
-            }
-            Ok(files)
-        };
-        begun().inspect_err(|_| {
-            for ending in ENDINGS {
-                // It may not have been created.
-                let _ = std::fs::remove_file(new(ending));
-            }
+        let mut begun = generations(directory, point).begin()?.into_iter();
+        let mut next = || begun.next().ok_or_else(|| io::Error::other("a file is missing"));
+        Ok(Self {
+            capture: Capture::new(BufWriter::new(next()?))?,
+            log: BufWriter::new(next()?),
+            left: point.messages,
         })
     }
 
@@ -271,6 +220,9 @@ fn stop(name: &str, error: &io::Error, again: Option<Instant>) -> Output {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -328,8 +280,9 @@ mod tests {
             ..Writer::default()
         };
         let contents = || {
-            let path = |generation| path(folder.path(), "point", generation, "log");
-            let read = |generation| std::fs::read_to_string(path(generation)).unwrap_or_default();
+            let files = generations(folder.path(), &trace.points[0]);
+            let read =
+                |generation| std::fs::read_to_string(files.path(generation, "log")).unwrap_or_default();
             [0, 1, 2].map(|generation| {
                 let text = read(generation);
                 text.split(' ').nth(4).unwrap_or_default().to_owned()
