@@ -61,11 +61,18 @@ pub fn merge(request: &mut Value, update: &Value) {
     let Some(Value::Object(components)) = request.get_mut("medComponents") else {
         return;
     };
-    components.retain(|_, component| !gone(component));
-    for component in components.values_mut() {
-        if let Some(Value::Object(flows)) = component.get_mut("medSubComps") {
+    components.retain(|_, component| {
+        let flows = component.get_mut("medSubComps").and_then(Value::as_object_mut);
+        let has_flows = flows.is_none_or(|flows| {
             flows.retain(|_, flow| !gone(flow));
-        }
+            !flows.is_empty()
+        });
+        // Without the flows that it had a component describes no traffic.
+        has_flows && !gone(component)
+    });
+    // The member has at least one component (OpenAPI: `minProperties`).
+    if components.is_empty() {
+        json::object(request).remove("medComponents");
     }
 }
 

@@ -9,14 +9,14 @@ use sbi::{Request, Response};
 use serde_json::{Map, Value, json};
 
 use super::fault::Fault;
-use super::{body_of, negotiate, object_of};
+use super::{body_of, check_size, negotiate, object_of};
 use crate::association::af::{self, AfSession};
-use crate::association::{Association, AssociationId, Kind};
+use crate::association::{Association, AssociationId};
 use crate::binding::{self, Unbound};
 use crate::change::{self, Rewritten};
 use crate::events::Event;
 use crate::notices::APP_SESSIONS;
-use crate::shape::{AF_EVENTS, AF_PATCH, AF_SESSION};
+use crate::shape::{AF_EVENTS, AF_PATCH, AF_REQUEST, AF_SESSION};
 use crate::worker::Worker;
 
 /// The features of this PCF (TS 29.514 §5.8): `InfluenceOnTrafficRouting`, `SponsoredConnectivity`,
@@ -56,15 +56,16 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
         return Ok(method_not_allowed(request.method(), "POST"));
     }
     let mut body = body_of(worker, request, &AF_SESSION)?;
-    let mut asked = body.remove("ascReqData").unwrap_or_default();
-    if let Value::Object(members) = &mut asked
+    let asked = body.remove("ascReqData").unwrap_or_default();
+    // As a stored request is: without nulls.
+    let mut stored = json!({});
+    media::merge(&mut stored, &asked);
+    check(worker, &stored)?;
+    if let Value::Object(members) = &mut stored
         && let Some(features) = negotiate(members, FEATURES)
     {
         members.insert("suppFeat".to_owned(), features.to_string().into());
     }
-    // As a stored request is: without nulls.
-    let mut stored = json!({});
-    media::merge(&mut stored, &asked);
     let id = binding::bind(worker, &stored).await?;
     let session = AfSession::new(worker.random().next(), stored, None);
     let bound = change::parts(worker, id, async |association: &mut Association| {
@@ -124,6 +125,7 @@ pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Resu
     }
     let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
     let removed = change::parts(worker, association, async |association: &mut Association| {
+        own(association, session).ok_or_else(|| not_found(id))?;
         af::remove(association, session)
             .map(drop)
             .ok_or_else(|| not_found(id))
@@ -177,8 +179,9 @@ async fn modify(
 ) -> Result<(Rewritten<()>, AfSession), Fault> {
     let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
     let step = async |association: &mut Association| {
-        let mut session = af::session(association, session).ok_or_else(|| not_found(id))?;
+        let mut session = own(association, session).ok_or_else(|| not_found(id))?;
         change(&mut session.request);
+        check(worker, &session.request)?;
         af::put(association, &session, worker.mapping()).map_err(Fault::from)
     };
     let rewritten = change::parts(worker, association, step).await?;
@@ -191,12 +194,26 @@ async fn stored(worker: &Worker, id: &str) -> Result<(Association, AfSession), F
     let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
     let stored = worker.repository().get(association).await?;
     let association = stored.ok_or_else(|| not_found(id))?.record;
-    let session = af::session(&association, session).ok_or_else(|| not_found(id))?;
-    // Sessions of Rx are resources of Rx alone.
-    if session.rx.is_some() || !matches!(association.kind, Kind::Sm | Kind::Gx) {
-        return Err(not_found(id));
-    }
+    let session = own(&association, session).ok_or_else(|| not_found(id))?;
     Ok((association, session))
+}
+
+/// An AF session of an association that is a resource of N5: those of Rx are resources of Rx alone.
+fn own(association: &Association, id: &str) -> Option<AfSession> {
+    af::session(association, id).filter(|session| session.rx.is_none())
+}
+
+/// Refuses what an AF asks for, or what a patch makes of it, where it is not of its shape or larger than a body may be:
+/// it is kept, it goes to the SMF, and its members are added to by each patch.
+fn check(worker: &Worker, request: &Value) -> Result<(), Fault> {
+    let mut faults = AF_REQUEST.check(request);
+    if !faults.is_empty() {
+        for fault in &mut faults {
+            fault.pointer.insert_str(0, "/ascReqData");
+        }
+        return Err(Fault::Shape(faults));
+    }
+    check_size(worker, request)
 }
 
 /// The parts of an `appSessionId`: the association and the session within it.

@@ -44,13 +44,13 @@ fn object_of(
     }
 }
 
-/// Refuses an update that makes the context of an association larger than a body may be: members that no release knows are
-/// kept, so that updates could add to them without end.
-fn check_size(worker: &Worker, association: &Association) -> Result<(), Fault> {
+/// Refuses an update that makes a document larger than a body may be: members that no release knows are kept, so that
+/// updates could add to them without end.
+fn check_size(worker: &Worker, document: &Value) -> Result<(), Fault> {
     let limit = worker.max_body();
     let mut size = Size(0);
     // Counting does not fail, nor does a value that was JSON.
-    let _ = serde_json::to_writer(&mut size, &association.context);
+    let _ = serde_json::to_writer(&mut size, document);
     match size.0 > limit {
         true => Err(Fault::BodyTooLarge(limit)),
         false => Ok(()),

@@ -105,7 +105,7 @@ pub(crate) async fn update(
             return Err(not_found(id));
         }
         context::merge(association, &update, service.reports);
-        check_size(worker, association)?;
+        check_size(worker, &association.context)?;
         let asked = context::with_reports(association, &update, service.reports);
         let decided = pre::decide(worker, "update", association, &asked).await?;
         pre::keep(association, decided);

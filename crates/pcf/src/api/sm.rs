@@ -81,7 +81,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
             return Err(not_found(id));
         }
         context::update(association, &update)?;
-        check_size(worker, association)?;
+        check_size(worker, &association.context)?;
         if let Some(reports) = update.get("accuUsageReports") {
             usage::add(&mut association.usage, reports);
         }

@@ -311,3 +311,95 @@ fn what_is_wrong_or_unknown_is_refused() {
         }
     });
 }
+
+#[test]
+fn a_patch_leaves_a_session_as_the_standard_has_it_or_is_refused() {
+    local(async {
+        let pcf = start(|_| {});
+        let sm = pcf.session(&json!({})).await;
+        let path = path_of(
+            &pcf.post(APP_SESSIONS, &call("http://127.0.0.1:9", &json!({})))
+                .await,
+        );
+        let before = pcf.get(&path).await.json;
+        for (change, cause, pointer) in [
+            (json!({"notifUri": 7}), "MANDATORY_IE_INCORRECT", "/notifUri"),
+            (json!({"notifUri": null}), "MANDATORY_IE_MISSING", "/notifUri"),
+            (json!({"suppFeat": null}), "MANDATORY_IE_MISSING", "/suppFeat"),
+            (json!({"ueIpv4": null}), "MANDATORY_IE_MISSING", "/ueIpv4"),
+            (
+                json!({"medComponents": 7}),
+                "OPTIONAL_IE_INCORRECT",
+                "/medComponents",
+            ),
+            (json!({"evSubsc": 7}), "OPTIONAL_IE_INCORRECT", "/evSubsc"),
+            (
+                json!({"evSubsc": {"events": []}}),
+                "MANDATORY_IE_INCORRECT",
+                "/evSubsc/events",
+            ),
+        ] {
+            let refused = patch(&pcf, &path, change.clone()).await;
+            let param = &refused.json["invalidParams"][0]["param"];
+            let expected = format!("/ascReqData{pointer}");
+            assert_eq!((refused.cause(), param), (cause, &json!(expected)), "{change}");
+            assert_eq!(pcf.get(&path).await.json, before, "{change}");
+        }
+        // The whole may not become larger than a body, however many patches bring it.
+        let mut grown = 0;
+        let refused = loop {
+            let answer = patch(&pcf, &path, json!({format!("vendor{grown}"): "x".repeat(20_000)})).await;
+            if answer.status != StatusCode::OK {
+                break answer;
+            }
+            grown += 1;
+        };
+        assert_eq!((refused.status, grown), (StatusCode::PAYLOAD_TOO_LARGE, 3));
+        // A session without its last component has no member for components.
+        let ended = patch(&pcf, &path, json!({"medComponents": {"1": null}})).await;
+        assert_eq!(ended.status, StatusCode::OK, "{}", ended.json);
+        assert!(ended.json["ascReqData"].get("medComponents").is_none());
+        let rules = pcf.get(&sm).await.json["policy"]["pccRules"].clone();
+        assert!(!rules.to_string().contains("af-"), "{rules}");
+    });
+}
+
+#[test]
+fn types_that_the_smf_would_get_are_judged() {
+    local(async {
+        let pcf = start(|_| {});
+        let sm = pcf.session(&json!({})).await;
+        let before = pcf.get(&sm).await.json;
+        for (member, value) in [
+            ("medSubComps", json!(7)),
+            ("medSubComps", json!({"1": {"fNum": 1, "fDescs": 7}})),
+            ("contVer", json!("x")),
+            ("maxPacketLossRateDl", json!("x")),
+            ("maxPacketLossRateUl", json!(1001)),
+            ("tscaiInputDl", json!(7)),
+            ("preemptCap", json!(7)),
+            ("resPrio", json!(7)),
+            ("afRoutReq", json!({"routeToLocs": 7})),
+            ("disUeNotif", json!("yes")),
+            ("sharingKeyDl", json!(-1)),
+        ] {
+            let components = json!({"1": {"medCompN": 1, "medType": "AUDIO", member: value}});
+            let request = call("http://127.0.0.1:9", &json!({"medComponents": components}));
+            let refused = pcf.post(APP_SESSIONS, &request).await;
+            assert_eq!(
+                (refused.status, refused.cause()),
+                (StatusCode::BAD_REQUEST, "OPTIONAL_IE_INCORRECT"),
+                "{member} {value}"
+            );
+        }
+        let threshold = json!({"events": [{"event": "USAGE_REPORT"}], "usgThres": {"duration": "x"}});
+        let refused = pcf
+            .post(
+                APP_SESSIONS,
+                &call("http://127.0.0.1:9", &json!({"evSubsc": threshold})),
+            )
+            .await;
+        assert_eq!(refused.cause(), "OPTIONAL_IE_INCORRECT");
+        assert_eq!(pcf.get(&sm).await.json, before);
+    });
+}
