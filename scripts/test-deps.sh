@@ -25,6 +25,8 @@ go:golang-go
 node:nodejs
 linux.uml:user-mode-linux
 insmod:kmod
+ip:iproute2
+arping:iputils-arping
 "
 EXTRA_PACKAGES="freediameter-extensions libfreediameter-dev gcc galera-4"
 

@@ -1,6 +1,7 @@
 //! The front end over real sockets: connections are distributed, kept out of congested processors, and relayed without
 //! loss.
 
+mod addresses;
 mod egress;
 mod pair;
 mod reload;
