@@ -80,6 +80,7 @@ pub struct Peer {
     /// Admin endpoint of a sibling, which is queried each second for its demand on throttle groups that are shared with it
     /// (`throttleGroups[].sharedWithSiblings`). Absent: it has an equal part of their rates.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "socket-address"))]
     pub admin: Option<SocketAddr>,
     /// Whether it is the other router of a mated pair, which carries our traffic when this router is unavailable, and
     /// vice versa: while it is available, `indicators.mpCpuWithMate` is the threshold of alarm 10204.

@@ -86,7 +86,7 @@ fn a_cer_is_judged_by_its_grammar() {
             .await;
         assert!(answer.flags().contains(CommandFlags::ERROR));
         peer.expect_close().await;
-        // Command 257 of another application is no CER.
+        // Command 257 of another application is not a CER.
         let mut peer = Peer::connect(dsr.addresses()[0]).await;
         peer.send_text(&format!("CER app=5 {{ {NAMES} {REST} {app} }}"))
             .await;
