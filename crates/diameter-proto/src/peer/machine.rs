@@ -21,6 +21,9 @@ use crate::message::{Message, MessageRef};
 /// Number of longest pauses after which a busy peer without pending requests is connected to.
 const BUSY_PAUSES: u32 = 10;
 
+/// Time for which the peer's CER waits for the outcome of our own attempt to connect, which a firewall may swallow.
+const ELECTION_PATIENCE: Duration = Duration::from_secs(2);
+
 /// One peer.
 #[derive(Debug)]
 pub struct Machine {
@@ -112,7 +115,7 @@ impl Machine {
     }
 
     /// Whether to connect with [`Input::Start`] to a peer to which no attempt was made since its DPR (RFC 6733 §5.4):
-    /// `wanted`: a request for it is pending; `traffic`: requests flow at all, which is no reason to disturb a busy peer.
+    /// `wanted`: a request for it is pending; `traffic`: requests flow at all, which does not wake a busy peer.
     #[must_use]
     pub fn wakes(&self, now: Instant, traffic: bool, wanted: impl FnOnce() -> bool) -> bool {
         let is_left = self.state == State::Closed && self.wanted;
@@ -226,7 +229,13 @@ impl Machine {
         let over = |deadline: Option<Instant>| deadline.is_some_and(|due| due <= now);
         if over(self.due) {
             self.due = None;
-            self.event(now, Event::Timeout, None);
+            if self.state == State::WaitConnAckElect {
+                // Our attempt has failed; the peer's connection is there (row I-Rcv-Conn-Nack).
+                self.close(Side::Initiator);
+                self.event(now, Event::IRcvConnNack, None);
+            } else {
+                self.event(now, Event::Timeout, None);
+            }
         }
         if over(self.watchdog.deadline())
             && let Some(command) = self.watchdog.timer(now)
@@ -431,9 +440,13 @@ impl Machine {
                     self.try_again_later(now);
                 }
             }
-            State::WaitConnAck | State::WaitConnAckElect => {
+            State::WaitConnAck => {
                 self.reconnect_at = None;
                 self.due = Some(self.due.unwrap_or(now + self.settings.connect_timeout));
+            }
+            State::WaitConnAckElect => {
+                let due = self.due.unwrap_or(now + self.settings.connect_timeout);
+                self.due = Some(due.min(now + ELECTION_PATIENCE));
             }
             State::WaitICea | State::WaitReturns => {
                 self.due = Some(now + self.settings.capabilities_timeout);

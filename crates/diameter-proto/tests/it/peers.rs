@@ -1,10 +1,13 @@
 //! The peer state machine as a conversation between two of them.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use diameter_proto::known::disconnect_cause;
+use diameter_proto::MessageBuilder;
+use diameter_proto::known::{self, disconnect_cause};
 use diameter_proto::peer::{
-    ApplicationId, Capabilities, DownReason, Duplicate, Health, Input, PeerSettings, Reopen, Side, State,
+    ApplicationId, Capabilities, DownReason, Duplicate, Health, Input, Machine, Output, PeerSettings, Reopen,
+    Side, State,
 };
 
 use crate::world::{LATENCY, Reported, World, capabilities};
@@ -53,6 +56,42 @@ fn both_connect_at_once_and_the_larger_name_keeps_the_others_connection() {
     // b.example succeeds a.example: b keeps the connection that a opened.
     assert_eq!(world.states(), [State::IOpen, State::ROpen]);
     assert_eq!((up(&world, 0), up(&world, 1)), (1, 1));
+}
+
+/// Packets of ours are lost on the way: the peer's CER is answered although our attempt has no outcome.
+#[test]
+fn an_attempt_without_an_outcome_does_not_keep_the_peer_waiting() {
+    let now = Instant::now();
+    let settings = PeerSettings {
+        initiate: true,
+        ..PeerSettings::default()
+    };
+    let mut machine = Machine::new(Arc::new(capabilities("a.example")), settings, 1);
+    machine.handle(now, Input::Start);
+    let (remote, local) = (capabilities("b.example"), "192.0.2.1".parse().unwrap());
+    let mut cer = MessageBuilder::request(CER, 0);
+    remote.write(&mut cer);
+    let cer = cer.finish().unwrap();
+    let input = Input::ConnectedBy {
+        cer: cer.view(),
+        remote,
+        local,
+        same_address: false,
+    };
+    machine.handle(now, input);
+    assert_eq!(machine.state(), State::WaitConnAckElect);
+    let due = machine.deadline().unwrap();
+    assert!(due <= now + 2 * SECOND);
+    machine.handle(due, Input::Timer);
+    assert_eq!(machine.state(), State::ROpen);
+    let outputs: Vec<Output> = std::iter::from_fn(|| machine.output()).collect();
+    let is_close = |output: &Output| matches!(output, Output::Close(Side::Initiator));
+    assert!(outputs.iter().any(is_close), "{outputs:?}");
+    let is_cea = |output: &Output| {
+        matches!(output, Output::Send(Side::Responder, cea)
+            if cea.require(known::RESULT_CODE) == Ok(2001))
+    };
+    assert!(outputs.iter().any(is_cea), "{outputs:?}");
 }
 
 #[test]
