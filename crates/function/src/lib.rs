@@ -64,4 +64,4 @@ pub use shedder::{AdmissionMetrics, Meters, Shedder, Shedding, Step};
 pub use start::start;
 #[doc(hidden)]
 pub use telemetry;
-pub use worker::{Shutdown, WorkerContext};
+pub use worker::{Shutdown, Waiting, WorkerContext};

@@ -128,7 +128,9 @@ fn serve<F: NetworkFunction>(
             ended
         }
     };
-    worker::spawn(count, F::NAME, pinning, shutdown, run).map_err(StartError::io("starting the workers"))
+    let waiting = F::Listeners::WAITING;
+    worker::spawn(count, F::NAME, pinning, waiting, shutdown, run)
+        .map_err(StartError::io("starting the workers"))
 }
 
 async fn life<F: NetworkFunction>(handle: Handle<F>, context: WorkerContext, pulse: Pulse) -> io::Result<()> {

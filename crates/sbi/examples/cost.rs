@@ -24,7 +24,7 @@ use bytes::Bytes;
 use sbi::client::{Client, ClientConfig, Origin, SendOptions};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response, Service, server};
-use worker::{Pinning, Shutdown, WorkerContext};
+use worker::{Pinning, Shutdown, Waiting, WorkerContext};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -71,17 +71,26 @@ impl Service for Relay {
 fn main() -> Result<(), Box<dyn Error>> {
     let shutdown = Shutdown::new();
     let (origin, relay) = (free()?, free()?);
-    let serving = worker::spawn(1, "origin", &Pinning::Cores(vec![1]), &shutdown, move |context| {
-        let service = Fixed {
-            small: Bytes::from(vec![b'a'; 4_800]),
-            large: Bytes::from(vec![b'a'; 20_000]),
-        };
-        serve(origin, service, context)
-    })?;
+    let waiting = Waiting::Sockets;
+    let serving = worker::spawn(
+        1,
+        "origin",
+        &Pinning::Cores(vec![1]),
+        waiting,
+        &shutdown,
+        move |context| {
+            let service = Fixed {
+                small: Bytes::from(vec![b'a'; 4_800]),
+                large: Bytes::from(vec![b'a'; 20_000]),
+            };
+            serve(origin, service, context)
+        },
+    )?;
     let relaying = worker::spawn(
         1,
         "relay",
         &Pinning::Cores(vec![0]),
+        waiting,
         &shutdown,
         move |context| async move {
             let client = Client::new(Arc::new(ClientConfig::default()), None);

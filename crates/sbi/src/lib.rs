@@ -27,6 +27,7 @@ mod reactor;
 pub mod server;
 mod stats;
 pub mod tls;
+mod wire;
 
 pub use sbi_proto::{Body, Field, Fields, Name, RequestHead, ResponseHead, Value, name};
 pub use sbi_proto::{GivenUp, Outbound, Peer, Request, Response, Service, TlsPeer};

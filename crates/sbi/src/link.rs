@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use http2::{Connection, Fault, Output};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
 use crate::reactor::{MemberKey, Reactor};
+use crate::wire::Wire;
 
 /// The largest frame we take: a usual body arrives in one piece.
 pub(crate) const FRAME_SIZE: u32 = 64 * 1024;
@@ -33,8 +33,17 @@ const FEW_PIECES: usize = 7;
 /// A connection's bytes, cleartext or not.
 #[derive(Debug)]
 pub(crate) enum Socket {
-    Clear(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Clear(Wire),
+    Tls(Box<TlsStream<Wire>>),
+}
+
+impl Socket {
+    fn wire(&mut self) -> &mut Wire {
+        match self {
+            Self::Clear(wire) => wire,
+            Self::Tls(stream) => stream.get_mut().0,
+        }
+    }
 }
 
 /// A socket with its engine.
@@ -87,6 +96,11 @@ impl Link {
             bytes_in: 0,
             bytes_out: 0,
         }
+    }
+
+    /// From now on the reactor waits for the socket of this member.
+    pub(crate) fn join(&mut self, reactor: &Reactor, key: MemberKey) {
+        self.socket.wire().join(reactor, key);
     }
 
     /// Bytes that were read before there was an engine.
@@ -218,6 +232,7 @@ impl Link {
     /// side, or a bound of bytes or time is reached: closing a socket with unread bytes would destroy the GOAWAY that
     /// is still being sent.
     pub(crate) async fn linger(mut self) {
+        self.socket.wire().leave();
         let last_words = async {
             let written = std::future::poll_fn(|cx| self.write(Instant::now(), cx)).await;
             if written.is_ok() {

@@ -8,10 +8,12 @@
 //! [`posts`] let workers send messages to one another. [`spawn`] starts the workers, [`control`] a thread for other
 //! work, [`Shutdown`] makes all of them drain, and [`Threads`] joins them for the owner that stops the function.
 
+mod event_loop;
 mod listen;
 mod post;
 mod random;
 mod shutdown;
+mod sockets;
 mod threads;
 mod wake;
 
@@ -19,10 +21,13 @@ use std::future::Future;
 use std::io;
 use std::thread::JoinHandle;
 
+use event_loop::Beside;
+pub use event_loop::{Driven, EventLoop, block_on};
 pub use listen::{bind, bind_each, listen, reserve};
 pub use post::{Mailbox, Post, posts};
 pub use random::Random;
 pub use shutdown::Shutdown;
+pub use sockets::{Readiness, Sockets};
 pub use threads::{Threads, control};
 pub use wake::woke_at;
 
@@ -58,6 +63,17 @@ impl Pinning {
     }
 }
 
+/// What a worker waits with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// A runtime of its own: for connections that are tasks of the runtime.
+    #[default]
+    Runtime,
+    /// An event loop of its own ([`EventLoop`]): for connections whose sockets that drives. Tasks that await the runtime
+    /// are woken by another thread.
+    Sockets,
+}
+
 /// How many workers a setting asks for: 0 is one per core that this process may use.
 #[must_use]
 pub fn count(wanted: usize) -> usize {
@@ -85,6 +101,7 @@ pub fn spawn<F, Fut>(
     count: usize,
     name: &str,
     pinning: &Pinning,
+    waiting: Waiting,
     shutdown: &Shutdown,
     body: F,
 ) -> io::Result<Workers>
@@ -92,6 +109,10 @@ where
     F: Fn(WorkerContext) -> Fut + Clone + Send + 'static,
     Fut: Future<Output = io::Result<()>> + 'static,
 {
+    let beside = match waiting {
+        Waiting::Runtime => None,
+        Waiting::Sockets => Some(Beside::start(name)?),
+    };
     let mut threads = Vec::with_capacity(count);
     for index in 0..count {
         let context = WorkerContext {
@@ -103,7 +124,7 @@ where
             Pinning::Free => None,
             Pinning::Cores(ids) => ids.get(index % ids.len().max(1)).copied(),
         };
-        let body = body.clone();
+        let (body, beside) = (body.clone(), beside.clone());
         let thread = std::thread::Builder::new()
             .name(format!("{name}-{index}"))
             .spawn(move || {
@@ -115,10 +136,17 @@ where
                         "could not pin this worker to its core; it runs unpinned"
                     );
                 }
+                if let Some(beside) = beside {
+                    return event_loop::run(&beside.handle, body(context))?;
+                }
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
-                    .on_thread_park(wake::parks)
-                    .on_thread_unpark(wake::woke)
+                    .on_thread_park(|| {
+                        wake::parks();
+                    })
+                    .on_thread_unpark(|| {
+                        wake::woke();
+                    })
                     .build()?;
                 run(&runtime, body(context))
             })?;
@@ -177,29 +205,154 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::{Cell, RefCell};
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::rc::Rc;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Waker;
+    use std::time::{Duration, Instant};
+
+    const BOTH: [Waiting; 2] = [Waiting::Runtime, Waiting::Sockets];
 
     #[test]
     fn every_worker_runs_and_stops() {
+        BOTH.into_iter().for_each(runs_and_stops);
+    }
+
+    fn runs_and_stops(waiting: Waiting) {
         let seen = Arc::new(AtomicUsize::new(0));
         let counter = seen.clone();
-        let workers = spawn(3, "t", &Pinning::Free, &Shutdown::new(), move |context| {
-            let counter = counter.clone();
-            async move {
-                counter.fetch_add(1 << (8 * context.index), Ordering::SeqCst);
-                context.shutdown.fired().await;
-                Ok(())
-            }
-        })
+        let workers = spawn(
+            3,
+            "t",
+            &Pinning::Free,
+            waiting,
+            &Shutdown::new(),
+            move |context| {
+                let counter = counter.clone();
+                async move {
+                    counter.fetch_add(1 << (8 * context.index), Ordering::SeqCst);
+                    context.shutdown.fired().await;
+                    Ok(())
+                }
+            },
+        )
         .unwrap();
         workers.stop().unwrap();
         assert_eq!(seen.load(Ordering::SeqCst), 0x01_01_01);
     }
 
     #[test]
+    fn tasks_await_what_the_runtime_drives() {
+        for waiting in BOTH {
+            let workers = spawn(1, "s", &Pinning::Free, waiting, &Shutdown::new(), |_| async {
+                tokio::task::spawn_local(tokio::time::sleep(Duration::from_millis(1))).await?;
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+                let address = listener.local_addr()?;
+                let (accepted, connected) =
+                    tokio::join!(listener.accept(), tokio::net::TcpStream::connect(address));
+                accepted.and(connected.map(drop))
+            });
+            workers.unwrap().join().unwrap();
+        }
+    }
+
+    /// Has some turns by its waker, then by its timer, then by a socket.
+    struct Turns {
+        event_loop: Rc<EventLoop>,
+        log: RefCell<Vec<&'static str>>,
+        due: Cell<Option<Instant>>,
+        peer: TcpStream,
+        done: RefCell<Option<tokio::sync::oneshot::Sender<Vec<&'static str>>>>,
+    }
+
+    impl Driven for Turns {
+        fn ready(&self, key: u64, readiness: Readiness) {
+            assert_eq!(key, 5);
+            if readiness.readable {
+                self.log.borrow_mut().push("socket");
+            }
+        }
+
+        fn turn(&self, now: Instant, waker: &Waker) -> bool {
+            let mut log = self.log.borrow_mut();
+            match &log[..] {
+                [] => {
+                    log.push("more");
+                    return true;
+                }
+                ["more"] => {
+                    log.push("woken");
+                    let waker = waker.clone();
+                    drop(std::thread::spawn(move || waker.wake()));
+                }
+                ["more", "woken"] if self.due.get().is_none() => {
+                    self.due.set(Some(now + Duration::from_millis(1)));
+                }
+                ["more", "woken"] if self.due.get().is_some_and(|due| due <= now) => {
+                    self.due.set(None);
+                    log.push("timer");
+                    (&self.peer).write_all(b"bytes").unwrap();
+                }
+                [.., "socket"] => {
+                    if let Some(done) = self.done.take() {
+                        done.send(log.clone()).unwrap();
+                    }
+                }
+                _ => {}
+            }
+            false
+        }
+
+        fn next(&self) -> Option<Instant> {
+            self.due.get()
+        }
+
+        fn end(&self) {
+            self.event_loop.sockets().remove(&self.peer);
+        }
+    }
+
+    #[test]
+    fn what_is_driven_has_turns_by_wakers_timers_and_sockets() {
+        let workers = spawn(
+            1,
+            "d",
+            &Pinning::Free,
+            Waiting::Sockets,
+            &Shutdown::new(),
+            |_| async {
+                let listener = TcpListener::bind("127.0.0.1:0")?;
+                let peer = TcpStream::connect(listener.local_addr()?)?;
+                let (socket, _) = listener.accept()?;
+                socket.set_nonblocking(true)?;
+                let event_loop = EventLoop::of_worker().unwrap();
+                event_loop.sockets().add(&socket, 5)?;
+                let (done, ended) = tokio::sync::oneshot::channel();
+                let turns = Turns {
+                    event_loop: event_loop.clone(),
+                    log: RefCell::default(),
+                    due: Cell::default(),
+                    peer,
+                    done: RefCell::new(Some(done)),
+                };
+                assert!(event_loop.drive(Rc::new(turns)).is_ok());
+                assert_eq!(ended.await.unwrap(), ["more", "woken", "timer", "socket"]);
+                Ok(())
+            },
+        );
+        workers.unwrap().join().unwrap();
+    }
+
+    #[test]
     fn a_panic_is_an_error_of_join_not_of_the_process() {
-        let workers = spawn(1, "p", &Pinning::Free, &Shutdown::new(), |_| async {
+        BOTH.into_iter().for_each(a_panic_is_an_error);
+    }
+
+    fn a_panic_is_an_error(waiting: Waiting) {
+        let workers = spawn(1, "p", &Pinning::Free, waiting, &Shutdown::new(), |_| async {
             panic!("on purpose")
         })
         .unwrap();

@@ -75,14 +75,21 @@ impl Drop for Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Pinning, spawn};
+    use crate::{Pinning, Waiting, spawn};
 
     fn threads(control: impl FnOnce() + Send + 'static) -> Threads {
         let shutdown = Shutdown::new();
-        let workers = spawn(2, "t", &Pinning::to(&[]), &shutdown, |context| async move {
-            context.shutdown.fired().await;
-            Ok(())
-        });
+        let workers = spawn(
+            2,
+            "t",
+            &Pinning::to(&[]),
+            Waiting::Runtime,
+            &shutdown,
+            |context| async move {
+                context.shutdown.fired().await;
+                Ok(())
+            },
+        );
         let ends = shutdown.clone();
         let control = super::control("t-control", move || async move {
             ends.fired().await;

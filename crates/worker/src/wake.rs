@@ -11,13 +11,15 @@ thread_local! {
     static WOKE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Called by the runtime when it is about to ask for events, and to wait if there are none.
-pub(crate) fn parks() {
-    PARKED.set(Some(Instant::now()));
+/// Called when the worker is about to ask for events, and to wait if there are none. Returns the present time.
+pub(crate) fn parks() -> Instant {
+    let now = Instant::now();
+    PARKED.set(Some(now));
+    now
 }
 
-/// Called by the runtime when there are events.
-pub(crate) fn woke() {
+/// Called when there are events. Returns the present time.
+pub(crate) fn woke() -> Instant {
     let now = Instant::now();
     if PARKED
         .take()
@@ -25,6 +27,7 @@ pub(crate) fn woke() {
     {
         WOKE.set(Some(now));
     }
+    now
 }
 
 /// When the event loop of this thread last woke from waiting for events; none: never, or this thread runs no worker.

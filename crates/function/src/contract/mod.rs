@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use settings::Validate;
 use telemetry::{Alarms, Declaration, Health, Registry};
 use tls::Watched;
-use worker::{Shutdown, WorkerContext};
+use worker::{Shutdown, Waiting, WorkerContext};
 
 use crate::error::StartError;
 use crate::live;
@@ -132,6 +132,9 @@ pub trait NetworkFunction: Sized + Send + Sync + 'static {
 
 /// What a function listens with: bound for every worker before anything else, accepting when the function is open.
 pub trait Listeners: Send + Sync + 'static {
+    /// What the workers wait with.
+    const WAITING: Waiting = Waiting::Runtime;
+
     /// Begins to accept connections.
     ///
     /// # Errors

@@ -28,6 +28,7 @@ use ::sbi::{Request, Response, Service};
 use settings::Listen;
 use telemetry::{Declaration, Registry, events, trace};
 use tls::Watched;
+use worker::Waiting;
 
 pub use admission::{Offer, admit, admit_as, refusal, waited};
 pub use door::{Door, TurnedAway};
@@ -188,6 +189,9 @@ impl Sbi {
 }
 
 impl Listeners for Sbi {
+    /// All connections belong to the reactor.
+    const WAITING: Waiting = Waiting::Sockets;
+
     fn listen(&self) -> Result<(), StartError> {
         Ok(self.interface.listen()?)
     }

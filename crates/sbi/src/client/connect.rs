@@ -10,6 +10,7 @@ use tokio_rustls::TlsConnector;
 use super::connection::{Connection, start};
 use super::pool::Pool;
 use crate::link::Socket;
+use crate::wire::Wire;
 
 /// Connects to the pool's origin; the text of the error says what failed.
 pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
@@ -19,10 +20,12 @@ pub(super) async fn connect(pool: &Rc<Pool>) -> Result<Rc<Connection>, String> {
         let stream = open(pool).await?;
         let _ = stream.set_nodelay(true);
         let socket = match &pool.tls {
-            None => Socket::Clear(stream),
+            None => Socket::Clear(Wire::Task(stream)),
             Some(tls) => {
                 let name = ServerName::try_from(origin.host().to_owned()).map_err(|e| e.to_string())?;
-                let stream = TlsConnector::from(tls.load()).connect(name, stream).await;
+                let stream = TlsConnector::from(tls.load())
+                    .connect(name, Wire::Task(stream))
+                    .await;
                 let stream = stream.map_err(|error| format!("TLS: {error}"))?;
                 if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
                     return Err("TLS: the peer does not offer HTTP/2 (ALPN h2)".to_owned());

@@ -7,14 +7,16 @@
 //! … until nothing is ready; then timers; then each connection with output writes once.
 //! ```
 //!
-//! A [`Reactor`] is one task of the worker's runtime. The runtime asks the kernel which sockets are ready and wakes
-//! their [`Member`]s; everything between that and the next question is one *turn*: no task, no timer of the runtime
-//! and no system call but reads and writes happen in it. A request whose service has to wait is parked in a slot of
-//! its own, whose waker brings it back.
+//! A [`Reactor`] is driven by the event loop of its worker, which asks the kernel which sockets are ready. Everything
+//! between that and the next question is one *turn*: no task, no timer of the runtime and no system call but reads and
+//! writes happen in it. A request whose service has to wait is parked in a slot of its own, whose waker brings it back.
+//! On a thread whose runtime waits, the reactor is one task of it ([`guest`]), and the runtime wakes the [`Member`]s.
 //!
 //! What can be waiting is bounded by memory: each parked request is charged to its connection (`crate::memory`).
 
 mod date;
+mod edges;
+mod guest;
 mod ready;
 mod tasks;
 #[cfg(test)]
@@ -23,18 +25,18 @@ mod waited;
 mod wheel;
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
+use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Instant;
 
 use slab::Slab;
-use tokio::time::Sleep;
+use worker::{Driven, EventLoop, Readiness, Sockets};
 
 use date::Date;
+pub(crate) use edges::Edges;
 use ready::{Ready, Target, Wakeable};
 use tasks::Tasks;
 pub(crate) use tasks::Work;
@@ -73,6 +75,13 @@ pub(crate) struct MemberKey {
     serial: u32,
 }
 
+impl MemberKey {
+    /// The key of its socket.
+    fn token(self) -> u64 {
+        u64::from(self.serial) << 32 | u64::from(self.index)
+    }
+}
+
 /// A timer's target.
 #[derive(Clone, Copy, Debug)]
 struct Due {
@@ -85,12 +94,16 @@ struct Entry {
     member: Rc<dyn Member>,
     wakeable: Arc<Wakeable>,
     waker: Waker,
+    /// What its socket is ready for.
+    edges: Option<Rc<Edges>>,
     /// It is among those that have something to write.
     dirty: bool,
 }
 
 /// The loop of this thread.
 pub(crate) struct Reactor {
+    /// The sockets of its members; `None` where the runtime waits for each.
+    sockets: Option<Rc<Sockets>>,
     ready: Arc<Ready>,
     members: RefCell<Slab<Entry>>,
     serial: Cell<u32>,
@@ -115,7 +128,9 @@ impl Reactor {
         }
         let now = Instant::now();
         let ready = Arc::new(Ready::default());
+        let event_loop = EventLoop::of_worker();
         let reactor = Rc::new(Self {
+            sockets: event_loop.as_ref().map(|event_loop| event_loop.sockets().clone()),
             tasks: Tasks::new(ready.clone()),
             ready,
             members: RefCell::default(),
@@ -130,8 +145,11 @@ impl Reactor {
             ended: Cell::new(false),
         });
         OF_WORKER.set(Rc::downgrade(&reactor));
-        // Reads of all members count for one task here, which must not exhaust its budget.
-        tokio::task::spawn_local(tokio::task::unconstrained(run(reactor.clone())));
+        let driven = event_loop.is_some_and(|event_loop| event_loop.drive(reactor.clone()).is_ok());
+        if !driven {
+            // Reads of all members count for one task here, which must not exhaust its budget.
+            tokio::task::spawn_local(tokio::task::unconstrained(guest::run(reactor.clone())));
+        }
         reactor
     }
 
@@ -176,9 +194,25 @@ impl Reactor {
             member: member.clone(),
             wakeable,
             waker,
+            edges: None,
             dirty: false,
         });
         member
+    }
+
+    /// Whether it waits for sockets, not the runtime.
+    pub(crate) fn waits(&self) -> bool {
+        self.sockets.is_some()
+    }
+
+    /// From now on gives a member a turn when the socket is ready; returns what it is ready for. `None`: the runtime waits
+    /// for it.
+    pub(crate) fn watch(&self, key: MemberKey, socket: &TcpStream) -> Option<Rc<Edges>> {
+        let sockets = self.sockets.as_ref()?;
+        sockets.add(socket, key.token()).ok()?;
+        let edges = Rc::new(Edges::new(sockets.clone()));
+        self.entry(key, |entry| entry.edges = Some(edges.clone()))?;
+        Some(edges)
     }
 
     /// The member has ended: it gets no turn and no timer from now on.
@@ -238,11 +272,11 @@ impl Reactor {
         self.tasks.abort(owner);
     }
 
-    /// One turn; whether there is more to do at once.
-    fn turn(&self, cx: &mut Context<'_>) -> bool {
-        self.ready.begin(cx.waker());
-        self.now.set(Instant::now());
-        self.waited.begin(self.now.get());
+    /// One turn, which begins at `now`; whether there is more to do at once.
+    fn turn(&self, now: Instant, waker: &Waker) -> bool {
+        self.ready.begin(waker);
+        self.now.set(now);
+        self.waited.begin(now);
         self.expire();
         let mut steps = 0;
         loop {
@@ -335,57 +369,31 @@ impl Reactor {
     }
 }
 
-/// Ends with the `LocalSet`; a reactor without this task is not used again.
-struct Ends(Rc<Reactor>);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.ended.set(true);
-        // Members and parked work hold the reactor.
-        let members = std::mem::take(&mut *self.0.members.borrow_mut());
-        drop(members);
-        self.0.tasks.clear();
-    }
-}
-
-async fn run(reactor: Rc<Reactor>) {
-    let ends = Ends(reactor);
-    let reactor = &ends.0;
-    let mut sleep = pin!(tokio::time::sleep_until(far_away()));
-    let mut until = None;
-    poll_fn(|cx| -> Poll<()> {
-        if reactor.turn(cx) {
-            // The runtime wakes what yields after it has asked the sockets.
-            let _ = pin!(tokio::task::yield_now()).poll(cx);
-            return Poll::Pending;
+impl Driven for Reactor {
+    fn ready(&self, key: u64, readiness: Readiness) {
+        // The lower half of a key is the index.
+        let (index, serial) = (key as u32, (key >> 32) as u32);
+        if let Some(entry) = self.members.borrow().get(index as usize)
+            && let Some(edges) = entry.edges.as_ref().filter(|_| entry.serial == serial)
+        {
+            edges.rise(readiness);
+            self.ready.queue(&entry.wakeable);
         }
-        rest(reactor, sleep.as_mut(), &mut until, cx);
-        Poll::Pending
-    })
-    .await;
-}
-
-/// Sees to it that the next timer wakes the reactor.
-fn rest(reactor: &Reactor, mut sleep: Pin<&mut Sleep>, until: &mut Option<Instant>, cx: &mut Context<'_>) {
-    let next = reactor.timers.borrow().next();
-    // A sleep that ends too early costs one turn; resetting it for each change would cost one each.
-    let too_late = match (next, *until) {
-        (None, _) => false,
-        (Some(_), None) => true,
-        (Some(next), Some(until)) => next < until || until <= reactor.now.get(),
-    };
-    if too_late && let Some(next) = next {
-        sleep.as_mut().reset(next.into());
-        *until = Some(next);
     }
-    // What is set and has been polled wakes the reactor when its time comes.
-    let polled = !too_late && until.is_none_or(|until| until > reactor.now.get());
-    if !polled && until.is_some() && sleep.poll(cx).is_ready() {
-        *until = None;
-        cx.waker().wake_by_ref();
-    }
-}
 
-fn far_away() -> tokio::time::Instant {
-    tokio::time::Instant::now() + std::time::Duration::from_secs(86_400 * 365)
+    fn turn(&self, now: Instant, waker: &Waker) -> bool {
+        self.turn(now, waker)
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.timers.borrow().next()
+    }
+
+    /// Members and parked work hold the reactor: it lets go of them, and is not used again.
+    fn end(&self) {
+        self.ended.set(true);
+        let members = std::mem::take(&mut *self.members.borrow_mut());
+        drop(members);
+        self.tasks.clear();
+    }
 }

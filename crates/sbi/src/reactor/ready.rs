@@ -66,6 +66,21 @@ impl Ready {
         self.running.store(true, Ordering::SeqCst);
     }
 
+    /// Queues a target that the reactor has found to be ready.
+    pub(super) fn queue(&self, target: &Arc<Wakeable>) {
+        if !target.queued.swap(true, Ordering::SeqCst) {
+            self.push(target.clone());
+        }
+    }
+
+    fn push(&self, target: Arc<Wakeable>) {
+        let mut woken = self.woken.lock();
+        match target.finishes {
+            true => woken.finishing.push_back(target),
+            false => woken.beginning.push_back(target),
+        }
+    }
+
     /// The next target that was woken.
     pub(super) fn next(&self) -> Option<Arc<Wakeable>> {
         let next = {
@@ -106,13 +121,7 @@ impl Wake for Wakeable {
             return;
         }
         let ready = self.ready.clone();
-        {
-            let mut woken = ready.woken.lock();
-            match self.finishes {
-                true => woken.finishing.push_back(self),
-                false => woken.beginning.push_back(self),
-            }
-        }
+        ready.push(self);
         if !ready.running.load(Ordering::SeqCst) {
             ready.runner.wake();
         }

@@ -20,6 +20,7 @@ use crate::link::{self, FRAME_SIZE, LINGER, Socket};
 use crate::memory::Memory;
 use crate::stats::{ServerStats, count, uncount};
 use crate::tls::{self, ServerTls};
+use crate::wire::Wire;
 
 /// Serves connections of `listener` until `shutdown` fires; then finishes the requests in progress, at most
 /// for the configured time. To be called inside a worker (a `LocalSet`).
@@ -155,9 +156,9 @@ async fn accepted<S: Service>(
     let timeout = shared.config.handshake_timeout.duration();
     let socket = async {
         let mut socket = match acceptor {
-            None => Socket::Clear(stream),
+            None => Socket::Clear(Wire::Task(stream)),
             Some(acceptor) => {
-                let stream = acceptor.accept(stream).await.map_err(|error| {
+                let stream = acceptor.accept(Wire::Task(stream)).await.map_err(|error| {
                     tracing::debug!(%addr, %error, "TLS handshake failed");
                 })?;
                 peer.tls = Some(tls::peer_of(stream.get_ref().1));

@@ -117,6 +117,9 @@ pub(super) fn start(socket: Socket, pool: &Rc<Pool>) -> Rc<Connection> {
             pool: Rc::downgrade(pool),
         })
     });
+    if let Some(link) = &mut connection.state.borrow_mut().link {
+        link.join(&reactor, connection.key);
+    }
     connection.next_check(now);
     let leaves = Leaves(connection.clone());
     tokio::task::spawn_local(async move {

@@ -127,6 +127,9 @@ pub(super) async fn drive<S: Service>(
         })
     });
     let _leaves = Leaves(connection.clone());
+    if let Some(link) = &mut connection.state.borrow_mut().link {
+        link.join(&reactor, connection.key);
+    }
     let holder: Weak<dyn LetGo> = connection.me.clone();
     connection.activity.account().held_by(holder);
     connection.next_check(now);
