@@ -262,7 +262,14 @@ impl Amf {
                 let body = json!({"n1n2NotifySubscriptionId": number.unwrap_or_default().to_string()});
                 created(path, number, &body)
             }
-            b"DELETE" if contexts && path.contains("/subscriptions/") => self.subscriptions.delete(path),
+            // TS 29.518 §5.2.2.5.2: to changes of the AMF's status
+            b"POST" if path == "/namf-comm/v1/subscriptions" => match serde_json::from_slice(request.body) {
+                Ok(body) => created(path, self.subscriptions.create(), &body),
+                Err(_) => Reply::problem(400, "INVALID_MSG_FORMAT"),
+            },
+            b"DELETE" if path.starts_with("/namf-comm/v1/") && path.contains("/subscriptions/") => {
+                self.subscriptions.delete(path)
+            }
             // TS 29.518 §5.2.2.3.1.2
             b"POST" if contexts && path.ends_with("/n1-n2-messages") => {
                 Reply::json(200, r#"{"cause":"N1_N2_TRANSFER_INITIATED"}"#)
@@ -375,6 +382,7 @@ mod tests {
             201
         );
         assert_eq!(post("/namf-comm/v1/ue-contexts/imsi-1/n1-n2-messages"), 200);
+        assert_eq!(post("/namf-comm/v1/subscriptions"), 201);
         assert_eq!(post("/notify/1/update"), 204);
         assert_eq!(post("/namf-comm/v1/ue-contexts/imsi-1/other"), 404);
     }
