@@ -1,16 +1,15 @@
 //! A blocking HTTP/2 client for work that is not measured: set-up, queries, tests.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 use bytes::Bytes;
-use rustls::{ClientConnection, StreamOwned};
-use rustls_pki_types::ServerName;
 
 use crate::engine::ClientTls;
 use crate::http2::{Connection, Event, Limits, RequestHead, Role};
+use crate::wire::Wire;
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -75,36 +74,10 @@ impl Response {
     }
 }
 
-/// The stream of a connection: TCP or TLS.
-#[derive(Debug)]
-enum Stream {
-    Clear(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-}
-
-impl Stream {
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Clear(stream) => stream.write_all(bytes),
-            Self::Tls(stream) => {
-                stream.write_all(bytes)?;
-                stream.flush()
-            }
-        }
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Clear(stream) => stream.read(buffer),
-            Self::Tls(stream) => stream.read(buffer),
-        }
-    }
-}
-
 /// One connection.
 #[derive(Debug)]
 pub struct Client {
-    stream: Stream,
+    stream: Wire,
     http: Connection,
     authority: String,
     patience: Duration,
@@ -118,7 +91,7 @@ impl Client {
     /// # Errors
     /// When the peer cannot be reached or does not speak HTTP/2.
     pub fn connect(peer: SocketAddr, patience: Duration) -> io::Result<Self> {
-        let stream = Stream::Clear(tcp(peer, patience)?);
+        let stream = Wire::connect(peer, patience, None)?;
         let http = Connection::new(Role::Client, Limits::default());
         Self::begin(stream, http, peer, patience)
     }
@@ -128,14 +101,12 @@ impl Client {
     /// # Errors
     /// As there, and when either side refuses the handshake.
     pub fn connect_secure(peer: SocketAddr, patience: Duration, tls: &ClientTls) -> io::Result<Self> {
-        let name = ServerName::IpAddress(peer.ip().into());
-        let session = ClientConnection::new(tls.clone(), name).map_err(io::Error::other)?;
-        let stream = Stream::Tls(Box::new(StreamOwned::new(session, tcp(peer, patience)?)));
+        let stream = Wire::connect(peer, patience, Some(tls))?;
         let http = Connection::new(Role::Client, Limits::default()).secure();
         Self::begin(stream, http, peer, patience)
     }
 
-    fn begin(stream: Stream, http: Connection, peer: SocketAddr, patience: Duration) -> io::Result<Self> {
+    fn begin(stream: Wire, http: Connection, peer: SocketAddr, patience: Duration) -> io::Result<Self> {
         let mut client = Self {
             stream,
             http,
@@ -273,14 +244,6 @@ impl Client {
         self.http.out.clear();
         Ok(())
     }
-}
-
-fn tcp(peer: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&peer, patience)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
-    Ok(stream)
 }
 
 enum Part<'a> {

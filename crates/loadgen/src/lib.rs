@@ -19,6 +19,7 @@ pub mod http2;
 mod load;
 mod thread;
 mod weights;
+mod wire;
 
 pub use load::{
     Answer, Arrivals, Draft, Due, FailureKind, Fault, Generator, Interest, OperationRecord, Plan, Record,
@@ -26,3 +27,4 @@ pub use load::{
 };
 pub use thread::{pin_current_thread, thread_cpu};
 pub use weights::Weights;
+pub use wire::Wire;

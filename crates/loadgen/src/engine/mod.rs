@@ -8,7 +8,7 @@ mod poller;
 mod socket;
 mod tls;
 
-pub use self::tls::{ClientTls, ServerTls, client_tls, server_tls};
+pub use self::tls::{ClientTls, ServerTls, client_tls, diameter_tls, server_tls};
 pub use ::tls::TlsFiles;
 pub(crate) use backoff::Backoff;
 pub use poller::{Poller, Readiness};

@@ -26,6 +26,15 @@ pub fn server_tls(files: &TlsFiles) -> io::Result<ServerTls> {
     material.server(HTTP2).map_err(unusable)
 }
 
+/// For a Diameter client by these files (RFC 6733 §13.1).
+///
+/// # Errors
+/// When a file cannot be read or used.
+pub fn diameter_tls(files: &TlsFiles) -> io::Result<ClientTls> {
+    let material = Material::read(files).map_err(unusable)?;
+    material.client(&[]).map_err(unusable)
+}
+
 /// For an HTTP/2 client by these files.
 ///
 /// # Errors
