@@ -20,8 +20,10 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use self::cast::Cast;
-use crate::call::{Board, Legs, Peers};
-use loadgen::engine::TlsFiles;
+use self::diameter::Router;
+use crate::call::{Board, Credentials, Legs, Peers, cscf_host};
+use crate::identity::Identity;
+use loadgen::engine::{ClientTls, TlsFiles, diameter_tls};
 use simulators::{Handle, ProducerSettings, RoleName, Server, Settings};
 use workload::nrf::{Function, population};
 
@@ -34,9 +36,9 @@ pub struct Traffic {
     pub discoveries: f64,
     /// Between the heart-beats of each function.
     pub heartbeat: Duration,
-    /// Where calls go, in cleartext; none: no calls.
+    /// Where calls go; none: no calls.
     pub calls: Option<Calls>,
-    /// The Diameter router, in cleartext; none: no Diameter.
+    /// The Diameter router; none: no Diameter.
     pub router: Option<SocketAddr>,
     /// Where all speak mutual TLS and show tokens.
     pub secure: Option<Secure>,
@@ -62,6 +64,28 @@ pub struct Secure {
     pub functions: Vec<TlsFiles>,
     /// Of the places where they listen: one certificate for loopback.
     pub listener: TlsFiles,
+    /// Of each Diameter node of [`nodes`], in that order: its certificate names its DiameterIdentity.
+    pub nodes: Vec<TlsFiles>,
+}
+
+impl Secure {
+    /// The first function of a type.
+    fn identity(&self, nf_type: &str) -> std::io::Result<Identity> {
+        let all = functions().into_iter().zip(&self.functions);
+        let found = all
+            .into_iter()
+            .find(|(function, _)| function.kind == nf_type)
+            .ok_or_else(|| std::io::Error::other("a simulated function has no certificate"))?;
+        Identity::new(nf_type, &found.0.id, found.1)
+    }
+
+    /// What a Diameter node connects with.
+    fn node(&self, host: &str) -> std::io::Result<ClientTls> {
+        let mut all = nodes().into_iter().zip(&self.nodes);
+        let found = all.find(|(name, _)| name == host);
+        let (_, files) = found.ok_or_else(|| std::io::Error::other(format!("{host} has no certificate")))?;
+        diameter_tls(files)
+    }
 }
 
 impl Traffic {
@@ -81,16 +105,28 @@ impl Traffic {
 
 impl Traffic {
     /// Where the legs of calls go.
-    fn peers(&self) -> Option<Peers> {
-        let calls = self.calls.clone()?;
-        Some(Peers {
+    fn peers(&self) -> std::io::Result<Option<Peers>> {
+        let Some(calls) = self.calls.clone() else {
+            return Ok(None);
+        };
+        let secure = self.secure.as_ref().map(|secure| {
+            Ok::<_, std::io::Error>(Credentials {
+                amf: secure.identity("AMF")?,
+                smf: secure.identity("SMF")?,
+                // The one that may ask for application sessions and bindings (TS 29.514 §4.1).
+                af: secure.identity("NEF")?,
+                pcscf: secure.node(&cscf_host(CSCF))?,
+            })
+        });
+        Ok(Some(Peers {
             nrf: self.nrf,
             scp: calls.scp,
             bsf: calls.bsf,
             router: calls.router,
             realm: calls.realm,
             patience: PATIENCE,
-        })
+            secure: secure.transpose()?,
+        }))
     }
 }
 
@@ -189,6 +225,8 @@ const LOOKS: [(&str, &str); 7] = [
     ("SMF", "PCF"),
     ("UDM", "UDR"),
 ];
+/// Number of the P-CSCF.
+const CSCF: usize = 1;
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Pause before another try when the NRF is not there.
@@ -200,6 +238,14 @@ const ANSWER: u32 = 64;
 #[must_use]
 pub fn instances() -> Vec<(String, String)> {
     functions().into_iter().map(|one| (one.kind, one.id)).collect()
+}
+
+/// DiameterIdentities of the nodes that are simulated.
+#[must_use]
+pub fn nodes() -> Vec<String> {
+    let mut nodes = diameter::HOSTS.map(str::to_owned).to_vec();
+    nodes.push(cscf_host(CSCF));
+    nodes
 }
 
 /// Starts background traffic on threads of its own: one that asks, one that answers.
@@ -220,7 +266,9 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
         tls: traffic.secure.as_ref().map(|secure| secure.listener.clone()),
         ..Settings::default()
     })?;
-    let board = traffic.calls.as_ref().map(|_| Board::start()).transpose()?;
+    let listener = traffic.secure.as_ref().map(|secure| &secure.listener);
+    let board = traffic.calls.as_ref().map(|_| Board::start(listener));
+    let board = board.transpose()?;
     let consumers = board.as_ref().map(Board::address);
     let mut cast = Cast::new(&traffic, server.addresses(), consumers)?;
     let producers = server.handle();
@@ -232,7 +280,11 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
             }
         })?;
     let (flag, tally) = (stop.clone(), counts.clone());
-    let (router, peers) = (traffic.router, traffic.peers());
+    let peers = traffic.peers()?;
+    let router = traffic
+        .router
+        .map(|router| Router::new(router, traffic.secure.as_ref()));
+    let router = router.transpose()?;
     // From here on dropping it ends what runs.
     let mut running = Running {
         stop,
@@ -266,7 +318,7 @@ pub fn start(traffic: impl Into<Traffic>) -> std::io::Result<Running> {
     if let Some(router) = router {
         let (flag, tally) = (running.stop.clone(), running.counts.clone());
         let thread = std::thread::Builder::new().name("diameter".into());
-        let thread = thread.spawn(move || diameter::run(router, &flag, &tally))?;
+        let thread = thread.spawn(move || diameter::run(&router, &flag, &tally))?;
         running.threads.push(thread);
     }
     Ok(running)

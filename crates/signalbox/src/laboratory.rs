@@ -103,10 +103,17 @@ mod absent {
             pub(crate) functions: Vec<TlsFiles>,
             /// Of their listeners.
             pub(crate) listener: TlsFiles,
+            /// Of each Diameter node.
+            pub(crate) nodes: Vec<TlsFiles>,
         }
 
         /// The simulated functions: none.
         pub(crate) fn instances() -> Vec<(String, String)> {
+            Vec::new()
+        }
+
+        /// The simulated Diameter nodes: none.
+        pub(crate) fn nodes() -> Vec<String> {
             Vec::new()
         }
 
@@ -118,7 +125,7 @@ mod absent {
                 router,
                 secure,
             } = traffic;
-            let credentials = secure.map(|secure| (secure.functions, secure.listener));
+            let credentials = secure.map(|secure| (secure.functions, secure.listener, secure.nodes));
             let calls = calls.map(|calls| (calls.scp, calls.bsf, calls.router, calls.realm));
             drop((nrf, calls, router, credentials));
             Err(io::Error::other(super::super::ABSENT))

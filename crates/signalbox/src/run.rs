@@ -49,22 +49,17 @@ pub(crate) fn up(file: Option<PathBuf>, traffic: bool, secure: bool) -> Result<(
         simulated,
     ))?;
     let nrf = running.interface("nrf", "SBI").filter(|_| simulated);
-    // Calls and Diameter in cleartext only: with security SCP, BSF, PCF and router have no simulated peers.
-    let clear = |function, interface| {
-        let address = running.interface(function, interface);
-        address.filter(|_| running.secure.is_none())
-    };
     let calls = || {
         Some(traffic::Calls {
-            scp: clear("scp", "SBI")?,
-            bsf: clear("bsf", "SBI")?,
-            router: clear("dsr", "Diameter")?,
+            scp: running.interface("scp", "SBI")?,
+            bsf: running.interface("bsf", "SBI")?,
+            router: running.interface("dsr", "Diameter")?,
             realm: running.reloader.realm_of_pcf(),
         })
     };
     let wanted = nrf.map(|nrf| traffic::Traffic {
         calls: calls(),
-        router: clear("dsr", "Diameter"),
+        router: running.interface("dsr", "Diameter"),
         secure: running.secure.as_ref().map(|secure| secure.traffic()),
         ..traffic::Traffic::new(nrf)
     });

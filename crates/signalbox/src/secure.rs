@@ -74,12 +74,18 @@ impl Secure {
         traffic::Secure {
             functions: simulated().iter().map(|(name, _)| files(name)).collect(),
             listener: files("simulated"),
+            nodes: traffic::nodes().iter().map(|host| files(host)).collect(),
         }
     }
 
     /// Where the certificates are.
     pub(crate) fn folder(&self) -> &Path {
         self.certificates.folder()
+    }
+
+    /// What the router connects with.
+    pub(crate) fn router(&self) -> TlsFiles {
+        self.files("dsr")
     }
 
     /// Makes a configuration secure, whatever it says of security.
@@ -131,6 +137,7 @@ impl Secure {
         section.tokens.required = true;
         section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
         section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
+        section.identity.relays = vec![config.scp.nf_instance_id.clone()];
         section.rx.tls = Some(self.files("bsf"));
 
         let section = &mut config.pcf;
@@ -141,6 +148,8 @@ impl Secure {
         section.tokens.required = true;
         section.tokens.key_set_uris = vec![format!("{nrf}/oauth2/jwks")];
         section.tokens.issuers = vec![config.nrf.nf_instance_id.clone()];
+        // Consumers come through the SCP, with tokens of their own.
+        section.identity.relays = vec![config.scp.nf_instance_id.clone()];
 
         for node in &mut config.dsr.local_nodes {
             node.tls = Some(self.files("dsr"));
@@ -216,6 +225,12 @@ fn wanted(config: &Config, instances: &[(&'static str, String)]) -> Vec<(String,
         loopback.iter().cloned().chain(all).collect(),
     ));
     wanted.extend(simulated.iter().map(|(name, id)| (name.clone(), with(id))));
+    // A Diameter node is known by its DiameterIdentity (RFC 6733 §13.1).
+    wanted.extend(
+        traffic::nodes()
+            .into_iter()
+            .map(|host| (host.clone(), vec![host])),
+    );
     wanted.push(("you".to_owned(), with(PERSON)));
     wanted
 }

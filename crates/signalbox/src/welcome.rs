@@ -91,12 +91,10 @@ pub(crate) fn page(started: &[Started], secure: Option<&Secure>, state: &State, 
     }
     if traffic {
         page.push_str("\nSimulated network functions register, send heart-beats and discover one another.\n");
-        if secure.is_none() {
-            page.push_str(
-                "Calls pass through NRF, SCP, PCF, BSF and DSR: registration, session, voice, release; an MME updates\n\
-                 locations at an HSS through the DSR.\n",
-            );
-        }
+        page.push_str(
+            "Calls pass through NRF, SCP, PCF, BSF and DSR: registration, session, voice, release; an MME updates\n\
+             locations at an HSS through the DSR.\n",
+        );
     }
     page.push('\n');
     page

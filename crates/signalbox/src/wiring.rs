@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use dsr::config::{Group, Member, Peer, RealmRoute, RouteList, Routing};
 use pcf::config::DiameterPeer;
 use serde_json::json;
+use tls::TlsFiles;
 
 use crate::config::Config;
 use crate::secure::Secure;
@@ -79,7 +80,11 @@ impl Core {
             config.pcf.bsf.api_roots = vec![bsf.clone()];
         }
         if let Some(secure) = &self.secure {
-            return secure.apply(config);
+            secure.apply(config);
+            if let Some(rx) = self.rx.get() {
+                join_rx(config, *rx, Some(secure.router()));
+            }
+            return;
         }
         // An SCP with the default settings of its NRF asks the one beside it, on whatever port that is.
         if let Some(nrf) = self.nrf.get()
@@ -92,17 +97,18 @@ impl Core {
             config.pcf.nrf.api_roots = vec![nrf.clone()];
         }
         if let Some(rx) = self.rx.get().filter(|_| config.bsf.rx.tls.is_none()) {
-            join_rx(config, *rx);
+            join_rx(config, *rx, None);
         }
     }
 }
 
 /// Rx requests pass the router and the BSF, which sends them to the PCF of the binding (TS 29.513 §8.2): the router and the
-/// PCF connect to the BSF, where they have no peers of the operator's.
-fn join_rx(config: &mut Config, rx: SocketAddr) {
+/// PCF connect to the BSF, where they have no peers of the operator's; over TLS where the router has files for that.
+fn join_rx(config: &mut Config, rx: SocketAddr, router: Option<TlsFiles>) {
     let host = config.bsf.rx.host.clone();
     let pcf = &mut config.pcf;
-    if pcf.diameter.enabled && pcf.diameter.peers.is_empty() && pcf.diameter.tls.is_none() {
+    let is_secure = pcf.diameter.tls.is_some();
+    if pcf.diameter.enabled && pcf.diameter.peers.is_empty() && is_secure == router.is_some() {
         pcf.diameter.peers = vec![DiameterPeer {
             host: host.clone(),
             addresses: vec![rx],
@@ -120,6 +126,7 @@ fn join_rx(config: &mut Config, rx: SocketAddr) {
         config.dsr.peers = vec![Peer {
             host: host.clone(),
             addresses: vec![rx],
+            tls: router,
             ..Peer::default()
         }];
         config.dsr.routing = Routing {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use loadgen::engine::TlsFiles;
 use simulators::{Handle, Notices, Role, Server, Settings};
 
 /// A server that takes notifications; it ends when this is dropped.
@@ -17,13 +18,17 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Listens at a port of loopback.
+    /// Listens at a port of loopback, over TLS by these files where there are some.
     ///
     /// # Errors
     /// When the system refuses the port or a thread.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start(tls: Option<&TlsFiles>) -> io::Result<Self> {
         let notices = Arc::new(Notices::default());
-        let server = Server::bind_as(&Settings::default(), Role::consumers(notices.clone()))?;
+        let settings = Settings {
+            tls: tls.cloned(),
+            ..Settings::default()
+        };
+        let server = Server::bind_as(&settings, Role::consumers(notices.clone()))?;
         let address = server.addresses().first().copied();
         let address = address.ok_or_else(|| io::Error::other("the consumers listen nowhere"))?;
         let handle = server.handle();

@@ -1,6 +1,5 @@
 //! A caller: the AMF, the SMF, the P-CSCF and the AF of one subscriber after another.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,14 +9,25 @@ use serde_json::Value;
 use super::cscf::Cscf;
 use super::documents::{self, Ue, VIDEO, VOICE};
 use super::legs::{Leg, Legs};
+use super::party::Party;
+use crate::identity::{Identity, Scope};
 use diameter_proto::ResultCode;
-use loadgen::client::{Client, Request, Response};
+use loadgen::client::{Request, Response};
+use loadgen::engine::ClientTls;
 use simulators::Notices;
 
 /// Pause between two looks at the BSF or the PCF for something that follows an answer.
 const PAUSE: Duration = Duration::from_millis(5);
 const BINDINGS: &str = "/nbsf-management/v1/pcfBindings";
 const APP_SESSIONS: &str = "/npcf-policyauthorization/v1/app-sessions";
+
+/// The services that a call uses.
+const DISCOVERY: Scope = ("NRF", "nnrf-disc");
+const BSF: Scope = ("BSF", "nbsf-management");
+const AM: Scope = ("PCF", "npcf-am-policy-control");
+const UE: Scope = ("PCF", "npcf-ue-policy-control");
+const SM: Scope = ("PCF", "npcf-smpolicycontrol");
+const AUTHORIZATION: Scope = ("PCF", "npcf-policyauthorization");
 
 /// Where the functions are that a call passes.
 #[derive(Clone, Debug)]
@@ -31,6 +41,17 @@ pub(crate) struct Peers {
     pub(crate) realm: String,
     /// How long each leg may take.
     pub(crate) patience: Duration,
+    /// Where all interfaces use TLS and tokens.
+    pub(crate) secure: Option<Credentials>,
+}
+
+/// Who the consumers of a call are, and what they prove it with.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    pub(crate) amf: Identity,
+    pub(crate) smf: Identity,
+    pub(crate) af: Identity,
+    pub(crate) pcscf: ClientTls,
 }
 
 /// A resource of a producer that the SCP has found: the producer's API root and the path there.
@@ -38,6 +59,7 @@ pub(crate) struct Peers {
 struct Resource {
     root: String,
     path: String,
+    service: Scope,
 }
 
 /// A call that stands.
@@ -52,14 +74,6 @@ pub(crate) struct Standing {
     rules: Vec<String>,
 }
 
-/// Connections of a caller.
-struct Connections {
-    nrf: Client,
-    scp: Client,
-    bsf: Client,
-    cscf: Cscf,
-}
-
 /// One that makes calls, on connections of its own. After an error it connects again.
 pub(crate) struct Caller {
     peers: Peers,
@@ -67,7 +81,10 @@ pub(crate) struct Caller {
     /// Where the AMF, the SMF and the AF take notifications.
     consumers: String,
     notices: Arc<Notices>,
-    connections: Option<Connections>,
+    amf: Party,
+    smf: Party,
+    af: Party,
+    cscf: Option<Cscf>,
     /// Associations of the call that begins.
     made: Vec<Resource>,
 }
@@ -75,12 +92,18 @@ pub(crate) struct Caller {
 impl Caller {
     /// A caller without connections. `number` distinguishes its P-CSCF.
     pub(crate) fn new(peers: Peers, number: usize, consumers: SocketAddr, notices: Arc<Notices>) -> Self {
+        let secure = peers.secure.as_ref();
+        let party = |of: fn(&Credentials) -> &Identity| Party::new(&peers, secure.map(of).cloned());
+        let (amf, smf, af) = (party(|all| &all.amf), party(|all| &all.smf), party(|all| &all.af));
         Self {
+            consumers: format!("{}://{consumers}", scheme(&peers)),
             peers,
             number,
-            consumers: format!("http://{consumers}"),
             notices,
-            connections: None,
+            amf,
+            smf,
+            af,
+            cscf: None,
             made: Vec::new(),
         }
     }
@@ -100,17 +123,14 @@ impl Caller {
 
     /// Releases what a call that failed has created, as far as functions answer.
     fn abandon(&mut self) {
-        self.connections = None;
-        if self.connect().is_err() {
-            return;
-        }
+        self.disconnect();
         for resource in std::mem::take(&mut self.made).into_iter().rev() {
-            let request = match resource.path.contains("/sm-policies/") {
+            let request = match resource.service == SM {
                 true => json_to("POST", &format!("{}/delete", resource.path), "{}".to_owned()),
                 false => Request::new("DELETE", resource.path.clone()),
             };
             // It has failed already, with a reason that the caller knows.
-            let _ = self.through_scp(request, &resource.root);
+            let _ = self.through_scp(request, &resource);
         }
     }
 
@@ -126,66 +146,66 @@ impl Caller {
 
     /// Answers watchdogs of the router between calls.
     pub(crate) fn attend(&mut self) {
-        if let Some(connections) = &mut self.connections
-            && connections.cscf.attend().is_err()
-        {
-            self.connections = None;
+        if self.cscf.as_mut().is_some_and(|cscf| cscf.attend().is_err()) {
+            self.cscf = None;
         }
     }
 
     fn settle<T>(&mut self, ue: &Ue, done: Result<T, String>) -> Result<T, String> {
         if done.is_err() {
-            self.connections = None;
+            self.disconnect();
             self.notices.forget(&format!("{}/update", ue.smf()));
         }
         done
     }
 
-    fn connect(&mut self) -> Result<(), String> {
-        self.attend();
-        if self.connections.is_none() {
-            let Peers { patience, .. } = self.peers;
-            let connect = |name: &str, peer| {
-                Client::connect(peer, patience).map_err(|error| format!("connecting to the {name}: {error}"))
-            };
-            let cscf = Cscf::connect(self.peers.router, self.number, &self.peers.realm, patience);
-            self.connections = Some(Connections {
-                nrf: connect("NRF", self.peers.nrf)?,
-                scp: connect("SCP", self.peers.scp)?,
-                bsf: connect("BSF", self.peers.bsf)?,
-                cscf: cscf.map_err(|error| format!("connecting to the router: {error}"))?,
-            });
+    fn disconnect(&mut self) {
+        self.cscf = None;
+        for party in [&mut self.amf, &mut self.smf, &mut self.af] {
+            party.reset();
         }
-        Ok(())
     }
 
-    fn connections(&mut self) -> Result<&mut Connections, String> {
-        self.connections
-            .as_mut()
-            .ok_or_else(|| "not connected".to_owned())
+    /// Connects the P-CSCF to the router; the others connect when they ask.
+    fn connect(&mut self) -> Result<(), String> {
+        self.attend();
+        self.cscf().map(drop)
+    }
+
+    fn cscf(&mut self) -> Result<&mut Cscf, String> {
+        let cscf = match self.cscf.take() {
+            Some(cscf) => Ok(cscf),
+            None => Cscf::connect(&self.peers, self.number),
+        };
+        let cscf = cscf.map_err(|error| format!("connecting to the router: {error}"))?;
+        Ok(self.cscf.insert(cscf))
     }
 
     fn try_to_begin(&mut self, ue: Ue, legs: &mut Legs) -> Result<Standing, String> {
-        let am = legs.time(Leg::AmCreate, || self.register(&ue, "am"))?;
+        let am = legs.time(Leg::AmCreate, || self.register(&ue, AM))?;
         self.made.push(am.clone());
-        let policy = legs.time(Leg::UeCreate, || self.register(&ue, "ue"))?;
+        let policy = legs.time(Leg::UeCreate, || self.register(&ue, UE))?;
         self.made.push(policy.clone());
         let root = legs.time(Leg::NrfDiscover, || self.discover_pcf())?;
         let session = legs.time(Leg::SmCreate, || {
             let path = "/npcf-smpolicycontrol/v1/sm-policies";
             let request = json_to("POST", path, ue.session(&self.consumers));
-            created(&self.through_scp(request, &root)?, &root)
+            created(&self.smf.ask_scp(target(request, &root), SM)?, &root, SM)
         })?;
         self.made.push(session.clone());
         let pcf = legs.time(Leg::BsfDiscover, || self.discover_binding(&ue))?;
-        let rx = self.connections()?.cscf.session(ue.call);
-        legs.time(Leg::Aar, || success(self.connections()?.cscf.authorize(&rx, &ue)))?;
+        let rx = self.cscf()?.session(ue.call);
+        legs.time(Leg::Aar, || success(self.cscf()?.authorize(&rx, &ue)))?;
         let rules = legs.time(Leg::RulesOfAar, || {
             documents::installed(&self.notified(&ue)?, VOICE)
         })?;
         let application = legs.time(Leg::AfCreate, || {
             let request = json_to("POST", APP_SESSIONS, ue.application(&self.consumers));
-            created(&self.through_scp(request, &pcf)?, &pcf)
+            created(
+                &self.af.ask_scp(target(request, &pcf), AUTHORIZATION)?,
+                &pcf,
+                AUTHORIZATION,
+            )
         })?;
         let video = legs.time(Leg::RulesOfAf, || {
             documents::installed(&self.notified(&ue)?, VIDEO)
@@ -193,7 +213,7 @@ impl Caller {
         legs.time(Leg::AfDelete, || {
             let path = format!("{}/delete", application.path);
             let request = Request::new("POST", path);
-            expect(&self.through_scp(request, &application.root)?, &[200, 204])
+            expect(&self.through_scp(request, &application)?, &[200, 204])
         })?;
         legs.time(Leg::RemovalOfAf, || {
             documents::removed(&self.notified(&ue)?, &video)
@@ -209,48 +229,44 @@ impl Caller {
     }
 
     fn try_to_end(&mut self, call: &Standing, legs: &mut Legs) -> Result<(), String> {
-        legs.time(Leg::Str, || success(self.connections()?.cscf.terminate(&call.rx)))?;
+        legs.time(Leg::Str, || success(self.cscf()?.terminate(&call.rx)))?;
         legs.time(Leg::RemovalOfStr, || {
             documents::removed(&self.notified(&call.ue)?, &call.rules)
         })?;
         legs.time(Leg::SmDelete, || {
             let path = format!("{}/delete", call.session.path);
             let request = json_to("POST", &path, "{}".to_owned());
-            expect(&self.through_scp(request, &call.session.root)?, &[200, 204])
+            expect(&self.through_scp(request, &call.session)?, &[200, 204])
         })?;
         legs.time(Leg::BsfRemoved, || self.binding_is_removed(&call.ue))?;
         for (leg, resource) in [(Leg::UeDelete, &call.policy), (Leg::AmDelete, &call.am)] {
             legs.time(leg, || {
                 let request = Request::new("DELETE", resource.path.clone());
-                expect(&self.through_scp(request, &resource.root)?, &[204])
+                expect(&self.through_scp(request, resource)?, &[204])
             })?;
         }
         legs.time(Leg::PcfRemoved, || {
             let request = Request::new("GET", call.session.path.clone());
-            expect(&self.through_scp(request, &call.session.root)?, &[404])
+            expect(&self.through_scp(request, &call.session)?, &[404])
         })
     }
 
     /// Creates an AM or UE policy association through the SCP, which discovers the PCF (TS 29.500 §6.10.3, Model D).
-    fn register(&mut self, ue: &Ue, of: &str) -> Result<Resource, String> {
-        let service = match of {
-            "am" => "npcf-am-policy-control",
-            _ => "npcf-ue-policy-control",
-        };
+    fn register(&mut self, ue: &Ue, service: Scope) -> Result<Resource, String> {
+        let of = if service == AM { "am" } else { "ue" };
         let body = ue.registration(of, &self.consumers);
-        let request = json_to("POST", &format!("/{service}/v1/policies"), body)
+        let request = json_to("POST", &format!("/{}/v1/policies", service.1), body)
             .header("3gpp-sbi-discovery-target-nf-type", "PCF")
             .header("3gpp-sbi-discovery-requester-nf-type", "AMF")
-            .header("3gpp-sbi-discovery-service-names", service);
-        let answer = one(self.connections()?.scp.exchange(&[request]))?;
-        created(&answer, "")
+            .header("3gpp-sbi-discovery-service-names", service.1);
+        created(&self.amf.ask_scp(request, service)?, "", service)
     }
 
     /// Discovers the PCF for SM policies at the NRF, as the SMF of Model C does; its API root.
     fn discover_pcf(&mut self) -> Result<String, String> {
         let path = "/nnrf-disc/v1/nf-instances?target-nf-type=PCF&requester-nf-type=SMF\
             &service-names=npcf-smpolicycontrol";
-        let answer = one(self.connections()?.nrf.exchange(&[Request::new("GET", path)]))?;
+        let answer = self.smf.ask_nrf(Request::new("GET", path), DISCOVERY)?;
         expect(&answer, &[200])?;
         let found: Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
         let profile = &found["nfInstances"][0];
@@ -259,7 +275,7 @@ impl Caller {
         let mut services = services.chain(listed.map(|(_, service)| service));
         let service = services.find(|service| service["serviceName"] == "npcf-smpolicycontrol");
         service
-            .and_then(|service| end_point(&service["ipEndPoints"][0]))
+            .and_then(|service| end_point(scheme(&self.peers), &service["ipEndPoints"][0]))
             .ok_or_else(|| format!("no PCF with an address: {found}"))
     }
 
@@ -271,7 +287,8 @@ impl Caller {
         if found["supi"] != ue.supi() || found["dnn"] != documents::DNN {
             return Err(format!("the binding of another session: {found}"));
         }
-        end_point(&found["pcfIpEndPoints"][0]).ok_or_else(|| format!("a binding without an address: {found}"))
+        end_point(scheme(&self.peers), &found["pcfIpEndPoints"][0])
+            .ok_or_else(|| format!("a binding without an address: {found}"))
     }
 
     /// Waits until the BSF has no binding for the address.
@@ -284,7 +301,7 @@ impl Caller {
         let end = Instant::now() + self.peers.patience;
         loop {
             let request = Request::new("GET", format!("{BINDINGS}?ipv4Addr={}", ue.address));
-            let answer = one(self.connections()?.bsf.exchange(&[request]))?;
+            let answer = self.af.ask_bsf(request, BSF)?;
             if fits(&answer) {
                 return Ok(answer);
             }
@@ -295,10 +312,14 @@ impl Caller {
         }
     }
 
-    /// Sends a request through the SCP to a producer that is known (TS 29.500 §6.10.2, Model C).
-    fn through_scp(&mut self, request: Request, root: &str) -> Result<Response, String> {
-        let request = request.header("3gpp-sbi-target-apiroot", root);
-        one(self.connections()?.scp.exchange(&[request]))
+    /// Sends a request about a resource through the SCP to its producer (TS 29.500 §6.10.2, Model C).
+    fn through_scp(&mut self, request: Request, resource: &Resource) -> Result<Response, String> {
+        let party = match resource.service {
+            SM => &mut self.smf,
+            AUTHORIZATION => &mut self.af,
+            _ => &mut self.amf,
+        };
+        party.ask_scp(target(request, &resource.root), resource.service)
     }
 
     /// The next notification of the session's policy.
@@ -313,9 +334,16 @@ fn json_to(method: &'static str, path: &str, body: String) -> Request {
     Request::new(method, path).with("application/json", body)
 }
 
-fn one(answers: io::Result<Vec<Response>>) -> Result<Response, String> {
-    let answers = answers.map_err(|error| error.to_string())?;
-    answers.into_iter().next().ok_or_else(|| "no answer".to_owned())
+fn target(request: Request, root: &str) -> Request {
+    request.header("3gpp-sbi-target-apiroot", root)
+}
+
+/// The scheme of all interfaces.
+fn scheme(peers: &Peers) -> &'static str {
+    match peers.secure {
+        Some(_) => "https",
+        None => "http",
+    }
 }
 
 fn expect(answer: &Response, statuses: &[u16]) -> Result<(), String> {
@@ -325,7 +353,7 @@ fn expect(answer: &Response, statuses: &[u16]) -> Result<(), String> {
     }
 }
 
-fn success(result: io::Result<u32>) -> Result<(), String> {
+fn success(result: std::io::Result<u32>) -> Result<(), String> {
     match result {
         Ok(code) if code == ResultCode::SUCCESS.0 => Ok(()),
         Ok(code) => Err(format!("answered with result {code}")),
@@ -334,7 +362,7 @@ fn success(result: io::Result<u32>) -> Result<(), String> {
 }
 
 /// The resource that an answer names: by its own address, or below `root` where `Location` has only a path.
-fn created(answer: &Response, root: &str) -> Result<Resource, String> {
+fn created(answer: &Response, root: &str, service: Scope) -> Result<Resource, String> {
     expect(answer, &[201])?;
     let location = &answer.location;
     let wrong = || format!("Location {location:?} names no resource");
@@ -347,15 +375,15 @@ fn created(answer: &Response, root: &str) -> Result<Resource, String> {
     };
     match root.is_empty() || !path.starts_with('/') {
         true => Err(wrong()),
-        false => Ok(Resource { root, path }),
+        false => Ok(Resource { root, path, service }),
     }
 }
 
 /// The API root of an `IpEndPoint` (TS 29.510 §6.1.6.2.5).
-fn end_point(point: &Value) -> Option<String> {
+fn end_point(scheme: &str, point: &Value) -> Option<String> {
     let address = point["ipv4Address"].as_str()?;
     let port = point["port"].as_u64()?;
-    Some(format!("http://{address}:{port}"))
+    Some(format!("{scheme}://{address}:{port}"))
 }
 
 #[cfg(test)]
@@ -369,18 +397,18 @@ mod tests {
             location: location.to_owned(),
             ..Response::default()
         };
-        let found = created(&answer("http://127.0.0.1:8040/npcf/v1/x/1"), "").unwrap();
+        let found = created(&answer("http://127.0.0.1:8040/npcf/v1/x/1"), "", SM).unwrap();
         assert_eq!(
             (found.root.as_str(), found.path.as_str()),
             ("http://127.0.0.1:8040", "/npcf/v1/x/1")
         );
-        let found = created(&answer("/npcf/v1/x/1"), "http://pcf").unwrap();
+        let found = created(&answer("/npcf/v1/x/1"), "http://pcf", SM).unwrap();
         assert_eq!(
             (found.root.as_str(), found.path.as_str()),
             ("http://pcf", "/npcf/v1/x/1")
         );
         for (location, root) in [("/npcf/v1/x/1", ""), ("", "http://pcf"), ("http://pcf", "")] {
-            assert!(created(&answer(location), root).is_err(), "{location}");
+            assert!(created(&answer(location), root, SM).is_err(), "{location}");
         }
     }
 }

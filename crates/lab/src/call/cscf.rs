@@ -1,13 +1,14 @@
 //! A P-CSCF at its Rx end (TS 29.214), connected to a Diameter router.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use diameter_proto::known::{self, application, command};
 use diameter_proto::{Dictionary, MessageBuilder, ResultCode, text};
 
+use super::caller::Peers;
 use super::documents::Ue;
+use loadgen::Wire;
 use loadgen::diameter::{Inbox, Introduction, append, result_of};
 
 const REALM: &str = "ims.example";
@@ -16,10 +17,15 @@ const TURN: Duration = Duration::from_millis(50);
 /// DIAMETER_LOGOUT (RFC 6733 §8.15).
 const LOGOUT: i32 = 1;
 
+/// The DiameterIdentity of a P-CSCF.
+pub(crate) fn host(number: usize) -> String {
+    format!("pcscf{number:03}.{REALM}")
+}
+
 /// The P-CSCF and its connection.
 pub(super) struct Cscf {
     introduction: Introduction,
-    stream: TcpStream,
+    stream: Wire,
     inbox: Inbox,
     /// Identifiers of the last request.
     last: u32,
@@ -30,25 +36,20 @@ pub(super) struct Cscf {
 
 impl Cscf {
     /// Connects, and exchanges capabilities.
-    pub(super) fn connect(
-        router: SocketAddr,
-        number: usize,
-        realm: &str,
-        patience: Duration,
-    ) -> io::Result<Self> {
-        let introduction = Introduction::new(format!("pcscf{number:03}.{REALM}"), REALM, application::RX);
-        let stream = TcpStream::connect_timeout(&router, patience)?;
-        stream.set_read_timeout(Some(TURN))?;
-        stream.set_write_timeout(Some(patience))?;
-        stream.set_nodelay(true)?;
+    pub(super) fn connect(peers: &Peers, number: usize) -> io::Result<Self> {
+        let patience = peers.patience;
+        let introduction = Introduction::new(host(number), REALM, application::RX);
+        let tls = peers.secure.as_ref().map(|secure| &secure.pcscf);
+        let stream = Wire::connect(peers.router, patience, tls)?;
+        stream.wait_at_most(TURN)?;
         let mut cer = Vec::new();
-        introduction.put_capabilities_request(Some(stream.local_addr()?.ip()), &mut cer);
+        introduction.put_capabilities_request(Some(stream.local_address()?.ip()), &mut cer);
         let mut cscf = Self {
             introduction,
             stream,
             inbox: Inbox::default(),
             last: 0,
-            realm: realm.to_owned(),
+            realm: peers.realm.clone(),
             patience,
         };
         cscf.stream.write_all(&cer)?;
@@ -115,9 +116,9 @@ impl Cscf {
 
     /// Answers what has come of the other side's own accord, such as watchdogs.
     pub(super) fn attend(&mut self) -> io::Result<()> {
-        self.stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+        self.stream.wait_at_most(Duration::from_millis(1))?;
         let read = self.read(None);
-        self.stream.set_read_timeout(Some(TURN))?;
+        self.stream.wait_at_most(TURN)?;
         read.map(drop)
     }
 

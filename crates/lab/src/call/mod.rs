@@ -15,8 +15,10 @@ mod caller;
 mod cscf;
 mod documents;
 mod legs;
+mod party;
 
 pub(crate) use board::Board;
-pub(crate) use caller::{Caller, Peers, Standing};
+pub(crate) use caller::{Caller, Credentials, Peers, Standing};
+pub(crate) use cscf::host as cscf_host;
 pub(crate) use documents::Ue;
 pub(crate) use legs::{LEGS, Legs};

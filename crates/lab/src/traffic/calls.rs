@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use super::{Counts, PAUSE, wait};
+use super::{CSCF, Counts, PAUSE, wait};
 use crate::call::{Board, Caller, Legs, Peers, Standing, Ue};
 
 /// Calls that stand.
@@ -20,7 +20,7 @@ const MOST_ADDRESSES: u64 = 1 << 20;
 
 /// Keeps calls until the end, and ends them then.
 pub(super) fn run(peers: Peers, board: &Board, stop: &AtomicBool, counts: &Counts) {
-    let mut caller = Caller::new(peers, 1, board.address(), board.notices());
+    let mut caller = Caller::new(peers, CSCF, board.address(), board.notices());
     let mut calls = Calls::new();
     let mut turn = 0;
     while !stop.load(Ordering::Relaxed) {

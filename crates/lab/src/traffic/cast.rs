@@ -2,17 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-
-use serde_json::Value;
 
 use super::{PATIENCE, Traffic, functions};
+use crate::identity::{Identity, Scope, Tokens};
 use loadgen::client::{Client, Request};
-use loadgen::engine::{ClientTls, client_tls};
 use workload::nrf::{Function, profiles};
 
 /// The services that tokens are asked for.
-const SCOPES: [&str; 2] = ["nnrf-nfm", "nnrf-disc"];
+const MANAGEMENT: Scope = ("NRF", "nnrf-nfm");
+const DISCOVERY: Scope = ("NRF", "nnrf-disc");
 
 /// The functions and their connections.
 pub(super) struct Cast {
@@ -26,15 +24,8 @@ pub(super) struct Cast {
 struct Member {
     function: Function,
     profile: String,
-    tls: Option<ClientTls>,
-    /// For [`SCOPES`], in that order.
-    tokens: [Option<Token>; 2],
-}
-
-struct Token {
-    value: String,
-    /// From now on another is asked for.
-    renew: Instant,
+    identity: Option<Identity>,
+    tokens: Tokens,
 }
 
 impl Cast {
@@ -65,9 +56,11 @@ impl Cast {
             };
             Ok(Member {
                 profile: profiles::profile_at(&function, traffic.heartbeat.as_secs() * 3, *at, scheme),
+                identity: files
+                    .map(|files| Identity::new(&function.kind, &function.id, files))
+                    .transpose()?,
                 function,
-                tls: files.map(client_tls).transpose()?,
-                tokens: [None, None],
+                tokens: Tokens::default(),
             })
         };
         let members: io::Result<Vec<Member>> = functions().into_iter().enumerate().map(member).collect();
@@ -86,11 +79,9 @@ impl Cast {
     pub(super) fn connect(&mut self) -> io::Result<()> {
         self.clients.clear();
         for member in &mut self.members {
-            member.tokens = [None, None];
-            match &member.tls {
-                Some(tls) => self
-                    .clients
-                    .push(Client::connect_secure(self.nrf, PATIENCE, tls)?),
+            member.tokens.clear();
+            match &member.identity {
+                Some(identity) => self.clients.push(identity.connect(self.nrf, PATIENCE)?),
                 None if self.clients.is_empty() => self.clients.push(Client::connect(self.nrf, PATIENCE)?),
                 None => {}
             }
@@ -111,13 +102,13 @@ impl Cast {
             r#"[{{"op":"replace","path":"/nfStatus","value":"REGISTERED"}},{{"op":"replace","path":"/load","value":{load}}}]"#
         );
         let request = Request::new("PATCH", path_of(&self.members[one].function));
-        self.ask_with_token(one, 0, request.with("application/json-patch+json", body))
+        self.ask_with_token(one, MANAGEMENT, request.with("application/json-patch+json", body))
     }
 
     /// Deregisters one.
     pub(super) fn leave(&mut self, one: usize) -> io::Result<bool> {
         let request = Request::new("DELETE", path_of(&self.members[one].function));
-        self.ask_with_token(one, 0, request)
+        self.ask_with_token(one, MANAGEMENT, request)
     }
 
     /// A function of one type looks for those of another.
@@ -128,61 +119,41 @@ impl Cast {
             .members
             .iter()
             .position(|member| member.function.kind == requester);
-        self.ask_with_token(found.unwrap_or_default(), 1, Request::new("GET", path))
+        self.ask_with_token(found.unwrap_or_default(), DISCOVERY, Request::new("GET", path))
     }
 
-    fn ask_with_token(&mut self, one: usize, scope: usize, request: Request) -> io::Result<bool> {
-        if self.members[one].tls.is_none() {
+    fn ask_with_token(&mut self, one: usize, scope: Scope, request: Request) -> io::Result<bool> {
+        let place = self.place_of_client(one);
+        let (Some(member), Some(nrf)) = (self.members.get_mut(one), self.clients.get_mut(place)) else {
+            return Err(not_connected());
+        };
+        let Some(identity) = &member.identity else {
             return self.ask(one, request);
-        }
-        let held = self.members[one].tokens[scope].as_ref();
-        if held.is_none_or(|token| Instant::now() >= token.renew) {
-            let granted = self.token(one, scope)?;
-            self.members[one].tokens[scope] = granted;
-        }
-        let Some(token) = &self.members[one].tokens[scope] else {
+        };
+        let Some(token) = member.tokens.authorization(identity, nrf, scope)? else {
             return Ok(false);
         };
-        let authorized = request.header("authorization", token.value.clone());
-        let right = self.ask(one, authorized)?;
+        let right = self.ask(one, request.header("authorization", token))?;
         if !right {
-            self.members[one].tokens[scope] = None;
+            self.members[one].tokens.refuse(scope);
         }
         Ok(right)
     }
 
-    /// Asks for a token; `None` when the NRF grants none.
-    fn token(&mut self, one: usize, scope: usize) -> io::Result<Option<Token>> {
-        let Function { id, kind, .. } = &self.members[one].function;
-        let form = format!(
-            "grant_type=client_credentials&nfInstanceId={id}&nfType={kind}&targetNfType=NRF&scope={}",
-            SCOPES[scope]
-        );
-        let request = Request::new("POST", "/oauth2/token").with("application/x-www-form-urlencoded", form);
-        let answers = self.client(one)?.exchange(&[request])?;
-        let granted: Value = answers
-            .first()
-            .filter(|answer| answer.status == 200)
-            .and_then(|answer| serde_json::from_slice(&answer.body).ok())
-            .unwrap_or_default();
-        let seconds = granted["expires_in"].as_u64().unwrap_or(60);
-        Ok(granted["access_token"].as_str().map(|token| Token {
-            value: format!("Bearer {token}"),
-            renew: Instant::now() + Duration::from_secs(seconds / 2),
-        }))
-    }
-
     fn ask(&mut self, one: usize, request: Request) -> io::Result<bool> {
-        let answers = self.client(one)?.exchange(&[request])?;
+        let place = self.place_of_client(one);
+        let client = self.clients.get_mut(place).ok_or_else(not_connected)?;
+        let answers = client.exchange(&[request])?;
         Ok(answers.iter().all(|answer| (200..300).contains(&answer.status)))
     }
 
-    fn client(&mut self, one: usize) -> io::Result<&mut Client> {
-        let place = if self.clients.len() > 1 { one } else { 0 };
-        self.clients
-            .get_mut(place)
-            .ok_or_else(|| io::Error::other("not connected"))
+    fn place_of_client(&self, one: usize) -> usize {
+        if self.clients.len() > 1 { one } else { 0 }
     }
+}
+
+fn not_connected() -> io::Error {
+    io::Error::other("not connected")
 }
 
 fn path_of(function: &Function) -> String {

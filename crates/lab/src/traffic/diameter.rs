@@ -1,18 +1,25 @@
 //! A simulated MME and a simulated HSS, both connected to a Diameter router: the MME updates locations (TS 29.272 §5.2.1)
 //! at the HSS through the router.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use diameter_proto::known::{self, VENDOR_3GPP, application, command};
 use diameter_proto::{MessageBuilder, ResultCode};
 
-use super::{Counts, PATIENCE, PAUSE, wait};
+use super::{Counts, PATIENCE, PAUSE, Secure, wait};
+use loadgen::Wire;
 use loadgen::diameter::{Inbox, Introduction, append, result_of};
+use loadgen::engine::ClientTls;
 
 const REALM: &str = "epc.mnc001.mcc001.3gppnetwork.org";
+/// The MME and the HSS.
+pub(super) const HOSTS: [&str; 2] = [
+    "mme1.epc.mnc001.mcc001.3gppnetwork.org",
+    "hss1.epc.mnc001.mcc001.3gppnetwork.org",
+];
 /// Between two requests.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// How long a read waits.
@@ -20,8 +27,26 @@ const TURN: Duration = Duration::from_millis(50);
 /// Auth-Session-State NO_STATE_MAINTAINED (RFC 6733 §8.11).
 const NO_STATE_MAINTAINED: i32 = 1;
 
+/// The router, and what the nodes connect to it with.
+pub(super) struct Router {
+    address: SocketAddr,
+    /// Of each of [`HOSTS`]; absent: in cleartext.
+    tls: [Option<ClientTls>; 2],
+}
+
+impl Router {
+    pub(super) fn new(address: SocketAddr, secure: Option<&Secure>) -> io::Result<Self> {
+        let of = |host| secure.map(|secure| secure.node(host)).transpose();
+        let [mme, hss] = HOSTS;
+        Ok(Self {
+            address,
+            tls: [of(mme)?, of(hss)?],
+        })
+    }
+}
+
 /// Keeps both connected and the MME busy until the end.
-pub(super) fn run(router: SocketAddr, stop: &AtomicBool, counts: &Counts) {
+pub(super) fn run(router: &Router, stop: &AtomicBool, counts: &Counts) {
     while !stop.load(Ordering::Relaxed) {
         // An error means that the router closed a connection: connect again.
         if live(router, stop, counts).is_err() {
@@ -31,9 +56,9 @@ pub(super) fn run(router: SocketAddr, stop: &AtomicBool, counts: &Counts) {
     }
 }
 
-fn live(router: SocketAddr, stop: &AtomicBool, counts: &Counts) -> io::Result<()> {
-    let mut mme = Peer::connect(router, "mme1")?;
-    let mut hss = Peer::connect(router, "hss1")?;
+fn live(router: &Router, stop: &AtomicBool, counts: &Counts) -> io::Result<()> {
+    let mut mme = Peer::connect(router, 0)?;
+    let mut hss = Peer::connect(router, 1)?;
     let mut next = Instant::now();
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -52,21 +77,19 @@ fn live(router: SocketAddr, stop: &AtomicBool, counts: &Counts) -> io::Result<()
 /// A node and its connection.
 struct Peer {
     introduction: Introduction,
-    stream: TcpStream,
+    stream: Wire,
     inbox: Inbox,
     /// Whether the capabilities exchange has succeeded.
     is_open: bool,
 }
 
 impl Peer {
-    fn connect(router: SocketAddr, name: &str) -> io::Result<Self> {
-        let introduction = Introduction::new(format!("{name}.{REALM}"), REALM, application::S6A);
-        let mut stream = TcpStream::connect_timeout(&router, PATIENCE)?;
-        stream.set_read_timeout(Some(TURN))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
+    fn connect(router: &Router, number: usize) -> io::Result<Self> {
+        let introduction = Introduction::new(HOSTS[number].to_owned(), REALM, application::S6A);
+        let mut stream = Wire::connect(router.address, PATIENCE, router.tls[number].as_ref())?;
+        stream.wait_at_most(TURN)?;
         let mut cer = Vec::new();
-        let local = stream.local_addr()?.ip();
+        let local = stream.local_address()?.ip();
         introduction.put_capabilities_request(Some(local), &mut cer);
         stream.write_all(&cer)?;
         Ok(Self {

@@ -12,7 +12,7 @@ use loadgen::engine::TlsFiles;
 use serde_json::{Value, json};
 
 use crate::process::{ask, log, text, until};
-use crate::up::Up;
+use crate::up::{Up, calls_stand};
 
 /// The NF instance of `you.crt`.
 const YOU: &str = "5b0000aa-51ab-4000-8000-000000000001";
@@ -165,7 +165,7 @@ fn certificate_token_and_identity_are_all_needed_and_enough() {
     let list = || Request::new("GET", "/nnrf-nfm/v1/nf-instances");
     assert_eq!(exchange(&mut you, discover()).status, 401);
     assert_eq!(exchange(&mut you, list()).status, 401);
-    let bindings = || Request::new("GET", "/nbsf-management/v1/pcfBindings?ipv4Addr=10.0.0.1");
+    let bindings = || Request::new("GET", "/nbsf-management/v1/pcfBindings?ipv4Addr=10.0.0.77");
     assert_eq!(exchange(&mut core.to("bsf", "you"), bindings()).status, 401);
 
     // The right identity registers, gets tokens and discovers.
@@ -235,7 +235,7 @@ fn certificate_token_and_identity_are_all_needed_and_enough() {
     until("the BSF to have the keys of the NRF", || {
         exchange(&mut bsf, bindings().header("authorization", &token)).status != 401
     });
-    let binding = json!({"supi": "imsi-001010000000001", "ipv4Addr": "10.0.0.1", "dnn": "internet", "snssai": {"sst": 1},
+    let binding = json!({"supi": "imsi-001010000000001", "ipv4Addr": "10.0.0.77", "dnn": "internet", "snssai": {"sst": 1},
         "pcfFqdn": "pcf.test", "pcfIpEndPoints": [{"ipv4Address": "127.0.0.1", "port": 1}]});
     let made =
         Request::new("POST", "/nbsf-management/v1/pcfBindings").with("application/json", binding.to_string());
@@ -252,6 +252,16 @@ fn certificate_token_and_identity_are_all_needed_and_enough() {
         metrics.contains("signalbox_nrf_profiles{nf_type=\"SCP\"} 1")
             && metrics.contains("signalbox_nrf_profiles{nf_type=\"BSF\"} 2")
     });
+}
+
+#[test]
+fn calls_pass_through_every_function_with_certificates_and_tokens() {
+    let core = Core::start();
+    calls_stand(&core.up);
+    // Consumers are known by their tokens, also behind the SCP.
+    let refused = "signalbox_pcf_identities_refused_total 0.0";
+    let metrics = ask(core.up.admin("pcf"), "GET", "/metrics").1;
+    assert!(metrics.lines().any(|line| line == refused), "{metrics}");
 }
 
 #[test]
@@ -278,7 +288,7 @@ fn the_examples_that_are_printed_work() {
         let said = text(&output.stdout);
         let answers: Vec<&str> = said.lines().collect();
         let good = matches!(answers.as_slice(), [registered, discovered, relayed, bound]
-            if registered.contains(YOU) && discovered.contains("nfInstances") && relayed.contains("data") && bound.is_empty());
+            if registered.contains(YOU) && discovered.contains("nfInstances") && relayed.contains("data") && bound.contains("10.0.0.1"));
         if !good {
             eprintln!("{said}\n{}", text(&output.stderr));
         }

@@ -158,10 +158,8 @@ fn patiently(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("it never came: {what}");
 }
 
-#[test]
-fn calls_pass_through_every_function() {
-    let folder = tempfile::tempdir().unwrap();
-    let up = Up::start(folder.path(), &[]);
+/// Waits until twelve calls stand and two have ended, through NRF, SCP, PCF, BSF and router.
+pub(crate) fn calls_stand(up: &Up) {
     let list = |function: &str, path: &str| -> Vec<Value> {
         serde_json::from_str(&ask(up.admin(function), "GET", path).1).unwrap_or_default()
     };
@@ -200,6 +198,13 @@ fn calls_pass_through_every_function() {
     // Five requests through the SCP to begin a call, four to end it.
     assert!(sum("scp", "signalbox_scp_requests_total") >= 12.0 * 5.0);
     assert!(sum("bsf", "signalbox_bsf_rx_requests_total") >= 14.0);
+}
+
+#[test]
+fn calls_pass_through_every_function() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), &[]);
+    calls_stand(&up);
     // The request that `up` suggests finds a binding.
     let mut bsf = Client::connect(up.address("bsf", "http"), Duration::from_secs(10)).unwrap();
     let request = Request::new("GET", "/nbsf-management/v1/pcfBindings?ipv4Addr=10.0.0.1");

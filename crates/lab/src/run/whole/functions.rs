@@ -133,6 +133,7 @@ impl Core {
             router: self.router,
             realm: REALM.to_owned(),
             patience,
+            secure: None,
         }
     }
 

@@ -48,7 +48,7 @@ pub(super) fn run(
         ));
     }
     progress.status("starting five functions and their simulated peers …");
-    let board = Board::start().map_err(RigError::io("starting the simulated consumers"))?;
+    let board = Board::start(None).map_err(RigError::io("starting the simulated consumers"))?;
     let core = Core::start(model, place, board.address())?;
     let peers = core.peers(found.model.load.timeout.duration());
     first_call(model, &peers, &board, progress)?;
