@@ -169,7 +169,7 @@ telemetry::events! {
     UsageReported = "usage_reports";
     /// A quota of a subscriber was used up.
     UsageExhausted = "usage_exhaustions";
-    /// A PCEF sent a request again whose usage was counted before.
+    /// A PCEF or SMF sent a request again whose usage was counted before.
     UsageRepeated = "usage_repetitions";
     /// The UDR got what is left of a subscriber's quotas.
     UsageWritten = "usage_udr_updates";

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use http::{Method, StatusCode};
+use sbi::headers::{RequestInfo, SbiHeader as _, SenderTimestamp};
 use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
 use serde_json::{Value, json};
@@ -12,7 +13,8 @@ use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::af_notices;
 use crate::association::ledger::Draft;
-use crate::association::{Association, Kind, af, context, decision, usage};
+use crate::association::repetition::Mark;
+use crate::association::{Association, Kind, af, context, decision, repetition, usage};
 use crate::change;
 use crate::creation;
 use crate::events::Event;
@@ -76,22 +78,32 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     }
     let update = body_of(worker, request, &SM_UPDATE)?;
     let report = Value::Object(update.clone());
+    let mark = update.contains_key("accuUsageReports").then(|| mark_of(request));
     let step = async |association: &mut Association, draft: &mut Draft| {
         if association.kind != Kind::Sm {
             return Err(not_found(id));
         }
-        context::update(association, &update)?;
-        check_size(worker, &association.context)?;
-        if let Some(reports) = update.get("accuUsageReports") {
-            usage::add(&mut association.usage, reports);
+        let earlier = mark
+            .as_ref()
+            .and_then(|mark| repetition::earlier(association, mark));
+        let before = association.decision();
+        if earlier.is_none() {
+            context::update(association, &update)?;
+            check_size(worker, &association.context)?;
+            if let Some(reports) = update.get("accuUsageReports") {
+                usage::add(&mut association.usage, reports);
+            }
+            pre::report(worker, association, &report, draft).await?;
         }
-        pre::report(worker, association, &report, draft).await?;
         af::drop_inactive(association, &report);
         pds::refresh(worker, association).await;
         let asked = context::request(association, &update);
         let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
         pre::keep(association, decided);
-        Ok::<_, Fault>(())
+        if let Some(mark) = mark.as_ref().filter(|_| earlier.is_none()) {
+            repetition::note(association, mark, &before);
+        }
+        Ok::<_, Fault>(earlier)
     };
     let rewritten = change::rewrite_with_ledger(worker, id_of(id)?, step)
         .await?
@@ -100,8 +112,32 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     reassessment::after(worker, rewritten.after.id, &rewritten.draft);
     af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);
     bsf::bind(worker, &rewritten.after);
-    let difference = decision::after_report(rewritten.before.decision(), rewritten.after.decision(), &update);
+    let (before, after) = (rewritten.before.decision(), rewritten.after.decision());
+    let difference = match rewritten.answer {
+        // The SMF may not have got the answer: it gets the whole decision, and what that answer removed.
+        Some(removed) => {
+            worker.count(Event::UsageRepeated);
+            decision::difference(removed, after)
+        }
+        None => decision::after_report(before, after, &update),
+    };
     Ok(sbi::json::response(StatusCode::OK, &difference))
+}
+
+/// What tells a request from others (TS 29.500 §5.2.3).
+fn mark_of(request: &Request) -> Mark {
+    let headers = request.headers();
+    let info = RequestInfo::of(headers).ok().flatten().unwrap_or_default();
+    let sent = SenderTimestamp::of(headers).ok().flatten();
+    Mark {
+        body: repetition::hash(request.body.to_bytes()),
+        key: info
+            .get("idempotency-key")
+            .map(|key| repetition::hash(key.bytes())),
+        sent: sent
+            .and_then(|SenderTimestamp(sent)| i64::try_from(sent.unix_timestamp_nanos() / 1_000_000).ok()),
+        is_retransmitted: info.get("retrans") == Some("true"),
+    }
 }
 
 /// `/sm-policies/{smPolicyId}/delete` (§4.2.5).

@@ -7,6 +7,7 @@
 //! * [`decision`]: the whole decision of an association, and what a consumer gets of a change.
 //! * [`gx`]: how the PCEF of a Gx session is reached.
 //! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
+//! * [`repetition`]: usage reports of an SMF that are sent again.
 //! * `ue_policy`: how far the delivery of a UE policy has come.
 //! * [`usage`]: accumulated usage.
 
@@ -17,6 +18,7 @@ pub mod decision;
 pub mod gx;
 pub mod ledger;
 mod record;
+pub mod repetition;
 pub(crate) mod ue_policy;
 pub mod usage;
 

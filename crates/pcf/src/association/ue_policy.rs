@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Association;
+use super::{Association, repetition};
 
 /// The room of an association that has it.
 const ROOM: &str = "uePolicy";
@@ -164,12 +164,9 @@ pub(crate) fn plmn_of(association: &Association) -> &Value {
         .unwrap_or(&Value::Null)
 }
 
-/// FNV-1a, which is the same in each version of the PCF.
 fn hash(plmn: &Value, rules: &[Value]) -> u64 {
     let text = [plmn.to_string(), Value::from(rules).to_string()].concat();
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    repetition::hash(text.bytes())
 }
 
 #[cfg(test)]

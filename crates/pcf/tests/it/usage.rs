@@ -178,6 +178,58 @@ fn the_last_report_of_a_session_counts() {
     });
 }
 
+/// What an SMF, or an SCP in its place, sends again is recognised by its headers: by nothing in the body, which the next
+/// portion repeats.
+#[test]
+fn an_update_of_an_smf_that_is_sent_again_counts_once() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let pcf = with(folder.path(), month);
+        let path = pcf.session(&json!({})).await;
+        let update = async |volume: u64, headers: &[(&str, &str)]| {
+            let body = report("month", volume).to_string();
+            let mut request = request(Method::POST, &format!("{path}/update"), "application/json", body);
+            for (name, value) in headers {
+                let name: http::HeaderName = name.parse().unwrap();
+                request.headers_mut().insert(name, value.parse().unwrap());
+            }
+            let got = judged(&pcf.client, &pcf.origin, request).await;
+            assert_eq!(got.status, StatusCode::OK, "{}", got.json);
+            got.json
+        };
+        let (info, sent) = ("3gpp-sbi-request-info", "3gpp-sbi-sender-timestamp");
+        let moment = "Wed, 04 Mar 2026 08:00:00.001 GMT";
+
+        // The answer to the first was lost: the second has all of the decision, and the quota is drawn down once.
+        update(1_000, &[(info, "idempotency-key=a1")]).await;
+        let again = update(1_000, &[(info, "retrans=true; idempotency-key=a1")]).await;
+        assert_eq!(again["umDecs"]["month"]["volumeThreshold"], 4_000, "{again}");
+        assert!(again["sessRules"].get("full").is_some(), "{again}");
+        assert_eq!(account(&pcf).await.0, json!(9_000));
+        // The same report with another key, or without one, is the next portion.
+        update(1_000, &[(info, "idempotency-key=a2")]).await;
+        update(1_000, &[]).await;
+        update(1_000, &[]).await;
+        assert_eq!(account(&pcf).await.0, json!(6_000));
+
+        // An SCP tries another PCF of the set and leaves the time of the SMF as it is.
+        update(2_000, &[(sent, moment)]).await;
+        update(2_000, &[(sent, moment)]).await;
+        update(2_000, &[(sent, "Wed, 04 Mar 2026 08:00:00.002 GMT")]).await;
+        assert_eq!(account(&pcf).await.0, json!(2_000));
+
+        // What the lost answer removed is removed again.
+        let last = update(2_000, &[(sent, "Wed, 04 Mar 2026 08:00:00.003 GMT")]).await;
+        assert_eq!(last["umDecs"], json!({"month": null}), "{last}");
+        let again = update(2_000, &[(info, "retrans=true")]).await;
+        assert_eq!(again["umDecs"], json!({"month": null}), "{again}");
+        assert_eq!(again["sessRules"]["full"], Value::Null, "{again}");
+        assert!(again["sessRules"]["slow"].is_object(), "{again}");
+        assert_eq!(account(&pcf).await.0, json!(0));
+        assert_eq!(pcf.running().count(Event::UsageRepeated), 3);
+    });
+}
+
 /// A CCR of a Gx session with a report of usage.
 fn ccr(kind: &str, number: u32, octets: u64) -> String {
     let cause = match kind {
