@@ -38,6 +38,8 @@ pub enum Section {
     UmDecs,
     /// `conds`
     Conds,
+    /// ADC rules of a TDF by `adcRuleId`.
+    AdcRules,
     /// URSP rules by `relatPrecedence`.
     UrspRules,
 }

@@ -53,6 +53,7 @@ pub(super) static SECTIONS: &[Naming] = &[
         &USAGE_MONITORING_DATA,
     ),
     naming(Section::Conds, "conditionData", "conds", &CONDITION_DATA),
+    naming(Section::AdcRules, "adcRule", "adcRules", &ADC_RULE),
     Naming {
         section: Section::UrspRules,
         service: Service::Ue,
@@ -129,6 +130,24 @@ static PCC_RULE: Shape = shape(
         ("ddNotifCtrl2", Map),
         ("disUeNotif", Bool),
         ("packFiltAllPrec", Uint(ANY)),
+    ],
+);
+
+/// ADC-Rule-Definition (TS 29.212 §5b.3.2) with the members of a `PccRule`; without any but its identifier the name of a
+/// rule that the TDF has.
+static ADC_RULE: Shape = shape(
+    "AdcRule",
+    &["adcRuleId"],
+    &[
+        ("adcRuleId", Text),
+        ("appId", Text),
+        ("flowInfos", List(&Of(&FLOW_INFORMATION))),
+        ("precedence", Uint(ANY)),
+        ("refQosData", TEXTS),
+        ("refTcData", TEXTS),
+        ("refChgData", TEXTS),
+        ("refUmData", TEXTS),
+        ("refCondData", Text),
     ],
 );
 
