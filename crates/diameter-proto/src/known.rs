@@ -328,7 +328,16 @@ tags! {
     FLOW_DIRECTION = "Flow-Direction" Enumerated 10415:1080 o;
     REDIRECT_INFORMATION = "Redirect-Information" Grouped 10415:1085 o;
     REDIRECT_SUPPORT = "Redirect-Support" Enumerated 10415:1086 o;
+    TDF_INFORMATION = "TDF-Information" Grouped 10415:1087 o;
     TDF_APPLICATION_IDENTIFIER = "TDF-Application-Identifier" OctetString 10415:1088 o;
+    TDF_DESTINATION_HOST = "TDF-Destination-Host" DiameterIdentity 10415:1089 o;
+    TDF_DESTINATION_REALM = "TDF-Destination-Realm" DiameterIdentity 10415:1090 o;
+    ADC_RULE_INSTALL = "ADC-Rule-Install" Grouped 10415:1092 o;
+    ADC_RULE_REMOVE = "ADC-Rule-Remove" Grouped 10415:1093 o;
+    ADC_RULE_DEFINITION = "ADC-Rule-Definition" Grouped 10415:1094 o;
+    ADC_RULE_BASE_NAME = "ADC-Rule-Base-Name" Utf8String 10415:1095 o;
+    ADC_RULE_NAME = "ADC-Rule-Name" OctetString 10415:1096 o;
+    ADC_RULE_REPORT = "ADC-Rule-Report" Grouped 10415:1097 o;
     APPLICATION_DETECTION_INFORMATION = "Application-Detection-Information" Grouped 10415:1098 o;
     TDF_APPLICATION_INSTANCE_IDENTIFIER = "TDF-Application-Instance-Identifier" OctetString 10415:2802 o;
     MUTE_NOTIFICATION = "Mute-Notification" Enumerated 10415:2809 o;

@@ -2,7 +2,7 @@
 //!
 //! The common form is JSON with the names of the standard: `SmPolicyContextData`, `SmPolicyDecision` (TS 29.512),
 //! `AppSessionContextReqData`, `EventsNotification` (TS 29.514), `UsageMonData` (TS 29.519). What arrives over Diameter
-//! (Gx, TS 29.212; Rx, TS 29.214; Sy, TS 29.219) is read into the same documents, so that one policy project and one session store serve
+//! (Gx and Sd, TS 29.212; Rx, TS 29.214; Sy, TS 29.219) is read into the same documents, so that one policy project and one session store serve
 //! 4G and 5G; unknown members survive.
 //!
 //! | to … | use |
@@ -14,6 +14,7 @@
 //! | read a CCR or RAA, write a CCA or RAR | [`gx`] |
 //! | read an AAR or STR, write an AAA, RAR or ASR | [`rx`] |
 //! | write an SLR, read an SLA or SNR | [`sy`] |
+//! | write a TSR, RAR or CCA of a TDF, read its CCR | [`sd`] |
 //! | know the status of a policy counter at a time | [`counters`] |
 //!
 //! The crate is pure: no runtime, no clock, no IO; times are arguments.
@@ -51,6 +52,7 @@ mod rate;
 mod refusal;
 mod rule_id;
 pub mod rx;
+pub mod sd;
 pub mod sy;
 pub mod usage;
 

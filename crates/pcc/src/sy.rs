@@ -39,20 +39,25 @@ pub fn put_request<'a>(
     };
     out.put(known::SL_REQUEST_TYPE, kind);
     for identity in identities {
-        let (kind, data) = match identity.split_once('-') {
-            Some(("imsi", digits)) => (IMSI, digits),
-            Some(("nai", nai)) => (NAI, nai),
-            Some(("msisdn", digits)) => (E164, digits),
-            _ => continue,
-        };
-        out.group(known::SUBSCRIPTION_ID, |out| {
-            out.put(known::SUBSCRIPTION_ID_TYPE, kind)
-                .put(known::SUBSCRIPTION_ID_DATA, data);
-        });
+        put_subscription(out, identity);
     }
     for counter in counters {
         out.put(known::POLICY_COUNTER_IDENTIFIER, counter);
     }
+}
+
+/// Appends the Subscription-Id of a SUPI or GPSI; of other identities nothing.
+pub(crate) fn put_subscription(out: &mut AvpWriter, identity: &str) {
+    let (kind, data) = match identity.split_once('-') {
+        Some(("imsi", digits)) => (IMSI, digits),
+        Some(("nai", nai)) => (NAI, nai),
+        Some(("msisdn", digits)) => (E164, digits),
+        _ => return,
+    };
+    out.group(known::SUBSCRIPTION_ID, |out| {
+        out.put(known::SUBSCRIPTION_ID_TYPE, kind)
+            .put(known::SUBSCRIPTION_ID_DATA, data);
+    });
 }
 
 /// What an SLA or SNR says: `PolicyCounterInfo` by identifier.

@@ -38,7 +38,7 @@ pub fn put_release(out: &mut AvpWriter, cause: &str) {
 }
 
 /// The last complete set counts at the PCEF, so that a changed one is sent whole (TS 29.212 §5.3.7).
-fn put_triggers(out: &mut AvpWriter, has: &Value, shall: &Value) {
+pub(super) fn put_triggers(out: &mut AvpWriter, has: &Value, shall: &Value) {
     let events = |decision| -> Vec<i32> {
         let mut events: Vec<i32> = json::texts(decision, "policyCtrlReqTriggers")
             .flat_map(triggers::events)

@@ -1,8 +1,9 @@
 //! A PCC rule as Gx has it: Charging-Rule-Definition, or the name of a rule that the PCEF has (TS 29.212 §5.3.2, §5.3.4).
 
 use bytes::Bytes;
+use diameter_proto::AvpWriter;
+use diameter_proto::kind::{Grouped, OctetString, Tag, TimeValue};
 use diameter_proto::known;
-use diameter_proto::{AvpWriter, kind::TimeValue};
 use serde_json::Value;
 
 use crate::avp::{self, Names, put_group};
@@ -47,6 +48,22 @@ pub(super) struct Definition {
 impl Definition {
     /// The rule `id` of a complete decision.
     pub(super) fn new(decision: &Value, id: &str, rule: &Value) -> Self {
+        let tags = (known::CHARGING_RULE_DEFINITION, known::CHARGING_RULE_NAME);
+        Self::with_tags(decision, id, rule, tags)
+    }
+
+    /// As [`Definition::new`], an ADC rule (TS 29.212 §5b.3.2).
+    pub(super) fn adc(decision: &Value, id: &str, rule: &Value) -> Self {
+        let tags = (known::ADC_RULE_DEFINITION, known::ADC_RULE_NAME);
+        Self::with_tags(decision, id, rule, tags)
+    }
+
+    fn with_tags(
+        decision: &Value,
+        id: &str,
+        rule: &Value,
+        (whole, name): (Tag<Grouped>, Tag<OctetString>),
+    ) -> Self {
         let condition = json::text(rule, "refCondData").and_then(|id| decision.get("conds")?.get(id));
         let time = |member| condition.and_then(|condition| avp::time_value(json::text(condition, member)?));
         let terms = Terms {
@@ -57,10 +74,10 @@ impl Definition {
         };
         let mut out = AvpWriter::default();
         if is_predefined(rule) {
-            out.put(known::CHARGING_RULE_NAME, id.as_bytes());
+            out.put(name, id.as_bytes());
         } else {
-            out.group(known::CHARGING_RULE_DEFINITION, |out| {
-                out.put(known::CHARGING_RULE_NAME, id.as_bytes());
+            out.group(whole, |out| {
+                out.put(name, id.as_bytes());
                 put_rule(out, decision, id, rule);
             });
         }

@@ -11,6 +11,7 @@ mod features;
 mod location;
 mod report;
 mod request;
+pub(crate) mod sd;
 mod triggers;
 mod usage;
 

@@ -11,7 +11,7 @@ use crate::avp::{self, Names, push};
 use crate::json::{self, Object};
 
 /// Rule-Failure-Code (TS 29.212 §5.3.38) and `FailureCode` (TS 29.512).
-const FAILURE_CODE: Names = &[
+pub(super) const FAILURE_CODE: Names = &[
     (1, "UNK_RULE_ID"),
     (2, "RA_GR_ERR"),
     (3, "SER_ID_ERR"),
@@ -62,7 +62,7 @@ pub fn read_report(message: MessageRef<'_>) -> Result<Value, Fault> {
 }
 
 /// Reads what Gx messages have in common.
-pub(super) fn read(avps: Avps<'_>, document: &mut Object, kind: RequestKind) -> Result<(), Fault> {
+pub(crate) fn read(avps: Avps<'_>, document: &mut Object, kind: RequestKind) -> Result<(), Fault> {
     let whole = avps.clone();
     avp::walk(avps, |avp| {
         read_access(avp, document)?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::features::Features;
 use super::report;
 use crate::avp;
-use crate::json::Object;
+use crate::json::{self, Object};
 
 /// DIAMETER_ERROR_INITIAL_PARAMETERS (TS 29.212 §5.5.3).
 const INITIAL_PARAMETERS: u32 = 5140;
@@ -102,6 +102,17 @@ fn read_session(avp: &Avp<'_>, document: &mut Object) -> Result<(), Fault> {
         }
         key::FRAMED_IPV6_PREFIX => {
             document.insert("ipv6AddressPrefix".to_owned(), avp::ipv6_prefix(avp)?.into());
+        }
+        key::TDF_INFORMATION => {
+            let mut tdf = Object::new();
+            for (member, tag) in [
+                ("host", known::TDF_DESTINATION_HOST),
+                ("realm", known::TDF_DESTINATION_REALM),
+            ] {
+                json::put(&mut tdf, member, avp.group().get(tag)?);
+            }
+            let gx = document.entry("gx").or_insert_with(|| json!({}));
+            json::object(gx).insert("tdf".to_owned(), Value::Object(tdf));
         }
         key::USER_EQUIPMENT_INFO => {
             if let Some(pei) = pei(avp)? {

@@ -9,6 +9,7 @@ use crate::json::{self, Object};
 
 const SESSION_LEVEL: i32 = 0;
 const PCC_RULE_LEVEL: i32 = 1;
+const ADC_RULE_LEVEL: i32 = 2;
 
 /// Members of a data type for total, uplink, downlink and seconds.
 type Names = [&'static str; 4];
@@ -65,6 +66,9 @@ pub(super) fn put(out: &mut AvpWriter, has: &Value, shall: &Value) {
 }
 
 fn level(decision: &Value, id: &str) -> i32 {
+    if decision.get("adcRules").is_some() {
+        return ADC_RULE_LEVEL;
+    }
     let of_session =
         json::entries(decision, "sessRules").any(|(_, rule)| json::text(rule, "refUmData") == Some(id));
     if of_session { SESSION_LEVEL } else { PCC_RULE_LEVEL }

@@ -228,6 +228,7 @@ fn is_referred(decision: &Value, key: &str) -> bool {
         json::entries(decision, "sessRules").any(|(_, rule)| json::text(rule, "refUmData") == Some(key));
     session
         || json::entries(decision, "pccRules")
+            .chain(json::entries(decision, "adcRules"))
             .any(|(_, rule)| json::texts(rule, "refUmData").any(|id| id == key))
 }
 
@@ -255,7 +256,10 @@ fn remove_dangling(decision: &mut Value) {
             }
         }
     }
-    if let Some(Value::Object(rules)) = decision.get_mut("pccRules") {
+    for section in ["pccRules", "adcRules"] {
+        let Some(Value::Object(rules)) = decision.get_mut(section) else {
+            continue;
+        };
         for rule in rules.values_mut().filter_map(Value::as_object_mut) {
             let Some(Value::Array(references)) = rule.get_mut("refUmData") else {
                 continue;
