@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::association::ledger::Draft;
-use crate::association::{Association, AssociationId, Kind, decision};
+use crate::association::{Association, AssociationId, Kind, decision, sd};
 use crate::events::Event;
 use crate::pushes;
 use crate::quotas;
+use crate::tdf;
 use crate::worker::Worker;
 
 /// Attempts of a change that others keep overtaking.
@@ -72,8 +73,10 @@ pub(crate) async fn rewrite_with_ledger<T, F>(
         let (mut after, mut draft) = (before.clone(), Draft::default());
         let answer = change(&mut after, &mut draft).await;
         let answer = answer.map_err(ChangeFault::Refused)?;
+        tdf::plan(worker, &mut after);
         let is_same = after == before && draft.to_write().is_none();
         if is_same || worker.repository().update(&after, version, &draft).await? {
+            tdf::begin(worker, Some(&before), &after);
             return Ok(Some(Rewritten {
                 answer,
                 before,
@@ -120,7 +123,15 @@ pub(crate) async fn remove(
         };
         let mut draft = Draft::default();
         quotas::report(worker, &stored.record, report, &mut draft).await?;
-        if worker.repository().remove(id, stored.version, &draft).await? {
+        let left = sd::successor(&stored.record, tdf::overdue(worker));
+        if worker
+            .repository()
+            .remove(id, stored.version, &draft, left.as_ref())
+            .await?
+        {
+            if let Some(left) = &left {
+                tdf::begin(worker, None, left);
+            }
             return Ok(Some((stored.record, draft)));
         }
         worker.count(Event::Retried);
@@ -141,16 +152,22 @@ pub(crate) async fn parts<T, F>(
 ) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
     let rewritten = rewrite(worker, id, change).await?;
     if let Some(Rewritten { before, after, .. }) = &rewritten {
-        let difference = decision::difference(before.decision(), after.decision());
-        if !difference.is_empty() {
-            worker.count(Event::Changed);
-            match after.kind {
-                Kind::Gx => pushes::gx_update(worker, before, after),
-                _ => worker.notices().updated(after, difference),
-            }
-        }
+        announce(worker, before, after);
     }
     Ok(rewritten)
+}
+
+/// Notifies the consumer of an association of what a change without a request of its own makes of its decision.
+pub(crate) fn announce(worker: &Worker, before: &Association, after: &Association) {
+    let difference = decision::difference(before.decision(), after.decision());
+    if difference.is_empty() {
+        return;
+    }
+    worker.count(Event::Changed);
+    match after.kind {
+        Kind::Gx => pushes::gx_update(worker, before, after),
+        _ => worker.notices().updated(after, difference),
+    }
 }
 
 /// The pause before an attempt: none before the first, then a random one that grows.

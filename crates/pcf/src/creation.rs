@@ -7,6 +7,7 @@ use crate::delivery;
 use crate::events::Event;
 use crate::pds;
 use crate::pre::{self, Refusal};
+use crate::tdf;
 use crate::worker::Worker;
 
 /// Decides for a new association and writes it, durably. Where another session of the subscriber was faster in its ledger, it
@@ -26,7 +27,9 @@ pub(crate) async fn create(
             pause(worker, attempt).await;
             pre::keep(association, decided);
             delivery::plan(worker, association, false);
+            tdf::plan(worker, association);
             if worker.repository().add(association, &draft).await? {
+                tdf::begin(worker, None, association);
                 return Ok(());
             }
             worker.count(Event::Retried);

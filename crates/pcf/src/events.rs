@@ -161,6 +161,22 @@ telemetry::events! {
     SyEnded = "sy_sessions_ended";
     /// The end of a Sy session did not reach the OCS.
     SyLeft = "sy_sessions_left";
+    /// A TDF was asked for a session (TSR).
+    SdOpened = "sd_requests";
+    /// A TDF was sent a change of its ADC rules, or the end of its session (RAR).
+    SdReAuth = "sd_re_auths";
+    /// A TSR or RAR was sent to a TDF again, after one that was not answered.
+    SdRetried = "sd_requests_retried";
+    /// A TDF answered none of the attempts of a TSR or RAR.
+    SdFailed = "sd_requests_failed";
+    /// A TDF has lost a session, and another one begins.
+    SdLost = "sd_sessions_lost";
+    /// A TDF reported something (CCR).
+    SdReported = "sd_reports";
+    /// A TDF has ended a session.
+    SdEnded = "sd_sessions_ended";
+    /// A TDF has not ended a session in time that it was asked to end.
+    SdLeft = "sd_sessions_left";
     /// A subscription at a UDR or a CHF was ended.
     SubscriptionEnded = "subscriptions_ended";
     /// A subscription at a UDR or a CHF could not be ended.

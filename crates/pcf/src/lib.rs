@@ -15,6 +15,7 @@
 //! * `creation`: new associations; `reassessment`: decisions that are made again without a request of their consumer.
 //! * `quotas`: what sessions report of their subscriber's quotas, and the thresholds that they get; `writes`: what the UDR gets
 //!   of that.
+//! * `agent` serves Diameter: `gx`, `rx`, `sd`, `sy`; `pushes` and `tdf` make the requests of the PCF, `orders` has them sent.
 //! * `explain`: which block decided what, for pages.
 //! * `ursp`: UE policies in octets, as a UE reads them; `updp`: what a UE answers; `delivery`, `schedule`: how they reach it
 //!   through its AMF.
@@ -61,10 +62,12 @@ mod quotas;
 mod reassessment;
 mod rx;
 mod schedule;
+mod sd;
 mod shape;
 mod shared;
 mod sources;
 mod sy;
+mod tdf;
 mod turns;
 mod updp;
 mod ursp;

@@ -42,7 +42,7 @@ pub(crate) const APP_SESSIONS: &str = "/npcf-policyauthorization/v1/app-sessions
 /// The path of associations of a kind.
 pub(crate) fn path_of(kind: Kind) -> &'static str {
     match kind {
-        Kind::Sm | Kind::Gx => "/npcf-smpolicycontrol/v1/sm-policies",
+        Kind::Sm | Kind::Gx | Kind::Tdf => "/npcf-smpolicycontrol/v1/sm-policies",
         Kind::Am => "/npcf-am-policy-control/v1/policies",
         Kind::Ue => "/npcf-ue-policy-control/v1/policies",
     }
@@ -51,7 +51,7 @@ pub(crate) fn path_of(kind: Kind) -> &'static str {
 impl Notices {
     /// The consumer of an association gets a change of its decision (`UpdateNotify`).
     pub(crate) fn updated(&self, association: &Association, change: Map<String, Value>) {
-        if change.is_empty() || association.kind == Kind::Gx {
+        if change.is_empty() || matches!(association.kind, Kind::Gx | Kind::Tdf) {
             return;
         }
         if association.kind == Kind::Ue && shown(association, change.clone()).is_empty() {
@@ -65,7 +65,7 @@ impl Notices {
     /// The consumer of an association shall end it (`Terminate`), for a cause of `SmPolicyAssociationReleaseCause`
     /// (TS 29.512 §5.6.3.7) or its kin.
     pub(crate) fn terminate(&self, association: &Association, cause: &str) {
-        if association.kind != Kind::Gx {
+        if !matches!(association.kind, Kind::Gx | Kind::Tdf) {
             let body = json!({"resourceUri": uri(&self.root, association), "cause": cause});
             self.push(association, "terminate", body, true);
         }
@@ -101,7 +101,7 @@ fn uri(root: &str, association: &Association) -> String {
 /// `SmPolicyNotification` (TS 29.512 §5.6.2.5), or `PolicyUpdate` (TS 29.507 §5.6.2.5, TS 29.525 §5.6.2.5).
 fn body(root: &str, association: &Association, change: Map<String, Value>) -> Value {
     match association.kind {
-        Kind::Sm | Kind::Gx => {
+        Kind::Sm | Kind::Gx | Kind::Tdf => {
             json!({"resourceUri": uri(root, association), "smPolicyDecision": change})
         }
         Kind::Am | Kind::Ue => Value::Object(policy_update(root, association, change)),

@@ -1,4 +1,4 @@
-//! Requests of ours for Diameter peers (RAR, ASR, SLR, STR), on their way to the nodes of the workers.
+//! Requests of ours for Diameter peers (RAR, ASR, SLR, STR, TSR), on their way to the nodes of the workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,16 @@ pub(crate) enum Then {
     Reply(oneshot::Sender<Message>),
     /// A Sy session has ended.
     SyEnd,
+    /// It is that of a TDF, about a session.
+    Sd(Detection),
+}
+
+/// A TSR or RAR to a TDF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Detection {
+    pub(crate) id: AssociationId,
+    /// The number of the request within the session.
+    pub(crate) serial: u32,
 }
 
 /// A RAR to a PCEF.

@@ -15,7 +15,7 @@ use telemetry::{Declaration, Registry};
 
 use crate::association::address::UeAddress;
 use crate::association::ledger::Ledger;
-use crate::association::{Association, AssociationId};
+use crate::association::{Association, AssociationId, Kind};
 use crate::events::{ADMISSION, Event};
 use crate::explain;
 use crate::pds;
@@ -296,7 +296,8 @@ async fn explain(pcf: &Weak<Pcf>, subscriber: &str) -> Response {
     };
     let live = pcf.live.load();
     let mut lines = Vec::new();
-    for Stored { record, .. } in found.iter().take(EXPLAINED) {
+    let decided = found.iter().filter(|stored| stored.record.kind != Kind::Tdf);
+    for Stored { record, .. } in decided.take(EXPLAINED) {
         let ledger = match Ledger::subscriber_of(record) {
             Some(subscriber) => pcf.repository.ledger(subscriber).await.ok().flatten(),
             None => None,

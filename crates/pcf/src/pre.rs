@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 
 use crate::association::Association;
 use crate::association::ledger::{self, Draft};
+use crate::association::sd;
 use crate::config::Fallback;
 use crate::events::Event;
 use crate::pds::{self, Data, Missing};
@@ -224,7 +225,9 @@ fn refusal(rejection: &Rejection<'_>) -> Refusal {
 
 /// Keeps what was decided with its association.
 pub(crate) fn keep(association: &mut Association, decision: Decision) {
-    association.policy = decision.policy;
+    let mut policy = decision.policy;
+    sd::keep_part(association, pcc::sd::split(&mut policy));
+    association.policy = policy;
     association.state.extend(decision.state);
     ledger::keep_limits(association, decision.limits);
 }

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use crate::association::ledger::{self, Draft};
-use crate::association::{Association, AssociationId};
+use crate::association::{Association, AssociationId, Kind};
 use crate::change::{self, ChangeFault};
 use crate::delivery;
 use crate::events::Event;
@@ -73,7 +73,8 @@ pub(crate) fn after(worker: &Rc<Worker>, own: AssociationId, draft: &Draft) {
                 return tracing::debug!(%error, subscriber, "sessions of a shared quota cannot be read");
             }
         };
-        let share = |one: &Association| one.id != own && !ledger::limits_of(one).is_empty();
+        let share =
+            |one: &Association| one.id != own && one.kind != Kind::Tdf && !ledger::limits_of(one).is_empty();
         for session in sessions.filter(share) {
             if let Err(fault) = reassess(&worker, session.id, "usage", |_| {}).await {
                 tracing::debug!(?fault, id = %session.id, "a session of a shared quota was not decided again");

@@ -136,14 +136,23 @@ impl Repository {
         written(self.store.commit(batch).await)
     }
 
-    /// Deletes an association of this version, and writes what it changes of its subscriber's ledger, durably and together;
-    /// false when another writer was faster.
+    /// Deletes an association of this version, and writes what it changes of its subscriber's ledger and what is left of it for
+    /// its TDF, durably and together; false when another writer was faster.
     ///
     /// # Errors
     /// When it was not deleted for another reason.
-    pub async fn remove(&self, id: AssociationId, version: Version, draft: &Draft) -> Result<bool, Error> {
+    pub async fn remove(
+        &self,
+        id: AssociationId,
+        version: Version,
+        draft: &Draft,
+        left: Option<&Association>,
+    ) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.delete(&self.associations, &id.0, Condition::Version(version));
+        if let Some(left) = left {
+            batch.insert(&self.associations, left);
+        }
         self.put_ledger(&mut batch, draft);
         written(self.store.commit(batch).await)
     }

@@ -25,6 +25,7 @@ use crate::outbound;
 use crate::pages;
 use crate::profile::PROFILE;
 use crate::repository::Repository;
+use crate::sd;
 use crate::shared::Pcf;
 use crate::sources::Versions;
 use crate::worker::{Front, Worker};
@@ -179,6 +180,7 @@ impl NetworkFunction for Pcf {
         let sampled = move |worker: &Worker| pcf.operational.set_load(index, worker.shedder().load());
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         tokio::task::spawn_local(delivery::run(front.clone()));
+        tokio::task::spawn_local(sd::run(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
         let node = listeners.diameter.run(&front)?;

@@ -10,6 +10,7 @@ use crate::events::Event;
 use crate::gx;
 use crate::orders::{Order, Receiver, Then};
 use crate::pds;
+use crate::sd;
 use crate::worker::Front;
 
 /// Sends the requests of a worker until it ends, each in a task of its own.
@@ -64,6 +65,7 @@ async fn take(front: &Rc<Front>, then: Then, answer: Result<Message, RequestErro
     }
     match then {
         Then::Gx(push) => gx::re_auth_answered(&worker, push, answer.ok().as_ref()).await,
+        Then::Sd(sent) => sd::answered(&worker, sent, answer.ok().as_ref()).await,
         Then::Rx => {}
         Then::SyEnd => pds::sy_ended(&worker, answer.ok().as_ref()),
         // Without an answer the sender sees the end of the channel.

@@ -1,5 +1,5 @@
-//! Diameter: the node of each worker, which serves Gx (TS 29.212), Rx (TS 29.214) and Sy (TS 29.219) and sends what PCEFs, AFs and
-//! OCSs get.
+//! Diameter: the node of each worker, which serves Gx and Sd (TS 29.212), Rx (TS 29.214) and Sy (TS 29.219) and sends what PCEFs,
+//! TDFs, AFs and OCSs get.
 //!
 //! Every worker has a node. A peer lives on the worker that accepted its connection; a request of ours for a peer of
 //! another worker goes from worker to worker until one is connected to it.
@@ -21,7 +21,7 @@ use crate::config::Diameter;
 use crate::events::Event;
 use crate::orders::{self, Orders};
 use crate::worker::Front;
-use crate::{gx, rx, sy};
+use crate::{gx, rx, sd, sy};
 use function::sbi::State;
 
 /// What a worker's node is made of.
@@ -87,6 +87,7 @@ impl Seats {
             ApplicationId::tgpp(application::GX),
             ApplicationId::tgpp(application::RX),
             ApplicationId::tgpp(application::SY),
+            ApplicationId::tgpp(application::SD),
         ];
         let local = Capabilities::new(&settings.host, &settings.realm).with_applications(applications);
         let config = NodeConfig {
@@ -142,6 +143,7 @@ impl Service for Agent {
         let message = &request.message;
         let answered = match (message.application(), message.command()) {
             (application::GX, command::CREDIT_CONTROL) => gx::credit_control(&worker, &request).await,
+            (application::SD, command::CREDIT_CONTROL) => sd::credit_control(&worker, &request).await,
             (application::RX, command::AA) => rx::aa(&worker, &request).await,
             (application::RX, command::SESSION_TERMINATION) => rx::termination(&worker, &request).await,
             (application::SY, command::SPENDING_STATUS_NOTIFICATION) => {
@@ -149,7 +151,7 @@ impl Service for Agent {
             }
             _ => Err(Fault::new(
                 ResultCode::COMMAND_UNSUPPORTED,
-                "CCR of Gx, AAR and STR of Rx, SNR of Sy are served here",
+                "CCR of Gx and Sd, AAR and STR of Rx, SNR of Sy are served here",
             )),
         };
         answered.unwrap_or_else(|fault| {

@@ -14,7 +14,7 @@ use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::repetition::Mark;
-use crate::association::{Association, Kind, af, context, decision, repetition, usage};
+use crate::association::{Association, Kind, af, applications, context, decision, repetition, usage};
 use crate::change;
 use crate::creation;
 use crate::events::Event;
@@ -94,6 +94,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
                 usage::add(&mut association.usage, reports);
             }
             pre::report(worker, association, &report, draft).await?;
+            applications::note(association, &report);
         }
         af::drop_inactive(association, &report);
         pds::refresh(worker, association).await;
@@ -124,7 +125,7 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     Ok(sbi::json::response(StatusCode::OK, &difference))
 }
 
-/// What tells a request from others (TS 29.500 §5.2.3).
+/// What distinguishes a request from others (TS 29.500 §5.2.3).
 fn mark_of(request: &Request) -> Mark {
     let headers = request.headers();
     let info = RequestInfo::of(headers).ok().flatten().unwrap_or_default();

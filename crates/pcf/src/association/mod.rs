@@ -3,22 +3,26 @@
 //! * [`Association`]: the record in the store, with its keys.
 //! * [`af`]: AF sessions that are bound to it, over N5 or Rx.
 //! * [`address`]: addresses of UEs as keys, and whether an association has an address.
+//! * [`applications`]: applications that were detected.
 //! * [`context`]: what an update changes of the context (TS 29.512 §4.2.4).
 //! * [`decision`]: the whole decision of an association, and what a consumer gets of a change.
 //! * [`gx`]: how the PCEF of a Gx session is reached.
 //! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
 //! * [`repetition`]: usage reports of an SMF that are sent again.
+//! * [`sd`]: the session of a TDF.
 //! * `ue_policy`: how far the delivery of a UE policy has come.
 //! * [`usage`]: accumulated usage.
 
 pub mod address;
 pub mod af;
+pub mod applications;
 pub mod context;
 pub mod decision;
 pub mod gx;
 pub mod ledger;
 mod record;
 pub mod repetition;
+pub mod sd;
 pub(crate) mod ue_policy;
 pub mod usage;
 

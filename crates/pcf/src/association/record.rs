@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
-use super::{address, decision, ue_policy};
+use super::{address, applications, decision, sd, ue_policy};
 
 /// Identity of an association: a UUID in URIs, 16 bytes in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,6 +47,8 @@ pub enum Kind {
     Ue,
     /// An IP-CAN session at a PCEF (TS 29.212).
     Gx,
+    /// What is left of a session that has ended, until its TDF ends its own (TS 29.212 §4b.5.4).
+    Tdf,
 }
 
 impl Kind {
@@ -54,7 +56,7 @@ impl Kind {
     #[must_use]
     pub fn service(self) -> Service {
         match self {
-            Self::Sm | Self::Gx => Service::Sm,
+            Self::Sm | Self::Gx | Self::Tdf => Service::Sm,
             Self::Am => Service::Am,
             Self::Ue => Service::Ue,
         }
@@ -68,6 +70,7 @@ impl Kind {
             Self::Am => "am",
             Self::Ue => "ue",
             Self::Gx => "gx",
+            Self::Tdf => "tdf",
         }
     }
 }
@@ -174,11 +177,13 @@ impl Association {
             "usage": self.usage,
             "usedVolume": used.fold(0_u64, u64::saturating_add),
             "afSessions": self.parts.keys().collect::<Vec<_>>(),
+            "applications": applications::of(self),
+            "tdf": sd::state_of(self),
         })
     }
 
-    /// The names in [`Association::NAME`]: Session-Ids of Gx, those of Rx after `rx:` and of Sy after `sy:`, and that of UE
-    /// policies whose delivery is in flight.
+    /// The names in [`Association::NAME`]: Session-Ids of Gx, those of Rx after `rx:`, of Sy after `sy:` and of Sd after
+    /// `sd:`, and that of requests and deliveries in flight.
     pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let gx = self
             .rooms
@@ -193,7 +198,11 @@ impl Association {
         let sy = sy.map(|session| Cow::Owned(format!("sy:{session}")));
         let delivery = ue_policy::is_in_flight(self).then_some(ue_policy::IN_FLIGHT);
         let own = gx.into_iter().chain(delivery);
-        own.map(Cow::Borrowed).chain(rx.map(Cow::Owned)).chain(sy)
+        let sd = sd::names(self).map(Cow::Owned);
+        own.map(Cow::Borrowed)
+            .chain(rx.map(Cow::Owned))
+            .chain(sy)
+            .chain(sd)
     }
 }
 

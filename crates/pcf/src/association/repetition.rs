@@ -1,6 +1,6 @@
 //! Usage reports that an SMF, or an SCP in its place, sends again: each counts once.
 //!
-//! A body says nothing: two portions of a quota that are used up give the same report twice. What tells a request that is
+//! A body says nothing: two portions of a quota that are used up give the same report twice. What distinguishes a request that is
 //! sent again from the next one is in its headers (TS 29.500 §5.2.3): the `idempotency-key` of `3gpp-Sbi-Request-Info`; its
 //! `retrans`, with the body of an earlier report; or the `3gpp-Sbi-Sender-Timestamp` of an earlier report with the same body,
 //! which an SCP leaves as it is when it tries another PCF of the set. A request without any of these is a new one.
@@ -15,7 +15,7 @@ const ROOM: &str = "reports";
 /// Reports that an association has at most; the oldest makes room.
 const MOST: usize = 8;
 
-/// What tells a request from others.
+/// What distinguishes a request from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mark {
@@ -48,7 +48,7 @@ impl Mark {
 struct Report {
     #[serde(flatten)]
     mark: Mark,
-    /// Entries by section that the SMF has been told to remove.
+    /// Entries by section that the answer has the SMF remove.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     removed: Map<String, Value>,
 }

@@ -7,6 +7,7 @@ mod notifications;
 mod pds;
 mod peer_tokens;
 mod policy;
+mod sd;
 mod sy;
 mod ue_policy;
 mod usage;
@@ -19,6 +20,7 @@ pub use diameter::{Diameter, DiameterPeer};
 pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
 pub use notifications::Notifications;
 pub use peer_tokens::PeerTokens;
+pub use sd::{Sd, SdSessions, Tdf};
 pub use sy::{Sy, SySessions};
 pub use ue_policy::UePolicy;
 pub use usage::{Usage, UsageLevel, UsageLimit, UsagePeriod};
@@ -80,6 +82,9 @@ pub struct Config {
     pub media: pcc::Mapping,
     /// Data of subscribers.
     pub pds: Pds,
+    /// Application detection at TDFs.
+    #[schemars(extend("x-reload" = true))]
+    pub sd: Sd,
     /// Quotas of subscribers.
     #[schemars(extend("x-reload" = true))]
     pub usage: Usage,
@@ -132,6 +137,7 @@ impl Default for Config {
             diameter: Diameter::default(),
             media: pcc::Mapping::default(),
             pds: Pds::default(),
+            sd: Sd::default(),
             usage: Usage::default(),
             ue_policy: UePolicy::default(),
             notifications: Notifications::default(),
@@ -172,6 +178,12 @@ impl Validate for Config {
         faults.within("pds", &self.pds);
         self.pds.validate_with(&self.nrf.api_roots, faults);
         faults.within("usage", &self.usage);
+        faults.within("sd", &self.sd);
+        if self.sd.enabled && !self.diameter.enabled {
+            faults
+                .at("sd.enabled")
+                .say("needs Diameter, which is disabled", "`diameter.enabled: true`");
+        }
         if self.pds.sy.enabled && !self.diameter.enabled {
             faults
                 .at("pds.sy.enabled")

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::association::gx::{self as session, PcefSession};
 use crate::association::ledger::Draft;
-use crate::association::{Association, AssociationId, Kind, af, context, usage};
+use crate::association::{Association, AssociationId, Kind, af, applications, context, usage};
 use crate::change::{self, ChangeFault};
 use crate::events::Event;
 use crate::worker::Worker;
@@ -115,6 +115,9 @@ async fn reported(
         if let Some(reports) = report.get("accuUsageReports").filter(|_| is_new) {
             usage::add(&mut association.usage, reports);
             pre::report(worker, association, &whole, draft).await?;
+        }
+        if is_new {
+            applications::note(association, &whole);
         }
         af::drop_inactive(association, &whole);
         session::settle(association);

@@ -42,7 +42,7 @@ pub(super) fn serves(worker: &Worker, association: &Association) -> bool {
     let kind = match association.kind {
         Kind::Gx => SySessions::Gx,
         Kind::Sm => SySessions::N7,
-        Kind::Am | Kind::Ue => return false,
+        Kind::Am | Kind::Ue | Kind::Tdf => return false,
     };
     settings.enabled && settings.sessions.contains(&kind)
 }

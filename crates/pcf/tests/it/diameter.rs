@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use diameter::endpoint::{Endpoint, Request, SendOptions, Service, To};
 use diameter::proto::check::{Strictness, check};
-use diameter::proto::known::application;
+use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::{ApplicationId, Capabilities};
 use diameter::proto::{Dictionary, Message, MessageBuilder, MessageMut, ResultCode, text};
 use diameter::{NodeConfig, PeerConfig};
@@ -29,16 +29,22 @@ impl Service for Peer {
     async fn call(self: Rc<Self>, request: Request) -> MessageMut {
         check(&request.message, Dictionary::standard(), Strictness::Pedantic).unwrap();
         self.seen.borrow_mut().push(request.message.clone());
-        request.answer(ResultCode(self.result.get())).finish().unwrap()
+        let mut answer = request.answer(ResultCode(self.result.get()));
+        if request.message.command() == command::TDF_SESSION {
+            answer.put(known::AUTH_APPLICATION_ID, application::SD);
+        }
+        answer.finish().unwrap()
     }
 }
 
-/// A peer that is connected to a PCF.
+/// A PCEF or AF that is connected to a PCF.
 pub async fn peer(host: &str, pcf: &Pcf) -> Endpoint<Peer> {
-    let applications = [
-        ApplicationId::tgpp(application::GX),
-        ApplicationId::tgpp(application::RX),
-    ];
+    peer_of(host, pcf, &[application::GX, application::RX]).await
+}
+
+/// A peer of these applications that is connected to a PCF.
+pub async fn peer_of(host: &str, pcf: &Pcf, applications: &[u32]) -> Endpoint<Peer> {
+    let applications = applications.iter().copied().map(ApplicationId::tgpp);
     let local = Capabilities::new(host, "example.org").with_applications(applications);
     let service = Peer {
         seen: RefCell::default(),
@@ -67,12 +73,22 @@ pub async fn received(peer: &Endpoint<Peer>, number: usize) -> String {
 
 /// Sends a request of this text; the answer as text, which keeps to the dictionary's grammar.
 pub async fn ask(peer: &Endpoint<Peer>, host: &str, session: &str, request: &str) -> String {
-    let (head, body) = request.split_once('\n').unwrap();
-    let application = if head.starts_with("CCR") {
+    let application = if request.starts_with("CCR") {
         application::GX
     } else {
         application::RX
     };
+    ask_over(peer, application, (host, session), request).await
+}
+
+/// As [`ask`], over this application.
+pub async fn ask_over(
+    peer: &Endpoint<Peer>,
+    application: u32,
+    (host, session): (&str, &str),
+    request: &str,
+) -> String {
+    let (head, body) = request.split_once('\n').unwrap();
     let text = format!(
         "{head} app={application} flags=RP {{\nSession-Id = \"{session}\"\nAuth-Application-Id = {application}\n\
          Origin-Host = \"{host}\"\nOrigin-Realm = \"example.org\"\nDestination-Realm = \"example.org\"\n{body}\n}}"

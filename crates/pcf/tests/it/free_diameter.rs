@@ -3,6 +3,7 @@
 
 use diameter::proto::known::application;
 use diameter::proto::{Dictionary, text};
+use pcf::config::{Sd, Tdf};
 use testpeer::freediameter::{Console, Setup};
 use testpeer::tshark::{COMPLAINTS, tshark};
 
@@ -277,5 +278,93 @@ fn free_diameter_as_pcef_gets_thresholds_applications_and_refusals() {
         send(&mut pgw, application::GX, "pgw;1;1", CCR_T);
         pgw.expect("Credit-Control-Answer", 4).await;
         judge(&tap, &[(application::GX, 272, 10)]);
+    });
+}
+
+#[test]
+fn free_diameter_as_tdf_gets_adc_rules_and_reports_an_application() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("project.yaml"), crate::sd::PROJECT).unwrap();
+        let pcf = start(|config| {
+            config.diameter.host = HOST.to_owned();
+            config.diameter.realm = "example".to_owned();
+            config.policy.sm = Some(folder.path().to_owned());
+            config.sd = Sd {
+                enabled: true,
+                tdf: Some(Tdf {
+                    host: "tdf.example".to_owned(),
+                    realm: String::new(),
+                }),
+                ..Sd::default()
+            };
+        });
+        let tap = Wiretap::start(pcf.running().diameter_addresses()[0], folder.path()).await;
+        let Some(mut tdf) = console("tdf.example", &tap, &[application::SD]).await else {
+            return;
+        };
+        let mut pgw = console("pgw.example", &tap, &[application::GX]).await.unwrap();
+        // The TDF is connected when it is answered.
+        let probe = "CCR\nCC-Request-Type = TERMINATION_REQUEST\nCC-Request-Number = 1";
+        send(&mut tdf, application::SD, "tdf;1;1", probe);
+        has(
+            &tdf.expect("Credit-Control-Answer", 1).await,
+            &["Result-Code = 5002"],
+        );
+
+        send(&mut pgw, application::GX, "pgw;1;1", CCR_I);
+        pgw.expect("Credit-Control-Answer", 1).await;
+        let opened = tdf.expect("TDF-Session-Request", 1).await;
+        has(
+            &opened,
+            &[
+                "ADC-Rule-Install = {",
+                "ADC-Rule-Definition = {",
+                "ADC-Rule-Name = \"video\"",
+                "TDF-Application-Identifier = \"video\"",
+                "ADC-Rule-Name = \"predefined\"",
+                "Event-Trigger = 39",
+            ],
+        );
+        let session = opened
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("Session-Id = \""));
+        let session = session.unwrap().trim_end_matches('"').to_owned();
+        let report = "CCR\nCC-Request-Type = UPDATE_REQUEST\nCC-Request-Number = 0\nEvent-Trigger = APPLICATION_START\n\
+                      Application-Detection-Information = { TDF-Application-Identifier = \"video\" }";
+        send(&mut tdf, application::SD, &session, report);
+        has(
+            &tdf.expect("Credit-Control-Answer", 2).await,
+            &["Result-Code = 2001", "ADC-Rule-Name = \"games\""],
+        );
+        has(
+            &pgw.expect("Re-Auth-Request", 1).await,
+            &["APN-Aggregate-Max-Bitrate-UL = 1000000"],
+        );
+        send(&mut pgw, application::GX, "pgw;1;1", CCR_T);
+        pgw.expect("Credit-Control-Answer", 2).await;
+        has(
+            &tdf.expect("Re-Auth-Request", 1).await,
+            &["Session-Release-Cause = 0"],
+        );
+        send(&mut tdf, application::SD, &session, probe);
+        has(
+            &tdf.expect("Credit-Control-Answer", 3).await,
+            &["Result-Code = 2001", "CC-Request-Type = 3"],
+        );
+        testpeer::until("all requests are answered", async || {
+            pcf.running().count(pcf::Event::DiameterAnswered) == 3
+        })
+        .await;
+        judge(
+            &tap,
+            &[
+                (application::GX, 272, 4),
+                (application::GX, 258, 2),
+                (application::SD, 8_388_637, 2),
+                (application::SD, 272, 6),
+                (application::SD, 258, 2),
+            ],
+        );
     });
 }
