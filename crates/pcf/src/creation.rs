@@ -7,6 +7,7 @@ use crate::delivery;
 use crate::events::Event;
 use crate::pds;
 use crate::pre::{self, Refusal};
+use crate::reassessment;
 use crate::tdf;
 use crate::worker::Worker;
 
@@ -42,8 +43,13 @@ pub(crate) async fn create(
         Err(ChangeFault::Overtaken)
     };
     let written = written.await;
+    if written.is_ok() && pds::has_changed(worker, association).await {
+        // The OCS has notified before it could be found.
+        let step = |_: &mut Association| {};
+        reassessment::reassess(worker, association.id, "counters", step).await?;
+    }
     if written.is_err() {
-        pds::close(worker, association);
+        pds::close(worker, association).await;
     }
     written
 }

@@ -147,6 +147,8 @@ telemetry::events! {
     ChfTerminated = "chf_terminations";
     /// A Sy session with an OCS began.
     SySubscribed = "sy_sessions";
+    /// A session joined the Sy session of its subscriber.
+    SyShared = "sy_sessions_shared";
     /// No OCS answered in time, or not as it should.
     SyFailed = "sy_failures";
     /// A request was refused because no OCS answered.

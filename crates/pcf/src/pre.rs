@@ -82,7 +82,10 @@ pub(crate) async fn decide_new(
         ),
         Err(refusal) => Err(refusal),
     };
-    decided.inspect_err(|_| pds::close(worker, association))
+    if decided.is_err() {
+        pds::close(worker, association).await;
+    }
+    decided
 }
 
 /// The subtraction of what an event reports from the quotas, in a draft.

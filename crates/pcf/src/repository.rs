@@ -9,6 +9,7 @@ use store::{Batch, Condition, Conflict, Error, Index, Store, Stored, Table, Tabl
 
 use crate::association::address::{UeAddress, text_key};
 use crate::association::ledger::{Draft, Ledger};
+use crate::association::sy::SyShare;
 use crate::association::{Association, AssociationId};
 use crate::operator::OperatorSettings;
 
@@ -19,6 +20,7 @@ pub struct Repository {
     associations: Table<Association>,
     operator: Table<OperatorSettings>,
     ledgers: Table<Ledger>,
+    sy: Table<SyShare>,
     most: usize,
 }
 
@@ -32,12 +34,14 @@ impl Repository {
             TableDef::of::<Association>(),
             TableDef::of::<OperatorSettings>(),
             TableDef::of::<Ledger>(),
+            TableDef::of::<SyShare>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
             associations: store.table()?,
             operator: store.table()?,
             ledgers: store.table()?,
+            sy: store.table()?,
             most: most.max(2),
             store,
         })
@@ -71,6 +75,32 @@ impl Repository {
         let mut batch = Batch::default();
         batch.delete(&self.ledgers, &Ledger::key_of(subscriber), Condition::Always);
         self.store.commit(batch).await.map(drop)
+    }
+
+    /// The Sy session of a subscriber.
+    pub(crate) async fn sy(&self, subscriber: &str) -> Result<Option<Stored<SyShare>>, Error> {
+        let stored = self.sy.get(&SyShare::key_of(subscriber)).await?;
+        Ok(stored.filter(|stored| stored.record.subscriber == subscriber))
+    }
+
+    /// Writes the Sy session of a subscriber over the version that it was made of, or as a new one, durably; false when another
+    /// writer was faster.
+    pub(crate) async fn put_sy(&self, share: &SyShare, version: Option<Version>) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        let condition = version.map_or(Condition::Absent, Condition::Version);
+        batch.put(&self.sy, share, condition);
+        written(self.store.commit(batch).await)
+    }
+
+    /// Deletes the Sy session of a subscriber of this version, durably; false when another writer was faster.
+    pub(crate) async fn remove_sy(&self, subscriber: &str, version: Version) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.delete(
+            &self.sy,
+            &SyShare::key_of(subscriber),
+            Condition::Version(version),
+        );
+        written(self.store.commit(batch).await)
     }
 
     /// What an operator has set on this instance.

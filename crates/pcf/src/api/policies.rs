@@ -80,7 +80,7 @@ pub(crate) async fn individual(
         Method::DELETE => {
             let removed = change::remove(worker, id_of(id)?, service.kind, &Value::Null).await?;
             let (removed, _) = removed.ok_or_else(|| not_found(id))?;
-            pds::close(worker, &removed);
+            pds::close(worker, &removed).await;
             delivery::close(worker, &removed);
             worker.count(service.events[2]);
             Ok(no_content())

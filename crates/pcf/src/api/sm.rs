@@ -151,7 +151,7 @@ pub(crate) async fn delete(worker: &Rc<Worker>, request: &Request, id: &str) -> 
     let (association, draft) = removed.ok_or_else(|| not_found(id))?;
     reassessment::after(worker, association.id, &draft);
     af_notices::ended(worker, &association);
-    pds::close(worker, &association);
+    pds::close(worker, &association).await;
     worker.count(Event::SmDeleted);
     bsf::unbind(worker, &association);
     Ok(no_content())

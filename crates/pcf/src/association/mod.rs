@@ -10,6 +10,7 @@
 //! * [`ledger`]: the quotas of a subscriber, which outlive its sessions.
 //! * [`repetition`]: usage reports of an SMF that are sent again.
 //! * [`sd`]: the session of a TDF.
+//! * [`sy`]: the Sy session that the sessions of a subscriber share.
 //! * `ue_policy`: how far the delivery of a UE policy has come.
 //! * [`usage`]: accumulated usage.
 
@@ -23,6 +24,7 @@ pub mod ledger;
 mod record;
 pub mod repetition;
 pub mod sd;
+pub mod sy;
 pub(crate) mod ue_policy;
 pub mod usage;
 

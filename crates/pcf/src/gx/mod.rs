@@ -151,7 +151,7 @@ async fn terminate(
     let removed = change::remove(worker, id, Kind::Gx, &ccr.document).await;
     let (association, draft) = removed.map_err(answer::fault)?.ok_or_else(unknown)?;
     reassessment::after(worker, id, &draft);
-    pds::close(worker, &association);
+    pds::close(worker, &association).await;
     worker.count(Event::GxDeleted);
     af_notices::ended(worker, &association);
     answer::success(request, &ccr, &association, &Value::Null, &Value::Null)

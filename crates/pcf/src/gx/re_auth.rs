@@ -27,7 +27,7 @@ pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, push: Push, answer: Op
             // The PCEF has lost the session (TS 29.212 §4.5.2).
             let removed = change::remove(worker, push.id, Kind::Gx, &Value::Null).await;
             if let Ok(Some((association, _))) = removed {
-                pds::close(worker, &association);
+                pds::close(worker, &association).await;
                 worker.count(Event::GxDeleted);
                 af_notices::ended(worker, &association);
             }

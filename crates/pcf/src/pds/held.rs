@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::ocs::SySession;
 use crate::association::Association;
+use crate::association::sy::SySession;
 
 /// The room of an association that has it.
 const ROOM: &str = "pds";
@@ -23,9 +23,17 @@ pub(crate) struct Held {
     /// The session with an OCS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sy: Option<SySession>,
+    /// The version of the counters in the record of the Sy session; 0: it has none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) serial: u64,
     /// `PolicyCounterInfo` by identifier.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(crate) counters: Map<String, Value>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Held {

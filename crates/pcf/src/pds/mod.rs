@@ -8,9 +8,11 @@
 mod held;
 mod ocs;
 mod profile;
+mod shared;
 
 pub(crate) use held::Held;
-pub(crate) use ocs::{finish, refresh, sy_ended};
+pub(crate) use ocs::{finish, sy_ended};
+pub(crate) use shared::{adopt, has_changed, refresh, remove, report};
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -108,7 +110,7 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
     let data = data.and_then(|data| profile.map(|profile| profile::joined(data, &profile)));
     let found = data.and_then(|subscriber| limits.map(|()| Rc::new(Data::new(subscriber, association))));
     if found.is_err() {
-        close(worker, association);
+        close(worker, association).await;
     }
     found
 }
@@ -147,12 +149,11 @@ pub(crate) fn sy_name(session_id: &str) -> String {
     format!("sy:{session_id}")
 }
 
-/// Ends the subscriptions of an association, in the background: what fails is left to the producers.
-pub(crate) fn close(worker: &Worker, association: &Association) {
+/// Ends the subscriptions of an association that has ended, in the background: what fails is left to the producers. It leaves
+/// the Sy session of its subscriber.
+pub(crate) async fn close(worker: &Worker, association: &Association) {
     let held = Held::of(association);
-    if let Some(session) = &held.sy {
-        finish(worker, session);
-    }
+    shared::leave(worker, association).await;
     for (service, uri) in [(UDR, held.udr), (CHF, held.chf)] {
         if let Some(uri) = uri {
             end(worker, service, uri);
@@ -364,13 +365,8 @@ async fn counters(
             },
         });
     }
-    if let Some((session, counters)) = ocs::begin(worker, association, end).await {
-        worker.count(Event::SySubscribed);
-        return Ok(Held {
-            sy: Some(session),
-            counters,
-            ..Held::default()
-        });
+    if let Some(held) = shared::join(worker, association, supi, end).await {
+        return Ok(held);
     }
     worker.count(Event::SyFailed);
     match settings.sy.fallback {

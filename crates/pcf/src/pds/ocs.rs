@@ -1,15 +1,14 @@
-//! Policy counters of subscribers at OCSs: Sy (TS 29.219). An association has a Sy session of its own.
+//! Policy counters of subscribers at OCSs: the requests of Sy (TS 29.219).
 
 use std::time::{Duration, Instant};
 
 use diameter::proto::known::{self, application, command};
 use diameter::proto::{Message, MessageBuilder, ResultCode};
 use pcc::sy::{RequestKind, put_request, read_status};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::Held;
+use crate::association::sy::SySession;
 use crate::association::{Association, Kind};
 use crate::config::SySessions;
 use crate::events::Event;
@@ -20,21 +19,6 @@ use crate::worker::Worker;
 const LOGOUT: i32 = 1;
 /// Least time for an answer.
 const LEAST: Duration = Duration::from_millis(1);
-
-/// A Sy session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SySession {
-    /// Session-Id.
-    pub(crate) session_id: String,
-    /// Origin-Host of the OCS.
-    pub(crate) host: String,
-    /// Origin-Realm of the OCS.
-    pub(crate) realm: String,
-    /// The counters that were asked for; none: all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) asked: Vec<String>,
-}
 
 /// Whether the policy counters of an association are those of an OCS.
 pub(super) fn serves(worker: &Worker, association: &Association) -> bool {
@@ -86,28 +70,15 @@ pub(super) async fn begin(
     Some((session, counters))
 }
 
-/// Asks for other counters where the settings have others than the session was begun with (TS 29.219 §4.5.1.3), and keeps their
-/// statuses with the association.
-pub(crate) async fn refresh(worker: &Worker, association: &mut Association) {
-    let settings = &worker.config().pds;
-    let mut held = Held::of(association);
-    let Some(session) = held
-        .sy
-        .as_mut()
-        .filter(|session| session.asked != settings.sy.counters)
-    else {
-        return;
-    };
-    session.asked = settings.sy.counters.clone();
-    let end = Instant::now() + settings.deadline.duration();
-    let answer = ask(worker, association, session, RequestKind::Intermediate, end).await;
-    match answer.as_ref().and_then(accepted) {
-        Some(counters) => {
-            held.counters = counters;
-            held.keep(association);
-        }
-        None => worker.count(Event::SyFailed),
-    }
+/// Asks the OCS of a Sy session for the counters that it names now.
+pub(super) async fn ask_more(
+    worker: &Worker,
+    association: &Association,
+    session: &SySession,
+    end: Instant,
+) -> Option<Map<String, Value>> {
+    let answer = ask(worker, association, session, RequestKind::Intermediate, end).await?;
+    accepted(&answer)
 }
 
 /// Ends a Sy session, in the background (TS 29.219 §4.5.3).

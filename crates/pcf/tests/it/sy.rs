@@ -304,6 +304,116 @@ fn an_ocs_that_refuses_is_silent_or_gone_leaves_the_fallback_to_decide() {
     });
 }
 
+/// Sessions of one subscriber, at a PCEF and at an SMF, before and after a restart: one Sy session.
+#[test]
+fn the_sessions_of_a_subscriber_share_one_sy_session_until_the_last_one_ends() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = None;
+        let shared = |config: &mut Config| {
+            config.pds.sy.sessions = vec![SySessions::Gx, SySessions::N7];
+            config.workers = 2;
+        };
+        let mut pcf = with(folder.path(), |config| {
+            shared(config);
+            settings = Some(config.clone());
+        });
+        let first = ocs(PCF, pcf.running().diameter_addresses()[0]).await;
+        let pgw = peer("pgw.example.org", &pcf).await;
+        assert!(
+            ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_I)
+                .await
+                .contains(FULL)
+        );
+        let made = pcf.post(SM_POLICIES, &context(&json!({}))).await;
+        let path = path_of(&made);
+        assert_eq!(first.service().seen.borrow().len(), 1);
+
+        // A status reaches both, and a session that begins later.
+        let high = |out: &mut MessageBuilder| put_day(out, "high", None);
+        assert_eq!(notify(&first, To::Peer(PCF), 1, high).await, 2001);
+        assert!(received(&pgw, 1).await.contains(SLOW));
+        assert!(
+            pcf.get(&path).await.json["policy"]["sessRules"]
+                .get("slow")
+                .is_some()
+        );
+        let other = context(&json!({"pduSessionId": 6, "ipv4Address": "10.0.0.7"}));
+        let late = pcf.post(SM_POLICIES, &other).await;
+        assert!(late.json["sessRules"].get("slow").is_some(), "{}", late.json);
+        let late = path_of(&late);
+        let ended = pcf.post(&format!("{path}/delete"), &json!({})).await;
+        assert_eq!(ended.status, StatusCode::NO_CONTENT);
+        assert_eq!(first.service().seen.borrow().len(), 1);
+        let count = |pcf: &Pcf, event| pcf.running().count(event);
+        assert_eq!(
+            (count(&pcf, Event::SySubscribed), count(&pcf, Event::SyShared)),
+            (1, 2)
+        );
+
+        // Another process goes on with it.
+        let request = first.service().seen.borrow()[0].clone();
+        drop((first, pgw));
+        pcf.stop();
+        pcf.running = Some(pcf::start(settings.unwrap()).unwrap());
+        pcf.origin = format!("http://{}", pcf.running().addresses()[0])
+            .parse()
+            .unwrap();
+        let second = ocs(PCF, pcf.running().diameter_addresses()[0]).await;
+        second.service().seen.borrow_mut().push(request);
+        let low = |out: &mut MessageBuilder| put_day(out, "low", None);
+        assert_eq!(notify(&second, To::Peer(PCF), 1, low).await, 2001);
+        assert!(
+            pcf.get(&late).await.json["policy"]["sessRules"]
+                .get("full")
+                .is_some()
+        );
+        let pgw = peer("pgw.example.org", &pcf).await;
+        pcf.post(&format!("{late}/delete"), &json!({})).await;
+        assert!(
+            ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_T)
+                .await
+                .contains("Result-Code = DIAMETER_SUCCESS")
+        );
+        assert!(asked(&second, 2).await.starts_with("Session-Termination-Request"));
+        assert_eq!(second.service().seen.borrow().len(), 2);
+        assert_eq!(notify(&second, To::Peer(PCF), 1, low).await, 5002);
+    });
+}
+
+#[test]
+fn sessions_that_begin_at_one_moment_leave_one_sy_session() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let pcf = with(folder.path(), |config| {
+            config.pds.sy.sessions = vec![SySessions::N7];
+            config.workers = 2;
+        });
+        let ocs = ocs(PCF, pcf.running().diameter_addresses()[0]).await;
+        let create = async |number: u64| {
+            let address = format!("10.0.0.{number}");
+            let body = context(&json!({"pduSessionId": number, "ipv4Address": address}));
+            path_of(&pcf.post(SM_POLICIES, &body).await)
+        };
+        let made = tokio::join!(create(1), create(2), create(3), create(4), create(5));
+        let paths = [made.0, made.1, made.2, made.3, made.4];
+        let kinds = |command: u32| {
+            let seen = ocs.service().seen.borrow();
+            seen.iter().filter(|one| one.command() == command).count()
+        };
+        let open = || kinds(command::SPENDING_LIMIT) - kinds(command::SESSION_TERMINATION);
+        while open() != 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        for path in &paths {
+            pcf.post(&format!("{path}/delete"), &json!({})).await;
+        }
+        while open() != 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+}
+
 #[test]
 fn free_diameter_relays_sy_between_the_pcf_and_an_ocs() {
     local(async {
