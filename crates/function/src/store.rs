@@ -1,6 +1,7 @@
 //! The store of a function: readiness, an alarm, metrics.
 
-use ::store::{Damage, Stats, Store};
+use ::store::{Damage, LateSite, Stats, Store};
+use parking_lot::Mutex;
 use telemetry::{AlarmKind, Alarms, Declaration, Health, Registry, Severity};
 
 use crate::contract::{NetworkFunction, Opening};
@@ -23,6 +24,15 @@ const DAMAGED_FILES: AlarmKind = AlarmKind {
     advice: "Stop the function, run `signalbox store verify`, restore the directory from a copy, or run `signalbox store salvage`.",
 };
 
+/// Writes of another site do not arrive. The number is ours.
+const REPLICATION_STOPPED: AlarmKind = AlarmKind {
+    number: 10524,
+    name: "Store Replication Stopped",
+    severity: Severity::Major,
+    text: "Writes of another site have not arrived for longer than store.replicationAlarm.",
+    advice: "Check the database's replication from that site (MariaDB: SHOW ALL SLAVES STATUS), the connection, and whether a function runs there. Of a site that was removed, delete the row in signalbox_heartbeat.",
+};
+
 impl<F: NetworkFunction> Opening<F> {
     /// Readiness, the alarm and metrics follow the store, which is open, from now on.
     pub fn watch_store(&self, store: &Store) {
@@ -32,7 +42,8 @@ impl<F: NetworkFunction> Opening<F> {
     }
 }
 
-/// Lets readiness and the alarm follow whether the store, which is open, can write.
+/// Lets readiness and the alarms follow whether the store, which is open, can write, is damaged, and has the writes of
+/// other sites.
 pub fn watch(store: &Store, health: &Health, alarms: &Alarms) {
     let (component, raised) = (health.component("store"), alarms.clone());
     store.watch_damage(move |damage| {
@@ -43,6 +54,22 @@ pub fn watch(store: &Store, health: &Health, alarms: &Alarms) {
         });
         component.remark(detail.clone());
         raised.set(&DAMAGED_FILES, "store", detail);
+    });
+    let (raised, late_before) = (alarms.clone(), Mutex::new(Vec::new()));
+    store.watch_replication(move |late| {
+        let mut before = late_before.lock();
+        for LateSite { site, delay } in late {
+            let detail = format!(
+                "the latest write of this site that arrived is {} s old",
+                delay.as_secs()
+            );
+            raised.raise(&REPLICATION_STOPPED, site, detail);
+        }
+        let has_arrived = |site: &String| !late.iter().any(|one| one.site == *site);
+        for site in before.iter().filter(|site| has_arrived(site)) {
+            raised.clear(&REPLICATION_STOPPED, site);
+        }
+        *before = late.iter().map(|one| one.site.clone()).collect();
     });
     let (component, alarms) = (health.component("store"), alarms.clone());
     store.watch(move |trouble| {

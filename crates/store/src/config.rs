@@ -30,6 +30,9 @@ pub struct Config {
     pub max_batch_operations: usize,
     /// Bytes a batch may have.
     pub max_batch_bytes: ByteSize,
+    /// Delay of another site's writes from which on alarm 10524 is raised for that site; longer than clocks of sites differ.
+    /// 0: no alarm. Of engines that join sites: `mariadb` and `cassandra`.
+    pub replication_alarm: Period,
     /// Settings of the embedded engine.
     pub embedded: EmbeddedConfig,
     /// Settings of the database, when `engine` is `mariadb`.
@@ -155,6 +158,7 @@ impl Default for Config {
             queue_bytes: ByteSize::mib(64),
             max_batch_operations: 4_096,
             max_batch_bytes: ByteSize::mib(16),
+            replication_alarm: Period::from_secs(60),
             embedded: EmbeddedConfig::default(),
             mariadb: MariadbConfig::default(),
             cassandra: CassandraConfig::default(),

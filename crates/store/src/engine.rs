@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::batch::Batch;
+use crate::delays::Delays;
 use crate::record::TableDef;
 use crate::reply::{Receipt, Reply};
 use crate::schema::{Index, TableId};
@@ -70,6 +71,11 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Whether writes can be made durable.
     fn trouble(&self) -> &Trouble;
+
+    /// How late the writes of other sites arrive, where sites are joined by the database.
+    fn delays(&self) -> Option<&Delays> {
+        None
+    }
 
     /// Ends background work; what was acknowledged is durable already. Blocks.
     fn close(&self);

@@ -33,7 +33,10 @@ mod compress;
 mod config;
 #[cfg(feature = "cql")]
 mod cql;
-#[cfg(any(feature = "cql", feature = "mariadb"))]
+#[cfg_attr(
+    not(any(feature = "cql", feature = "mariadb")),
+    allow(dead_code, reason = "databases join sites")
+)]
 mod delays;
 mod dictionary;
 mod embedded;
@@ -58,6 +61,7 @@ pub use config::{
     CassandraConfig, CassandraConsistency, CassandraSerial, Config, Durability, EmbeddedConfig, EngineKind,
     MariadbConfig,
 };
+pub use delays::LateSite;
 pub use embedded::{
     BackedUp, Dropped, Exported, Salvaged, Verified, VerifiedFile, backup, export, salvage, verify,
 };

@@ -15,6 +15,7 @@ use crate::config::WITHOUT_MARIADB;
 use crate::config::{Config, EngineKind};
 #[cfg(feature = "cql")]
 use crate::cql;
+use crate::delays::LateSite;
 use crate::dictionary::{Dictionaries, Dictionary};
 use crate::embedded;
 use crate::engine::{Engine, Opening, Order, PageRequest, Row, RowPage};
@@ -213,6 +214,14 @@ impl Store {
     /// wait for anything.
     pub fn watch_damage(&self, watcher: impl Fn(&[Damage]) + Send + Sync + 'static) {
         self.0.engine.trouble().watch_damage(Arc::new(watcher));
+    }
+
+    /// Calls `watcher` with the other sites whose writes are late by `replicationAlarm`, and whenever one becomes late or
+    /// ceases to be. Never where the engine has no sites. The watcher must not wait for anything.
+    pub fn watch_replication(&self, watcher: impl Fn(&[LateSite]) + Send + Sync + 'static) {
+        if let Some(delays) = self.0.engine.delays() {
+            delays.watch(Arc::new(watcher));
+        }
     }
 
     /// Ends background work. What was acknowledged is durable already; later calls fail.

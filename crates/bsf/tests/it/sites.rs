@@ -8,6 +8,7 @@ use bsf::repository::Repository;
 use diameter::PeerConfig;
 use diameter::proto::known;
 use http::{Method, StatusCode};
+use settings::Period;
 
 use crate::churn::{COLLECTION, Churn, Life, Stage, by_address, members, settle};
 use crate::databases::Servers;
@@ -148,6 +149,60 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "never: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Site 1 no longer receives what site 2 writes: the BSF there says so, that of site 2 does not.
+#[test]
+fn replication_that_has_stopped_raises_an_alarm_until_it_goes_on() {
+    const REPLICATION_STOPPED: u32 = 10524;
+    let Some(servers) = Servers::sites(2) else { return };
+    local(async {
+        let bsfs: [Bsf; 2] = [1, 2].map(|site| {
+            start(|config| {
+                config.store = servers.config(&format!("site-{site}"), &[site]);
+                config.store.replication_alarm = Period::from_secs(5);
+            })
+        });
+        let alarms = bsfs
+            .each_ref()
+            .map(|bsf| bsf.running.as_ref().unwrap().handle().alarms().clone());
+        let active = |site: usize| {
+            let all = alarms[site - 1].active().into_iter();
+            let stopped = all.filter(|alarm| alarm.number == REPLICATION_STOPPED);
+            stopped.map(|alarm| alarm.instance).collect::<Vec<_>>()
+        };
+        let register = async |number: u64| {
+            let created = bsfs[1].post("pcfBindings", &members(number, false)).await;
+            assert_eq!(created.status, StatusCode::CREATED);
+        };
+        let has = async |number: u64| {
+            let message = request(Method::GET, &by_address(&members(number, false)), "", "");
+            bsfs[0].send(message).await.status == StatusCode::OK
+        };
+        register(1).await;
+        until("the first binding is at site 1", async || has(1).await).await;
+        until("each site follows the other", async || {
+            active(1).is_empty() && active(2).is_empty()
+        })
+        .await;
+
+        assert!(servers.run("cut", Some(1)));
+        until("site 1 raises the alarm", async || active(1) == ["site-2"]).await;
+        until("site 2 follows site 1 as before", async || active(2).is_empty()).await;
+        register(2).await;
+        assert!(!has(2).await);
+
+        assert!(servers.run("join", Some(1)));
+        until("the alarm is cleared", async || active(1).is_empty()).await;
+        until("the second binding is at site 1", async || has(2).await).await;
+        let cleared = alarms[0].cleared();
+        assert!(
+            cleared
+                .iter()
+                .any(|alarm| (alarm.number, alarm.instance.as_str()) == (REPLICATION_STOPPED, "site-2")),
+            "{cleared:?}"
+        );
+    });
 }
 
 /// Two PCFs at two BSFs of one database, at the same moment: the database decides, not the clocks of the BSFs.

@@ -134,7 +134,10 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Cql, Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::Open(format!("cannot start the store's threads: {error}")))?;
-    let delays = Arc::new(Delays::default());
+    let delays = Arc::new(Delays::new(
+        settings.heartbeat.duration(),
+        config.replication_alarm.duration(),
+    ));
     let (core, heart) = runtime.block_on(async {
         let client = Client::connect(&settings).await?;
         let (tables, shards) = migrate::migrate(&client, &settings, &opening.tables).await?;
@@ -260,9 +263,12 @@ impl Engine for Cql {
         &self.core.counters.trouble
     }
 
+    fn delays(&self) -> Option<&Delays> {
+        Some(&self.delays)
+    }
+
     fn stats(&self) -> Stats {
         let counters = &self.core.counters;
-        let heartbeat = self.core.config.heartbeat.duration();
         Stats {
             batches: counters.batches.load(Relaxed),
             conflicts: counters.conflicts.load(Relaxed),
@@ -279,7 +285,7 @@ impl Engine for Cql {
             waiting_bytes: counters.waiting_bytes.load(Relaxed),
             reads: counters.reads.load(Relaxed),
             retries: counters.retries.load(Relaxed),
-            replication_delay: self.delays.at(self.core.clock.micros(), heartbeat),
+            replication_delay: self.delays.at(self.core.clock.micros()),
             ..Stats::default()
         }
     }

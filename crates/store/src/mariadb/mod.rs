@@ -101,7 +101,6 @@ pub(crate) struct Mariadb {
     counters: Arc<Counters>,
     delays: Arc<Delays>,
     clock: Clock,
-    heartbeat: Duration,
     queue_bytes: usize,
     queue_length: usize,
     /// `None` once closed.
@@ -135,7 +134,10 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Mariadb, Error> 
     runtime.block_on(prepare(&nodes, &tables, database, &opening.clock))?;
 
     let counters = Arc::new(Counters::default());
-    let delays = Arc::new(Delays::default());
+    let delays = Arc::new(Delays::new(
+        database.heartbeat.duration(),
+        config.replication_alarm.duration(),
+    ));
     let _guard = runtime.enter();
     let (jobs, job_queue) = mpsc::channel(config.queue_length.max(1));
     let (done, done_queue) = mpsc::channel(database.writers.max(1));
@@ -193,7 +195,6 @@ pub(crate) fn open(config: &Config, opening: Opening) -> Result<Mariadb, Error> 
         counters,
         delays,
         clock: opening.clock,
-        heartbeat: database.heartbeat.duration(),
         queue_bytes: config.queue_bytes.as_usize(),
         queue_length: config.queue_length,
         jobs: jobs.downgrade(),
@@ -296,6 +297,10 @@ impl Engine for Mariadb {
         &self.counters.trouble
     }
 
+    fn delays(&self) -> Option<&Delays> {
+        Some(&self.delays)
+    }
+
     fn stats(&self) -> Stats {
         let counters = &self.counters;
         Stats {
@@ -315,7 +320,7 @@ impl Engine for Mariadb {
             reads: counters.reads.load(Relaxed),
             retries: counters.retries.load(Relaxed),
             failovers: self.nodes.failovers.load(Relaxed),
-            replication_delay: self.delays.at(self.clock.micros(), self.heartbeat),
+            replication_delay: self.delays.at(self.clock.micros()),
             ..Stats::default()
         }
     }
