@@ -4,7 +4,7 @@
 //! memory, the rate, and how long lookups and a restart take. Pass `--keep` to leave the data for a BSF.
 
 use std::collections::VecDeque;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -133,7 +133,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
         each(stats.index_bytes as u64),
         each(anonymous_memory())
     )?;
-    let (begun, asked) = (Instant::now(), 200_000_u64.min(number));
+    let (begun, before, asked) = (Instant::now(), cpu(), 200_000_u64.min(number));
     for turn in 0..asked {
         let wanted = mix(turn) % number;
         let query = Query {
@@ -148,21 +148,33 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let took = begun.elapsed().as_secs_f64() * 1e6 / asked as f64;
-    writeln!(out, "lookup by address, question included: {took:.1} us")?;
-    let store = repository.store().clone();
-    drop(repository);
-    store.close().await;
-    let begun = Instant::now();
-    let repository = Repository::open(&config, 16).await?;
-    writeln!(out, "restart to ready: {:.1} s", begun.elapsed().as_secs_f64())?;
+    let used = cpu().saturating_sub(before).as_secs_f64() * 1e6 / asked as f64;
     writeln!(
         out,
-        "resident after restart: {:.0} bytes per binding",
-        each(anonymous_memory())
+        "lookup by address, question included: {took:.1} us, {used:.1} us of CPU"
     )?;
     let store = repository.store().clone();
     drop(repository);
     store.close().await;
+    for what in ["with the checkpoint", "without it"] {
+        let (begun, used) = (Instant::now(), cpu());
+        let repository = Repository::open(&config, 16).await?;
+        writeln!(
+            out,
+            "restart to ready, {what}: {:.1} s, {:.1} s of CPU, {:.0} bytes resident per binding",
+            begun.elapsed().as_secs_f64(),
+            cpu().saturating_sub(used).as_secs_f64(),
+            each(anonymous_memory())
+        )?;
+        let store = repository.store().clone();
+        drop(repository);
+        store.close().await;
+        if what == "with the checkpoint" {
+            // A start that has no checkpoint reads the whole log.
+            std::fs::remove_file(arguments.directory.join("store.index"))
+                .or_else(|error| (error.kind() == ErrorKind::NotFound).then_some(()).ok_or(error))?;
+        }
+    }
     if !arguments.keep {
         std::fs::remove_dir_all(&arguments.directory)?;
     }
