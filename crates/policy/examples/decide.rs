@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Decides a case, counted from zero, so many times.
+/// Decides a case, counted from zero, `rounds` times.
 fn count(folder: &Path, case: usize, rounds: u32) -> Result<(), Box<dyn Error>> {
     let project = compile(folder)?;
     let cases = cases(folder)?;

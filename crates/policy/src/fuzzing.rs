@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use time::OffsetDateTime;
 
+use crate::script::difference;
 use crate::{Input, Limits, Project, Scratch, Trace};
 
 /// Limits under which each input ends soon.
@@ -77,6 +78,14 @@ pub fn input(bytes: &[u8]) {
             assert!(decision.rejection().is_some() || decision.to_json().is_object());
         }
     });
+}
+
+/// A script, written or made of bytes: what it gives without QuickJS is what QuickJS gives.
+pub fn script(bytes: &[u8]) {
+    match bytes.strip_prefix(b"made") {
+        Some(bytes) => drop(difference::made(bytes)),
+        None => drop(std::str::from_utf8(bytes).map(difference::written)),
+    }
 }
 
 /// The example project of high complexity.

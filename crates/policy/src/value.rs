@@ -68,7 +68,7 @@ impl From<String> for Text<'_> {
 const FEW: usize = 12;
 
 /// The member of a JSON object.
-fn find<'a>(map: &'a serde_json::Map<String, Json>, key: &str) -> Option<&'a Json> {
+pub(crate) fn find<'a>(map: &'a serde_json::Map<String, Json>, key: &str) -> Option<&'a Json> {
     match map.len() <= FEW {
         true => map.iter().find(|(name, _)| *name == key).map(|(_, value)| value),
         false => map.get(key),

@@ -211,11 +211,7 @@ impl Compiler<'_> {
             .scripts
             .insert(name.to_owned(), self.program.scripts.len());
         self.names.script_places.push((self.file, path.to_owned()));
-        self.program.scripts.push(Script {
-            name: name.to_owned(),
-            parameters,
-            body,
-        });
+        self.program.scripts.push(Script::new(name, parameters, body));
     }
 
     /// Rows and cells. The sources of its keys are expressions and come later.

@@ -166,7 +166,15 @@ impl<'a> Run<'a, '_> {
         for value in values {
             arguments.push(self.value(value)?);
         }
-        let name = &self.program.scripts[script].name;
+        let program = self.program;
+        let known = &program.scripts[script];
+        let name = &known.name;
+        let native = known.natively(&arguments, &mut self.native_steps, self.limits, self.memory);
+        if let Some(value) = native {
+            self.charge(value.weight(self.memory))?;
+            self.read(|| format!("script {name}, natively"), &value);
+            return Ok(value);
+        }
         let Some(engine) = &self.scratch.engine else {
             let what = format!("script `{name}`: the script engine has no memory");
             return Err(self.fault(FaultKind::Script, what));
@@ -174,7 +182,7 @@ impl<'a> Run<'a, '_> {
         match engine.call(script, &arguments, self.limits.depth, self.memory) {
             Ok(value) => {
                 self.charge(value.weight(self.memory))?;
-                self.read(|| format!("script {name}"), &value);
+                self.read(|| format!("script {name}, by QuickJS"), &value);
                 Ok(value)
             }
             Err(fault) => {

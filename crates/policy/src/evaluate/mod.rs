@@ -47,6 +47,8 @@ struct Run<'a, 's> {
     steps: u64,
     memory: usize,
     output: usize,
+    /// Steps that scripts without QuickJS have left.
+    native_steps: u64,
     /// Blocks and calls around the current one.
     level: usize,
     /// Label of the current block.
@@ -79,6 +81,7 @@ pub(crate) fn decide<'a>(
         steps: limits.steps,
         memory: limits.memory_bytes,
         output: limits.output_bytes,
+        native_steps: limits.script_steps,
         level: 0,
         label: 0,
     };

@@ -130,7 +130,7 @@ pub(super) fn from_script<'a>(
     Ok(made)
 }
 
-fn number<'a>(float: f64) -> Value<'a> {
+pub(super) fn number<'a>(float: f64) -> Value<'a> {
     if !float.is_finite() {
         Value::Null
     } else if float.fract() == 0.0 && float.abs() <= SAFE {
@@ -141,7 +141,7 @@ fn number<'a>(float: f64) -> Value<'a> {
 }
 
 impl Room {
-    fn take(&mut self, bytes: usize) -> std::result::Result<(), Refused> {
+    pub(super) fn take(&mut self, bytes: usize) -> std::result::Result<(), Refused> {
         let left = self.bytes.checked_sub(bytes);
         self.bytes = left.ok_or_else(|| {
             Refused::Limit("the script returned more than `limits.memoryBytes` allows".to_owned())

@@ -1,10 +1,15 @@
 //! Scripts: JavaScript expressions and statements of a project, run by QuickJS within bounds.
 //!
+//! Most scripts need none of it: [`native`] reads the part of JavaScript that they consist of, and computes the same. What it
+//! does not know goes to QuickJS.
+//!
 //! A worker has one engine, which [`Engine::new`] builds for a project. A script sees its parameters and a part of the
 //! standard library: no clock, no chance, no code from texts, no state that outlives a call (`prelude.js`). Bounds:
 //! memory, stack, steps (calls and loop turns) and work within built-in functions.
 
 mod convert;
+pub(crate) mod difference;
+mod native;
 mod text;
 
 use std::cell::Cell;
@@ -14,17 +19,21 @@ use rquickjs::context::intrinsic::{Eval, Json};
 use rquickjs::function::Args;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Persistent, Runtime};
 
+use convert::Room;
+use native::{Budget, Native};
 use text::CHARGE;
 
 use crate::limits::Limits;
 use crate::value::Value;
 
 /// A script of a project.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) name: String,
     pub(crate) parameters: Vec<String>,
-    pub(crate) body: Body,
+    body: Body,
+    /// Without QuickJS, where all of it is known.
+    native: Option<Native>,
 }
 
 /// The two forms of a script.
@@ -58,6 +67,8 @@ pub(crate) struct Engine {
     portions: Rc<Cell<u64>>,
     allowed: u64,
     stopped: Rc<Cell<bool>>,
+    /// Whether the evaluation has called a script.
+    begun: Cell<bool>,
 }
 
 /// Why a script cannot be used: its position in the project and what is wrong.
@@ -124,6 +135,7 @@ impl Engine {
             portions,
             allowed: limits.script_steps.div_ceil(PORTION).max(1),
             stopped,
+            begun: Cell::new(false),
         };
         engine.watch();
         Ok(engine)
@@ -142,6 +154,13 @@ impl Engine {
 
     /// Begins an evaluation: its steps and its work in built-in functions count from zero.
     pub(crate) fn begin(&self) {
+        self.begun.set(false);
+    }
+
+    fn begin_first(&self) {
+        if self.begun.replace(true) {
+            return;
+        }
         self.portions.set(0);
         self.stopped.set(false);
         self.context.with(|ctx| {
@@ -162,6 +181,7 @@ impl Engine {
         let Some(function) = self.functions.get(script) else {
             return Err(CallFault::Thrown("no such script".to_owned()));
         };
+        self.begin_first();
         // A script has the whole of its stack, however deep its caller is.
         let caller = self.top.saturating_sub(stack_address());
         self.runtime.set_max_stack_size(STACK.saturating_add(caller));
@@ -204,7 +224,7 @@ fn call<'a, 'js>(
         function.call_arg::<rquickjs::Value<'js>>(args)
     };
     let result = called().catch(ctx).map_err(thrown)?;
-    let mut room = convert::Room { depth, bytes };
+    let mut room = Room { depth, bytes };
     match convert::from_script(&result, &mut room) {
         Ok(value) => Ok(value),
         Err(convert::Refused::Limit(what)) => Err(CallFault::Result(what)),
@@ -236,6 +256,37 @@ impl<'js> Guards<'js> {
 }
 
 impl Script {
+    pub(crate) fn new(name: &str, parameters: Vec<String>, body: Body) -> Self {
+        Self {
+            name: name.to_owned(),
+            native: Native::parse(&parameters, &body),
+            parameters,
+            body,
+        }
+    }
+
+    /// The result of a call without QuickJS; none where only that knows. `steps` are what the scripts of the evaluation
+    /// have left here, the rest is as for [`Engine::call`].
+    pub(crate) fn natively<'a>(
+        &'a self,
+        values: &[Value<'a>],
+        steps: &mut u64,
+        limits: &Limits,
+        bytes: usize,
+    ) -> Option<Value<'a>> {
+        let mut budget = Budget {
+            steps: *steps,
+            bytes: limits.script_memory_bytes,
+        };
+        let mut room = Room {
+            depth: limits.depth,
+            bytes,
+        };
+        let result = self.native.as_ref()?.call(values, &mut budget, &mut room);
+        *steps = budget.steps;
+        result
+    }
+
     fn compile<'js>(&self, ctx: &Ctx<'js>, guards: &Guards<'js>) -> Result<Function<'js>, String> {
         let text = match &self.body {
             Body::Expression(text) | Body::Statements(text) => text::guarded(text)?,

@@ -3,10 +3,9 @@ use super::*;
 fn engine(bodies: &[(&[&str], Body)]) -> Result<Engine, Vec<ScriptFault>> {
     let scripts: Vec<Script> = bodies
         .iter()
-        .map(|(parameters, body)| Script {
-            name: "s".to_owned(),
-            parameters: parameters.iter().map(|name| (*name).to_owned()).collect(),
-            body: body.clone(),
+        .map(|(parameters, body)| {
+            let parameters = parameters.iter().map(|name| (*name).to_owned()).collect();
+            Script::new("s", parameters, body.clone())
         })
         .collect();
     Engine::new(&scripts, &Limits::default())

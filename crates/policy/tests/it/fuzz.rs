@@ -9,6 +9,11 @@ fn projects() {
 }
 
 #[test]
+fn scripts() {
+    run("policy_script", 400, fuzzing::script);
+}
+
+#[test]
 fn inputs() {
     run("policy_input", 3000, fuzzing::input);
 }

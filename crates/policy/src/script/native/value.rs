@@ -1,0 +1,222 @@
+//! Values of a script: those of the evaluation, numbers as JavaScript has them, `undefined`.
+
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use super::super::convert::{Room, number as number_of};
+use super::number;
+use crate::value::{Text, Value, find};
+
+/// A value of JavaScript.
+#[derive(Clone, Debug)]
+pub(super) enum Js<'a> {
+    Undefined,
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(Text<'a>),
+    /// A list or object of the input or the project.
+    Json(&'a Json),
+    /// A list or object that the evaluation made.
+    Made(Value<'a>),
+    /// A list that the script made.
+    List(Rc<Vec<Js<'a>>>),
+    /// An object that the script made.
+    Object(Rc<Vec<(&'a str, Js<'a>)>>),
+}
+
+/// Members that an object has from its prototype (`prelude.js` leaves these), or that would be its prototype.
+pub(super) const INHERITED: &[&str] = &["hasOwnProperty", "toString", "valueOf", "__proto__"];
+
+impl<'a> Js<'a> {
+    pub(super) fn of(value: &Value<'a>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(yes) => Self::Bool(*yes),
+            Value::Int(int) => Self::Number(*int as f64),
+            Value::Float(float) => Self::Number(*float),
+            Value::Text(text) => Self::Text(text.clone()),
+            Value::Json(json) => Self::Json(json),
+            made => Self::Made(made.clone()),
+        }
+    }
+
+    pub(super) fn of_json(json: &'a Json) -> Self {
+        Self::of(&Value::of(json))
+    }
+
+    pub(super) fn text(text: String) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// Whether it is a list or an object, which is equal to itself only.
+    pub(super) fn is_object(&self) -> bool {
+        matches!(
+            self,
+            Self::Json(_) | Self::Made(_) | Self::List(_) | Self::Object(_)
+        )
+    }
+
+    pub(super) fn is_nullish(&self) -> bool {
+        matches!(self, Self::Undefined | Self::Null)
+    }
+
+    pub(super) fn is_truthy(&self) -> bool {
+        match self {
+            Self::Undefined | Self::Null => false,
+            Self::Bool(yes) => *yes,
+            Self::Number(number) => *number != 0.0 && !number.is_nan(),
+            Self::Text(text) => !text.as_str().is_empty(),
+            _ => true,
+        }
+    }
+
+    pub(super) fn type_of(&self) -> &'static str {
+        match self {
+            Self::Undefined => "undefined",
+            Self::Bool(_) => "boolean",
+            Self::Number(_) => "number",
+            Self::Text(_) => "string",
+            _ => "object",
+        }
+    }
+
+    pub(super) fn to_number(&self) -> Option<f64> {
+        match self {
+            Self::Undefined => Some(f64::NAN),
+            Self::Null => Some(0.0),
+            Self::Bool(yes) => Some(f64::from(u8::from(*yes))),
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => number::of_text(text.as_str()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn to_text(&self) -> Option<Text<'a>> {
+        Some(match self {
+            Self::Undefined => Text::Ref("undefined"),
+            Self::Null => Text::Ref("null"),
+            Self::Bool(true) => Text::Ref("true"),
+            Self::Bool(false) => Text::Ref("false"),
+            Self::Number(number) => number::to_text(*number).into(),
+            Self::Text(text) => text.clone(),
+            _ => return None,
+        })
+    }
+
+    /// The number of items of a list.
+    pub(super) fn length(&self) -> Option<usize> {
+        match self {
+            Self::Json(Json::Array(items)) => Some(items.len()),
+            Self::Made(Value::List(made)) => Some(made.items.len()),
+            Self::List(items) => Some(items.len()),
+            _ => None,
+        }
+    }
+
+    /// The item of a list; undefined where there is none.
+    pub(super) fn item(&self, index: usize) -> Self {
+        let found = match self {
+            Self::Json(Json::Array(items)) => items.get(index).map(Self::of_json),
+            Self::Made(Value::List(made)) => made.items.get(index).map(Self::of),
+            Self::List(items) => items.get(index).cloned(),
+            _ => None,
+        };
+        found.unwrap_or(Self::Undefined)
+    }
+
+    /// The member of an object; undefined where there is none. Nothing for what is not an object, or inherited.
+    pub(super) fn member(&self, key: &str) -> Option<Self> {
+        let found = match self {
+            Self::Json(Json::Object(map)) => find(map, key).map(Self::of_json),
+            Self::Made(Value::Object(made)) => {
+                let found = made.items.iter().find(|(name, _)| name.as_str() == key);
+                found.map(|(_, value)| Self::of(value))
+            }
+            Self::Object(members) => {
+                let found = members.iter().find(|(name, _)| *name == key);
+                found.map(|(_, value)| value.clone())
+            }
+            _ => return None,
+        };
+        match found {
+            None if INHERITED.contains(&key) => None,
+            found => Some(found.unwrap_or(Self::Undefined)),
+        }
+    }
+
+    /// The result of a script, within the same bounds as one of QuickJS.
+    pub(super) fn result(self, room: &mut Room) -> Option<Value<'a>> {
+        Some(match self {
+            Self::Undefined | Self::Null => Value::Null,
+            Self::Bool(yes) => Value::Bool(yes),
+            Self::Number(number) => number_of(number),
+            Self::Text(text) => {
+                room.take(text.as_str().len()).ok()?;
+                Value::Text(text)
+            }
+            Self::Json(json) => {
+                copied(json, room)?;
+                Value::Json(json)
+            }
+            // Its numbers would have to be read again.
+            Self::Made(_) => return None,
+            Self::List(items) => {
+                room.depth = room.depth.checked_sub(1)?;
+                room.take(items.len().saturating_mul(32)).ok()?;
+                let items: Option<Vec<_>> = items.iter().map(|item| item.clone().result(room)).collect();
+                room.depth += 1;
+                Value::list(items?)
+            }
+            Self::Object(members) => {
+                room.depth = room.depth.checked_sub(1)?;
+                let mut made = Vec::with_capacity(members.len());
+                for (key, member) in members.iter() {
+                    room.take(key.len() + 64).ok()?;
+                    made.push((Text::Ref(key), member.clone().result(room)?));
+                }
+                room.depth += 1;
+                Value::object(made)
+            }
+        })
+    }
+}
+
+/// Whether JSON is the same after QuickJS has copied it, within the bounds.
+fn copied(json: &Json, room: &mut Room) -> Option<()> {
+    match json {
+        Json::Null | Json::Bool(_) => {}
+        // Above the range of `i64` the text of the number would be another one.
+        Json::Number(number) if number.is_u64() && !number.is_i64() => return None,
+        Json::Number(_) => {
+            let value = Value::of(json);
+            let read = number_of(value.as_f64()?);
+            let same = matches!((&value, &read), (Value::Int(a), Value::Int(b)) if a == b)
+                || matches!((&value, &read), (Value::Float(a), Value::Float(b)) if a == b);
+            same.then_some(())?;
+        }
+        Json::String(text) => room.take(text.len()).ok()?,
+        Json::Array(items) => {
+            room.depth = room.depth.checked_sub(1)?;
+            room.take(items.len().saturating_mul(32)).ok()?;
+            for item in items {
+                copied(item, room)?;
+            }
+            room.depth += 1;
+        }
+        Json::Object(map) => {
+            room.depth = room.depth.checked_sub(1)?;
+            for (key, member) in map {
+                // JavaScript moves numbers to the front.
+                if key.starts_with(|c: char| c.is_ascii_digit()) {
+                    return None;
+                }
+                room.take(key.len() + 64).ok()?;
+                copied(member, room)?;
+            }
+            room.depth += 1;
+        }
+    }
+    Some(())
+}
