@@ -33,6 +33,8 @@ enum Stop {
 }
 
 type Outcome<T> = Result<T, Stop>;
+/// Arguments of a call.
+type Arguments<'a> = SmallVec<[Js<'a>; 3]>;
 
 struct Run<'a> {
     native: &'a Native,
@@ -200,7 +202,11 @@ impl<'a> Run<'a> {
             }
             Node::List(items) => {
                 self.take(32 * items.len())?;
-                Ok(Js::List(Rc::new(self.values(items)?.into_vec())))
+                let mut made = Vec::with_capacity(items.len());
+                for item in items {
+                    made.push(self.value(item)?);
+                }
+                Ok(Js::List(Rc::new(made)))
             }
             Node::Object(members) => {
                 self.take(64 * members.len())?;
@@ -212,34 +218,42 @@ impl<'a> Run<'a> {
             }
             Node::Call(function, arguments) => {
                 let function = known(self.native.functions.get(*function))?;
-                let mut arguments = self.values(arguments)?.into_iter();
+                let mut values = Arguments::new();
+                self.values(arguments, &mut values)?;
+                let mut values = values.drain(..);
                 for slot in &function.parameters {
-                    self.slots[*slot] = arguments.next().unwrap_or(Js::Undefined);
+                    self.slots[*slot] = values.next().unwrap_or(Js::Undefined);
                 }
+                drop(values);
                 self.body(&function.body)
             }
             Node::Builtin(builtin, arguments) => {
-                let arguments = self.values(arguments)?;
-                for argument in &arguments {
-                    self.read(argument)?;
+                let mut values = Arguments::new();
+                self.values(arguments, &mut values)?;
+                for value in &values {
+                    self.read(value)?;
                 }
-                known(builtin.call(&arguments))
+                known(builtin.call(&values))
             }
             Node::Method(of, method, arguments) => {
                 let of = self.value(of)?;
-                let arguments = self.values(arguments)?;
+                let mut values = Arguments::new();
+                self.values(arguments, &mut values)?;
                 self.read(&of)?;
                 if let Js::Text(text) = &of {
                     self.take(method.room(text.as_str().len()))?;
                 }
-                known(method.call(&of, &arguments))
+                known(method.call(&of, &values))
             }
             _ => Err(Stop::Unknown),
         }
     }
 
-    fn values(&mut self, nodes: &'a [Node]) -> Outcome<SmallVec<[Js<'a>; 4]>> {
-        nodes.iter().map(|node| self.value(node)).collect()
+    fn values(&mut self, nodes: &'a [Node], values: &mut Arguments<'a>) -> Outcome<()> {
+        for node in nodes {
+            values.push(self.value(node)?);
+        }
+        Ok(())
     }
 
     fn member(&mut self, of: &Js<'a>, name: &str) -> Outcome<Js<'a>> {
