@@ -18,6 +18,8 @@ pub struct Scratch {
     identity: u64,
     pub(crate) engine: Option<Engine>,
     pub(crate) caches: Vec<Option<Cache>>,
+    /// Room in which a text is put together.
+    pub(crate) text: String,
 }
 
 impl Scratch {

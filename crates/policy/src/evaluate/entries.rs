@@ -2,7 +2,9 @@
 
 use crate::expression::Expr;
 use crate::fault::FaultKind;
+use crate::operation::Operation;
 use crate::program::{Entry, Member};
+use crate::shape::Kind;
 use crate::value::{Text, Value};
 
 use super::{Outcome, Run};
@@ -94,8 +96,9 @@ impl<'a> Run<'a, '_> {
     /// The value of a member, if it fits the standard's type.
     fn member_value(&mut self, member: &'a Member) -> Outcome<Value<'a>> {
         let value = self.value(&member.value)?;
-        // Constants were checked at load.
-        if member.value.constant().is_some() {
+        // Constants were checked at load, and a time from now is one.
+        let is_time = matches!(member.value, Expr::Apply(Operation::TimeAfter, _)) && !value.is_null();
+        if member.value.constant().is_some() || (is_time && matches!(member.kind, Kind::DateTime)) {
             return Ok(value);
         }
         if value.is_null() {

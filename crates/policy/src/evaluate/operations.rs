@@ -8,12 +8,12 @@ use time::format_description::well_known::Rfc3339;
 use crate::expression::Expr;
 use crate::operation::Operation;
 use crate::shape;
-use crate::value::Value;
+use crate::value::{Text, Value};
 
 use super::{Outcome, Run};
 
-/// Room of a text that is made of parts: most of them are names and identities.
-const CONCATENATED: usize = 32;
+/// Memory that the room for texts keeps.
+const KEPT: usize = 4096;
 
 impl<'a> Run<'a, '_> {
     pub(super) fn apply(&mut self, operation: Operation, arguments: &'a [Expr]) -> Outcome<Value<'a>> {
@@ -23,6 +23,14 @@ impl<'a> Run<'a, '_> {
             (Operation::If, [condition, then, otherwise]) => {
                 let holds = self.value(condition)?.is_true();
                 self.value(if holds { then } else { otherwise })
+            }
+            (Operation::Concat, [_, _, ..]) => {
+                let mut text = self.begin_text();
+                for argument in arguments {
+                    let part = self.value(argument)?;
+                    self.add_text(&mut text, &part, "")?;
+                }
+                self.end_text(text)
             }
             (Operation::First, _) => {
                 for argument in arguments {
@@ -283,20 +291,45 @@ impl<'a> Run<'a, '_> {
     }
 
     fn concat(&mut self, values: Vec<Value<'a>>, separator: &str) -> Outcome<Value<'a>> {
-        let mut text = String::with_capacity(CONCATENATED);
+        let mut text = self.begin_text();
         for (position, value) in values.iter().enumerate() {
             if position > 0 {
                 text.push_str(separator);
             }
-            if value.is_null() {
-                continue;
-            }
-            let part = self.text_of(value)?;
-            self.charge(part.as_str().len() + separator.len())?;
-            text.push_str(part.as_str());
+            self.add_text(&mut text, value, separator)?;
         }
+        self.end_text(text)
+    }
+
+    /// The worker's room for a text that is put together, which keeps its memory.
+    fn begin_text(&mut self) -> String {
+        let mut text = std::mem::take(&mut self.scratch.text);
+        text.clear();
+        text
+    }
+
+    /// Adds a part, and takes memory for it and its separator.
+    fn add_text(&mut self, text: &mut String, part: &Value<'a>, separator: &str) -> Outcome<()> {
+        if part.is_null() {
+            return Ok(());
+        }
+        if let Some(part) = part.as_str() {
+            self.charge(part.len() + separator.len())?;
+            text.push_str(part);
+            return Ok(());
+        }
+        let part = self.text_of(part)?;
+        self.charge(part.as_str().len() + separator.len())?;
+        text.push_str(part.as_str());
+        Ok(())
+    }
+
+    fn end_text(&mut self, mut text: String) -> Outcome<Value<'a>> {
         self.charge(16)?;
-        Ok(Value::text(text))
+        let made = Value::Text(Text::Own(text.as_str().into()));
+        text.shrink_to(KEPT);
+        self.scratch.text = text;
+        Ok(made)
     }
 
     /// Whether two values are equal. The comparison of lists or objects takes memory as large as they are.

@@ -165,10 +165,10 @@ impl Method {
             _ => None,
         };
         Some(match self {
-            Self::Includes => Js::Bool(whole.contains(part?)),
+            Self::Includes => Js::Bool(find(whole, part?).is_some()),
             Self::StartsWith => Js::Bool(whole.starts_with(part?)),
             Self::EndsWith => Js::Bool(whole.ends_with(part?)),
-            Self::IndexOf => Js::Number(match whole.find(part?) {
+            Self::IndexOf => Js::Number(match find(whole, part?) {
                 Some(at) => length(&whole[..at]) as f64,
                 None => -1.0,
             }),
@@ -249,6 +249,14 @@ impl Method {
             }
             _ => None,
         }
+    }
+}
+
+/// Where a part begins. Most are one character, for which a search needs no preparation.
+fn find(text: &str, part: &str) -> Option<usize> {
+    match part.as_bytes() {
+        [byte] => text.bytes().position(|found| found == *byte),
+        _ => text.find(part),
     }
 }
 

@@ -39,6 +39,9 @@ pub(super) fn to_text(number: f64) -> String {
 
 /// The number of a text (ECMA-262 StringToNumber); none where the text is not a decimal number and might be another one.
 pub(super) fn of_text(text: &str) -> Option<f64> {
+    if let Some(whole) = few_digits(text) {
+        return Some(whole);
+    }
     if !text.is_ascii() {
         return None;
     }
@@ -62,6 +65,16 @@ pub(super) fn of_text(text: &str) -> Option<f64> {
         return Some(f64::NAN);
     }
     text.parse().ok()
+}
+
+/// A number of up to 15 digits, each of which is exact.
+fn few_digits(text: &str) -> Option<f64> {
+    if text.is_empty() || text.len() > 15 {
+        return None;
+    }
+    let add = |sum: u64, byte: u8| byte.is_ascii_digit().then(|| 10 * sum + u64::from(byte - b'0'));
+    let sum = text.bytes().try_fold(0_u64, add)?;
+    Some(sum as f64)
 }
 
 /// `1`, `1.`, `.5`, `1.5e+3`.
