@@ -174,6 +174,8 @@ impl Core {
         let host = &peer.remote.origin.host;
         let hop = self.registry.claim(host, node, peer.configured, self.worker);
         hop.set_home(self.worker);
+        // What wanted it has it: the next DPR of the peer begins anew.
+        hop.take_wanted();
         let mut links = self.links.borrow_mut();
         let place = hop.id as usize;
         if links.by_hop.len() <= place {

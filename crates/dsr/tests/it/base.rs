@@ -136,20 +136,20 @@ fn a_busy_server_is_left_alone() {
         config.peers.push(peer);
         crate::support::routing(&mut config, &one_list(&[HSS]));
         let dsr = dsr::start(config).unwrap();
-        let mut server = hss.connected(&dsr).await;
+        let server = hss.connected(&dsr).await;
         let mut mme = client(&dsr, MME).await;
-        server
-            .send_text(
-                "DPR { Origin-Host = \"hss1.example\" Origin-Realm = \"example\" Disconnect-Cause = BUSY }",
-            )
-            .await;
-        server
-            .expect_result(command::DISCONNECT_PEER, ResultCode::SUCCESS)
-            .await;
-        drop(server);
+        leave(server, "DO_NOT_WANT_TO_TALK_TO_YOU").await;
         counted(&dsr, dsr::Event::PeerDown, 1).await;
-        // Twice the longest pause.
-        assert!(hss.is_left_alone(std::time::Duration::from_millis(800)).await);
+        // Longer than the longest pause: traffic of any kind leads to an attempt.
+        assert!(hss.is_left_alone(std::time::Duration::from_millis(500)).await);
+        mme.send(ulr("1").as_bytes()).await;
+        mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
+            .await;
+        let server = hss.connected(&dsr).await;
+        leave(server, "BUSY").await;
+        counted(&dsr, dsr::Event::PeerDown, 2).await;
+        // Several of the longest pauses. The request before was for the connection that there was since.
+        assert!(hss.is_left_alone(std::time::Duration::from_millis(1600)).await);
         mme.send(ulr("1").as_bytes()).await;
         mme.expect_result(command::UPDATE_LOCATION, ResultCode::UNABLE_TO_DELIVER)
             .await;
@@ -158,6 +158,17 @@ fn a_busy_server_is_left_alone() {
         mme.send(ulr("1").as_bytes()).await;
         answered(&mut mme, &mut back).await;
     });
+}
+
+/// The server disconnects for this cause.
+async fn leave(mut server: Peer, cause: &str) {
+    let dpr = format!(
+        "DPR {{ Origin-Host = \"hss1.example\" Origin-Realm = \"example\" Disconnect-Cause = {cause} }}"
+    );
+    server.send_text(&dpr).await;
+    server
+        .expect_result(command::DISCONNECT_PEER, ResultCode::SUCCESS)
+        .await;
 }
 
 /// RFC 6733 §6.1.4 and §7.1.3 (3002).
