@@ -7,7 +7,6 @@ use std::time::Duration;
 use http::Uri;
 use notifier::{Bound, Event as Delivery, Notification, Policy, Publisher, Queue, at};
 use nrf_client::Nrfs;
-use sbi::Value;
 use sbi::client::{Client, Origin};
 use sbi::dns::Dns;
 
@@ -123,6 +122,7 @@ fn notification(
         subject: subject.to_string().into(),
         whole: true,
         target: subscription.0.text_of("notifUri")?.parse().ok()?,
+        callback: "Nbsf_Management_myNotification",
         body: body.to_string().into(),
         set: subscription.1.as_deref().map(Into::into),
     })
@@ -142,8 +142,6 @@ pub(crate) struct Subscribers {
 }
 
 impl Publisher for Subscribers {
-    const CALLBACK: Value<'static> = Value::from_static("Nbsf_Management_Notify");
-
     fn policy(&self) -> Policy {
         policy(&self.live.load().config.notifications)
     }

@@ -44,6 +44,8 @@ pub struct Notification {
     pub whole: bool,
     /// The callback URI of the subscriber.
     pub target: Uri,
+    /// What it is, in `3gpp-Sbi-Callback` (TS 29.500 annex B).
+    pub callback: &'static str,
     /// JSON. Subscribers of the same change share the bytes.
     pub body: Bytes,
     /// NF set of which any instance accepts the notification.

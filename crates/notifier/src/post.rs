@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Method, StatusCode, Uri};
 use sbi::client::{Client, Origin, SendOptions};
 use sbi::headers::names;
 use sbi::name::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use sbi::{Fields, Outbound, Value, json};
+use sbi::{Fields, Outbound, Response, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
+
+use crate::Notification;
 
 /// Priority of notifications (TS 29.500 §6.8.4): behind requests somebody waits for.
 const PRIORITY: u8 = 16;
@@ -27,34 +28,36 @@ pub enum Answer {
     Retry(Option<Duration>),
 }
 
-/// Sends a notification to a place. `callback` is its name (TS 29.500 annex B); `permits` says whether a redirection
-/// to that origin may be followed.
+/// Sends a notification to a place: what the answer means, and the response where there is one. `permits` says whether a
+/// redirection to that origin may be followed.
 pub(crate) async fn post(
     client: &Client,
-    callback: Value<'static>,
+    notification: &Notification,
     target: &Uri,
-    body: Bytes,
     timeout: Duration,
     permits: impl Fn(&Origin) -> bool,
-) -> Answer {
+) -> (Answer, Option<Response>) {
     let Ok(origin) = Origin::of_uri(target) else {
-        return Answer::Refused;
+        return (Answer::Refused, None);
     };
     let path = target.path_and_query().map_or("/", |path| path.as_str());
     let Ok(path) = Value::try_from(path) else {
-        return Answer::Refused;
+        return (Answer::Refused, None);
     };
     let request = Outbound::new(Method::POST, path)
         .with(CONTENT_TYPE, json::JSON)
-        .with(names::CALLBACK, callback)
-        .with_body(body);
+        .with(names::CALLBACK, Value::from_static(notification.callback))
+        .with_body(notification.body.clone());
     let options = SendOptions {
         deadline: timeout,
         priority: PRIORITY,
     };
     match client.send(&origin, request, options).await {
-        Ok(response) => answer_of(response.status(), response.headers(), target, permits),
-        Err(_) => Answer::Retry(None),
+        Ok(response) => {
+            let answer = answer_of(response.status(), response.headers(), target, permits);
+            (answer, Some(response))
+        }
+        Err(_) => (Answer::Retry(None), None),
     }
 }
 

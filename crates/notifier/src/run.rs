@@ -8,7 +8,7 @@ use std::time::Instant;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use http::Uri;
-use sbi::Value;
+use sbi::Response;
 use sbi::client::{Client, Origin};
 
 use crate::outbox::{Flight, Outbox, Step};
@@ -18,9 +18,6 @@ use crate::{Event, Notification, Policy};
 
 /// A function that notifies its subscribers.
 pub trait Publisher: 'static {
-    /// Name of its notifications in `3gpp-Sbi-Callback` (TS 29.500 annex B).
-    const CALLBACK: Value<'static>;
-
     /// The settings in effect.
     fn policy(&self) -> Policy;
 
@@ -29,6 +26,11 @@ pub trait Publisher: 'static {
 
     /// Counts an event.
     fn count(&self, event: Event);
+
+    /// Receives the response to a notification, for what its body reports.
+    fn answered(&self, notification: &Notification, response: &Response) {
+        let _ = (notification, response);
+    }
 
     /// Whether a redirection to an origin may be followed.
     fn permits(&self, origin: &Origin) -> bool {
@@ -111,15 +113,17 @@ pub async fn run<P: Publisher>(mut receiver: Receiver, publisher: Rc<P>) {
 }
 
 async fn send<P: Publisher>(flight: Flight, publisher: Rc<P>) -> Done {
-    let answer = post(
+    let posted = post(
         publisher.client(),
-        P::CALLBACK,
+        flight.notification(),
         flight.target(),
-        flight.notification().body.clone(),
         publisher.policy().timeout,
         |origin| publisher.permits(origin),
     );
-    let answer = answer.await;
+    let (answer, response) = posted.await;
+    if let Some(response) = response {
+        publisher.answered(flight.notification(), &response);
+    }
     Done::Answered(flight, answer)
 }
 

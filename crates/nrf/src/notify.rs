@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::Uri;
 use notifier::{Bound, Event as Delivery, Notification, Policy, Publisher, at};
-use sbi::Value;
 use sbi::client::{Client, Origin};
 use sbi::dns::Dns;
 use tokio::sync::{mpsc, oneshot};
@@ -40,8 +39,6 @@ pub(crate) struct Subscribers {
 }
 
 impl Publisher for Subscribers {
-    const CALLBACK: Value<'static> = Value::from_static("Nnrf_NFManagement_NFStatusNotify");
-
     fn policy(&self) -> Policy {
         Policy {
             alternates: if self.names.is_some() { ALTERNATES } else { 0 },

@@ -25,6 +25,9 @@ pub struct Mapping {
     pub sponsors: Vec<String>,
     /// Precedence of the first rule of an AF session; smaller ones come first. Signalling has this, media one more.
     pub precedence: u32,
+    /// AF sessions of one session of a UE, over N5 and Rx together; one more is refused
+    /// (`REQUESTED_SERVICE_TEMPORARILY_NOT_AUTHORIZED`, 4261).
+    pub sessions: usize,
     /// Media components of an AF session; one with more is refused.
     pub components: usize,
     /// Flows of a media component; one with more is refused.
@@ -117,6 +120,7 @@ impl Default for Mapping {
             references: BTreeMap::new(),
             sponsors: Vec::new(),
             precedence: 50,
+            sessions: 32,
             components: 32,
             flows: 32,
         }

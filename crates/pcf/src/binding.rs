@@ -5,7 +5,9 @@ use serde_json::Value;
 use store::Stored;
 
 use crate::association::address::UeAddress;
+use crate::association::af::{self, AfSession};
 use crate::association::{Association, AssociationId, Kind};
+use crate::events::Event;
 use crate::worker::Worker;
 
 /// Why an AF's request finds no session.
@@ -42,6 +44,19 @@ pub(crate) async fn bind(worker: &Worker, request: &Value) -> Result<Association
         at: String::new(),
         detail: "no session has this address, DNN, slice and subscriber".to_owned(),
     }))
+}
+
+/// Adds or replaces an AF session of an association ([`af::put`]). That there is no room for one more is counted.
+pub(crate) fn attach(
+    worker: &Worker,
+    association: &mut Association,
+    session: &AfSession,
+) -> Result<(), Refusal> {
+    af::put(association, session, worker.mapping()).inspect_err(|refusal| {
+        if refusal.cause == Cause::RequestedServiceTemporarilyNotAuthorized {
+            worker.count(Event::AfSessionsFull);
+        }
+    })
 }
 
 /// The associations of a name that another protocol gives, the newest.

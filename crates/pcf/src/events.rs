@@ -63,6 +63,8 @@ telemetry::events! {
     UePolicyStray = "ue_policy_strays";
     /// An AF session was bound to a session, over N5 or Rx.
     AfCreated = "af_created";
+    /// An AF session was refused because the session of the UE has as many as it may have.
+    AfSessionsFull = "af_sessions_full";
     /// An AF session was changed by its AF.
     AfUpdated = "af_updated";
     /// An AF session was ended by its AF.
@@ -71,6 +73,10 @@ telemetry::events! {
     AfNotified = "af_notified";
     /// An AF was notified that its session ends.
     AfTerminated = "af_terminated";
+    /// An SMF reported in its answer to a notification, such as rules that it could not install.
+    AnswerReport = "answer_reports";
+    /// A report in the answer to a notification was dropped because too many were pending.
+    AnswerReportDropped = "answer_reports_dropped";
     /// A Gx session was created.
     GxCreated = "gx_created";
     /// A Gx session was updated by its PCEF.

@@ -60,6 +60,7 @@ mod projects;
 mod pushes;
 mod quotas;
 mod reassessment;
+mod reports;
 mod rx;
 mod schedule;
 mod sd;

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use notifier::{Bound, Event as Delivery, Notification, Policy, Publisher, Queue};
-use sbi::Value as HeaderValue;
+use sbi::Response;
 use sbi::client::Client;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +17,7 @@ use crate::association::{Association, AssociationId, Kind};
 use crate::config::Notifications;
 use crate::events::{Counters, Event};
 use crate::live::Live;
+use crate::reports::{self, Report};
 use crate::repository::Repository;
 use crate::ursp;
 
@@ -36,6 +37,8 @@ pub(crate) struct Notices {
     pub(crate) root: Arc<str>,
 }
 
+/// `3gpp-Sbi-Callback` of changes of SM policies.
+const SM_UPDATE: &str = "Npcf_SMPolicyControl_SmPolicyUpdateNotification";
 /// The path of application sessions.
 pub(crate) const APP_SESSIONS: &str = "/npcf-policyauthorization/v1/app-sessions";
 
@@ -73,6 +76,10 @@ impl Notices {
 
     /// An AF gets what it is subscribed to, or that its session ends (TS 29.514 §4.2.5).
     pub(crate) fn application(&self, session: &str, base: &str, what: &str, body: &Value) {
+        let callback = match what {
+            "terminate" => "Npcf_PolicyAuthorization_terminationRequest",
+            _ => "Npcf_PolicyAuthorization_eventNotification",
+        };
         let Ok(target) = format!("{}/{what}", base.trim_end_matches('/')).parse::<Uri>() else {
             return;
         };
@@ -82,6 +89,7 @@ impl Notices {
             subject: id,
             whole: false,
             target,
+            callback,
             body: body.to_string().into(),
             set: None,
         });
@@ -157,9 +165,24 @@ fn notification(association: &Association, what: &str, body: &Value, whole: bool
         subject: id,
         whole,
         target: format!("{base}/{what}").parse::<Uri>().ok()?,
+        callback: callback(association.kind, what),
         body: body.to_string().into(),
         set: None,
     })
+}
+
+/// `3gpp-Sbi-Callback` (TS 29.500 annex B): the name of table B-1, else the API and the callback of its OpenAPI file, as they
+/// are spelt there.
+fn callback(kind: Kind, what: &str) -> &'static str {
+    match (kind, what) {
+        (Kind::Sm | Kind::Gx | Kind::Tdf, "terminate") => {
+            "Npcf_SMPolicyControl_SmPolicyControlTerminationRequestNotification"
+        }
+        (Kind::Sm | Kind::Gx | Kind::Tdf, _) => SM_UPDATE,
+        (Kind::Am, "terminate") => "Npcf_AMPolicyControl_policyAssocitionTerminationRequestNotification",
+        (Kind::Am, _) => "Npcf_AMPolicyControl_policyUpdateNotification",
+        (Kind::Ue, _) => "Npcf_UEPolicyControl_UpdateNotify",
+    }
 }
 
 /// How consumers are reached.
@@ -169,11 +192,11 @@ pub(crate) struct Consumers {
     pub(crate) live: Arc<Live>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) root: Arc<str>,
+    /// What SMFs report in their answers.
+    pub(crate) reports: reports::Sender,
 }
 
 impl Publisher for Consumers {
-    const CALLBACK: HeaderValue<'static> = HeaderValue::from_static("Npcf_SMPolicyControl_UpdateNotify");
-
     fn policy(&self) -> Policy {
         policy(&self.live.load().config.notifications)
     }
@@ -191,6 +214,23 @@ impl Publisher for Consumers {
             Delivery::Rerouted => Event::NotificationRerouted,
             Delivery::Resynced => Event::NotificationResynced,
         });
+    }
+
+    /// An SMF answers with what failed of the change, or where the UE is (TS 29.512 §4.2.3.2).
+    fn answered(&self, notification: &Notification, response: &Response) {
+        let id = AssociationId::parse(&notification.subscription);
+        let Some(id) = id.filter(|_| notification.callback == SM_UPDATE) else {
+            return;
+        };
+        let limit = self.live.load().config.max_body_size.as_usize();
+        let Some(members) = reports::read(response.status(), &response.body, limit) else {
+            return;
+        };
+        self.counters
+            .count(match self.reports.try_send(Report { id, members }) {
+                Ok(()) => Event::AnswerReport,
+                Err(_) => Event::AnswerReportDropped,
+            });
     }
 
     /// The whole decision, after changes of it were lost.
@@ -217,9 +257,6 @@ impl Publisher for Consumers {
 pub(crate) struct Applications(pub(crate) Rc<Consumers>);
 
 impl Publisher for Applications {
-    const CALLBACK: HeaderValue<'static> =
-        HeaderValue::from_static("Npcf_PolicyAuthorization_EventNotification");
-
     fn policy(&self) -> Policy {
         self.0.policy()
     }

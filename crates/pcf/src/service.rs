@@ -16,6 +16,7 @@ use sbi::dns::Dns;
 use store::{Sweep, SweepConfig};
 use telemetry::Declaration;
 
+use crate::api::sm;
 use crate::config::Config;
 use crate::delivery;
 use crate::listeners::Listening;
@@ -24,6 +25,7 @@ use crate::notices::{Applications, Consumers, Notices, deliver};
 use crate::outbound;
 use crate::pages;
 use crate::profile::PROFILE;
+use crate::reports;
 use crate::repository::Repository;
 use crate::sd;
 use crate::shared::Pcf;
@@ -101,6 +103,8 @@ impl NetworkFunction for Pcf {
         let operator = repository.operator_settings(&config.nf_instance_id).await?;
         let operational = Arc::new(Operational::new(opening.workers, operator.state));
         let (queue, pending) = notifier::queue(config.notifications.queue);
+        // One for each notification that may be in flight.
+        let (reports, inbox) = reports::channel(config.notifications.parallel);
         let (applications, pending_applications) = notifier::queue(config.notifications.queue);
         let root: Arc<str> = config.api_root.trim_end_matches('/').into();
         let pcf = Arc::new(Self {
@@ -117,6 +121,7 @@ impl NetworkFunction for Pcf {
             workers: opening.workers,
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
+            reports: inbox,
             versions: Versions::default(),
             names: names.clone(),
         });
@@ -136,6 +141,7 @@ impl NetworkFunction for Pcf {
             live: opening.live.clone(),
             counters: pcf.counts.control(),
             root,
+            reports,
         });
         tokio::task::spawn_local(deliver(pending, consumers.clone()));
         let applications = Rc::new(Applications(consumers));
@@ -181,6 +187,14 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(front.clone().watch_load(|worker| worker.shedder(), sampled));
         tokio::task::spawn_local(delivery::run(front.clone()));
         tokio::task::spawn_local(sd::run(front.clone()));
+        if let Some(mut reports) = front.function().reports.take() {
+            let front = front.clone();
+            tokio::task::spawn_local(async move {
+                while let Some(report) = reports.recv().await {
+                    sm::answered(&front.worker(), report).await;
+                }
+            });
+        }
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
         let node = listeners.diameter.run(&front)?;

@@ -12,6 +12,7 @@ use crate::live::Live;
 use crate::notices::Notices;
 use crate::operator::OperatorSettings;
 use crate::orders::Orders;
+use crate::reports::Inbox;
 use crate::repository::Repository;
 use crate::sources::Versions;
 
@@ -30,6 +31,8 @@ pub struct Pcf {
     /// The ways to the Diameter nodes of all workers.
     pub(crate) orders: Orders,
     pub(crate) diameter: Vec<SocketAddr>,
+    /// Where reports in answers to notifications arrive.
+    pub(crate) reports: Inbox,
     /// Versions of the policy data of subscribers.
     pub(crate) versions: Versions,
     /// Resolves names for the clients of all workers; none: the system.

@@ -17,7 +17,7 @@ fn subscriber() -> Server {
         if !refused.replace(true) {
             return Problem::of_status(StatusCode::SERVICE_UNAVAILABLE).into_response();
         }
-        assert_eq!(seen.header("3gpp-sbi-callback"), "Nbsf_Management_Notify");
+        assert_eq!(seen.header("3gpp-sbi-callback"), "Nbsf_Management_myNotification");
         crate::judge::notification(&seen.json());
         no_content()
     })

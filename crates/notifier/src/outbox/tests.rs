@@ -51,6 +51,7 @@ fn about(subscription: usize, subject: usize, version: usize) -> Notification {
         target: format!("http://s{subscription}.example/callback")
             .parse()
             .unwrap(),
+        callback: "Nnf_Service_Notify",
         body: version.to_string().into_bytes().into(),
         set: None,
     }

@@ -223,6 +223,7 @@ impl<'a> Bodies<'a> {
             // `profileChanges` need the earlier notifications; only a whole profile replaces them.
             whole: !self.notifying.as_changes,
             target: subscription.target.uri.clone(),
+            callback: "Nnrf_NFManagement_NFStatusNotify",
             body,
             set: None,
         }

@@ -69,7 +69,7 @@ pub(crate) async fn collection(worker: &Worker, request: &Request) -> Result<Res
     let id = binding::bind(worker, &stored).await?;
     let session = AfSession::new(worker.random().next(), stored, None);
     let bound = change::parts(worker, id, async |association: &mut Association| {
-        af::put(association, &session, worker.mapping()).map_err(Fault::from)
+        binding::attach(worker, association, &session).map_err(Fault::from)
     });
     let bound = bound.await?.ok_or_else(|| Fault::from(gone()))?;
     worker.count(Event::AfCreated);
@@ -182,7 +182,7 @@ async fn modify(
         let mut session = own(association, session).ok_or_else(|| not_found(id))?;
         change(&mut session.request);
         check(worker, &session.request)?;
-        af::put(association, &session, worker.mapping()).map_err(Fault::from)
+        binding::attach(worker, association, &session).map_err(Fault::from)
     };
     let rewritten = change::parts(worker, association, step).await?;
     let rewritten = rewritten.ok_or_else(|| not_found(id))?;

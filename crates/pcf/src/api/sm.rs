@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use sbi::headers::{RequestInfo, SbiHeader as _, SenderTimestamp};
 use sbi::response::{method_not_allowed, no_content};
 use sbi::{Request, Response};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::callbacks;
 use super::fault::Fault;
@@ -14,14 +14,17 @@ use super::{body_of, check_size, created, id_of, negotiate, not_found};
 use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::repetition::Mark;
-use crate::association::{Association, Kind, af, applications, context, decision, repetition, usage};
-use crate::change;
+use crate::association::{
+    Association, AssociationId, Kind, af, applications, context, decision, repetition, usage,
+};
+use crate::change::{self, Rewritten};
 use crate::creation;
 use crate::events::Event;
 use crate::pds;
 use crate::peers::bsf;
 use crate::pre;
 use crate::reassessment;
+use crate::reports::Report;
 use crate::shape::{SM_CONTEXT, SM_DELETE, SM_UPDATE};
 use crate::worker::Worker;
 
@@ -77,42 +80,11 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         return Ok(method_not_allowed(request.method(), "POST"));
     }
     let update = body_of(worker, request, &SM_UPDATE)?;
-    let report = Value::Object(update.clone());
     let mark = update.contains_key("accuUsageReports").then(|| mark_of(request));
-    let step = async |association: &mut Association, draft: &mut Draft| {
-        if association.kind != Kind::Sm {
-            return Err(not_found(id));
-        }
-        let earlier = mark
-            .as_ref()
-            .and_then(|mark| repetition::earlier(association, mark));
-        let before = association.decision();
-        if earlier.is_none() {
-            context::update(association, &update)?;
-            check_size(worker, &association.context)?;
-            if let Some(reports) = update.get("accuUsageReports") {
-                usage::add(&mut association.usage, reports);
-            }
-            pre::report(worker, association, &report, draft).await?;
-            applications::note(association, &report);
-        }
-        af::drop_inactive(association, &report);
-        pds::refresh(worker, association).await;
-        let asked = context::request(association, &update);
-        let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
-        pre::keep(association, decided);
-        if let Some(mark) = mark.as_ref().filter(|_| earlier.is_none()) {
-            repetition::note(association, mark, &before);
-        }
-        Ok::<_, Fault>(earlier)
-    };
-    let rewritten = change::rewrite_with_ledger(worker, id_of(id)?, step)
+    let rewritten = reported(worker, id_of(id)?, &update, mark.as_ref())
         .await?
         .ok_or_else(|| not_found(id))?;
     worker.count(Event::SmUpdated);
-    reassessment::after(worker, rewritten.after.id, &rewritten.draft);
-    af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);
-    bsf::bind(worker, &rewritten.after);
     let (before, after) = (rewritten.before.decision(), rewritten.after.decision());
     let difference = match rewritten.answer {
         // The SMF may not have got the answer: it gets the whole decision, and what that answer removed.
@@ -123,6 +95,73 @@ pub(crate) async fn update(worker: &Rc<Worker>, request: &Request, id: &str) -> 
         None => decision::after_report(before, after, &update),
     };
     Ok(sbi::json::response(StatusCode::OK, &difference))
+}
+
+/// What an SMF reports in its answer to a notification (§4.2.3.2) is treated as an update with these members. What that changes
+/// of the decision is notified, but for the removal of rules that the SMF says it does not have.
+pub(crate) async fn answered(worker: &Rc<Worker>, report: Report) {
+    let Report { id, members } = report;
+    let rewritten = match reported(worker, id, &members, None).await {
+        Ok(Some(rewritten)) => rewritten,
+        Ok(None) => return,
+        Err(fault) => return tracing::debug!(?fault, %id, "what an SMF reports in an answer is not applied"),
+    };
+    let (before, after) = (rewritten.before.decision(), rewritten.after.decision());
+    let mut difference = decision::after_report(before, after, &members);
+    if let Some(Value::Object(rules)) = difference.get_mut("pccRules") {
+        for inactive in pcc::event::inactive_rules(&Value::Object(members)) {
+            if rules.get(inactive).is_some_and(Value::is_null) {
+                rules.shift_remove(inactive);
+            }
+        }
+        if rules.is_empty() {
+            difference.shift_remove("pccRules");
+        }
+    }
+    worker.notices().updated(&rewritten.after, difference);
+}
+
+/// Puts what an SMF reports into the association, decides again and notifies AFs; a report that repeats an earlier one by its
+/// mark changes no quota, and the answer is what the earlier one removed. `None`: there is no such association.
+async fn reported(
+    worker: &Rc<Worker>,
+    id: AssociationId,
+    update: &Map<String, Value>,
+    mark: Option<&Mark>,
+) -> Result<Option<Rewritten<Option<Map<String, Value>>>>, Fault> {
+    let report = Value::Object(update.clone());
+    let step = async |association: &mut Association, draft: &mut Draft| {
+        if association.kind != Kind::Sm {
+            return Err(not_found(&id.to_string()));
+        }
+        let earlier = mark.and_then(|mark| repetition::earlier(association, mark));
+        let before = association.decision();
+        if earlier.is_none() {
+            context::update(association, update)?;
+            check_size(worker, &association.context)?;
+            if let Some(reports) = update.get("accuUsageReports") {
+                usage::add(&mut association.usage, reports);
+            }
+            pre::report(worker, association, &report, draft).await?;
+            applications::note(association, &report);
+        }
+        af::drop_inactive(association, &report);
+        pds::refresh(worker, association).await;
+        let asked = context::request(association, update);
+        let decided = pre::decide_in(worker, "update", association, &asked, draft).await?;
+        pre::keep(association, decided);
+        if let Some(mark) = mark.filter(|_| earlier.is_none()) {
+            repetition::note(association, mark, &before);
+        }
+        Ok::<_, Fault>(earlier)
+    };
+    let rewritten = change::rewrite_with_ledger(worker, id, step).await?;
+    if let Some(rewritten) = &rewritten {
+        reassessment::after(worker, rewritten.after.id, &rewritten.draft);
+        af_notices::reported(worker, &rewritten.before, &rewritten.after, &report);
+        bsf::bind(worker, &rewritten.after);
+    }
+    Ok(rewritten)
 }
 
 /// What distinguishes a request from others (TS 29.500 §5.2.3).

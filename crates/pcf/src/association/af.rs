@@ -1,7 +1,7 @@
 //! AF sessions that are bound to an association, over N5 (TS 29.514) or Rx (TS 29.214): what each asks for, and the part
 //! of the decision that it causes.
 
-use pcc::{Mapping, Refusal, RuleId, event, media};
+use pcc::{Cause, Mapping, Refusal, RuleId, event, media};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -82,8 +82,21 @@ pub fn session(association: &Association, id: &str) -> Option<AfSession> {
 /// Adds or replaces an AF session with the rules that it asks for.
 ///
 /// # Errors
-/// When the service information is wrong or not allowed; then nothing has changed.
+/// When the service information is wrong or not allowed, or the association has as many AF sessions as it may have; then
+/// nothing has changed.
 pub fn put(association: &mut Association, session: &AfSession, mapping: &Mapping) -> Result<(), Refusal> {
+    let room = association.rooms.get(ROOM).and_then(Value::as_object);
+    let is_full = room.is_some_and(|room| room.len() >= mapping.sessions && !room.contains_key(&session.id));
+    if is_full {
+        return Err(Refusal {
+            cause: Cause::RequestedServiceTemporarilyNotAuthorized,
+            at: String::new(),
+            detail: format!(
+                "the session of the UE has {} AF sessions (media.sessions)",
+                mapping.sessions
+            ),
+        });
+    }
     let part = media::derive(&session.id, &session.request, mapping)?;
     let is_empty = part.as_object().is_none_or(Map::is_empty);
     match is_empty {
@@ -125,6 +138,24 @@ pub fn drop_inactive(association: &mut Association, report: &Value) {
         for entries in part.values_mut().filter_map(Value::as_object_mut) {
             entries.retain(|id, _| !inactive.contains(&id.as_str()));
         }
+        drop_requests(part, &inactive);
+    }
+}
+
+/// Removes rules from what the SMF is to report of rules (`lastReqRuleData`): what it names exists.
+fn drop_requests(part: &mut Map<String, Value>, rules: &[&str]) {
+    let Some(Value::Array(requests)) = part.get_mut("lastReqRuleData") else {
+        return;
+    };
+    requests.retain_mut(|request| {
+        let Some(Value::Array(names)) = request.get_mut("refPccRuleIds") else {
+            return true;
+        };
+        names.retain(|name| name.as_str().is_none_or(|name| !rules.contains(&name)));
+        !names.is_empty()
+    });
+    if requests.is_empty() {
+        part.shift_remove("lastReqRuleData");
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn aa(worker: &Worker, request: &Request) -> Result<MessageMut,
         None => begin(worker, request, &aar).await?,
     };
     let bound = change::parts(worker, id, async |association: &mut Association| {
-        af::put(association, &session, worker.mapping())
+        binding::attach(worker, association, &session)
     });
     let bound = match bound.await {
         Ok(Some(bound)) => bound,

@@ -18,6 +18,7 @@ mod policies;
 mod process;
 mod projects;
 mod re_auth;
+mod reports;
 mod sd;
 mod slapd;
 mod sm;
