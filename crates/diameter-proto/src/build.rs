@@ -112,14 +112,16 @@ impl MessageBuilder {
         if !builder.header.flags.contains(CommandFlags::ERROR) && request.application() != COMMON {
             builder.copy_required(request);
         }
-        for avp in request
-            .avps()
-            .map_while(Result::ok)
-            .filter(|avp| avp.is(known::PROXY_INFO))
-        {
-            builder.copy(&avp);
-        }
+        builder.copy_proxies(request);
         builder.finish_within_bounds()
+    }
+
+    /// Copies the request's Proxy-Info, in its order: agents on the way keep their state there (RFC 6733 §6.2).
+    pub fn copy_proxies(&mut self, request: &Message<impl AsRef<[u8]>>) {
+        let avps = request.avps().map_while(Result::ok);
+        for avp in avps.filter(|avp| avp.is(known::PROXY_INFO)) {
+            self.copy(&avp);
+        }
     }
 
     /// Copies what an answer of the command has to repeat of its request, whatever its result (RFC 6733 §9.7.2, RFC 7155 §3.2, RFC 8506 §3.2,

@@ -52,11 +52,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// An answer with this result, Origin-Host and Origin-Realm, to be completed and finished.
+    /// An answer with this result, Origin-Host, Origin-Realm and the request's Proxy-Info, to be completed and finished.
     #[must_use]
     pub fn answer(&self, code: ResultCode) -> MessageBuilder {
         let mut builder = MessageBuilder::answer(&self.message);
         builder.result(code, &self.origin);
+        builder.copy_proxies(&self.message);
         builder
     }
 
