@@ -277,7 +277,7 @@ impl Notification<'_> {
             Some(number) => out.insert("accNetChaIdValue".to_owned(), number.clone()),
             None => out.insert(
                 "accNetChargIdString".to_owned(),
-                identifier.get("accNetChargIdString")?.clone(),
+                identifier.get("accNetChargId")?.clone(),
             ),
         };
         json::put(&mut out, "flows", flows);

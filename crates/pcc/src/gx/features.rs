@@ -22,7 +22,7 @@ impl Features {
     };
 
     /// Reads the lists of a message.
-    pub(super) fn read(avps: Avps<'_>) -> Result<Self, Fault> {
+    pub(crate) fn read(avps: Avps<'_>) -> Result<Self, Fault> {
         let mut features = Self::default();
         avp::walk(avps, |avp| {
             if !avp.is(known::SUPPORTED_FEATURES) {

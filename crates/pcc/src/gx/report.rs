@@ -262,7 +262,7 @@ fn charging_identifier(avp: &Avp<'_>) -> Result<Value, Fault> {
                     out.insert("accNetChaIdValue".to_owned(), u32::from_be_bytes(bytes).into());
                 }
                 Err(_) => {
-                    out.insert("accNetChargIdString".to_owned(), avp::text(inner).into());
+                    out.insert("accNetChargId".to_owned(), avp::text(inner).into());
                 }
             },
             key::CHARGING_RULE_NAME | key::CHARGING_RULE_BASE_NAME => {

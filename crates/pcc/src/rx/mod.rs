@@ -9,4 +9,4 @@ mod notify;
 mod request;
 
 pub use notify::{put_abort, put_access, put_notification};
-pub use request::{Request, RequestKind, fault};
+pub use request::{FEATURES, Request, RequestKind, fault};

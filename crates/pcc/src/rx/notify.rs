@@ -105,7 +105,9 @@ fn put_flows(out: &mut AvpWriter, flows: &Value) {
 
 fn put_charging_identifier(out: &mut AvpWriter, identifier: &Value) {
     let number = json::uint(identifier, "accNetChaIdValue").and_then(|number| u32::try_from(number).ok());
-    let text = json::text(identifier, "accNetChargIdString");
+    // N5 and N7 name it differently.
+    let text =
+        json::text(identifier, "accNetChargIdString").or_else(|| json::text(identifier, "accNetChargId"));
     let bytes = match (number, text) {
         (Some(number), _) => number.to_be_bytes().to_vec(),
         (None, Some(text)) => text.as_bytes().to_vec(),

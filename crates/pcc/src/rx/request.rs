@@ -7,8 +7,15 @@ use serde_json::{Value, json};
 
 use super::{events, media};
 use crate::avp::{self, push};
+use crate::gx::Features;
 use crate::json::{self, Object};
 use crate::refusal::Refusal;
+
+/// What this crate supports on Rx (TS 29.214 table 5.4.1.1): Rel8, Rel9, ProvAFsignalFlow, SponsoredConnectivity, Rel10, NetLoc.
+pub const FEATURES: Features = Features {
+    first: 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5,
+    second: 0,
+};
 
 /// What an AAR is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +35,8 @@ pub struct Request {
     pub kind: Option<RequestKind>,
     /// Session-Id.
     pub session: String,
+    /// Supported-Features of 3GPP; `None`: the AF names none.
+    pub features: Option<Features>,
     /// `AppSessionContextReqData`, without the members that only HTTP has (`notifUri`, `suppFeat`).
     pub document: Value,
 }
@@ -43,7 +52,9 @@ impl Request {
             read_target(avp, &mut document)?;
             read_service(avp, &mut document)
         })?;
+        let features = Features::read(message.walk())?;
         Ok(Self {
+            features: (features != Features::default()).then_some(features),
             kind: match message.get(known::RX_REQUEST_TYPE)? {
                 Some(0) => Some(RequestKind::Initial),
                 Some(1) => Some(RequestKind::Update),

@@ -10,9 +10,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use diameter::endpoint::{Endpoint, Request, Service};
-use diameter::proto::known::{application, command};
+use diameter::proto::known::{self, application, command};
 use diameter::proto::peer::{ApplicationId, Capabilities};
-use diameter::proto::{Fault, MessageMut, ResultCode};
+use diameter::proto::{Avp, Fault, MessageMut, ResultCode};
 use diameter::{BoundListener, Directory, DynamicPeers, NodeConfig, PeerConfig, Security, Transport};
 use function::StartError;
 use parking_lot::Mutex;
@@ -132,6 +132,7 @@ impl Service for Agent {
         let begins = gx::begins(&request.message) || rx::begins(&request.message);
         let unserved = unserved(begins, worker.state());
         // A session that has begun is served: to refuse what it asks for now would leave it half done.
+        let unserved = unserved.or_else(|| looped(&request, &worker.config().diameter.host));
         let unserved = unserved.or_else(|| {
             let discarded = begins && worker.discards(&request.message);
             discarded.then(|| Fault::new(ResultCode::TOO_BUSY, "discarded under overload"))
@@ -159,6 +160,15 @@ impl Service for Agent {
             request.refuse(&fault)
         })
     }
+}
+
+/// A request that this node has passed on itself (RFC 6733 §6.1.3).
+fn looped(request: &Request, host: &str) -> Option<Fault> {
+    let mut records = request.message.avps().map_while(Result::ok);
+    let is_own =
+        |avp: &Avp<'_>| avp.is(known::ROUTE_RECORD) && avp.data.eq_ignore_ascii_case(host.as_bytes());
+    let loops = records.any(|avp| is_own(&avp));
+    loops.then(|| Fault::new(ResultCode::LOOP_DETECTED, "this node is in Route-Record"))
 }
 
 /// Why no request is served in this state, or none that begins something.

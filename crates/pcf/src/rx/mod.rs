@@ -4,7 +4,7 @@ use diameter::endpoint::Request;
 use diameter::proto::known::{self, VENDOR_3GPP, application, command};
 use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, ResultCode};
 use pcc::media;
-use pcc::rx::{RequestKind, put_access};
+use pcc::rx::{FEATURES, RequestKind, put_access};
 
 use crate::association::af::{self, AfSession, RxPeer};
 use crate::association::{Association, AssociationId};
@@ -55,6 +55,10 @@ pub(crate) async fn aa(worker: &Worker, request: &Request) -> Result<MessageMut,
     // AFs with the AA command of RFC 7155 require it in the answer.
     if let Some(kind) = request.message.avps().find(known::AUTH_REQUEST_TYPE)? {
         answer.copy(&kind);
+    }
+    // An AF that names its features learns which of them the PCF has (TS 29.214 §5.4.1).
+    if let Some(features) = aar.features {
+        FEATURES.common(features).put(&mut answer);
     }
     put_access(&mut answer, &bound.after.context);
     finish(answer)

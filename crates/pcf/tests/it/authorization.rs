@@ -403,3 +403,22 @@ fn types_that_the_smf_would_get_are_judged() {
         assert_eq!(pcf.get(&sm).await.json, before);
     });
 }
+
+#[test]
+fn an_af_gets_a_charging_identifier_that_is_a_text() {
+    local(async {
+        let pcf = start(|_| {});
+        let (sm, af) = (pcf.session(&json!({})).await, listener());
+        let events = json!({"events": [{"event": "CHARGING_CORRELATION"}], "notifUri": format!("{}/events", af.root())});
+        path_of(
+            &pcf.post(APP_SESSIONS, &call(&af.root(), &json!({"evSubsc": events})))
+                .await,
+        );
+        let report =
+            json!({"repPolicyCtrlReqTriggers": ["AN_CH_COR"], "accNetChIds": [{"accNetChargId": "id-7"}]});
+        pcf.post(&format!("{sm}/update"), &report).await;
+        let (_, body) = notification(&af, 1).await;
+        crate::judge::is(crate::judge::AF, "EventsNotification", &body);
+        assert_eq!(body["anChargIds"][0]["accNetChargIdString"], "id-7");
+    });
+}

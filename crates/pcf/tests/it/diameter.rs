@@ -465,3 +465,43 @@ fn free_diameter_as_af() {
         assert_eq!(pcf.running().count(pcf::Event::AfDeleted), 1);
     });
 }
+
+#[test]
+fn agents_on_the_way_get_their_state_back_and_loops_end() {
+    local(async {
+        let pcf = start(|_| {});
+        let pgw = peer("pgw.example.org", &pcf).await;
+        let with = |avps: &str| format!("{CCR_I}\n{avps}");
+        let route = "Route-Record = \"dra.example.org\"\nProxy-Info = { Proxy-Host = \"dra.example.org\" Proxy-State = 0x0102 }";
+        let begun = ask(&pgw, "pgw.example.org", "pgw;1;1", &with(route)).await;
+        for line in [
+            "DIAMETER_SUCCESS",
+            "Proxy-Host = \"dra.example.org\"",
+            "Proxy-State = 0x0102",
+        ] {
+            assert!(begun.contains(line), "{line} in\n{begun}");
+        }
+        let loops = with("Route-Record = \"dra.example.org\"\nRoute-Record = \"PCF.example.org\"");
+        let refused = ask(&pgw, "pgw.example.org", "pgw;1;2", &loops).await;
+        assert!(refused.contains("DIAMETER_LOOP_DETECTED"), "{refused}");
+    });
+}
+
+#[test]
+fn an_af_that_names_its_features_learns_those_of_the_pcf() {
+    local(async {
+        let pcf = start(|_| {});
+        let (pgw, cscf) = (
+            peer("pgw.example.org", &pcf).await,
+            peer("cscf.example.org", &pcf).await,
+        );
+        ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_I).await;
+        let features = "Supported-Features = { Vendor-Id = 10415 Feature-List-ID = 1 Feature-List = 4099 }";
+        let rx = async |text: &str| ask(&cscf, "cscf.example.org", "cscf;1;1", text).await;
+        let answer = rx(&format!("{AAR}\n{features}")).await;
+        // Rel8 and Rel9; bit 12 is another feature.
+        assert!(answer.contains("Feature-List = 3"), "{answer}");
+        let answer = rx(AAR).await;
+        assert!(!answer.contains("Supported-Features"), "{answer}");
+    });
+}
