@@ -12,7 +12,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use telemetry::{AlarmKind, Alarms};
 
 use crate::generations::Generations;
@@ -63,7 +62,6 @@ pub struct Journal {
 struct Shared {
     counts: JournalCounts,
     pending_bytes: AtomicUsize,
-    stopped: Mutex<Option<String>>,
 }
 
 impl Journal {
@@ -110,12 +108,6 @@ impl Journal {
     #[must_use]
     pub fn counts(&self) -> &JournalCounts {
         &self.shared.counts
-    }
-
-    /// Why nothing is written now.
-    #[must_use]
-    pub fn stopped(&self) -> Option<String> {
-        self.shared.stopped.lock().clone()
     }
 }
 
@@ -216,7 +208,6 @@ impl Writer {
                     left: *file_bytes,
                     lines: 0,
                 };
-                *self.shared.stopped.lock() = None;
                 self.alarm.0.clear(self.alarm.1, name);
             }
             Err(error) => self.stop(&error),
@@ -247,7 +238,6 @@ impl Writer {
         self.output = Output::Stopped(Instant::now() + self.retry);
         let name = self.files.name;
         tracing::error!(journal = name, %error, "journal cannot be written; its files stay as they are");
-        *self.shared.stopped.lock() = Some(error.to_string());
         self.alarm.0.raise(self.alarm.1, name, error.to_string());
     }
 }

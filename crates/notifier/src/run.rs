@@ -27,9 +27,9 @@ pub trait Publisher: 'static {
     /// Counts an event.
     fn count(&self, event: Event);
 
-    /// Receives the response to a notification, for what its body reports.
-    fn answered(&self, notification: &Notification, response: &Response) {
-        let _ = (notification, response);
+    /// A notification was sent once, with this outcome. `response`: what its receiver answered, for what the body reports.
+    fn answered(&self, notification: &Notification, answer: &Answer, response: Option<&Response>) {
+        let _ = (notification, answer, response);
     }
 
     /// Whether a redirection to an origin may be followed.
@@ -121,9 +121,7 @@ async fn send<P: Publisher>(flight: Flight, publisher: Rc<P>) -> Done {
         |origin| publisher.permits(origin),
     );
     let (answer, response) = posted.await;
-    if let Some(response) = response {
-        publisher.answered(flight.notification(), &response);
-    }
+    publisher.answered(flight.notification(), &answer, response.as_ref());
     Done::Answered(flight, answer)
 }
 

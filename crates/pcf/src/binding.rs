@@ -4,8 +4,10 @@ use pcc::{Cause, Refusal};
 use serde_json::Value;
 use store::Stored;
 
+use crate::activity::trail;
 use crate::association::address::UeAddress;
 use crate::association::af::{self, AfSession};
+use crate::association::claims::network;
 use crate::association::{Association, AssociationId, Kind};
 use crate::events::Event;
 use crate::worker::Worker;
@@ -39,6 +41,7 @@ pub(crate) async fn bind(worker: &Worker, request: &Value) -> Result<Association
             return Ok(stored.record.id);
         }
     }
+    trail::concerns_subscriber(text("supi"), text("gpsi"));
     Err(Unbound::Refused(Refusal {
         cause: Cause::SessionNotAvailable,
         at: String::new(),
@@ -79,14 +82,6 @@ fn fits(association: &Association, request: &Value) -> bool {
         _ => true,
     };
     matches!(association.kind, Kind::Sm | Kind::Gx) && dnn && slice && same("supi") && same("gpsi")
-}
-
-/// The network identifier of a DNN, without the operator's (TS 23.003 §9.1).
-fn network(dnn: &str) -> &str {
-    match dnn.to_ascii_lowercase().find(".mnc") {
-        Some(at) if dnn.to_ascii_lowercase().ends_with(".gprs") => &dnn[..at],
-        _ => dnn,
-    }
 }
 
 fn same_slice(wanted: &Value, held: &Value) -> bool {

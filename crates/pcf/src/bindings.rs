@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use crate::activity::trail::Mark;
 use crate::association::AssociationId;
 
 /// What is to be done at the BSF.
@@ -12,8 +13,8 @@ use crate::association::AssociationId;
 pub(crate) enum Job {
     /// The binding of a session shall be as its addresses are.
     Bind(AssociationId),
-    /// The binding at this URI shall be removed.
-    Unbind(String),
+    /// The binding at this URI shall be removed; with the trail of its session.
+    Unbind(String, Option<Mark>),
 }
 
 /// What happens to a job.

@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::activity::{Entry, trail};
 use crate::association::ledger::Draft;
-use crate::association::{Association, AssociationId, Kind, decision, sd};
+use crate::association::{Association, AssociationId, Kind, claims, decision, sd};
 use crate::events::Event;
 use crate::pushes;
 use crate::quotas;
@@ -70,12 +71,17 @@ pub(crate) async fn rewrite_with_ledger<T, F>(
             return Ok(None);
         };
         let (before, version) = (stored.record, stored.version);
+        trail::concerns(&before);
         let (mut after, mut draft) = (before.clone(), Draft::default());
         let answer = change(&mut after, &mut draft).await;
         let answer = answer.map_err(ChangeFault::Refused)?;
+        claims::retain(&mut after);
         tdf::plan(worker, &mut after);
         let is_same = after == before && draft.to_write().is_none();
         if is_same || worker.repository().update(&after, version, &draft).await? {
+            if !is_same {
+                noted(worker, &before, &after, &draft);
+            }
             tdf::begin(worker, Some(&before), &after);
             return Ok(Some(Rewritten {
                 answer,
@@ -88,6 +94,28 @@ pub(crate) async fn rewrite_with_ledger<T, F>(
     }
     worker.count(Event::Overtaken);
     Err(ChangeFault::Overtaken)
+}
+
+/// An association was written.
+fn noted(worker: &Worker, before: &Association, after: &Association, draft: &Draft) {
+    worker.policy_events().written(Some(before), Some(after));
+    exhausted(worker, after, draft);
+    trail::note(|| {
+        let changes = decision::difference(before.decision(), after.decision());
+        let rooms = after.rooms.iter();
+        let rooms = rooms.filter(|(name, room)| before.rooms.get(*name) != Some(*room));
+        let rooms: Vec<&String> = rooms.map(|(name, _)| name).collect();
+        let body = json!({"decision": changes, "rooms": rooms, "contextChanged": before.context != after.context,
+            "quotasWritten": draft.to_write().is_some()});
+        Entry::new("write", format!("{} association updated", after.kind.name())).body(body)
+    });
+}
+
+fn exhausted(worker: &Worker, association: &Association, draft: &Draft) {
+    for limit in draft.newly_exhausted() {
+        worker.policy_events().exhausted(association, &limit);
+        trail::note(|| Entry::new("decision", format!("quota {limit} exhausted")));
+    }
 }
 
 /// A changed association.
@@ -121,6 +149,7 @@ pub(crate) async fn remove(
         let Some(stored) = stored.filter(|stored| stored.record.kind == kind) else {
             return Ok(None);
         };
+        trail::concerns(&stored.record);
         let mut draft = Draft::default();
         quotas::report(worker, &stored.record, report, &mut draft).await?;
         let left = sd::successor(&stored.record, tdf::overdue(worker));
@@ -129,6 +158,10 @@ pub(crate) async fn remove(
             .remove(id, stored.version, &draft, left.as_ref())
             .await?
         {
+            let (before, name) = (&stored.record, stored.record.kind.name());
+            worker.policy_events().written(Some(before), None);
+            exhausted(worker, before, &draft);
+            trail::note(|| Entry::new("write", format!("{name} association deleted")));
             if let Some(left) = &left {
                 tdf::begin(worker, None, left);
             }

@@ -1,55 +1,153 @@
-//! New associations: decided, then written with what they open in the ledger of their subscriber.
+//! New associations: decided, then written with what they open in the ledger of their subscriber, and in the place of those that
+//! they collide with.
 
-use crate::association::Association;
+use std::rc::Rc;
+
+use store::Stored;
+
+use crate::activity::{Entry, trail};
+use crate::af_notices;
 use crate::association::ledger::Draft;
+use crate::association::{Association, claims, sd};
 use crate::change::{ChangeFault, TRIES, pause};
 use crate::delivery;
 use crate::events::Event;
 use crate::pds;
-use crate::pre::{self, Refusal};
+use crate::peers::bsf;
+use crate::pre::{self, Decision, Refusal};
 use crate::reassessment;
+use crate::repository::Added;
 use crate::tdf;
 use crate::worker::Worker;
 
+/// What has come of a request to create an association.
+#[derive(Debug)]
+pub(crate) enum Created {
+    /// The association is new; it is in the place of these.
+    New(Vec<Association>),
+    /// The same request was carried out before: the association is the one of then.
+    Known,
+}
+
 /// Decides for a new association and writes it, durably. Where another session of the subscriber was faster in its ledger, it
-/// decides again.
+/// decides again. With `collisionDetection` it replaces sessions of the same identity or address, in the same write.
 ///
 /// # Errors
 /// When the policy refuses it, or it was not written; its subscriptions are ended.
 pub(crate) async fn create(
     worker: &Worker,
     association: &mut Association,
-) -> Result<(), ChangeFault<Refusal>> {
+) -> Result<Created, ChangeFault<Refusal>> {
+    trail::concerns(association);
+    if worker.config().collision_detection {
+        claims::make(association);
+    }
     let mut draft = Draft::default();
     let decided = pre::decide_new(worker, association, &mut draft).await;
-    let mut decided = decided.map_err(ChangeFault::Refused)?;
-    let written = async {
-        for attempt in 0..TRIES {
-            pause(worker, attempt).await;
-            pre::keep(association, decided);
-            delivery::plan(worker, association, false);
-            tdf::plan(worker, association);
-            if worker.repository().add(association, &draft).await? {
-                tdf::begin(worker, None, association);
-                return Ok(());
+    plan(worker, association, decided.map_err(ChangeFault::Refused)?);
+    let written = write(worker, association, draft).await;
+    match written {
+        Ok(Written::New(replaced)) => {
+            if pds::has_changed(worker, association).await {
+                // The OCS has notified before it could be found.
+                let step = |_: &mut Association| {};
+                reassessment::reassess(worker, association.id, "counters", step).await?;
             }
-            worker.count(Event::Retried);
-            draft = Draft::default();
-            let request = association.context.clone();
-            let again = pre::decide_in(worker, "create", association, &request, &mut draft).await;
-            decided = again.map_err(ChangeFault::Refused)?;
+            Ok(Created::New(replaced))
         }
-        worker.count(Event::Overtaken);
-        Err(ChangeFault::Overtaken)
-    };
-    let written = written.await;
-    if written.is_ok() && pds::has_changed(worker, association).await {
-        // The OCS has notified before it could be found.
-        let step = |_: &mut Association| {};
-        reassessment::reassess(worker, association.id, "counters", step).await?;
+        Ok(Written::Known(known)) => {
+            pds::close(worker, association).await;
+            *association = *known;
+            Ok(Created::Known)
+        }
+        Err(fault) => {
+            pds::close(worker, association).await;
+            Err(fault)
+        }
     }
-    if written.is_err() {
-        pds::close(worker, association).await;
+}
+
+/// Puts a decision into a new association, and what the UE and the TDF are to be sent for it.
+fn plan(worker: &Worker, association: &mut Association, decided: Decision) {
+    pre::keep(association, decided);
+    delivery::plan(worker, association, false);
+    tdf::plan(worker, association);
+}
+
+/// What a write has come to.
+enum Written {
+    /// In the place of these.
+    New(Vec<Association>),
+    /// The same request was faster.
+    Known(Box<Association>),
+}
+
+async fn write(
+    worker: &Worker,
+    association: &mut Association,
+    mut draft: Draft,
+) -> Result<Written, ChangeFault<Refusal>> {
+    let repository = worker.repository();
+    let mut replaced = Vec::new();
+    for attempt in 0..TRIES {
+        pause(worker, attempt).await;
+        let left = replaced
+            .iter()
+            .filter_map(|old: &Stored<Association>| sd::successor(&old.record, tdf::overdue(worker)));
+        let left: Vec<Association> = left.collect();
+        match repository.add(association, &replaced, &left, &draft).await? {
+            Added::Written => {
+                for new in left.iter().chain([&*association]) {
+                    tdf::begin(worker, None, new);
+                }
+                let replaced: Vec<Association> = replaced.into_iter().map(|old| old.record).collect();
+                noted(worker, association, &replaced);
+                return Ok(Written::New(replaced));
+            }
+            Added::Claimed => {}
+            Added::Overtaken => {
+                worker.count(Event::Retried);
+                draft = Draft::default();
+                let request = association.context.clone();
+                let again = pre::decide_in(worker, "create", association, &request, &mut draft).await;
+                plan(worker, association, again.map_err(ChangeFault::Refused)?);
+            }
+        }
+        replaced = repository.holders(association).await?;
+        let known = replaced
+            .iter()
+            .find(|old| claims::is_repeated(&old.record, association));
+        if let Some(known) = known {
+            return Ok(Written::Known(Box::new(known.record.clone())));
+        }
     }
-    written
+    worker.count(Event::Overtaken);
+    Err(ChangeFault::Overtaken)
+}
+
+/// An association was written in the place of others.
+fn noted(worker: &Worker, association: &Association, replaced: &[Association]) {
+    for old in replaced {
+        worker.count(Event::Collided);
+        worker.policy_events().written(Some(old), None);
+        let text = format!("{} association {} replaced", old.kind.name(), old.id);
+        trail::note(|| Entry::new("write", text));
+    }
+    worker.policy_events().written(None, Some(association));
+    trail::note(|| {
+        Entry::new(
+            "write",
+            format!("{} association created", association.kind.name()),
+        )
+    });
+}
+
+/// What follows from the end of sessions that a new one has replaced: their AF sessions, subscriptions and bindings end.
+pub(crate) async fn close(worker: &Rc<Worker>, replaced: &[Association]) {
+    for old in replaced {
+        tracing::info!(id = %old.id, kind = old.kind.name(), "a session was established again and replaced");
+        af_notices::ended(worker, old);
+        pds::close(worker, old).await;
+        bsf::unbind(worker, old);
+    }
 }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use sbi::headers::TargetApiRoot;
 use time::OffsetDateTime;
 
+use crate::activity::trail;
 use crate::association::ue_policy::{self, Delivery, Progress};
 use crate::association::{Association, AssociationId, Kind};
 use crate::change::{self, ChangeFault, Rewritten};
@@ -131,7 +132,7 @@ impl Drop for InFlight {
 
 async fn work(worker: Rc<Worker>, job: Job) {
     let _in_flight = InFlight(worker.schedule().clone());
-    if let Some(next) = attempt(&worker, job).await {
+    if let Some(next) = trail::own(worker.activity(), attempt(&worker, job)).await {
         let settings = &worker.config().ue_policy;
         let moment = Instant::now() + settings.t3501.duration();
         if !worker.schedule().at(moment, next, settings.queue) {
@@ -158,6 +159,7 @@ async fn attempt(worker: &Worker, job: Job) -> Option<Job> {
             return None;
         }
     };
+    trail::concerns(&association);
     let delivery = Delivery::of(&association).filter(|delivery| job.is_due(delivery))?;
     let settings = &worker.config().ue_policy;
     if delivery.attempts > settings.retransmissions {

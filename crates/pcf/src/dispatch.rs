@@ -6,6 +6,7 @@ use function::sbi::{Answer, OperationMetrics};
 use sbi::problem::{Cause, Problem};
 use sbi::{Request, Response};
 
+use crate::activity::trail;
 use crate::api::am::AM;
 use crate::api::fault::Fault;
 use crate::api::policies::{self, Service};
@@ -179,14 +180,17 @@ impl Answer for Worker {
     }
 
     async fn answer(self: Rc<Self>, request: Request) -> Response {
-        answer(&self, &request).await.unwrap_or_else(|fault| {
-            let problem = Problem::from(fault);
-            self.count(match problem.status().is_server_error() {
-                true => Event::Failed,
-                false => Event::BadRequest,
-            });
-            problem.into_response()
-        })
+        let answered = async {
+            answer(&self, &request).await.unwrap_or_else(|fault| {
+                let problem = Problem::from(fault);
+                self.count(match problem.status().is_server_error() {
+                    true => Event::Failed,
+                    false => Event::BadRequest,
+                });
+                problem.into_response()
+            })
+        };
+        trail::of_sbi(self.activity(), &request, self.max_body(), answered).await
     }
 }
 

@@ -205,6 +205,8 @@ telemetry::events! {
     Terminated = "terminations";
     /// A part of a decision was changed for an application session or by new data of the subscriber.
     Changed = "decisions_changed";
+    /// A session was replaced because it was established again.
+    Collided = "collisions";
     /// Others changed an association at the same moment, and the change was made again on what they left.
     Retried = "conflicts_retried";
     /// Others kept changing an association, and the request failed.

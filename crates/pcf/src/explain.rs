@@ -37,12 +37,10 @@ pub(crate) fn lines(
     let fault = project.decide(&mut scratch, &input, now, Some(&mut trace)).err();
     let id = association.id.to_string();
     let line = |event: &TraceEvent| {
-        let reads = event.reads.iter().take(SHOWN_READS);
-        let reads: Vec<String> = reads
-            .map(|read| format!("{} = {}", read.datum, read.value))
-            .collect();
-        json!({"association": id, "project": project.name(), "block": event.block, "kind": event.kind,
-            "level": event.level, "decided": event.decided, "outcome": event.outcome, "reads": reads.join(", ")})
+        let mut line = block(event);
+        line["association"] = id.as_str().into();
+        line["project"] = project.name().into();
+        line
     };
     let mut lines: Vec<Value> = trace.events.iter().map(line).collect();
     if let Some(fault) = fault {
@@ -53,6 +51,16 @@ pub(crate) fn lines(
     }
     lines.extend(delivery(&id, association));
     lines
+}
+
+/// What a block has read and decided.
+pub(crate) fn block(event: &TraceEvent) -> Value {
+    let reads = event.reads.iter().take(SHOWN_READS);
+    let reads: Vec<String> = reads
+        .map(|read| format!("{} = {}", read.datum, read.value))
+        .collect();
+    json!({"block": event.block, "kind": event.kind, "level": event.level, "decided": event.decided,
+        "outcome": event.outcome, "reads": reads.join(", ")})
 }
 
 /// How far the delivery of a UE policy has come.

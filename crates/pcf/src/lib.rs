@@ -16,6 +16,7 @@
 //! * `quotas`: what sessions report of their subscriber's quotas, and the thresholds that they get; `writes`: what the UDR gets
 //!   of that.
 //! * `agent` serves Diameter: `gx`, `rx`, `sd`, `sy`; `pushes` and `tdf` make the requests of the PCF, `orders` has them sent.
+//! * `activity`: what traced subscribers send, get, and what is decided and written for them; records of policy events.
 //! * `explain`: which block decided what, for pages.
 //! * `ursp`: UE policies in octets, as a UE reads them; `updp`: what a UE answers; `delivery`, `schedule`: how they reach it
 //!   through its AMF.
@@ -34,6 +35,7 @@ pub mod import;
 pub mod repository;
 pub mod service;
 
+mod activity;
 mod af_notices;
 mod agent;
 mod api;

@@ -7,11 +7,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
-use notifier::{Bound, Event as Delivery, Notification, Policy, Publisher, Queue};
+use notifier::{Answer, Bound, Event as Delivery, Notification, Policy, Publisher, Queue};
 use sbi::Response;
 use sbi::client::Client;
 use serde_json::{Map, Value, json};
 
+use crate::activity::{Activity, Entry, trail};
 use crate::association::ue_policy::{URSP_RULES, plmn_of};
 use crate::association::{Association, AssociationId, Kind};
 use crate::config::Notifications;
@@ -35,6 +36,8 @@ pub(crate) struct Notices {
     pub(crate) applications: Queue,
     /// Root of the URIs that the PCF hands out.
     pub(crate) root: Arc<str>,
+    /// What is kept of traced subscribers.
+    pub(crate) activity: Arc<Activity>,
 }
 
 /// `3gpp-Sbi-Callback` of changes of SM policies.
@@ -84,6 +87,10 @@ impl Notices {
             return;
         };
         let id: Arc<str> = session.into();
+        trail::note(|| out("N5", &target, body.clone()));
+        if let Some(mark) = trail::mark() {
+            self.activity.expect(&id, mark);
+        }
         self.applications.push(Notification {
             subscription: id.clone(),
             subject: id,
@@ -97,9 +104,26 @@ impl Notices {
 
     fn push(&self, association: &Association, what: &str, body: Value, whole: bool) {
         if let Some(notification) = notification(association, what, &body, whole) {
+            let interface = match association.kind {
+                Kind::Sm | Kind::Gx | Kind::Tdf => "N7",
+                Kind::Am => "N15 AM",
+                Kind::Ue => "N15 UE",
+            };
+            let target = &notification.target;
+            let mark = trail::note_about(&self.activity, association, || out(interface, target, body));
+            if let Some(mark) = mark {
+                self.activity.expect(&notification.subscription, mark);
+            }
             self.queue.push(notification);
         }
     }
+}
+
+/// A notification on its way.
+fn out(interface: &'static str, target: &Uri, body: Value) -> Entry {
+    let peer = target.authority().map(ToString::to_string).unwrap_or_default();
+    let entry = Entry::new("out", format!("POST {}", target.path()));
+    entry.over(interface, peer).body(body)
 }
 
 fn uri(root: &str, association: &Association) -> String {
@@ -194,6 +218,7 @@ pub(crate) struct Consumers {
     pub(crate) root: Arc<str>,
     /// What SMFs report in their answers.
     pub(crate) reports: reports::Sender,
+    pub(crate) activity: Arc<Activity>,
 }
 
 impl Publisher for Consumers {
@@ -217,9 +242,14 @@ impl Publisher for Consumers {
     }
 
     /// An SMF answers with what failed of the change, or where the UE is (TS 29.512 §4.2.3.2).
-    fn answered(&self, notification: &Notification, response: &Response) {
+    fn answered(&self, notification: &Notification, answer: &Answer, response: Option<&Response>) {
+        self.activity.answered(&notification.subscription, || {
+            let peer = notification.target.authority().map(ToString::to_string);
+            let text = format!("{answer:?}");
+            Entry::new("in", text).over("notification", peer.unwrap_or_default())
+        });
         let id = AssociationId::parse(&notification.subscription);
-        let Some(id) = id.filter(|_| notification.callback == SM_UPDATE) else {
+        let (Some(id), Some(response)) = (id.filter(|_| notification.callback == SM_UPDATE), response) else {
             return;
         };
         let limit = self.live.load().config.max_body_size.as_usize();
@@ -267,6 +297,10 @@ impl Publisher for Applications {
 
     fn count(&self, event: Delivery) {
         self.0.count(event);
+    }
+
+    fn answered(&self, notification: &Notification, answer: &Answer, response: Option<&Response>) {
+        self.0.answered(notification, answer, response);
     }
 
     async fn resync(&self, _: &str, _: &[Arc<str>]) -> Vec<Notification> {

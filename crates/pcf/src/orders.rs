@@ -7,6 +7,7 @@ use diameter::proto::{Message, MessageMut};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::activity::trail::{self, Mark};
 use crate::association::AssociationId;
 
 /// A request to be sent.
@@ -21,6 +22,12 @@ pub(crate) struct Order {
     pub(crate) then: Then,
     /// Attempts of workers that had no connection for it.
     pub(crate) tried: usize,
+}
+
+/// A request on its way, with the trail of what has caused it.
+pub(crate) struct Queued {
+    pub(crate) order: Order,
+    pub(crate) mark: Option<Mark>,
 }
 
 /// What happens with an answer.
@@ -67,9 +74,9 @@ pub(crate) enum What {
 
 /// The ways to the nodes of all workers.
 #[derive(Clone, Debug)]
-pub(crate) struct Orders(Arc<[mpsc::Sender<Order>]>);
+pub(crate) struct Orders(Arc<[mpsc::Sender<Queued>]>);
 
-pub(crate) type Receiver = mpsc::Receiver<Order>;
+pub(crate) type Receiver = mpsc::Receiver<Queued>;
 
 /// A way to each worker, with room for `most` requests.
 pub(crate) fn channels(workers: usize, most: usize) -> (Orders, Vec<Receiver>) {
@@ -82,6 +89,10 @@ impl Orders {
     pub(crate) fn send(&self, worker: usize, order: Order) -> bool {
         let count = self.0.len().max(1);
         let way = self.0.get(worker % count);
-        way.is_some_and(|way| way.try_send(order).is_ok())
+        let queued = Queued {
+            order,
+            mark: trail::mark(),
+        };
+        way.is_some_and(|way| way.try_send(queued).is_ok())
     }
 }

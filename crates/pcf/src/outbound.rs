@@ -10,6 +10,7 @@ use sbi::client::{Client, Origin, SendError, SendOptions};
 use sbi::dns::Dns;
 use sbi::{Body, Response};
 
+use crate::activity::{of_outbound, of_response, trail};
 use crate::config::{self, Config};
 use crate::events::{Counters, Event};
 use crate::profile::PROFILE;
@@ -88,9 +89,18 @@ impl Peers {
             deadline,
             ..SendOptions::default()
         };
-        match &self.tokens {
+        if trail::is_traced()
+            && let Some(request) = make()
+        {
+            trail::note(|| of_outbound(service.name, &origin.to_string(), &request));
+        }
+        let sent = match &self.tokens {
             Some(tokens) => tokens.send(&self.client, (service, origin), options, make).await,
             None => Some(self.client.send(origin, make()?, options).await),
+        };
+        if let Some(Ok(response)) = &sent {
+            trail::note(|| of_response(service.name, &origin.to_string(), response));
         }
+        sent
     }
 }

@@ -1,14 +1,16 @@
 //! The policy runtime engine: runs the project of a service for an event of an association.
 
-use ::policy::{Fault, Input, Project, Rejection, Scratch, Service};
-use serde_json::{Map, Value};
+use ::policy::{Fault, Input, Project, Rejection, Scratch, Service, Trace};
+use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
+use crate::activity::{Entry, trail};
 use crate::association::Association;
 use crate::association::ledger::{self, Draft};
 use crate::association::sd;
 use crate::config::Fallback;
 use crate::events::Event;
+use crate::explain;
 use crate::pds::{self, Data, Missing};
 use crate::quotas::{self, Quotas};
 use crate::worker::Worker;
@@ -58,9 +60,13 @@ pub(crate) async fn decide_in(
     request: &Value,
     draft: &mut Draft,
 ) -> Result<Decision, Refusal> {
-    let data = pds::of(worker, association).await.map_err(Refusal::Missing)?;
-    let quotas = quotas_of(worker, association, &data, draft).await?;
-    with_data(worker, event, association, request, &data, &quotas)
+    let decided = async {
+        let data = pds::of(worker, association).await.map_err(Refusal::Missing)?;
+        let quotas = quotas_of(worker, association, &data, draft).await?;
+        with_data(worker, event, association, request, &data, &quotas)
+    };
+    let decided = decided.await;
+    decided.inspect_err(|refusal| refused(worker, event, association, refusal))
 }
 
 /// Decides for a new association: queries the sources and subscribes to their changes. The caller ends the subscriptions
@@ -70,7 +76,8 @@ pub(crate) async fn decide_new(
     association: &mut Association,
     draft: &mut Draft,
 ) -> Result<Decision, Refusal> {
-    let data = pds::open(worker, association).await.map_err(Refusal::Missing)?;
+    let data = pds::open(worker, association).await.map_err(Refusal::Missing);
+    let data = data.inspect_err(|refusal| refused(worker, "create", association, refusal))?;
     let decided = match quotas_of(worker, association, &data, draft).await {
         Ok(quotas) => with_data(
             worker,
@@ -82,10 +89,23 @@ pub(crate) async fn decide_new(
         ),
         Err(refusal) => Err(refusal),
     };
-    if decided.is_err() {
+    if let Err(refusal) = &decided {
+        refused(worker, "create", association, refusal);
         pds::close(worker, association).await;
     }
     decided
+}
+
+/// A request is refused: for the record of policy events.
+fn refused(worker: &Worker, event: &str, association: &Association, refusal: &Refusal) {
+    let cause = match refusal {
+        Refusal::Policy { cause, .. } => cause.as_str(),
+        Refusal::Fault(_) => "policy fault",
+        Refusal::Missing(Missing::User) => "USER_UNKNOWN",
+        Refusal::Missing(_) => "data missing",
+    };
+    worker.policy_events().refused(association, event, cause);
+    trail::note(|| Entry::new("decision", format!("{event}: refused, {cause}")));
 }
 
 /// The subtraction of what an event reports from the quotas, in a draft.
@@ -164,7 +184,12 @@ fn evaluated(
         session: &session,
         state: &state,
     };
-    let fault = match run(&pair.project, &mut scratch.borrow_mut(), &input) {
+    let mut trace = trail::is_traced().then(Trace::new);
+    let ran = run(&pair.project, &mut scratch.borrow_mut(), &input, trace.as_mut());
+    if let Some(trace) = &trace {
+        note(event, pair.project.name(), trace, &ran);
+    }
+    let fault = match ran {
         Ok(decided) => return decided.inspect_err(|_| worker.count(Event::Refused)),
         Err(fault) => fault,
     };
@@ -179,7 +204,8 @@ fn evaluated(
     match worker.config().policy.fallback {
         Fallback::Refuse => Err(Refusal::Fault(fault)),
         Fallback::BuiltIn => {
-            run(&pair.built_in, &mut built_in.borrow_mut(), &input).map_err(Refusal::Fault)?
+            let ran = run(&pair.built_in, &mut built_in.borrow_mut(), &input, None);
+            ran.map_err(Refusal::Fault)?
         }
     }
 }
@@ -188,8 +214,9 @@ fn run(
     project: &Project,
     scratch: &mut Scratch,
     input: &Input<'_>,
+    trace: Option<&mut Trace>,
 ) -> Result<Result<Decision, Refusal>, Fault> {
-    let decision = project.decide(scratch, input, OffsetDateTime::now_utc(), None)?;
+    let decision = project.decide(scratch, input, OffsetDateTime::now_utc(), trace)?;
     if let Some(rejection) = decision.rejection() {
         return Ok(Err(refusal(rejection)));
     }
@@ -207,6 +234,19 @@ fn run(
         state: set.collect(),
         limits: Vec::new(),
     }))
+}
+
+/// Keeps which blocks have decided what.
+fn note(event: &str, project: &str, trace: &Trace, ran: &Result<Result<Decision, Refusal>, Fault>) {
+    trail::note(|| {
+        let mut body = json!({"blocks": trace.events.iter().map(explain::block).collect::<Vec<_>>()});
+        match ran {
+            Ok(Ok(decision)) => body["decision"] = Value::Object(decision.policy.clone()),
+            Ok(Err(_)) => {}
+            Err(fault) => body["fault"] = json!({"block": fault.block, "what": fault.what}),
+        }
+        Entry::new("decision", format!("{event}: project {project}")).body(body)
+    });
 }
 
 fn refusal(rejection: &Rejection<'_>) -> Refusal {

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use crate::activity::trail;
 use crate::association::ledger::{self, Draft};
 use crate::association::{Association, AssociationId, Kind};
 use crate::change::{self, ChangeFault};
@@ -76,7 +77,8 @@ pub(crate) fn after(worker: &Rc<Worker>, own: AssociationId, draft: &Draft) {
         let share =
             |one: &Association| one.id != own && one.kind != Kind::Tdf && !ledger::limits_of(one).is_empty();
         for session in sessions.filter(share) {
-            if let Err(fault) = reassess(&worker, session.id, "usage", |_| {}).await {
+            let again = reassess(&worker, session.id, "usage", |_| {});
+            if let Err(fault) = trail::own(worker.activity(), again).await {
                 tracing::debug!(?fault, id = %session.id, "a session of a shared quota was not decided again");
             }
         }

@@ -10,8 +10,19 @@ use store::{Batch, Condition, Conflict, Error, Index, Store, Stored, Table, Tabl
 use crate::association::address::{UeAddress, text_key};
 use crate::association::ledger::{Draft, Ledger};
 use crate::association::sy::SyShare;
-use crate::association::{Association, AssociationId};
-use crate::operator::OperatorSettings;
+use crate::association::{Association, AssociationId, claims};
+use crate::operator::{OperatorSettings, TracedSubscribers};
+
+/// What has become of a new association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// It is durable.
+    Written,
+    /// Another writer has changed what it was made of.
+    Overtaken,
+    /// Another association has what it claims.
+    Claimed,
+}
 
 /// The store of a PCF. Clones share it.
 #[derive(Clone, Debug)]
@@ -19,6 +30,7 @@ pub struct Repository {
     store: Store,
     associations: Table<Association>,
     operator: Table<OperatorSettings>,
+    traced: Table<TracedSubscribers>,
     ledgers: Table<Ledger>,
     sy: Table<SyShare>,
     most: usize,
@@ -35,11 +47,13 @@ impl Repository {
             TableDef::of::<OperatorSettings>(),
             TableDef::of::<Ledger>(),
             TableDef::of::<SyShare>(),
+            TableDef::of::<TracedSubscribers>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
             associations: store.table()?,
             operator: store.table()?,
+            traced: store.table()?,
             ledgers: store.table()?,
             sy: store.table()?,
             most: most.max(2),
@@ -116,6 +130,27 @@ impl Repository {
         self.store.commit(batch).await.map(drop)
     }
 
+    /// Subscribers that an operator traces at an instance.
+    pub(crate) async fn traced(&self, nf_instance_id: &str) -> Result<Vec<String>, Error> {
+        let stored = self.traced.get(nf_instance_id.as_bytes()).await?;
+        Ok(stored.map(|stored| stored.record.subscribers).unwrap_or_default())
+    }
+
+    /// Writes the subscribers that an operator traces at an instance, durably.
+    pub(crate) async fn keep_traced(
+        &self,
+        nf_instance_id: &str,
+        subscribers: &[String],
+    ) -> Result<(), Error> {
+        let record = TracedSubscribers {
+            nf_instance_id: nf_instance_id.to_owned(),
+            subscribers: subscribers.to_vec(),
+        };
+        let mut batch = Batch::default();
+        batch.put(&self.traced, &record, Condition::Always);
+        self.store.commit(batch).await.map(drop)
+    }
+
     /// Writes associations whatever is there, durably.
     pub(crate) fn put(
         &self,
@@ -137,16 +172,61 @@ impl Repository {
         self.associations.get(&id.0).await
     }
 
-    /// Writes a new association with what it changes of its subscriber's ledger, durably; false when another writer was
-    /// faster.
+    /// Writes a new association in the place of others, with what is left of these for their TDFs and what it changes of its
+    /// subscriber's ledger, durably and together.
     ///
     /// # Errors
-    /// When it was not written for another reason.
-    pub async fn add(&self, association: &Association, draft: &Draft) -> Result<bool, Error> {
+    /// When it was not written for another reason than another writer.
+    pub async fn add(
+        &self,
+        association: &Association,
+        replaced: &[Stored<Association>],
+        left: &[Association],
+        draft: &Draft,
+    ) -> Result<Added, Error> {
         let mut batch = Batch::default();
-        batch.insert(&self.associations, association);
+        for old in replaced {
+            batch.delete(
+                &self.associations,
+                &old.record.id.0,
+                Condition::Version(old.version),
+            );
+        }
+        for new in left.iter().chain([association]) {
+            batch.insert(&self.associations, new);
+        }
         self.put_ledger(&mut batch, draft);
-        written(self.store.commit(batch).await)
+        match self.store.commit(batch).await {
+            Err(Error::Conflict {
+                conflict: Conflict::Unique { .. },
+                ..
+            }) => Ok(Added::Claimed),
+            outcome => Ok(match written(outcome)? {
+                true => Added::Written,
+                false => Added::Overtaken,
+            }),
+        }
+    }
+
+    /// The associations that have what a new one claims.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn holders(&self, association: &Association) -> Result<Vec<Stored<Association>>, Error> {
+        let mut holders: Vec<Stored<Association>> = Vec::new();
+        for claim in claims::of(association) {
+            let found = self
+                .associations
+                .find(Association::CLAIM, &text_key(claim), 1)
+                .await?;
+            for one in found {
+                let is_listed = holders.iter().any(|held| held.record.id == one.record.id);
+                if !is_listed && one.record.id != association.id {
+                    holders.push(one);
+                }
+            }
+        }
+        Ok(holders)
     }
 
     /// Writes an association over the version that it was made of, and what it changes of its subscriber's ledger, durably

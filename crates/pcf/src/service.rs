@@ -16,6 +16,7 @@ use sbi::dns::Dns;
 use store::{Sweep, SweepConfig};
 use telemetry::Declaration;
 
+use crate::activity::{Activity, PolicyEvents};
 use crate::api::sm;
 use crate::config::Config;
 use crate::delivery;
@@ -107,6 +108,13 @@ impl NetworkFunction for Pcf {
         let (reports, inbox) = reports::channel(config.notifications.parallel);
         let (applications, pending_applications) = notifier::queue(config.notifications.queue);
         let root: Arc<str> = config.api_root.trim_end_matches('/').into();
+        let journals = StartError::io("starting to write journals");
+        let traced = repository.traced(&config.nf_instance_id).await?;
+        let activity = Activity::start(&config, opening.alarms.clone(), traced).map(Arc::new);
+        let activity = activity.map_err(journals)?;
+        let journals = StartError::io("starting to write journals");
+        let policy_events = PolicyEvents::start(&config.policy_events, opening.alarms.clone());
+        let policy_events = policy_events.map_err(journals)?;
         let pcf = Arc::new(Self {
             live: opening.live.clone(),
             repository: repository.clone(),
@@ -114,10 +122,14 @@ impl NetworkFunction for Pcf {
                 queue,
                 applications,
                 root: root.clone(),
+                activity: activity.clone(),
             },
             operational: operational.clone(),
             operator: tokio::sync::Mutex::new(operator),
             counts: Counts::new(opening.workers, &opening.registry),
+            activity: activity.clone(),
+            tracing: tokio::sync::Mutex::default(),
+            policy_events,
             workers: opening.workers,
             orders: opening.listeners.diameter.orders.clone(),
             diameter: opening.listeners.diameter.addresses.clone(),
@@ -142,6 +154,7 @@ impl NetworkFunction for Pcf {
             counters: pcf.counts.control(),
             root,
             reports,
+            activity,
         });
         tokio::task::spawn_local(deliver(pending, consumers.clone()));
         let applications = Rc::new(Applications(consumers));

@@ -7,6 +7,7 @@ use function::Counts;
 use function::sbi::{Operational, State};
 use sbi::dns::Dns;
 
+use crate::activity::{Activity, PolicyEvents};
 use crate::events::Event;
 use crate::live::Live;
 use crate::notices::Notices;
@@ -27,6 +28,11 @@ pub struct Pcf {
     /// What an operator has set, as it is stored.
     pub(crate) operator: tokio::sync::Mutex<OperatorSettings>,
     pub(crate) counts: Counts<Event>,
+    /// What is kept of traced subscribers.
+    pub(crate) activity: Arc<Activity>,
+    /// Held while an operator changes whom it traces.
+    pub(crate) tracing: tokio::sync::Mutex<()>,
+    pub(crate) policy_events: PolicyEvents,
     pub(crate) workers: usize,
     /// The ways to the Diameter nodes of all workers.
     pub(crate) orders: Orders,
@@ -69,6 +75,21 @@ impl Pcf {
         self.repository.keep_operator_settings(&changed).await?;
         *settings = changed;
         self.operational.set_state(state);
+        Ok(())
+    }
+
+    /// Changes the subscribers that an operator has added to those that are traced, and keeps that in the store: it holds
+    /// after a restart.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written; then nothing changes.
+    pub(crate) async fn trace(&self, change: impl FnOnce(&mut Vec<String>)) -> Result<(), store::Error> {
+        let _one_at_a_time = self.tracing.lock().await;
+        let instance = self.live.load().config.nf_instance_id.clone();
+        let mut added = self.repository.traced(&instance).await?;
+        change(&mut added);
+        self.repository.keep_traced(&instance, &added).await?;
+        self.activity.set_added(added);
         Ok(())
     }
 

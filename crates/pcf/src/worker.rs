@@ -15,6 +15,7 @@ use sbi::problem::Problem;
 use sbi::{Request, Response};
 use worker::Random;
 
+use crate::activity::{Activity, PolicyEvents};
 use crate::association::AssociationId;
 use crate::bindings::Bindings;
 use crate::config::Config;
@@ -81,6 +82,8 @@ impl Worker {
             (&ADMISSION, &seat.registry, index),
         );
         door.shedder().enforce(config.overload.enabled);
+        shared.activity.reconfigure(&config.activity_log);
+        shared.policy_events.reconfigure(&config.policy_events);
         let counters = shared.counts.of(index);
         let peers = match before {
             Some(before) => before.peers.clone(),
@@ -164,6 +167,16 @@ impl Worker {
 
     pub(crate) fn notices(&self) -> &Notices {
         &self.shared.notices
+    }
+
+    /// What is kept of traced subscribers.
+    pub(crate) fn activity(&self) -> &Arc<Activity> {
+        &self.shared.activity
+    }
+
+    /// Records of policy events.
+    pub(crate) fn policy_events(&self) -> &PolicyEvents {
+        &self.shared.policy_events
     }
 
     /// Sends requests to other functions, over connections of this worker.

@@ -73,16 +73,8 @@ const COMMON: &[Page] = &[
 
 /// The subcommand of a function.
 pub(crate) fn command(function: &'static Function) -> Command {
-    let pages = COMMON.iter().chain(function.pages).map(|page| {
-        let command = Command::new(page.name).about(page.about);
-        match page.argument {
-            Some(name) => {
-                let needed = page.path.contains("{}");
-                command.arg(Arg::new("argument").value_name(name).required(needed))
-            }
-            None => command,
-        }
-    });
+    let pages = COMMON.iter().chain(function.pages);
+    let pages = pages.filter(|page| !page.name.contains(' ')).map(of_page);
     Command::new(function.name)
         .about(format!("Look inside a running {}", function.name.to_uppercase()))
         .long_about(format!(
@@ -93,6 +85,7 @@ pub(crate) fn command(function: &'static Function) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(pages)
+        .subcommands(groups(function.pages))
         .arg(
             Arg::new("admin")
                 .long("admin")
@@ -125,11 +118,47 @@ pub(crate) fn command(function: &'static Function) -> Command {
         )
 }
 
+/// The command of a page, by the last word of its name.
+fn of_page(page: &'static Page) -> Command {
+    let name = page.name.rsplit(' ').next().unwrap_or(page.name);
+    let command = Command::new(name).about(page.about);
+    match page.argument {
+        Some(name) => {
+            let needed = page.path.contains("{}");
+            command.arg(Arg::new("argument").value_name(name).required(needed))
+        }
+        None => command,
+    }
+}
+
+/// The commands of pages whose names have two words: the first one has a command for each second one.
+fn groups(pages: &'static [Page]) -> Vec<Command> {
+    let mut groups: Vec<Command> = Vec::new();
+    for page in pages {
+        let Some((group, _)) = page.name.split_once(' ') else {
+            continue;
+        };
+        let known = groups.iter().position(|command| command.get_name() == group);
+        let command = match known {
+            Some(at) => groups.remove(at),
+            None => Command::new(group)
+                .about(format!("Show and change: {group}"))
+                .subcommand_required(true)
+                .arg_required_else_help(true),
+        };
+        groups.push(command.subcommand(of_page(page)));
+    }
+    groups
+}
+
 /// Shows what is asked for.
 pub(crate) fn run(function: &'static Function, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let (name, inner) = matches
         .subcommand()
         .ok_or_else(|| Failure::Usage("name a page; --help lists them".to_owned()))?;
+    let nested = inner.subcommand();
+    let name = nested.map_or_else(|| name.to_owned(), |(second, _)| format!("{name} {second}"));
+    let inner = nested.map_or(inner, |(_, inner)| inner);
     let admin = match inner.get_one::<SocketAddr>("admin") {
         Some(admin) => *admin,
         None => (function.admin)(&Config::load(
@@ -165,6 +194,14 @@ fn show(page: &Page, admin: SocketAddr, argument: Option<&str>, view: &View<'_>)
         ("log-level", Some(filter)) => client::post(admin, page.path, filter)?,
         ("enable" | "drain" | "disable" | "reconnect", Some(peer)) => {
             client::post(admin, &page.path.replace("{}", &client::segment(peer)), "")?
+        }
+        ("trace add" | "trace remove", Some(subscriber)) => {
+            let method = if page.name == "trace add" { "PUT" } else { "DELETE" };
+            client::change(
+                admin,
+                method,
+                &page.path.replace("{}", &client::segment(subscriber)),
+            )?
         }
         (_, Some(argument)) if page.path.contains("{}") => {
             let argument = if page.path.contains('?') {

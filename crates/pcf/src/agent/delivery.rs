@@ -6,17 +6,19 @@ use diameter::endpoint::{Endpoint, RequestError, SendOptions, To};
 use diameter::proto::Message;
 
 use super::Agent;
+use crate::activity::{of_diameter, trail};
 use crate::events::Event;
 use crate::gx;
-use crate::orders::{Order, Receiver, Then};
+use crate::orders::{Order, Queued, Receiver, Then};
 use crate::pds;
 use crate::sd;
 use crate::worker::Front;
 
 /// Sends the requests of a worker until it ends, each in a task of its own.
 pub(super) async fn deliver(node: Endpoint<Agent>, mut orders: Receiver, front: Rc<Front>) {
-    while let Some(order) = orders.recv().await {
-        tokio::task::spawn_local(send(node.clone(), order, front.clone()));
+    while let Some(Queued { order, mark }) = orders.recv().await {
+        let sent = send(node.clone(), order, front.clone());
+        tokio::task::spawn_local(trail::resume(mark, sent));
     }
 }
 
@@ -37,6 +39,8 @@ async fn send(node: Endpoint<Agent>, order: Order, front: Rc<Front>) {
         _ => To::Routed,
     };
     let spare = order.message.clone();
+    let peer = order.peer.clone().unwrap_or_default();
+    let out = trail::is_traced().then(|| of_diameter("out", &peer, &order.message));
     let answer = match node.request(to, order.message, options).await {
         Err(error) if error.is_unsent() && order.tried + 1 < rounds * worker.workers() => {
             let next = Order {
@@ -51,6 +55,12 @@ async fn send(node: Endpoint<Agent>, order: Order, front: Rc<Front>) {
         }
         answer => answer,
     };
+    if let Some(out) = out {
+        trail::note(|| out);
+    }
+    if let Ok(answer) = &answer {
+        trail::note(|| of_diameter("in", &peer, answer));
+    }
     take(&front, order.then, answer).await;
 }
 

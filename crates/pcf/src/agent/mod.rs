@@ -17,10 +17,11 @@ use diameter::{BoundListener, Directory, DynamicPeers, NodeConfig, PeerConfig, S
 use function::StartError;
 use parking_lot::Mutex;
 
+use crate::activity::trail;
 use crate::config::Diameter;
 use crate::events::Event;
 use crate::orders::{self, Orders};
-use crate::worker::Front;
+use crate::worker::{Front, Worker};
 use crate::{gx, rx, sd, sy};
 use function::sbi::State;
 
@@ -129,37 +130,41 @@ impl Service for Agent {
     async fn call(self: Rc<Self>, request: Request) -> MessageMut {
         let worker = self.front.worker();
         worker.count(Event::DiameterRequest);
-        let begins = gx::begins(&request.message) || rx::begins(&request.message);
-        let unserved = unserved(begins, worker.state());
-        // A session that has begun is served: to refuse what it asks for now would leave it half done.
-        let unserved = unserved.or_else(|| looped(&request, &worker.config().diameter.host));
-        let unserved = unserved.or_else(|| {
-            let discarded = begins && worker.discards(&request.message);
-            discarded.then(|| Fault::new(ResultCode::TOO_BUSY, "discarded under overload"))
-        });
-        if let Some(fault) = unserved {
-            worker.count(Event::DiameterRefused);
-            return request.refuse(&fault);
-        }
         let message = &request.message;
-        let answered = match (message.application(), message.command()) {
-            (application::GX, command::CREDIT_CONTROL) => gx::credit_control(&worker, &request).await,
-            (application::SD, command::CREDIT_CONTROL) => sd::credit_control(&worker, &request).await,
-            (application::RX, command::AA) => rx::aa(&worker, &request).await,
-            (application::RX, command::SESSION_TERMINATION) => rx::termination(&worker, &request).await,
-            (application::SY, command::SPENDING_STATUS_NOTIFICATION) => {
-                sy::notification(&worker, &request).await
-            }
-            _ => Err(Fault::new(
-                ResultCode::COMMAND_UNSUPPORTED,
-                "CCR of Gx and Sd, AAR and STR of Rx, SNR of Sy are served here",
-            )),
-        };
-        answered.unwrap_or_else(|fault| {
-            worker.count(Event::DiameterRefused);
-            request.refuse(&fault)
-        })
+        let peer = message.get(known::ORIGIN_HOST).ok().flatten().unwrap_or_default();
+        trail::of_peer(worker.activity(), (peer, message), answer(&worker, &request)).await
     }
+}
+
+async fn answer(worker: &Rc<Worker>, request: &Request) -> MessageMut {
+    let begins = gx::begins(&request.message) || rx::begins(&request.message);
+    let unserved = unserved(begins, worker.state());
+    // A session that has begun is served: to refuse what it asks for now would leave it half done.
+    let unserved = unserved.or_else(|| looped(request, &worker.config().diameter.host));
+    let unserved = unserved.or_else(|| {
+        let discarded = begins && worker.discards(&request.message);
+        discarded.then(|| Fault::new(ResultCode::TOO_BUSY, "discarded under overload"))
+    });
+    if let Some(fault) = unserved {
+        worker.count(Event::DiameterRefused);
+        return request.refuse(&fault);
+    }
+    let message = &request.message;
+    let answered = match (message.application(), message.command()) {
+        (application::GX, command::CREDIT_CONTROL) => gx::credit_control(worker, request).await,
+        (application::SD, command::CREDIT_CONTROL) => sd::credit_control(worker, request).await,
+        (application::RX, command::AA) => rx::aa(worker, request).await,
+        (application::RX, command::SESSION_TERMINATION) => rx::termination(worker, request).await,
+        (application::SY, command::SPENDING_STATUS_NOTIFICATION) => sy::notification(worker, request).await,
+        _ => Err(Fault::new(
+            ResultCode::COMMAND_UNSUPPORTED,
+            "CCR of Gx and Sd, AAR and STR of Rx, SNR of Sy are served here",
+        )),
+    };
+    answered.unwrap_or_else(|fault| {
+        worker.count(Event::DiameterRefused);
+        request.refuse(&fault)
+    })
 }
 
 /// A request that this node has passed on itself (RFC 6733 §6.1.3).

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::fault::Fault;
 use super::{body_of, check_size, negotiate, object_of};
+use crate::activity::trail;
 use crate::association::af::{self, AfSession};
 use crate::association::{Association, AssociationId};
 use crate::binding::{self, Unbound};
@@ -194,6 +195,7 @@ async fn stored(worker: &Worker, id: &str) -> Result<(Association, AfSession), F
     let (association, session) = parse(id).ok_or_else(|| not_found(id))?;
     let stored = worker.repository().get(association).await?;
     let association = stored.ok_or_else(|| not_found(id))?.record;
+    trail::concerns(&association);
     let session = own(&association, session).ok_or_else(|| not_found(id))?;
     Ok((association, session))
 }

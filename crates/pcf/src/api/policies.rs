@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::callbacks;
 use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
+use crate::activity::trail;
 use crate::association::{Association, Kind, context, decision};
 use crate::change;
 use crate::creation;
@@ -73,6 +74,7 @@ pub(crate) async fn individual(
                 .map(|stored| stored.record)
                 .filter(|association| association.kind == service.kind)
                 .ok_or_else(|| not_found(id))?;
+            trail::concerns(&association);
             let mut body = shown(&association);
             body.insert("request".to_owned(), association.context);
             Ok(sbi::json::response(StatusCode::OK, &body))

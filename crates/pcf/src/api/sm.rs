@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::callbacks;
 use super::fault::Fault;
 use super::{body_of, check_size, created, id_of, negotiate, not_found};
+use crate::activity::trail;
 use crate::af_notices;
 use crate::association::ledger::Draft;
 use crate::association::repetition::Mark;
@@ -18,7 +19,7 @@ use crate::association::{
     Association, AssociationId, Kind, af, applications, context, decision, repetition, usage,
 };
 use crate::change::{self, Rewritten};
-use crate::creation;
+use crate::creation::{self, Created};
 use crate::events::Event;
 use crate::pds;
 use crate::peers::bsf;
@@ -45,7 +46,9 @@ pub(crate) async fn collection(worker: &Rc<Worker>, request: &Request) -> Result
     }
     let mut association = Association::new(Kind::Sm, Value::Object(members));
     let version = pds::version(worker, &association);
-    creation::create(worker, &mut association).await?;
+    if let Created::New(replaced) = creation::create(worker, &mut association).await? {
+        creation::close(worker, &replaced).await;
+    }
     worker.count(Event::SmCreated);
     bsf::bind(worker, &association);
     if pds::version(worker, &association) != version {
@@ -69,6 +72,7 @@ pub(crate) async fn individual(worker: &Worker, request: &Request, id: &str) -> 
         .map(|stored| stored.record)
         .filter(|association| association.kind == Kind::Sm)
         .ok_or_else(|| not_found(id))?;
+    trail::concerns(&association);
     let policy = association.decision();
     let body = json!({"context": association.context, "policy": policy});
     Ok(sbi::json::response(StatusCode::OK, &body))

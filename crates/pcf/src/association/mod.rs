@@ -17,6 +17,7 @@
 pub mod address;
 pub mod af;
 pub mod applications;
+pub(crate) mod claims;
 pub mod context;
 pub mod decision;
 pub mod gx;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
 
-use super::{address, applications, decision, sd, ue_policy};
+use super::{address, applications, claims, decision, sd, ue_policy};
 
 /// Identity of an association: a UUID in URIs, 16 bytes in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -137,6 +137,8 @@ impl Association {
     pub const ADDRESS: Index = Index(2);
     /// By a name that another protocol gives it: the Session-Id of Gx.
     pub const NAME: Index = Index(3);
+    /// By what at most one association may have.
+    pub(crate) const CLAIM: Index = Index(4);
 
     /// A new association, without a decision.
     #[must_use]
@@ -214,6 +216,7 @@ impl Record for Association {
             IndexSchema::many("gpsi"),
             IndexSchema::many("address").multi(),
             IndexSchema::many("name").multi(),
+            IndexSchema::unique("claim").multi(),
         ],
         by_modified: true,
         sql: None,
@@ -234,6 +237,9 @@ impl Record for Association {
         }
         for name in self.names() {
             keys.add(Self::NAME, &address::text_key(&name));
+        }
+        for claim in claims::of(self) {
+            keys.add(Self::CLAIM, &address::text_key(claim));
         }
         for key in address::keys(self) {
             keys.add(Self::ADDRESS, &key);

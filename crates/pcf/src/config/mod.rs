@@ -1,5 +1,6 @@
 //! Every setting of a PCF; a file per topic.
 
+mod activity;
 mod bsf;
 mod diameter;
 mod ldap;
@@ -13,8 +14,11 @@ mod ue_policy;
 mod usage;
 
 pub use self::ldap::{Ldap, LdapAttribute, LdapFallback, LdapScope, LdapType};
-pub use self::pds::{Chf, ChfFallback, CounterService, Pds, PdsCache, Udr, UdrFallback, UnknownUser};
+pub use self::pds::{
+    Chf, ChfFallback, CounterService, Pds, PdsCache, Udr, UdrFallback, UnknownUser, ValidateUser,
+};
 pub use self::policy::{Fallback, Policies};
+pub use activity::{ActivityLog, JournalFiles, PolicyEvents};
 pub use bsf::Bsf;
 pub use diameter::{Diameter, DiameterPeer};
 pub use function::sbi::config::{ConsumerRate, Nrf, Overload, OverloadLevel, TokenKey, Tokens};
@@ -93,6 +97,15 @@ pub struct Config {
     pub ue_policy: UePolicy,
     /// Notifications of consumers.
     pub notifications: Notifications,
+    /// Whether a session that is established again replaces the one before, which still lives: one of the same SUPI and
+    /// `pduSessionId` (N7), of the same Session-Id (Gx), or of the same address, domain, DNN and slice. Its binding and its AF sessions
+    /// end.
+    #[schemars(extend("x-reload" = true))]
+    pub collision_detection: bool,
+    /// The activity of chosen subscribers, for troubleshooting.
+    pub activity_log: ActivityLog,
+    /// Records of policy events.
+    pub policy_events: PolicyEvents,
     /// Limits and discards under overload.
     #[schemars(extend("x-reload" = true))]
     pub overload: Overload,
@@ -141,6 +154,9 @@ impl Default for Config {
             usage: Usage::default(),
             ue_policy: UePolicy::default(),
             notifications: Notifications::default(),
+            collision_detection: false,
+            activity_log: ActivityLog::default(),
+            policy_events: PolicyEvents::default(),
             overload: Overload::default(),
             nrf: Nrf::default(),
             bsf: Bsf::default(),
@@ -190,6 +206,8 @@ impl Validate for Config {
                 .say("needs Diameter, which is disabled", "`diameter.enabled: true`");
         }
         faults.within("uePolicy", &self.ue_policy);
+        faults.within("activityLog", &self.activity_log);
+        faults.within("policyEvents", &self.policy_events);
         faults.within("overload", &self.overload);
         faults.within("nrf", &self.nrf);
         faults.within("bsf", &self.bsf);

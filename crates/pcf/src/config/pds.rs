@@ -20,6 +20,9 @@ pub struct Pds {
     /// Time for all sources of a request together.
     #[schemars(extend("x-reload" = true))]
     pub deadline: Period,
+    /// Which subscribers are served, by the sources that have been asked (UDR, directory).
+    #[schemars(extend("x-reload" = true))]
+    pub validate_user: ValidateUser,
     /// Policy data of subscribers.
     pub udr: Udr,
     /// Policy counters of subscribers.
@@ -94,6 +97,20 @@ pub enum CounterService {
     Ue,
 }
 
+/// Which subscribers are served, over N7, N15 and Gx. A source that does not answer in time leaves its `fallback` to decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ValidateUser {
+    /// Each source decides by its `unknownUser`.
+    #[default]
+    BySource,
+    /// Those whom at least one source knows. Others are refused: 400 `USER_UNKNOWN`, or DIAMETER_USER_UNKNOWN (5030). `unknownUser`
+    /// of the sources does not count.
+    Required,
+    /// All. For those whom a source does not know, policies read its `default`.
+    Off,
+}
+
 /// What happens to a request of a subscriber whom the UDR does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -149,6 +166,7 @@ impl Default for Pds {
     fn default() -> Self {
         Self {
             deadline: Period::from_millis(1000),
+            validate_user: ValidateUser::default(),
             udr: Udr::default(),
             chf: Chf::default(),
             ldap: Ldap::default(),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use diameter::endpoint::Request;
 use diameter::proto::known::{self, application};
-use diameter::proto::{Fault, Message, MessageMut, ResultCode};
+use diameter::proto::{CommandFlags, Fault, Message, MessageMut, ResultCode};
 use pcc::gx::{Features, RequestKind};
 use serde_json::{Map, Value};
 
@@ -15,9 +15,10 @@ use crate::association::gx::{self as session, PcefSession};
 use crate::association::ledger::Draft;
 use crate::association::{Association, AssociationId, Kind, af, applications, context, usage};
 use crate::change::{self, ChangeFault};
+use crate::creation::{self, Created};
 use crate::events::Event;
 use crate::worker::Worker;
-use crate::{af_notices, binding, creation, pds, pre, reassessment};
+use crate::{af_notices, binding, pds, pre, reassessment};
 
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;
@@ -43,7 +44,8 @@ async fn initial(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) 
     let known = binding::named(worker, &ccr.session)
         .await
         .map_err(|error| failed(&error))?;
-    if let Some(stored) = known {
+    let again = known.filter(|stored| is_repeated(worker, request, &ccr, &stored.record));
+    if let Some(stored) = again {
         // Sent again, for example over another connection: the PCEF has no decision yet.
         let decision = Value::Object(stored.record.decision());
         return answer::success(request, &ccr, &stored.record, &Value::Null, &decision);
@@ -51,10 +53,18 @@ async fn initial(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) 
     let mut association = Association::new(Kind::Gx, ccr.document.clone());
     session.put(&mut association);
     let created = creation::create(worker, &mut association).await;
-    created.map_err(answer::fault)?;
-    worker.count(Event::GxCreated);
+    if let Created::New(replaced) = created.map_err(answer::fault)? {
+        creation::close(worker, &replaced).await;
+        worker.count(Event::GxCreated);
+    }
     let decision = Value::Object(association.decision());
     answer::success(request, &ccr, &association, &Value::Null, &decision)
+}
+
+/// Whether a CCR of a known Session-Id establishes that session, and not one in its place: it says so (flag T), or is the same.
+fn is_repeated(worker: &Worker, request: &Request, ccr: &pcc::gx::Request, known: &Association) -> bool {
+    let says_so = request.message.flags().contains(CommandFlags::RETRANSMITTED);
+    !worker.config().collision_detection || says_so || known.context == ccr.document
 }
 
 async fn update(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) -> Result<MessageMut, Fault> {

@@ -10,6 +10,7 @@ use pcc::gx::read_report;
 use serde_json::Value;
 
 use super::{Reported, reported};
+use crate::activity::trail;
 use crate::association::gx::{self as session, PcefSession};
 use crate::association::{Association, AssociationId, Kind};
 use crate::change;
@@ -91,7 +92,7 @@ fn retry(worker: &Rc<Worker>, push: Push) {
     // Not all at once, where a PCEF comes back.
     let spread = worker.random().next() % (pause.as_millis() as u64 / 4 + 1);
     let worker = worker.clone();
-    tokio::task::spawn_local(async move {
+    let again = async move {
         tokio::time::sleep(pause + Duration::from_millis(spread)).await;
         drop(place);
         let Ok(Some(stored)) = worker.repository().get(push.id).await else {
@@ -112,5 +113,6 @@ fn retry(worker: &Rc<Worker>, push: Push) {
                 }
             }
         }
-    });
+    };
+    tokio::task::spawn_local(trail::resume(trail::mark(), again));
 }

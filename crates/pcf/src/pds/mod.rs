@@ -24,8 +24,9 @@ use nrf_client::PeerService;
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
+use crate::activity::trail;
 use crate::association::Association;
-use crate::config::{ChfFallback, CounterService, UdrFallback, UnknownUser};
+use crate::config::{ChfFallback, CounterService, UdrFallback, UnknownUser, ValidateUser};
 use crate::events::Event;
 use crate::outbound::{CHF, UDR};
 use crate::sources::chf;
@@ -90,16 +91,16 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
         return Ok(Rc::default());
     }
     let end = Instant::now() + worker.config().pds.deadline.duration();
-    let service = association.kind.service();
+    let (service, unknown) = (association.kind.service(), Cell::new(0));
     let from_udr = async {
         let subscription = subscribe_udr(worker, association, &supi, end).await;
-        let data = policy_data(worker, &supi, service, end).await;
+        let data = policy_data(worker, (&supi, &unknown), service, end).await;
         (subscription, data)
     };
     let ((subscription, data), limits, profile) = tokio::join!(
         from_udr,
         counters(worker, association, &supi, end),
-        profile::of(worker, association, &supi, end)
+        profile::of(worker, association, (&supi, &unknown), end)
     );
     let (limits, mut held) = match limits {
         Ok(held) => (Ok(()), held),
@@ -107,6 +108,7 @@ pub(crate) async fn open(worker: &Worker, association: &mut Association) -> Resu
     };
     held.udr = subscription;
     held.keep(association);
+    let data = data.and_then(|data| validated(worker, &unknown).map(|()| data));
     let data = data.and_then(|data| profile.map(|profile| profile::joined(data, &profile)));
     let found = data.and_then(|subscriber| limits.map(|()| Rc::new(Data::new(subscriber, association))));
     if found.is_err() {
@@ -124,12 +126,31 @@ pub(crate) async fn of(worker: &Worker, association: &Association) -> Result<Rc<
         return Ok(Rc::default());
     };
     let end = Instant::now() + worker.config().pds.deadline.duration();
+    let unknown = Cell::new(0);
     let (data, profile) = tokio::join!(
-        policy_data(worker, &supi, association.kind.service(), end),
-        profile::of(worker, association, &supi, end)
+        policy_data(worker, (&supi, &unknown), association.kind.service(), end),
+        profile::of(worker, association, (&supi, &unknown), end)
     );
+    validated(worker, &unknown)?;
     let subscriber = profile::joined(data?, &profile?);
     Ok(Rc::new(Data::new(subscriber, association)))
+}
+
+/// Whether a source that does not know a subscriber has its request refused.
+fn refuses(worker: &Worker, unknown_user: UnknownUser) -> bool {
+    let by_source = worker.config().pds.validate_user == ValidateUser::BySource;
+    by_source && unknown_user == UnknownUser::Reject
+}
+
+/// Refuses a subscriber whom none of the sources knows, where one has to.
+fn validated(worker: &Worker, unknown: &Cell<usize>) -> Result<(), Missing> {
+    let sources = worker.sources();
+    let asked = usize::from(sources.udrs.is_some()) + usize::from(sources.directory.is_some());
+    let is_required = worker.config().pds.validate_user == ValidateUser::Required;
+    match is_required && asked > 0 && unknown.get() == asked {
+        true => Err(Missing::User),
+        false => Ok(()),
+    }
 }
 
 /// The version of the data of an association's subscriber: another one after each change.
@@ -172,14 +193,15 @@ pub(crate) fn end(worker: &Worker, service: PeerService, uri: String) {
     }
     sources.ends.set(sources.ends.get() + 1);
     let (peers, counters) = (worker.peers().clone(), worker.counters().clone());
-    tokio::task::spawn_local(async move {
+    let ended = async move {
         let _ending = Ending(&sources.ends);
         if producers::delete(&peers, service, &uri, deadline).await {
             counters.count(Event::SubscriptionEnded);
         } else {
             counters.count(Event::SubscriptionLeft);
         }
-    });
+    };
+    tokio::task::spawn_local(trail::resume(trail::mark(), ended));
 }
 
 /// Counts an end in flight.
@@ -227,7 +249,7 @@ async fn subscribe_udr(
 /// The policy data of a subscriber: cached, of the UDR, or what the settings have in their place.
 async fn policy_data(
     worker: &Worker,
-    supi: &str,
+    (supi, unknown): (&str, &Cell<usize>),
     service: Service,
     end: Instant,
 ) -> Result<Rc<Value>, Missing> {
@@ -257,9 +279,10 @@ async fn policy_data(
         Ok(PolicyData::Unknown) => {
             worker.count(Event::UdrUnknown);
             sources.cache.borrow_mut().remove(supi, service);
-            match settings.unknown_user {
-                UnknownUser::Reject => Err(Missing::User),
-                UnknownUser::Default => Ok(Rc::new(Value::Object(settings.default.clone()))),
+            unknown.set(unknown.get() + 1);
+            match refuses(worker, settings.unknown_user) {
+                true => Err(Missing::User),
+                false => Ok(Rc::new(Value::Object(settings.default.clone()))),
             }
         }
         Err(failure) => without_udr(worker, supi, service, failure),

@@ -1,14 +1,16 @@
 //! Profiles of subscribers in a directory, as members of what policies read of the subscriber.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
 use ::policy::Service;
 use serde_json::{Map, Value};
 
-use super::Missing;
+use super::{Missing, refuses};
+use crate::activity::{Entry, trail};
 use crate::association::Association;
-use crate::config::{LdapFallback, UnknownUser};
+use crate::config::LdapFallback;
 use crate::events::Event;
 use crate::sources::ldap::{Failure, Profile};
 use crate::worker::Worker;
@@ -23,7 +25,7 @@ const ANY: Service = Service::Sm;
 pub(super) async fn of(
     worker: &Worker,
     association: &Association,
-    supi: &str,
+    (supi, unknown): (&str, &Cell<usize>),
     end: Instant,
 ) -> Result<Rc<Value>, Missing> {
     let sources = worker.sources();
@@ -39,6 +41,8 @@ pub(super) async fn of(
     let settings = &worker.config().pds.ldap;
     match directory.query(supi, association.text_of("gpsi"), end).await {
         Ok(Profile::Known(members)) => {
+            let body = || Value::Object(members.clone());
+            trail::note(|| Entry::new("in", "profile").over("LDAP", "").body(body()));
             let profile = Rc::new(Value::Object(members));
             let mut cache = sources.profiles.borrow_mut();
             cache.hold(supi, ANY, profile.clone(), (version, Instant::now()));
@@ -47,9 +51,10 @@ pub(super) async fn of(
         Ok(Profile::Unknown) => {
             worker.count(Event::LdapUnknown);
             sources.profiles.borrow_mut().remove(supi, ANY);
-            match settings.unknown_user {
-                UnknownUser::Reject => Err(Missing::User),
-                UnknownUser::Default => Ok(default(&settings.default)),
+            unknown.set(unknown.get() + 1);
+            match refuses(worker, settings.unknown_user) {
+                true => Err(Missing::User),
+                false => Ok(default(&settings.default)),
             }
         }
         Err(failure) => without(worker, supi, &failure),

@@ -14,6 +14,7 @@ use sbi::client::Origin;
 use sbi::name::{CONTENT_TYPE, LOCATION};
 use serde_json::{Map, Value, json};
 
+use crate::activity::trail;
 use crate::association::{Association, AssociationId, Kind};
 use crate::bindings::{Job, Turn};
 use crate::change::{self, ChangeFault};
@@ -39,7 +40,7 @@ pub(crate) fn bind(worker: &Rc<Worker>, association: &Association) {
 /// Removes the binding of a session that has ended.
 pub(crate) fn unbind(worker: &Rc<Worker>, association: &Association) {
     if let Some(uri) = uri_of(association) {
-        push(worker, Job::Unbind(uri.to_owned()));
+        push(worker, Job::Unbind(uri.to_owned(), trail::mark()));
     }
 }
 
@@ -69,8 +70,8 @@ async fn work(worker: Rc<Worker>, first: Job) {
                 pause = pause.saturating_mul(2);
             }
             done = match &job {
-                Job::Bind(id) => register(&worker, *id).await,
-                Job::Unbind(uri) => remove(&worker, uri).await,
+                Job::Bind(id) => trail::own(worker.activity(), register(&worker, *id)).await,
+                Job::Unbind(uri, mark) => trail::resume(mark.clone(), remove(&worker, uri)).await,
             };
             if done {
                 break;
@@ -91,6 +92,7 @@ async fn register(worker: &Worker, id: AssociationId) -> bool {
         Ok(None) => return true,
         Err(_) => return false,
     };
+    trail::concerns(&association);
     let wanted = addresses(&association);
     let uri = match uri_of(&association) {
         Some(uri) => {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+use crate::activity::trail;
 use crate::association::ledger::Draft;
 use crate::events::Event;
 use crate::sources::udr;
@@ -25,12 +26,13 @@ pub(crate) fn update_udr(worker: &Rc<Worker>, draft: &Draft) {
     match worker.writes().start(&ledger.subscriber, settings.max_updates) {
         Started::Now(in_flight) => {
             let (worker, subscriber) = (worker.clone(), ledger.subscriber.clone());
-            tokio::task::spawn_local(async move {
+            let updates = async move {
                 update(&worker, &subscriber).await;
                 while in_flight.take_more() {
                     update(&worker, &subscriber).await;
                 }
-            });
+            };
+            tokio::task::spawn_local(trail::resume(trail::mark(), updates));
         }
         Started::Follows => {}
         Started::Full => worker.count(Event::UsageDropped),

@@ -122,6 +122,27 @@ fn an_unknown_user_is_refused_where_the_settings_say_so() {
 }
 
 #[test]
+fn a_user_whom_the_directory_knows_is_valid_though_the_udr_does_not_know_it() {
+    local(async {
+        let Some(slapd) = Slapd::start(None) else { return };
+        let udr = testpeer::sbi::Server::start(|_| {
+            sbi::problem::Problem::of_status(StatusCode::NOT_FOUND).into_response()
+        });
+        let bed = bed(&slapd, |config| {
+            config.pds.udr.enabled = true;
+            config.pds.udr.api_roots = vec![udr.root()];
+            config.pds.validate_user = pcf::config::ValidateUser::Required;
+        });
+        assert_eq!(rule(&bed.pcf, ONE).await, "gold-large");
+        let refused = create(&bed.pcf, UNKNOWN).await;
+        assert_eq!(
+            (refused.status, refused.cause()),
+            (StatusCode::BAD_REQUEST, "USER_UNKNOWN")
+        );
+    });
+}
+
+#[test]
 fn a_directory_that_is_slow_leaves_the_fallback_to_decide_within_the_deadline() {
     local(async {
         let Some(slapd) = Slapd::start(None) else { return };

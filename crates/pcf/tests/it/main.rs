@@ -1,7 +1,9 @@
 //! The PCF over real sockets, as SMFs and AMFs meet it.
 
+mod activity;
 mod authorization;
 mod bindings;
+mod collisions;
 #[expect(dead_code, reason = "the suite of the store uses all of it")]
 #[path = "../../../store/tests/it/databases.rs"]
 mod databases;
@@ -28,5 +30,6 @@ mod sy;
 mod tokens;
 mod ue_delivery;
 mod usage;
+mod validate_user;
 mod wiretap;
 mod writers;

@@ -35,6 +35,11 @@ pub(super) fn post(admin: SocketAddr, path: &str, body: &str) -> anyhow::Result<
     successful(admin, path, ask(admin, "POST", path, body)?)
 }
 
+/// What another change answers, by its method.
+pub(super) fn change(admin: SocketAddr, method: &str, path: &str) -> anyhow::Result<String> {
+    successful(admin, path, ask(admin, method, path, "")?)
+}
+
 fn successful(admin: SocketAddr, path: &str, answer: Answer) -> anyhow::Result<String> {
     if (200..300).contains(&answer.status) {
         return Ok(answer.body);

@@ -1,5 +1,6 @@
 //! The program as people and the lab use it.
 
+mod activity;
 mod commands;
 mod crash;
 mod h2spec;

@@ -1,5 +1,8 @@
 //! The PCF's own admin pages and gauges.
 
+mod traced;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use axum::Router;
@@ -32,6 +35,14 @@ telemetry::declare! {
     gauge LOAD = "signalbox_pcf_load_ratio" []: "Load of the busiest worker, from 0 to 1: its CPU time as a share of a core, or how near requests come to waiting for the target.";
     gauge STATE = "signalbox_pcf_state" []: "Operational state: 0 serving, 1 partial shutdown, 2 complete shutdown.";
     gauge NOTIFICATIONS = "signalbox_pcf_notifications_pending" []: "Notifications that are pending.";
+    gauge ACTIVITY = "signalbox_pcf_activity_entries" []: "Entries about traced subscribers in memory.";
+    gauge ACTIVITY_BYTES = "signalbox_pcf_activity_bytes" []: "Bytes of the entries about traced subscribers in memory.";
+    counter ACTIVITY_WRITTEN = "signalbox_pcf_activity_written_total" []: "Entries about traced subscribers that were written to files.";
+    counter ACTIVITY_DROPPED = "signalbox_pcf_activity_dropped_total" []: "Entries about traced subscribers that were not written because too many were pending.";
+    counter ACTIVITY_UNWRITTEN = "signalbox_pcf_activity_unwritten_total" []: "Entries about traced subscribers that were not written because the files cannot be (alarm 10561).";
+    counter EVENTS_WRITTEN = "signalbox_pcf_policy_events_written_total" []: "Policy events that were written to files.";
+    counter EVENTS_DROPPED = "signalbox_pcf_policy_events_dropped_total" []: "Policy events that were not written because too many were pending.";
+    counter EVENTS_UNWRITTEN = "signalbox_pcf_policy_events_unwritten_total" []: "Policy events that were not written because the files cannot be (alarm 10561).";
     gauge NOTIFICATION_BYTES = "signalbox_pcf_notifications_pending_bytes" []: "Bytes of the notifications that are pending.";
 }
 
@@ -95,6 +106,50 @@ pub(crate) const PAGES: &[Page] = &[
         columns: &[],
     },
     Page {
+        name: "activity",
+        about: "What a traced subscriber has sent and got, what was decided and written: by SUPI, GPSI or association",
+        path: "/pcf/activity/{}",
+        argument: Some("SUBSCRIBER"),
+        columns: &[
+            ("time", "/time"),
+            ("request", "/step"),
+            ("what", "/what"),
+            ("interface", "/interface"),
+            ("message", "/text"),
+            ("status", "/status"),
+            ("peer", "/peer"),
+            ("detail", "/detail"),
+        ],
+    },
+    Page {
+        name: "trace list",
+        about: "Traced subscribers, and who has named them",
+        path: "/pcf/trace",
+        argument: None,
+        columns: &[("subscriber", "/subscriber"), ("by", "/by")],
+    },
+    Page {
+        name: "trace add",
+        about: "Trace a subscriber: SUPI, GPSI, a beginning (imsi-00101*) or a range (imsi-1..imsi-9)",
+        path: "/pcf/trace/{}",
+        argument: Some("SUBSCRIBER"),
+        columns: &[("subscriber", "/subscriber"), ("by", "/by")],
+    },
+    Page {
+        name: "trace remove",
+        about: "Trace a subscriber no more; its entries stay",
+        path: "/pcf/trace/{}",
+        argument: Some("SUBSCRIBER"),
+        columns: &[("subscriber", "/subscriber"), ("by", "/by")],
+    },
+    Page {
+        name: "trace show",
+        about: "The activity of a traced subscriber with all contents, as JSON",
+        path: "/pcf/activity/{}",
+        argument: Some("SUBSCRIBER"),
+        columns: &[],
+    },
+    Page {
         name: "state",
         about: "Whether it serves or is being shut down (PUT \"SERVING\", \"PARTIAL\" or \"COMPLETE\" to change it), load",
         path: "/pcf/state",
@@ -124,7 +179,17 @@ pub(crate) fn hints(uri: &str) -> Vec<String> {
 /// Shows the gauges.
 pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
     type Read = fn(&Pcf) -> f64;
-    let gauges: [(&'static Declaration, Read); 4] = [
+    let gauges: [(&'static Declaration, Read); 12] = [
+        (&ACTIVITY, |pcf| pcf.activity.size().0 as f64),
+        (&ACTIVITY_BYTES, |pcf| pcf.activity.size().1 as f64),
+        (&ACTIVITY_WRITTEN, |pcf| count(&pcf.activity.counts().written)),
+        (&ACTIVITY_DROPPED, |pcf| count(&pcf.activity.counts().dropped)),
+        (&ACTIVITY_UNWRITTEN, |pcf| count(&pcf.activity.counts().unwritten)),
+        (&EVENTS_WRITTEN, |pcf| count(&pcf.policy_events.counts().written)),
+        (&EVENTS_DROPPED, |pcf| count(&pcf.policy_events.counts().dropped)),
+        (&EVENTS_UNWRITTEN, |pcf| {
+            count(&pcf.policy_events.counts().unwritten)
+        }),
         (&LOAD, |pcf| f64::from(pcf.load()) / 100.0),
         (&STATE, |pcf| f64::from(pcf.state() as u8)),
         (&NOTIFICATIONS, |pcf| pcf.notifications().notifications as f64),
@@ -134,6 +199,10 @@ pub(crate) fn observe(registry: &Registry, pcf: &Arc<Pcf>) {
         let seen = Arc::downgrade(pcf);
         registry.observe(gauge, move || seen.upgrade().map_or(0.0, |pcf| read(&pcf)));
     }
+}
+
+fn count(count: &AtomicU64) -> f64 {
+    count.load(Ordering::Relaxed) as f64
 }
 
 /// Serves [`PAGES`].
@@ -149,6 +218,7 @@ pub(crate) fn routes(pcf: &Weak<Pcf>) -> Router {
         answer_after(change, || state_of(&changed)).await
     };
     Router::new()
+        .merge(traced::routes(pcf))
         .route("/pcf/sessions", get(move || async move { sessions(&all).await }))
         .route(
             "/pcf/sessions/{id}",

@@ -1,0 +1,115 @@
+//! Claims: what at most one living session may have, so that a session which is established again is found to collide with the
+//! one before, at whatever instance. They are kept with the association, in a unique index.
+
+use model::Ipv6Prefix;
+use serde_json::Value;
+
+use super::gx::PcefSession;
+use super::{Association, Kind};
+
+/// The room of an association that has its claims.
+const ROOM: &str = "claims";
+
+/// Makes the claims of a session that begins: its PDU session identity (SUPI and `pduSessionId`) or the Session-Id of its PCEF, and
+/// each of its addresses within domain, DNN and slice.
+pub(crate) fn make(association: &mut Association) {
+    let identity = match association.kind {
+        Kind::Sm => pdu_session(association),
+        Kind::Gx => PcefSession::get(association).map(|session| format!("gx:{}", session.session_id)),
+        Kind::Am | Kind::Ue | Kind::Tdf => return,
+    };
+    let claims = identity
+        .into_iter()
+        .chain(addresses(association))
+        .map(Value::from);
+    let claims: Vec<Value> = claims.collect();
+    association.rooms.insert(ROOM.to_owned(), Value::Array(claims));
+}
+
+/// Gives up the claims on addresses that a session does not have any more.
+pub(crate) fn retain(association: &mut Association) {
+    let Some(Value::Array(claims)) = association.rooms.get(ROOM) else {
+        return;
+    };
+    let has: Vec<String> = addresses(association).collect();
+    let is_held = |claim: &Value| {
+        let claim = claim.as_str().unwrap_or_default();
+        !claim.starts_with("ip:") || has.iter().any(|own| own == claim)
+    };
+    let left: Vec<Value> = claims.iter().filter(|claim| is_held(claim)).cloned().collect();
+    if left.len() < claims.len() {
+        association.rooms.insert(ROOM.to_owned(), Value::Array(left));
+    }
+}
+
+/// The claims of an association.
+pub(crate) fn of(association: &Association) -> impl Iterator<Item = &str> {
+    let claims = association.rooms.get(ROOM).and_then(Value::as_array);
+    claims.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Whether both are the same request to establish a Gx session, sent twice.
+pub(crate) fn is_repeated(one: &Association, other: &Association) -> bool {
+    let session = |association: &Association| PcefSession::get(association).map(|session| session.session_id);
+    let (own, held) = (session(one), session(other));
+    own.is_some() && own == held && one.context == other.context
+}
+
+/// The network identifier of a DNN, without the operator's (TS 23.003 §9.1).
+#[must_use]
+pub(crate) fn network(dnn: &str) -> &str {
+    let lower = dnn.to_ascii_lowercase();
+    match lower.find(".mnc") {
+        Some(at) if lower.ends_with(".gprs") => &dnn[..at],
+        _ => dnn,
+    }
+}
+
+fn pdu_session(association: &Association) -> Option<String> {
+    let supi = association.text_of("supi").filter(|supi| !supi.is_empty())?;
+    let number = association.context.get("pduSessionId")?.as_u64()?;
+    Some(format!("sm:{supi}:{number}"))
+}
+
+fn addresses(association: &Association) -> impl Iterator<Item = String> {
+    let text = |name| association.text_of(name);
+    let dnn = network(text("dnn").unwrap_or_default()).to_ascii_lowercase();
+    let slice = association.context.get("sliceInfo");
+    let sst = slice.and_then(|slice| slice.get("sst")?.as_u64());
+    let sst = sst.map(|sst| sst.to_string()).unwrap_or_default();
+    let sd = slice.and_then(|slice| slice.get("sd")?.as_str());
+    let sd = sd.unwrap_or_default().to_ascii_lowercase();
+    let domain = text("ipDomain").unwrap_or_default();
+    let v4 = text("ipv4Address").and_then(|text| text.parse::<std::net::Ipv4Addr>().ok());
+    let v6 = text("ipv6AddressPrefix").and_then(|text| text.parse::<Ipv6Prefix>().ok());
+    let v4 = v4.map(|address| format!("ip:{dnn}:{sst}-{sd}:{domain}:{address}"));
+    let v6 = v6.map(|prefix| format!("ip:{dnn}:{sst}-{sd}::{}/{}", prefix.address(), prefix.length()));
+    v4.into_iter().chain(v6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_session_claims_its_identity_and_its_addresses_until_it_releases_them() {
+        let context = json!({"supi": "imsi-1", "pduSessionId": 5, "dnn": "Internet.mnc001.mcc001.gprs",
+            "sliceInfo": {"sst": 1, "sd": "00000A"}, "ipv4Address": "10.0.0.1", "ipv6AddressPrefix": "2001:db8::/64"});
+        let mut association = Association::new(Kind::Sm, context);
+        assert_eq!(of(&association).count(), 0);
+        make(&mut association);
+        let claims: Vec<String> = of(&association).map(str::to_owned).collect();
+        let expected = [
+            "sm:imsi-1:5",
+            "ip:internet:1-00000a::10.0.0.1",
+            "ip:internet:1-00000a::2001:db8::/64",
+        ];
+        assert_eq!(claims, expected);
+        if let Value::Object(members) = &mut association.context {
+            members.shift_remove("ipv4Address");
+        }
+        retain(&mut association);
+        assert_eq!(of(&association).collect::<Vec<_>>(), [expected[0], expected[2]]);
+    }
+}
