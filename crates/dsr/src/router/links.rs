@@ -174,7 +174,7 @@ impl Core {
         let host = &peer.remote.origin.host;
         let hop = self.registry.claim(host, node, peer.configured, self.worker);
         hop.set_home(self.worker);
-        // What wanted it has it: the next DPR of the peer begins anew.
+        // What wanted it has it: after the next DPR of the peer, only later requests count.
         hop.take_wanted();
         let mut links = self.links.borrow_mut();
         let place = hop.id as usize;
