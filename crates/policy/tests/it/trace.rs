@@ -84,3 +84,34 @@ fn a_trace_is_bounded() {
         .max();
     assert!(longest.is_some_and(|longest| longest < 200));
 }
+
+#[test]
+fn a_trace_says_what_ran_a_script() {
+    let project = compile(
+        "
+scripts:
+  simple: {parameters: [a], expression: a + 1}
+  other: {parameters: [a], expression: '[...a].length'}
+blocks:
+  - set: {x: {$script: simple, with: {a: $request.number}}}
+  - set: {y: {$script: simple, with: {a: $request.list}}}
+  - set: {z: {$script: other, with: {a: $request.list}}}
+",
+    )
+    .unwrap();
+    let request = json!({"number": 1, "list": [2, 3]});
+    let input = Input::new("create", &request);
+    let mut trace = Trace::new();
+    project
+        .decide(&mut Scratch::default(), &input, NOON, Some(&mut trace))
+        .unwrap();
+    let text = trace.to_string();
+    // The text of a list is QuickJS's.
+    for line in [
+        "script simple, natively = 2\n",
+        "script simple, by QuickJS = \"2,31\"\n",
+        "script other, by QuickJS = 2\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
