@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ::report::{self, Verdict};
 use clap::Args;
+use settings::Period;
 
 use super::reports::summary;
 use super::{FAILED, Failure, USAGE, failure, find, folder_for, json_text, period, say};
@@ -58,6 +59,9 @@ pub(super) struct RunArgs {
     /// How many times the latencies of network, producers and NRF that a model has (scp/…); 0 for none
     #[arg(long, value_name = "FACTOR", default_value = "1x", value_parser = run::latency, allow_negative_numbers = true)]
     latency: f64,
+    /// Put a relay of TCP before each site that adds this much to the time of its answers (bsf/…), such as 50ms
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    site_latency: Option<Duration>,
     /// Let a process that never sleeps compete for each core of the function (with --pin): it takes half of them
     #[arg(long)]
     contend: bool,
@@ -91,6 +95,7 @@ pub(super) fn measure(args: Box<RunArgs>) -> Result<ExitCode, Failure> {
         function_config: args.function_config,
         tls: args.tls,
         latency: args.latency,
+        site_latency: Period(args.site_latency.unwrap_or_default()),
         contend: args.contend,
         kafka: args.kafka,
     };

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use settings::Period;
+
 use super::Database;
 
 /// The most times that latencies are induced.
@@ -84,6 +86,8 @@ pub struct Options {
     pub tls: Option<bool>,
     /// How many times the latencies that a model of an SCP induces; 0: none.
     pub latency: f64,
+    /// What relays before each site of a BSF add to the time of its answers; 0: no relays.
+    pub site_latency: Period,
     /// Whether a process that never sleeps competes for each core of the function.
     pub contend: bool,
     /// A Kafka broker for models that copy messages, instead of one of the run.
@@ -109,6 +113,7 @@ impl Default for Options {
             function_config: None,
             tls: None,
             latency: 1.0,
+            site_latency: Period::from_millis(0),
             contend: false,
             kafka: None,
         }

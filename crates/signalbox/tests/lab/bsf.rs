@@ -218,6 +218,30 @@ fn our_bsf_serves_one_site_and_several() {
     }
 }
 
+#[test]
+fn relays_before_the_sites_delay_each_answer() {
+    const LATENCY: Duration = Duration::from_millis(50);
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        program: Some(program()),
+        site_latency: settings::Period(LATENCY),
+        ..options(&folder)
+    };
+    let (report, failed) = run("bsf/scenario-1", &options);
+    assert!(failed.is_empty(), "{failed:#?}");
+    // Those of the service-based interface, which PCFs do not delay.
+    for name in ["bindingCreate", "bindingDelete"] {
+        let operation = report.operations.iter().find(|one| one.name == name).unwrap();
+        assert!(operation.count > 5 && operation.errors == 0, "{operation:?}");
+        let median = operation.latency_ms.p50.unwrap();
+        assert!(median >= LATENCY.as_secs_f64() * 1e3, "{operation:?}");
+    }
+    let relays = std::fs::read_dir(folder.path().join("processes")).unwrap();
+    let names = relays.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let logs = names.filter(|name| name.starts_with("relay-") && name.ends_with(".log"));
+    assert_eq!(logs.count(), 4, "a relay for each interface of two sites");
+}
+
 /// Runs that start many processes, or read much at their start, take turns: on two cores they would starve one
 /// another of the time that their answers have.
 fn alone() -> std::sync::MutexGuard<'static, ()> {

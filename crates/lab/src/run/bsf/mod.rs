@@ -3,6 +3,7 @@
 
 mod database;
 mod preload;
+mod relays;
 mod replication;
 mod sites;
 
@@ -58,6 +59,12 @@ pub fn start(
 ) -> Result<Rig, RigError> {
     let sessions = Arc::new(Sessions::new(model.sessions_per_subscriber));
     if let Some(target) = options.target {
+        if !options.site_latency.is_zero() {
+            return Err(RigError::Settings(
+                "--site-latency puts relays before BSFs that the lab starts; --target names one that runs already"
+                    .to_owned(),
+            ));
+        }
         return running_already(model, options, target, &sessions);
     }
     if options.store.is_some() && options.database != Database::Embedded {
@@ -84,6 +91,12 @@ pub fn start(
     plan.filled()?;
     let mut pcfs = pcfs;
     await_connections(&mut pcfs, PCFS as u16 * model.sites as u16)?;
+    let mut simulators = vec![pcfs];
+    if !options.site_latency.is_zero() {
+        for (number, site) in (1..).zip(&mut sites) {
+            simulators.extend(site.behind_relays(number, options.site_latency, place)?);
+        }
+    }
     let loaded = &sites[..model.sites_with_traffic as usize];
     let store = figures(&plan, options.database, loaded);
     let workloads = traffic(model, load, options, &plan, &sessions, loaded)?;
@@ -111,7 +124,7 @@ pub fn start(
         function: processes.next(),
         sites: processes.collect(),
         site_addresses: addresses.collect(),
-        simulators: vec![pcfs],
+        simulators,
         probes,
         notes,
         store: Some(store),
@@ -173,6 +186,22 @@ struct Site {
     resident: u64,
     /// Bytes of its embedded store then.
     disk: Option<u64>,
+}
+
+impl Site {
+    /// Puts a relay before each of its interfaces, through which load reaches it from now on.
+    fn behind_relays(
+        &mut self,
+        number: usize,
+        latency: Period,
+        place: &Place,
+    ) -> Result<[Simulator; 2], RigError> {
+        let name = |interface| format!("relay-{number}-{interface}");
+        let (sbi, before_sbi) = relays::before(self.sbi, &name("sbi"), latency, place)?;
+        let (rx, before_rx) = relays::before(self.rx, &name("rx"), latency, place)?;
+        (self.sbi, self.rx) = (before_sbi, before_rx);
+        Ok([sbi, rx])
+    }
 }
 
 /// What starting a site takes.
@@ -402,6 +431,12 @@ fn notes(model: &BsfModel, options: &Options, count: u64, store: &StoreFigures) 
              among the transactions but are worked on",
             model.rx.pcf_latency,
             model.rx.rar_share()
+        ));
+    }
+    if !options.site_latency.is_zero() {
+        notes.push(format!(
+            "relays of TCP before each site add {} to what its BSF sends (--site-latency)",
+            options.site_latency
         ));
     }
     let loaded = model.sites_with_traffic;
