@@ -151,13 +151,14 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Site 1 no longer receives what site 2 writes: the BSF there says so, that of site 2 does not.
+/// Three sites follow one another. Site 1 no longer receives what the others write: the BSF there says so for each of them,
+/// those of the others do not.
 #[test]
 fn replication_that_has_stopped_raises_an_alarm_until_it_goes_on() {
     const REPLICATION_STOPPED: u32 = 10524;
-    let Some(servers) = Servers::sites(2) else { return };
+    let Some(servers) = Servers::sites(3) else { return };
     local(async {
-        let bsfs: [Bsf; 2] = [1, 2].map(|site| {
+        let bsfs: [Bsf; 3] = [1, 2, 3].map(|site| {
             start(|config| {
                 config.store = servers.config(&format!("site-{site}"), &[site]);
                 config.store.replication_alarm = Period::from_secs(5);
@@ -171,30 +172,44 @@ fn replication_that_has_stopped_raises_an_alarm_until_it_goes_on() {
             let stopped = all.filter(|alarm| alarm.number == REPLICATION_STOPPED);
             stopped.map(|alarm| alarm.instance).collect::<Vec<_>>()
         };
-        let register = async |number: u64| {
-            let created = bsfs[1].post("pcfBindings", &members(number, false)).await;
+        let register = async |site: usize, number: u64| {
+            let created = bsfs[site - 1].post("pcfBindings", &members(number, false)).await;
             assert_eq!(created.status, StatusCode::CREATED);
         };
-        let has = async |number: u64| {
+        let has = async |site: usize, number: u64| {
             let message = request(Method::GET, &by_address(&members(number, false)), "", "");
-            bsfs[0].send(message).await.status == StatusCode::OK
+            bsfs[site - 1].send(message).await.status == StatusCode::OK
         };
-        register(1).await;
-        until("the first binding is at site 1", async || has(1).await).await;
-        until("each site follows the other", async || {
-            active(1).is_empty() && active(2).is_empty()
-        })
-        .await;
+        for site in 1..=3 {
+            register(site, site as u64).await;
+            until("the binding of each site is at all others", async || {
+                has(1, site as u64).await && has(2, site as u64).await && has(3, site as u64).await
+            })
+            .await;
+        }
+        let follow = async || (1..=3).all(|site| active(site).is_empty());
+        until("each site follows the others", follow).await;
 
         assert!(servers.run("cut", Some(1)));
-        until("site 1 raises the alarm", async || active(1) == ["site-2"]).await;
-        until("site 2 follows site 1 as before", async || active(2).is_empty()).await;
-        register(2).await;
-        assert!(!has(2).await);
+        until("site 1 raises the alarms", async || {
+            active(1) == ["site-2", "site-3"]
+        })
+        .await;
+        until("the others follow all sites as before", async || {
+            active(2).is_empty() && active(3).is_empty()
+        })
+        .await;
+        register(1, 6).await;
+        register(2, 5).await;
+        until("bindings of sites 1 and 2 are at site 3", async || {
+            has(3, 6).await && has(3, 5).await
+        })
+        .await;
+        assert!(!has(1, 5).await);
 
         assert!(servers.run("join", Some(1)));
-        until("the alarm is cleared", async || active(1).is_empty()).await;
-        until("the second binding is at site 1", async || has(2).await).await;
+        until("the alarms are cleared", async || active(1).is_empty()).await;
+        until("the last binding is at site 1", async || has(1, 5).await).await;
         let cleared = alarms[0].cleared();
         assert!(
             cleared
