@@ -78,25 +78,28 @@ pub(super) fn trailers(outcome: Outcome) -> Result<(), Malformed> {
 
 /// The announced length of the body (RFC 9110 §8.6): all Content-Length fields say the same.
 pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, Malformed> {
-    let mut announced = None;
-    if !fields.contains(CONTENT_LENGTH) {
+    let mut values = fields.get_all(CONTENT_LENGTH);
+    let Some(first) = values.next() else {
         return Ok(None);
-    }
-    for value in fields.get_all(CONTENT_LENGTH) {
-        let digits = value.as_bytes();
-        let valid = !digits.is_empty() && digits.len() <= 18 && digits.iter().all(u8::is_ascii_digit);
-        if !valid {
-            return Err("invalid content-length");
-        }
-        let length = digits
-            .iter()
-            .fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
-        if announced.is_some_and(|before| before != length) {
+    };
+    let announced = length(first.as_bytes()).ok_or("invalid content-length")?;
+    for value in values {
+        if length(value.as_bytes()).ok_or("invalid content-length")? != announced {
             return Err("content-length fields differ");
         }
-        announced = Some(length);
     }
-    Ok(announced)
+    Ok(Some(announced))
+}
+
+/// The number of these digits, of which there are 18 at most.
+fn length(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    digits.iter().try_fold(0, |sum, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then(|| sum * 10 + u64::from(digit))
+    })
 }
 
 fn check_names(outcome: Outcome) -> Result<(), Malformed> {
