@@ -91,13 +91,18 @@ struct Due {
 
 struct Entry {
     serial: u32,
-    member: Rc<dyn Member>,
+    called: Rc<Called>,
     wakeable: Arc<Wakeable>,
-    waker: Waker,
     /// What its socket is ready for.
     edges: Option<Rc<Edges>>,
     /// It is among those that have something to write.
     dirty: bool,
+}
+
+/// What a call of a member needs, so that a call begins with one count.
+struct Called {
+    member: Rc<dyn Member>,
+    waker: Waker,
 }
 
 /// The loop of this thread.
@@ -191,9 +196,11 @@ impl Reactor {
         waker.wake_by_ref();
         place.insert(Entry {
             serial,
-            member: member.clone(),
+            called: Rc::new(Called {
+                member: member.clone(),
+                waker,
+            }),
             wakeable,
-            waker,
             edges: None,
             dirty: false,
         });
@@ -230,7 +237,7 @@ impl Reactor {
             if !std::mem::replace(&mut entry.dirty, true) {
                 self.dirty.borrow_mut().push(key);
                 if !self.ready.is_running() {
-                    entry.waker.wake_by_ref();
+                    entry.called.waker.wake_by_ref();
                 }
             }
         });
@@ -317,20 +324,19 @@ impl Reactor {
 
     /// Calls the member in this place, if there is one. One whose handling panics is closed; others go on.
     fn with(&self, index: u32, call: impl FnOnce(Rc<dyn Member>, &mut Context<'_>)) {
-        let found = {
-            let members = self.members.borrow();
-            let entry = members.get(index as usize);
-            entry.map(|entry| (entry.member.clone(), entry.waker.clone()))
-        };
-        let Some((member, waker)) = found else { return };
-        let broken = member.clone();
+        let found = self
+            .members
+            .borrow()
+            .get(index as usize)
+            .map(|entry| entry.called.clone());
+        let Some(called) = found else { return };
         // A member that has panicked is not called again, so that no code sees its inconsistent state.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            call(member, &mut Context::from_waker(&waker));
+            call(called.member.clone(), &mut Context::from_waker(&called.waker));
         }));
         if outcome.is_err() {
             tracing::error!("handling of a connection panicked: closed it, others go on");
-            broken.panicked();
+            called.member.clone().panicked();
         }
     }
 

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -21,7 +22,8 @@ pub(super) struct Tasks {
 }
 
 struct Slot {
-    waker: Waker,
+    /// Shared with the work that runs: cheaper than another waker.
+    waker: Rc<Waker>,
     parked: Option<(MemberKey, Work)>,
 }
 
@@ -99,7 +101,7 @@ impl Tasks {
         let mut slots = self.slots.borrow_mut();
         let index = u32::try_from(slots.len()).unwrap_or(u32::MAX);
         slots.push(Slot {
-            waker: Waker::from(self.ready.wakeable(Target::Task(index), true)),
+            waker: Rc::new(Waker::from(self.ready.wakeable(Target::Task(index), true))),
             parked: None,
         });
         index
