@@ -260,8 +260,9 @@ impl Answer for Pipeline {
         0
     }
 
-    async fn answer(self: Rc<Self>, request: Request) -> Response {
-        Self::answer(self, request).await
+    // No future around another one: the request would be copied into both.
+    fn answer(self: Rc<Self>, request: Request) -> impl Future<Output = Response> {
+        Self::answer(self, request)
     }
 
     fn complete(&self, response: &mut Response) {

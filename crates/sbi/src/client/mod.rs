@@ -127,7 +127,15 @@ impl Client {
             request.head.fields.append(USER_AGENT, agent);
         }
         let pool = self.pool(origin)?;
-        pool.send(request, options).await
+        // Lent: a request that moves from one future into the next is copied each time.
+        let begun = pool.begin(&mut request, options).await;
+        drop(request);
+        let outcome = match begun {
+            Ok(mut exchange) => exchange.response().await,
+            Err(error) => Err(error),
+        };
+        pool.count(&outcome);
+        outcome
     }
 
     /// Whether the rate of its connections (`maxRequestRate`) permits a request to an origin now. A request that the

@@ -15,7 +15,7 @@ use tokio::time::timeout_at;
 use super::SendOptions;
 use super::config::ClientConfig;
 use super::connect::connect;
-use super::connection::{Blamed, Connection, NotBegun};
+use super::connection::{Blamed, Connection, Exchange};
 use super::error::{SendError, SendErrorKind};
 use super::guard::Guard;
 use crate::dns::Dns;
@@ -111,24 +111,28 @@ impl Pool {
         })
     }
 
-    pub(super) async fn send(&self, request: Outbound, options: SendOptions) -> Result<Response, SendError> {
-        let outcome = self.try_send(request, options).await;
+    /// Counts the outcome of a request.
+    pub(super) fn count(&self, outcome: &Result<Response, SendError>) {
         let mut stats = self.stats.borrow_mut();
         stats.sent += 1;
-        if let Err(error) = &outcome {
+        if let Err(error) = outcome {
             stats.failed += 1;
             stats.timed_out += u64::from(error.kind == SendErrorKind::Timeout);
             if error.kind == SendErrorKind::OverRate {
                 Memory::of_worker().stats(|stats| count(&stats.requests_over_connection_rate));
             }
         }
-        outcome
     }
 
-    async fn try_send(&self, mut request: Outbound, options: SendOptions) -> Result<Response, SendError> {
+    /// Sends a request, once a connection has room for it.
+    pub(super) async fn begin(
+        &self,
+        request: &mut Outbound,
+        options: SendOptions,
+    ) -> Result<Exchange, SendError> {
         let deadline = Instant::now() + options.deadline;
-        self.address(&mut request)?;
-        let mut exchange = loop {
+        self.address(request)?;
+        loop {
             let connection = match self.pick()? {
                 Some(connection) => connection,
                 None => match timeout_at(deadline.into(), self.wait(options.priority)?).await {
@@ -138,13 +142,11 @@ impl Pool {
                     Err(_) => return Err(SendError::not_sent(SendErrorKind::Timeout)),
                 },
             };
-            match connection.begin(request, deadline) {
-                Ok(exchange) => break exchange,
-                // The connection has no room any longer: try another one.
-                Err(NotBegun::Gone(back)) => request = *back,
+            // A connection that has no room any longer: try another one.
+            if let Some(exchange) = connection.begin(request, deadline) {
+                return Ok(exchange);
             }
-        };
-        exchange.response().await
+        }
     }
 
     /// Writes this origin's scheme and authority into the request. The Host of a relayed request would name another

@@ -38,38 +38,25 @@ pub(in crate::client) struct Exchange {
     place: Option<usize>,
 }
 
-/// Why a request was not sent.
-pub(in crate::client) enum NotBegun {
-    /// The connection takes no more requests; here is this one.
-    Gone(Box<Outbound>),
-}
-
 impl Connection {
-    /// Opens a stream for the request; gives the request back if the connection takes no more.
+    /// Opens a stream for the request; `None` if the connection takes no more.
     pub(in crate::client) fn begin(
         self: &Rc<Self>,
-        request: Outbound,
+        request: &Outbound,
         deadline: Instant,
-    ) -> Result<Exchange, NotBegun> {
+    ) -> Option<Exchange> {
         if self.rate_room() == 0 {
-            return Err(NotBegun::Gone(Box::new(request)));
+            return None;
         }
         let place = {
             let mut state = self.state.borrow_mut();
             let state = &mut *state;
             let usable = self.usable.get();
-            let Some(link) = state
+            let link = state
                 .link
                 .as_mut()
-                .filter(|link| usable && link.engine.room() > 0)
-            else {
-                return Err(NotBegun::Gone(Box::new(request)));
-            };
-            let Outbound { head, body } = request;
-            let stream = match link.engine.request(&head, body.clone()) {
-                Ok(stream) => stream,
-                Err(_) => return Err(NotBegun::Gone(Box::new(Outbound { head, body }))),
-            };
+                .filter(|link| usable && link.engine.room() > 0)?;
+            let stream = link.engine.request(&request.head, request.body.clone()).ok()?;
             let place = state.requests.insert(Sent {
                 stream,
                 timer: None,
@@ -88,7 +75,7 @@ impl Connection {
         drop(rate);
         self.in_progress.set(self.in_progress.get() + 1);
         self.reactor.has_output(self.key);
-        Ok(Exchange {
+        Some(Exchange {
             connection: self.clone(),
             place: Some(place),
         })

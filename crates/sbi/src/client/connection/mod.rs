@@ -25,7 +25,7 @@ use crate::memory::{Account, Charge, Memory};
 use crate::reactor::{Member, MemberKey, Reactor, TimerKey};
 use crate::stats::count;
 pub(super) use ending::Blamed;
-pub(super) use exchange::NotBegun;
+pub(super) use exchange::Exchange;
 use exchange::Sent;
 
 /// The timer of the periodic check; the timers of requests have the number of their slot, plus one.
