@@ -157,7 +157,7 @@ fn check(path: &str) -> Result<(), Problem> {
 
 /// The path of path and query.
 pub fn path_of(target: &str) -> &str {
-    match target.bytes().position(|byte| byte == b'?') {
+    match memchr::memchr(b'?', target.as_bytes()) {
         Some(end) => &target[..end],
         None => target,
     }

@@ -359,7 +359,10 @@ impl Planner {
             true => self.targets.candidates(&found, "", once),
             false => self.targets.candidates(&found, service, once),
         };
-        let kind = query.get("notification-type").filter(|_| plan.callback);
+        let kind = match plan.callback {
+            true => query.get("notification-type"),
+            false => None,
+        };
         if let Some(kind) = kind {
             plan.further = self.notified(&found_now, &kind, query);
             notes.note(STEP, || {
