@@ -186,7 +186,11 @@ impl Validate for Config {
         faults.within("store", &self.store);
         faults.within("policy", &self.policy);
         faults.within("diameter", &self.diameter);
-        for (name, value) in [("components", self.media.components), ("flows", self.media.flows)] {
+        for (name, value) in [
+            ("sessions", self.media.sessions),
+            ("components", self.media.components),
+            ("flows", self.media.flows),
+        ] {
             if value == 0 {
                 faults.at(format!("media.{name}")).say("is 0", "at least 1");
             }

@@ -142,7 +142,7 @@ fn notifications_have_the_names_of_their_services() {
 }
 
 #[test]
-fn a_session_has_so_many_af_sessions_and_no_more() {
+fn af_sessions_of_a_session_are_bounded() {
     local(async {
         let pcf = start(|config| config.media.sessions = 2);
         pcf.session(&json!({})).await;

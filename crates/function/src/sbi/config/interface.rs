@@ -54,6 +54,9 @@ impl Interface<'_> {
                 .at("maxCandidates")
                 .say("is too small to see that a query is ambiguous", "at least 2");
         }
+        if self.max_body_size.as_usize() == 0 {
+            faults.at("maxBodySize").say("is 0", "a size, such as 64KiB");
+        }
         if self.max_body_size > self.max_batch_bytes {
             faults
                 .at("maxBodySize")
