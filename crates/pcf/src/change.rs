@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::activity::{Entry, trail};
 use crate::association::ledger::Draft;
-use crate::association::{Association, AssociationId, Kind, claims, decision, sd};
+use crate::association::unconfirmed::Unconfirmed;
+use crate::association::{Association, AssociationId, Kind, claims, decision, gx, sd};
 use crate::events::Event;
 use crate::pushes;
 use crate::quotas;
@@ -62,6 +63,20 @@ pub(crate) async fn rewrite<T, F>(
 pub(crate) async fn rewrite_with_ledger<T, F>(
     worker: &Worker,
     id: AssociationId,
+    change: impl AsyncFnMut(&mut Association, &mut Draft) -> Result<T, F>,
+) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
+    write(worker, id, false, change).await
+}
+
+/// As [`rewrite_with_ledger`], for a change that is not answered to the consumer of the association: the RAR that a PCEF gets of
+/// it is written with it. The caller sends it ([`announce`]).
+///
+/// # Errors
+/// As [`rewrite`].
+pub(crate) async fn write<T, F>(
+    worker: &Worker,
+    id: AssociationId,
+    announces: bool,
     mut change: impl AsyncFnMut(&mut Association, &mut Draft) -> Result<T, F>,
 ) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
     let _turn = worker.turn(id).await;
@@ -78,7 +93,9 @@ pub(crate) async fn rewrite_with_ledger<T, F>(
         claims::retain(&mut after);
         tdf::plan(worker, &mut after);
         let is_same = after == before && draft.to_write().is_none();
-        if is_same || worker.repository().update(&after, version, &draft).await? {
+        let rar = announces.then(|| unconfirmed(worker, &before, &after)).flatten();
+        let repository = worker.repository();
+        if is_same || repository.update(&after, version, &draft, rar.as_ref()).await? {
             if !is_same {
                 noted(worker, &before, &after, &draft);
             }
@@ -88,6 +105,7 @@ pub(crate) async fn rewrite_with_ledger<T, F>(
                 before,
                 after,
                 draft,
+                record: rar.map(|rar| rar.number),
             }));
         }
         worker.count(Event::Retried);
@@ -129,6 +147,19 @@ pub(crate) struct Rewritten<T> {
     pub(crate) after: Association,
     /// What was written of the ledger of its subscriber.
     pub(crate) draft: Draft,
+    /// The number of the RAR that was written with it.
+    pub(crate) record: Option<u64>,
+}
+
+/// The RAR that a change causes at a PCEF.
+fn unconfirmed(worker: &Worker, before: &Association, after: &Association) -> Option<Unconfirmed> {
+    let is_changed = before.policy != after.policy || before.parts != after.parts;
+    (after.kind == Kind::Gx && is_changed).then(|| Unconfirmed {
+        due: pushes::chain_end(worker),
+        id: after.id,
+        number: worker.random().next(),
+        removed: gx::removed(before, after),
+    })
 }
 
 /// Deletes an association of a kind, durably, and subtracts what its consumer reports (`accuUsageReports` of
@@ -183,22 +214,25 @@ pub(crate) async fn parts<T, F>(
     id: AssociationId,
     change: impl AsyncFnMut(&mut Association) -> Result<T, F>,
 ) -> Result<Option<Rewritten<T>>, ChangeFault<F>> {
-    let rewritten = rewrite(worker, id, change).await?;
-    if let Some(Rewritten { before, after, .. }) = &rewritten {
-        announce(worker, before, after);
+    let mut change = change;
+    let step = async |association: &mut Association, _: &mut Draft| change(association).await;
+    let rewritten = write(worker, id, true, step).await?;
+    if let Some(rewritten) = &rewritten {
+        announce(worker, rewritten);
     }
     Ok(rewritten)
 }
 
 /// Notifies the consumer of an association of what a change without a request of its own makes of its decision.
-pub(crate) fn announce(worker: &Worker, before: &Association, after: &Association) {
+pub(crate) fn announce<T>(worker: &Worker, rewritten: &Rewritten<T>) {
+    let Rewritten { before, after, .. } = rewritten;
     let difference = decision::difference(before.decision(), after.decision());
-    if difference.is_empty() {
+    if difference.is_empty() && rewritten.record.is_none() {
         return;
     }
     worker.count(Event::Changed);
     match after.kind {
-        Kind::Gx => pushes::gx_update(worker, before, after),
+        Kind::Gx => pushes::gx_update(worker, before, after, rewritten.record),
         _ => worker.notices().updated(after, difference),
     }
 }

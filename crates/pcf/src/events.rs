@@ -87,6 +87,8 @@ telemetry::events! {
     GxReAuth = "gx_re_auths";
     /// A RAR was sent to a PCEF again, after one that was not answered.
     GxReAuthRetried = "gx_re_auths_retried";
+    /// A RAR of a process that has ended was sent again by another.
+    GxReAuthResumed = "gx_re_auths_resumed";
     /// A PCEF answered none of the attempts of a RAR: the next CCR brings it the decision.
     GxReAuthGivenUp = "gx_re_auths_failed";
     /// A Diameter request came in.

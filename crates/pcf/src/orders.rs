@@ -59,6 +59,8 @@ pub(crate) struct Push {
     pub(crate) what: What,
     /// Attempts before this one.
     pub(crate) attempt: u32,
+    /// The number of its record among those that are not confirmed.
+    pub(crate) record: Option<u64>,
 }
 
 /// What a RAR is for.

@@ -12,11 +12,30 @@ use crate::association::gx::{self as session, PcefSession};
 use crate::config::Diameter;
 use crate::events::Event;
 use crate::orders::{Order, Push, Then, What};
+use crate::tdf;
 use crate::worker::Worker;
+
+/// When no attempt of a RAR of now is in flight any more, in milliseconds since 1970.
+pub(crate) fn chain_end(worker: &Worker) -> u64 {
+    let settings = &worker.config().diameter;
+    let mut all = std::time::Duration::from_secs(1);
+    for attempt in 0..settings.attempts.min(64) {
+        let pause = settings
+            .retry_pause
+            .duration()
+            .saturating_mul(1 << attempt.min(16));
+        let pause = pause.min(settings.max_retry_pause.duration());
+        // The pause is spread by a quarter.
+        all += settings.timeout.duration() + pause + pause / 4;
+    }
+    let now = u64::try_from(tdf::now_ms()).unwrap_or_default();
+    now.saturating_add(u64::try_from(all.as_millis()).unwrap_or(u64::MAX))
+}
 
 /// The decision of a session has changed: its PCEF gets a RAR (TS 29.212 §4.5.2). Where it is open what the PCEF has, it gets
 /// all of the decision.
-pub(crate) fn gx_update(worker: &Worker, before: &Association, after: &Association) {
+/// `record` is the one that was written with the change.
+pub(crate) fn gx_update(worker: &Worker, before: &Association, after: &Association, record: Option<u64>) {
     let shall = Value::Object(after.decision());
     let removed = session::removed(before, after);
     let (has, what) = match session::may_have(before, after) {
@@ -27,9 +46,16 @@ pub(crate) fn gx_update(worker: &Worker, before: &Association, after: &Associati
         id: after.id,
         what,
         attempt: 0,
+        record,
     };
     let fill = |message: &mut MessageBuilder| put_change(message, &has, &shall);
-    send(worker, re_auth(&worker.config().diameter, after, push, fill));
+    let order = re_auth(&worker.config().diameter, after, push, fill);
+    if let Some(number) = record.filter(|_| order.is_none()) {
+        // Gx has nothing of what has changed.
+        let (repository, id) = (worker.repository().clone(), after.id);
+        tokio::task::spawn_local(async move { repository.confirm(id, number).await });
+    }
+    send(worker, order);
 }
 
 fn whole(association: &Association, removed: Value) -> What {
@@ -38,7 +64,7 @@ fn whole(association: &Association, removed: Value) -> What {
 }
 
 /// The PCEF of a session gets all of the decision, after a RAR that was not answered.
-pub(crate) fn gx_whole(worker: &Worker, association: &Association, attempt: u32) {
+pub(crate) fn gx_whole(worker: &Worker, association: &Association, attempt: u32, record: Option<u64>) {
     let Some(stale) = session::may_have(association, association) else {
         return;
     };
@@ -47,6 +73,7 @@ pub(crate) fn gx_whole(worker: &Worker, association: &Association, attempt: u32)
         id: association.id,
         what: whole(association, Value::Null),
         attempt,
+        record,
     };
     let fill = |message: &mut MessageBuilder| put_change(message, &stale, &shall);
     send(
@@ -68,6 +95,7 @@ pub(crate) fn gx_release(
             cause: cause.to_owned(),
         },
         attempt,
+        record: None,
     };
     re_auth(settings, association, push, |message| put_release(message, cause))
 }

@@ -5,11 +5,12 @@
 
 use std::cmp::Reverse;
 
-use store::{Batch, Condition, Conflict, Error, Index, Store, Stored, Table, TableDef, Version};
+use store::{Batch, Condition, Conflict, Error, Index, Scan, Store, Stored, Table, TableDef, Version};
 
 use crate::association::address::{UeAddress, text_key};
 use crate::association::ledger::{Draft, Ledger};
 use crate::association::sy::SyShare;
+use crate::association::unconfirmed::Unconfirmed;
 use crate::association::{Association, AssociationId, claims};
 use crate::operator::{OperatorSettings, TracedSubscribers};
 
@@ -33,6 +34,7 @@ pub struct Repository {
     traced: Table<TracedSubscribers>,
     ledgers: Table<Ledger>,
     sy: Table<SyShare>,
+    unconfirmed: Table<Unconfirmed>,
     most: usize,
 }
 
@@ -48,6 +50,7 @@ impl Repository {
             TableDef::of::<Ledger>(),
             TableDef::of::<SyShare>(),
             TableDef::of::<TracedSubscribers>(),
+            TableDef::of::<Unconfirmed>(),
         ];
         let store = Store::open(config, &tables).await?;
         Ok(Self {
@@ -56,6 +59,7 @@ impl Repository {
             traced: store.table()?,
             ledgers: store.table()?,
             sy: store.table()?,
+            unconfirmed: store.table()?,
             most: most.max(2),
             store,
         })
@@ -88,6 +92,27 @@ impl Repository {
     pub(crate) async fn remove_ledger(&self, subscriber: &str) -> Result<(), Error> {
         let mut batch = Batch::default();
         batch.delete(&self.ledgers, &Ledger::key_of(subscriber), Condition::Always);
+        self.store.commit(batch).await.map(drop)
+    }
+
+    /// RARs that are due, some at a time.
+    pub(crate) async fn overdue(&self, now: u64, most: usize) -> Result<Vec<Stored<Unconfirmed>>, Error> {
+        let scan = Scan::by_index(Unconfirmed::DUE, most).to_key(&now.to_be_bytes());
+        Ok(self.unconfirmed.scan(&scan).await?.records)
+    }
+
+    /// Has a RAR due later, durably; false when another process was faster, or it is confirmed.
+    pub(crate) async fn postpone(&self, next: &Unconfirmed, version: Version) -> Result<bool, Error> {
+        let mut batch = Batch::default();
+        batch.update(&self.unconfirmed, next, version);
+        written(self.store.commit(batch).await)
+    }
+
+    /// A RAR is confirmed, or given up.
+    pub(crate) async fn confirm(&self, id: AssociationId, number: u64) -> Result<(), Error> {
+        let mut batch = Batch::default();
+        let key = Unconfirmed::key_of(id, number);
+        batch.delete(&self.unconfirmed, &key, Condition::Always);
         self.store.commit(batch).await.map(drop)
     }
 
@@ -229,8 +254,8 @@ impl Repository {
         Ok(holders)
     }
 
-    /// Writes an association over the version that it was made of, and what it changes of its subscriber's ledger, durably
-    /// and together; false when another writer was faster.
+    /// Writes an association over the version that it was made of, what it changes of its subscriber's ledger and the RAR that it
+    /// causes, durably and together; false when another writer was faster.
     ///
     /// # Errors
     /// When it was not written for another reason.
@@ -239,9 +264,13 @@ impl Repository {
         association: &Association,
         version: Version,
         draft: &Draft,
+        unconfirmed: Option<&Unconfirmed>,
     ) -> Result<bool, Error> {
         let mut batch = Batch::default();
         batch.update(&self.associations, association, version);
+        if let Some(one) = unconfirmed {
+            batch.insert(&self.unconfirmed, one);
+        }
         self.put_ledger(&mut batch, draft);
         written(self.store.commit(batch).await)
     }

@@ -20,6 +20,7 @@ use crate::activity::{Activity, PolicyEvents};
 use crate::api::sm;
 use crate::config::Config;
 use crate::delivery;
+use crate::gx;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
 use crate::notices::{Applications, Consumers, Notices, deliver};
@@ -208,6 +209,7 @@ impl NetworkFunction for Pcf {
                 }
             });
         }
+        tokio::task::spawn_local(gx::run(front.clone()));
         let limits = Arc::new(front.worker().config().server.clone());
         let listeners = front.seat().listeners.clone();
         let node = listeners.diameter.run(&front)?;

@@ -12,6 +12,7 @@
 //! * [`sd`]: the session of a TDF.
 //! * [`sy`]: the Sy session that the sessions of a subscriber share.
 //! * `ue_policy`: how far the delivery of a UE policy has come.
+//! * [`unconfirmed`]: RARs that PCEFs have not confirmed.
 //! * [`usage`]: accumulated usage.
 
 pub mod address;
@@ -27,6 +28,7 @@ pub mod repetition;
 pub mod sd;
 pub mod sy;
 pub(crate) mod ue_policy;
+pub mod unconfirmed;
 pub mod usage;
 
 pub use record::{Addresses, Association, AssociationId, Kind};

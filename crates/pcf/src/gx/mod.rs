@@ -2,6 +2,7 @@
 
 mod answer;
 mod re_auth;
+mod sweep;
 
 use std::rc::Rc;
 
@@ -22,6 +23,7 @@ use crate::{af_notices, binding, pds, pre, reassessment};
 
 pub(crate) use answer::failed;
 pub(crate) use re_auth::re_auth_answered;
+pub(crate) use sweep::run;
 
 /// Whether a request begins a session.
 pub(crate) fn begins(message: &Message) -> bool {
@@ -75,6 +77,7 @@ async fn update(worker: &Rc<Worker>, request: &Request, ccr: pcc::gx::Request) -
         before,
         after,
         is_repeated,
+        ..
     } = match rewritten {
         Ok(Some(reported)) => reported,
         Ok(None) => return Err(unknown()),
@@ -106,6 +109,8 @@ struct Reported {
     after: Association,
     /// It was sent again: its usage was counted before.
     is_repeated: bool,
+    /// The RAR that was written with it.
+    record: Option<u64>,
 }
 
 /// Puts what a PCEF reports into the association, decides again and notifies AFs. `number` is that of the CCR.
@@ -137,7 +142,8 @@ async fn reported(
         pre::keep(association, decided);
         Ok::<_, pre::Refusal>(!is_new)
     };
-    let rewritten = change::rewrite_with_ledger(worker, id, step).await?;
+    // The answer to a CCR has the change, that to a RAR causes another RAR.
+    let rewritten = change::write(worker, id, number.is_none(), step).await?;
     Ok(rewritten.map(|rewritten| {
         reassessment::after(worker, id, &rewritten.draft);
         af_notices::reported(worker, &rewritten.before, &rewritten.after, &whole);
@@ -148,6 +154,7 @@ async fn reported(
             before: rewritten.before,
             after: rewritten.after,
             is_repeated: rewritten.answer,
+            record: rewritten.record,
         }
     }))
 }

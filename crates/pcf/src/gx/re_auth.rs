@@ -9,7 +9,7 @@ use diameter::proto::{Message, ResultCode};
 use pcc::gx::read_report;
 use serde_json::Value;
 
-use super::{Reported, reported};
+use super::reported;
 use crate::activity::trail;
 use crate::association::gx::{self as session, PcefSession};
 use crate::association::{Association, AssociationId, Kind};
@@ -23,10 +23,14 @@ use crate::{af_notices, pds, pushes};
 pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, push: Push, answer: Option<&Message>) {
     let code = answer.and_then(|answer| answer.get(known::RESULT_CODE).ok().flatten());
     match (answer, code.map(ResultCode)) {
-        (Some(answer), Some(code)) if code.is_success() => taken(worker, &push, answer).await,
+        (Some(answer), Some(code)) if code.is_success() => {
+            confirm(worker, push.id, push.record).await;
+            taken(worker, &push, answer).await;
+        }
         (Some(answer), Some(ResultCode::UNKNOWN_SESSION_ID)) if is_own(worker, push.id, answer).await => {
             // The PCEF has lost the session (TS 29.212 §4.5.2).
             let removed = change::remove(worker, push.id, Kind::Gx, &Value::Null).await;
+            confirm(worker, push.id, push.record).await;
             if let Ok(Some((association, _))) = removed {
                 pds::close(worker, &association).await;
                 worker.count(Event::GxDeleted);
@@ -43,6 +47,15 @@ pub(crate) async fn re_auth_answered(worker: &Rc<Worker>, push: Push, answer: Op
             }
             retry(worker, push);
         }
+    }
+}
+
+/// No other process has to repeat a RAR.
+pub(super) async fn confirm(worker: &Worker, id: AssociationId, record: Option<u64>) {
+    let Some(number) = record else { return };
+    if let Err(error) = worker.repository().confirm(id, number).await {
+        // It is repeated later, with the whole decision.
+        tracing::debug!(%error, %id, "a RAR is not noted as confirmed");
     }
 }
 
@@ -71,8 +84,8 @@ async fn taken(worker: &Rc<Worker>, push: &Push, answer: &Message) {
     };
     if report.contains_key("ruleReports") || report.contains_key("repPolicyCtrlReqTriggers") {
         let taken = reported(worker, push.id, &report, None).await;
-        if let Ok(Some(Reported { before, after, .. })) = taken {
-            pushes::gx_update(worker, &before, &after);
+        if let Ok(Some(reported)) = taken {
+            pushes::gx_update(worker, &reported.before, &reported.after, reported.record);
         }
     }
 }
@@ -82,7 +95,10 @@ fn retry(worker: &Rc<Worker>, push: Push) {
     let settings = &worker.config().diameter;
     let next = push.attempt + 1;
     let Some(place) = (next < settings.attempts).then(|| worker.retry()).flatten() else {
-        return worker.count(Event::GxReAuthGivenUp);
+        worker.count(Event::GxReAuthGivenUp);
+        let worker = worker.clone();
+        tokio::task::spawn_local(async move { confirm(&worker, push.id, push.record).await });
+        return;
     };
     let doubled = settings
         .retry_pause
@@ -107,9 +123,11 @@ fn retry(worker: &Rc<Worker>, push: Push) {
                 }
             }
             What::Change { .. } | What::Whole { .. } => {
-                if session::is_in_doubt(&stored.record) {
+                if !session::is_in_doubt(&stored.record) {
+                    confirm(&worker, push.id, push.record).await;
+                } else {
                     worker.count(Event::GxReAuthRetried);
-                    pushes::gx_whole(&worker, &stored.record, next);
+                    pushes::gx_whole(&worker, &stored.record, next, push.record);
                 }
             }
         }

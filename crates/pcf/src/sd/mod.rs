@@ -143,10 +143,10 @@ async fn reported(
         }
         Ok(!is_new)
     };
-    let rewritten = change::rewrite_with_ledger(worker, id, step).await?;
+    let rewritten = change::write(worker, id, true, step).await?;
     if let Some(rewritten) = &rewritten {
         reassessment::after(worker, id, &rewritten.draft);
-        change::announce(worker, &rewritten.before, &rewritten.after);
+        change::announce(worker, rewritten);
     }
     Ok(rewritten)
 }

@@ -23,12 +23,17 @@ const PCF: &str = "pcf.example.org";
 pub struct Peer {
     pub seen: RefCell<Vec<Message>>,
     pub result: std::cell::Cell<u32>,
+    /// Whether it answers nothing.
+    pub silent: std::cell::Cell<bool>,
 }
 
 impl Service for Peer {
     async fn call(self: Rc<Self>, request: Request) -> MessageMut {
         check(&request.message, Dictionary::standard(), Strictness::Pedantic).unwrap();
         self.seen.borrow_mut().push(request.message.clone());
+        if self.silent.get() {
+            std::future::pending::<()>().await;
+        }
         let mut answer = request.answer(ResultCode(self.result.get()));
         if request.message.command() == command::TDF_SESSION {
             answer.put(known::AUTH_APPLICATION_ID, application::SD);
@@ -44,14 +49,19 @@ pub async fn peer(host: &str, pcf: &Pcf) -> Endpoint<Peer> {
 
 /// A peer of these applications that is connected to a PCF.
 pub async fn peer_of(host: &str, pcf: &Pcf, applications: &[u32]) -> Endpoint<Peer> {
+    peer_at(host, pcf.running().diameter_addresses()[0], applications).await
+}
+
+/// A peer of these applications that is connected to the PCF at this address.
+pub async fn peer_at(host: &str, address: SocketAddr, applications: &[u32]) -> Endpoint<Peer> {
     let applications = applications.iter().copied().map(ApplicationId::tgpp);
     let local = Capabilities::new(host, "example.org").with_applications(applications);
     let service = Peer {
         seen: RefCell::default(),
         result: std::cell::Cell::new(2001),
+        silent: std::cell::Cell::new(false),
     };
     let endpoint = Endpoint::new(NodeConfig::new(local), service, None, 1);
-    let address = pcf.running().diameter_addresses()[0];
     endpoint
         .node()
         .add_peer(PeerConfig::connect(PCF, [address]))

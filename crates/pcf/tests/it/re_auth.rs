@@ -1,15 +1,18 @@
 //! RARs to PCEFs: sent again when they are not answered, through whatever connection there is, and to end sessions.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use diameter::PeerConfig;
+use diameter::proto::known::application;
 use serde_json::{Value, json};
 use testpeer::freediameter::{FreeDiameter, Setup, free_port};
 use testpeer::page;
 
 use crate::databases::Servers;
-use crate::diameter::{AAR, CCR_I, CCR_T, STR, ask, peer, received};
+use crate::diameter::{AAR, CCR_I, CCR_T, STR, ask, peer, peer_at, received};
 use crate::pages::admin;
+use crate::process::Process;
 use crate::support::{Pcf, config, local, start};
 
 async fn until(holds: impl Fn() -> bool) {
@@ -108,6 +111,40 @@ fn a_pcef_that_takes_no_rar_gets_the_decision_with_its_next_answer() {
         let update = "CCR\nCC-Request-Type = UPDATE_REQUEST\nCC-Request-Number = 1\nEvent-Trigger = RAT_CHANGE\nRAT-Type = UTRAN";
         let updated = ask(&pgw, "pgw.example.org", "pgw;1;1", update).await;
         assert!(updated.contains("QoS-Class-Identifier = QCI_1"), "{updated}");
+    });
+}
+
+/// The process is killed while the PCEF has not answered: the next one has the whole decision sent.
+#[test]
+fn a_rar_that_was_in_flight_when_its_process_was_killed_is_sent_again_by_the_next() {
+    local(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = config(folder.path());
+        let address: SocketAddr = format!("127.0.0.1:{}", free_port()).parse().unwrap();
+        settings.diameter.listen = settings::Listen(vec![address]);
+        // Attempts of the first process last longer than it lives.
+        settings.diameter.attempts = 2;
+        let first = Process::start(&settings);
+        let gx = [application::GX];
+        let pgw = peer_at("pgw.example.org", address, &gx).await;
+        let cscf = peer_at("cscf.example.org", address, &[application::RX]).await;
+        ask(&pgw, "pgw.example.org", "pgw;1;1", CCR_I).await;
+        pgw.service().silent.set(true);
+        let authorized = ask(&cscf, "cscf.example.org", "cscf;1;1", AAR).await;
+        assert!(authorized.contains("DIAMETER_SUCCESS"), "{authorized}");
+        received(&pgw, 1).await;
+        drop((first, pgw, cscf));
+
+        let _second = Process::start(&settings);
+        let pgw = peer_at("pgw.example.org", address, &gx).await;
+        let again = received(&pgw, 1).await;
+        for line in [
+            "Re-Auth-Request ",
+            "QoS-Class-Identifier = QCI_1",
+            "APN-Aggregate-Max-Bitrate-DL = 100000000",
+        ] {
+            assert!(again.contains(line), "no {line} in\n{again}");
+        }
     });
 }
 

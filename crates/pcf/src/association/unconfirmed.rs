@@ -1,0 +1,106 @@
+//! RARs that PCEFs have not confirmed yet: written with the change that they are about, so that they are repeated when the
+//! process ends that was to send them. No IO.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::{DecodeError, Index, IndexKeys, IndexSchema, Key, Record, TableSchema};
+
+use super::AssociationId;
+
+/// A RAR that is not confirmed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unconfirmed {
+    /// When another process takes it up, in milliseconds since 1970: after all attempts of the first one.
+    pub due: u64,
+    /// The session.
+    pub id: AssociationId,
+    /// What distinguishes it from others of the session.
+    pub number: u64,
+    /// Entries (`pccRules`, `umDecs`) that it removes.
+    pub removed: Value,
+}
+
+/// The form of a record in bytes; the rest is its key.
+#[derive(Serialize, Deserialize)]
+struct Body {
+    due: u64,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    removed: Value,
+}
+
+impl Unconfirmed {
+    /// By the time at which they are due.
+    pub const DUE: Index = Index(0);
+
+    /// Its key.
+    #[must_use]
+    pub fn key_of(id: AssociationId, number: u64) -> Key {
+        let mut key = Key::from_slice(&id.0);
+        key.extend_from_slice(&number.to_be_bytes());
+        key
+    }
+}
+
+impl Record for Unconfirmed {
+    const TABLE: &'static TableSchema = &TableSchema {
+        name: "pcf_unconfirmed",
+        indexes: &[IndexSchema::many("due").ordered()],
+        by_modified: false,
+        sql: None,
+    };
+
+    fn key(&self) -> Key {
+        Self::key_of(self.id, self.number)
+    }
+
+    fn index(&self, keys: &mut IndexKeys) {
+        keys.add(Self::DUE, &self.due.to_be_bytes());
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let body = Body {
+            due: self.due,
+            removed: self.removed.clone(),
+        };
+        // Values of serde_json: what cannot fail to be JSON.
+        out.extend(serde_json::to_vec(&body).unwrap_or_default());
+    }
+
+    fn decode(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
+        let wrong = || {
+            DecodeError(format!(
+                "a key of 24 bytes is expected, this one has {}",
+                key.len()
+            ))
+        };
+        let (id, number) = key.split_first_chunk::<16>().ok_or_else(wrong)?;
+        let number = <[u8; 8]>::try_from(number).map_err(|_| wrong())?;
+        let body: Body = serde_json::from_slice(value).map_err(|error| DecodeError(error.to_string()))?;
+        Ok(Self {
+            due: body.due,
+            id: AssociationId(*id),
+            number: u64::from_be_bytes(number),
+            removed: body.removed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let one = Unconfirmed {
+            due: 300,
+            id: AssociationId([7; 16]),
+            number: 9,
+            removed: json!({"pccRules": {"a": {}}}),
+        };
+        let mut bytes = Vec::new();
+        one.encode(&mut bytes);
+        assert_eq!(Unconfirmed::decode(&one.key(), &bytes), Ok(one.clone()));
+        assert!(Unconfirmed::decode(b"short", &bytes).is_err());
+    }
+}
