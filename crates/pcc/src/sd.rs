@@ -28,7 +28,7 @@ const DETECTION: [&str; 2] = ["APP_STA", "APP_STO"];
 /// other rules refer to as well, triggers of detection where a PCC rule names an application. `None`: there are no ADC rules.
 pub fn split(decision: &mut Object) -> Option<Value> {
     let rules = decision.remove("adcRules")?;
-    if !rules.as_object().is_some_and(|rules| !rules.is_empty()) {
+    if rules.as_object().is_none_or(Object::is_empty) {
         return None;
     }
     let mut part = Object::new();
