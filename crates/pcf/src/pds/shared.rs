@@ -3,6 +3,7 @@
 //! The first session begins it, the last one ends it. Each step is a conditional write of its record: where two sessions begin
 //! at one moment, one Sy session stays, and the other is ended.
 
+use std::convert::Infallible;
 use std::time::Instant;
 
 use serde_json::Map;
@@ -13,7 +14,6 @@ use crate::association::sy::{SySession, SyShare};
 use crate::association::{Association, AssociationId};
 use crate::change::{ChangeFault, TRIES, pause};
 use crate::events::Event;
-use crate::pre::Refusal;
 use crate::worker::Worker;
 
 /// How long a session may take from joining until it is stored, in milliseconds, beside the deadline of its sources.
@@ -108,12 +108,12 @@ pub(crate) async fn shared(worker: &Worker, supi: &str, session: &SySession) -> 
 ///
 /// # Errors
 /// When the store fails, or others keep changing the record.
-pub(crate) async fn report(
+pub(crate) async fn report<F>(
     worker: &Worker,
     supi: &str,
     session_id: &str,
     change: impl Fn(&mut SyShare),
-) -> Result<Option<SyShare>, ChangeFault<Refusal>> {
+) -> Result<Option<SyShare>, ChangeFault<F>> {
     for attempt in 0..TRIES {
         pause(worker, attempt).await;
         let stored = worker.repository().sy(supi).await?;
@@ -216,7 +216,7 @@ pub(crate) async fn refresh(worker: &Worker, association: &mut Association) {
     let Some(counters) = ocs::ask_more(worker, association, &session, end).await else {
         return worker.count(Event::SyFailed);
     };
-    let kept = report(worker, &supi, &session.session_id, |share| {
+    let kept = report::<Infallible>(worker, &supi, &session.session_id, |share| {
         share.session.asked.clone_from(&session.asked);
         share.counters.clone_from(&counters);
     });
