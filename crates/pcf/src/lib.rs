@@ -69,6 +69,7 @@ mod sd;
 mod shape;
 mod shared;
 mod sources;
+mod subscribers;
 mod sy;
 mod tdf;
 mod turns;

@@ -8,7 +8,6 @@
 //! Both are written by a [`Journal`], which no request waits for.
 
 mod entry;
-mod pattern;
 mod policy_events;
 mod ring;
 pub(crate) mod trail;
@@ -27,9 +26,9 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::association::{Association, AssociationId};
 use crate::config::{ActivityLog, Config};
+use crate::subscribers::{Pattern, Traced};
 pub(crate) use entry::{Entry, of_diameter, of_outbound, of_response};
-pub(crate) use pattern::Pattern;
-use pattern::Traced;
+
 pub(crate) use policy_events::PolicyEvents;
 use ring::Ring;
 use trail::Mark;

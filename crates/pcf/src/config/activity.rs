@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{ByteSize, Faults, Validate};
 
-use crate::activity::Pattern;
+use crate::subscribers::Pattern;
 
 /// The activity of chosen subscribers: every message, decision and write about them, in memory and in files
 /// (`activity.jsonl`, lines of JSON). Other subscribers cost nothing.

@@ -27,6 +27,9 @@ fn smf(answer: impl Fn(Vec<String>) -> (StatusCode, Value) + 'static) -> Server 
     })
 }
 
+/// What an SMF answers to the removal or installation of these rules.
+type Answering = fn(Vec<String>) -> (StatusCode, Value);
+
 #[test]
 fn rules_that_an_smf_cannot_install_are_gone_and_the_af_hears_of_it() {
     fn failed(rules: &[String]) -> Value {
@@ -44,7 +47,7 @@ fn rules_that_an_smf_cannot_install_are_gone_and_the_af_hears_of_it() {
             "ueCampingRep": {"ratType": "EUTRA"}});
         (StatusCode::OK, json!([report]))
     };
-    let answers: [fn(Vec<String>) -> (StatusCode, Value); 2] = [whole, partial];
+    let answers: [Answering; 2] = [whole, partial];
     for answer in answers {
         local(async move {
             let pcf = start(|_| {});

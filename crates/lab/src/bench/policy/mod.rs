@@ -2,7 +2,7 @@
 //!
 //! All have the same peers: an NRF at which they register and find a UDR and a BSF. Half of the requests are creations
 //! (TS 29.507 §4.2.2, TS 29.512 §4.2.2), half deletions. A contest is held for AM and one for SM policies, for which all
-//! are started anew; a PCF that does not create an association takes no part, and the result says what it answered.
+//! start again; a PCF that does not create an association takes no part, and the result says what it answered.
 
 mod pcfs;
 mod requests;
