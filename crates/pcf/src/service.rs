@@ -14,7 +14,7 @@ use function::{
 use sbi::client::Client;
 use sbi::dns::Dns;
 use store::{Sweep, SweepConfig};
-use telemetry::Declaration;
+use telemetry::{Alarms, Declaration};
 
 use crate::activity::{Activity, PolicyEvents};
 use crate::api::sm;
@@ -46,6 +46,53 @@ pub type Running = function::Running<Pcf>;
 /// When a setting, an address, a file, a policy project or the store cannot be used; nothing is left running then.
 pub fn start(config: Config) -> Result<Running, StartError> {
     function::start(config)
+}
+
+/// What resolves names; none: the system.
+fn names(config: &Config) -> Result<Option<Dns>, StartError> {
+    let wanted = !config.dns.servers.is_empty() || config.nrf.dns_srv;
+    let names = wanted.then(|| Dns::start(&config.dns));
+    names
+        .transpose()
+        .map_err(StartError::io("starting to resolve names"))
+}
+
+/// The activity of traced subscribers, those included that an operator has added before, and the records of policy events.
+fn journals(
+    config: &Config,
+    alarms: &Alarms,
+    traced: Vec<String>,
+) -> Result<(Arc<Activity>, PolicyEvents), StartError> {
+    let started = Activity::start(config, alarms.clone(), traced).map(Arc::new);
+    let events = PolicyEvents::start(&config.policy_events, alarms.clone());
+    let both = started.and_then(|activity| Ok((activity, events?)));
+    both.map_err(StartError::io("starting to write journals"))
+}
+
+/// What the PCF registers at the NRF.
+fn registration(
+    config: &Config,
+    opening: &Opening<Pcf>,
+    operational: Arc<Operational>,
+) -> Option<Registration> {
+    let address = opening.listeners.sbi.addresses().first().copied()?;
+    Some(Registration {
+        profile: PROFILE,
+        instance: config.nf_instance_id.clone(),
+        settings: config.nrf.clone(),
+        secure: config.tls.is_some(),
+        address,
+        operational,
+        alarms: opening.alarms.clone(),
+    })
+}
+
+/// Removes quotas whose time is over, as long as the control thread runs.
+fn sweep(repository: &Repository) {
+    match Sweep::new(repository.ledgers().clone(), SweepConfig::default()) {
+        Ok(sweep) => drop(tokio::task::spawn_local(async move { sweep.run().await })),
+        Err(error) => tracing::error!(%error, "quotas whose time is over are not removed"),
+    }
 }
 
 impl NetworkFunction for Pcf {
@@ -95,11 +142,7 @@ impl NetworkFunction for Pcf {
 
     async fn open(opening: Opening<Self>) -> Result<Opened<Self>, StartError> {
         let config = opening.live.load_full().config.clone();
-        let wanted = !config.dns.servers.is_empty() || config.nrf.dns_srv;
-        let names = wanted.then(|| Dns::start(&config.dns));
-        let names = names
-            .transpose()
-            .map_err(StartError::io("starting to resolve names"))?;
+        let names = self::names(&config)?;
         let repository = Repository::open(&config.store, config.max_candidates).await?;
         opening.watch_store(repository.store());
         let operator = repository.operator_settings(&config.nf_instance_id).await?;
@@ -109,13 +152,8 @@ impl NetworkFunction for Pcf {
         let (reports, inbox) = reports::channel(config.notifications.parallel);
         let (applications, pending_applications) = notifier::queue(config.notifications.queue);
         let root: Arc<str> = config.api_root.trim_end_matches('/').into();
-        let journals = StartError::io("starting to write journals");
         let traced = repository.traced(&config.nf_instance_id).await?;
-        let activity = Activity::start(&config, opening.alarms.clone(), traced).map(Arc::new);
-        let activity = activity.map_err(journals)?;
-        let journals = StartError::io("starting to write journals");
-        let policy_events = PolicyEvents::start(&config.policy_events, opening.alarms.clone());
-        let policy_events = policy_events.map_err(journals)?;
+        let (activity, policy_events) = journals(&config, &opening.alarms, traced)?;
         let pcf = Arc::new(Self {
             live: opening.live.clone(),
             repository: repository.clone(),
@@ -160,20 +198,8 @@ impl NetworkFunction for Pcf {
         tokio::task::spawn_local(deliver(pending, consumers.clone()));
         let applications = Rc::new(Applications(consumers));
         tokio::task::spawn_local(deliver(pending_applications, applications));
-        match Sweep::new(repository.ledgers().clone(), SweepConfig::default()) {
-            Ok(sweep) => drop(tokio::task::spawn_local(async move { sweep.run().await })),
-            Err(error) => tracing::error!(%error, "quotas whose time is over are not removed"),
-        }
-        let address = opening.listeners.sbi.addresses().first().copied();
-        let registration = address.filter(|_| !nrfs.is_empty()).map(|address| Registration {
-            profile: PROFILE,
-            instance: config.nf_instance_id.clone(),
-            settings: config.nrf.clone(),
-            secure: config.tls.is_some(),
-            address,
-            operational,
-            alarms: opening.alarms.clone(),
-        });
+        sweep(&repository);
+        let registration = registration(&config, &opening, operational).filter(|_| !nrfs.is_empty());
         let store = repository.store().clone();
         let control = async move {
             if let Some(registration) = registration {
