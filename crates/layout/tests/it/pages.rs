@@ -18,8 +18,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Numbers and names of the alarms that a source declares, as constants or in a table of the router.
+/// Numbers and names of the alarms that a source declares, as constants or in a table of the router; those of its tests are
+/// no alarms of an operator.
 fn alarms(source: &str) -> Vec<(u32, String)> {
+    let source = source.split("\n#[cfg(test)]\n").next().unwrap_or_default();
     let constants = source
         .split("AlarmKind = AlarmKind {")
         .skip(1)
