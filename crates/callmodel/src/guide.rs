@@ -25,6 +25,9 @@ pub struct Guide {
     /// Latencies, each for a stretch of the way.
     #[serde(default)]
     pub latency: Vec<GuideLatency>,
+    /// Messages of each service of the guide's function, where it prints those.
+    #[serde(default)]
+    pub services: Vec<GuideService>,
     /// Processor use of each service while the load ran.
     #[serde(default)]
     pub cpu: Vec<GuideCpu>,
@@ -63,6 +66,47 @@ pub struct GuideLatency {
     /// Longest.
     #[serde(default)]
     pub max: Option<Period>,
+}
+
+/// Messages of one service, requests and answers in both directions.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct GuideService {
+    /// Name of the service.
+    pub service: String,
+    /// Messages per second; absent: not printed.
+    #[serde(default)]
+    pub mps: Option<f64>,
+    /// Its mean latency.
+    #[serde(default)]
+    pub mean: Option<Period>,
+    /// The messages of ours that do the same; absent: ours is done within the process, without a message.
+    #[serde(default)]
+    pub counterpart: Option<Counterpart>,
+}
+
+/// Messages of a function, as its peers count them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Counterpart {
+    /// Transactions that arrive.
+    Ingress,
+    /// Those of SM policies.
+    Sm,
+    /// Those of AM policies.
+    Am,
+    /// Those of UE policies.
+    Ue,
+    /// All that the function sends to others.
+    Egress,
+    /// What it sends to the NRF.
+    Nrf,
+    /// To the UDR.
+    Udr,
+    /// To the CHF.
+    Chf,
+    /// To the BSF.
+    Bsf,
 }
 
 /// Processor use of one service: either what it is given and how much of that it used, or the cores directly.

@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::{Faults, Percent, Period, Validate};
 
-pub use guide::{Guide, GuideCpu, GuideLatency};
+pub use guide::{Counterpart, Guide, GuideCpu, GuideLatency, GuideService};
 pub use library::{Found, LoadError, find, names};
 
 /// A call model.

@@ -168,6 +168,10 @@ const MODELS: &[(&str, &str)] = &[
         include_str!("../../../callmodels/policy/pcf-30k-binding.yaml"),
     ),
     (
+        "policy/pcf-30k-no-binding",
+        include_str!("../../../callmodels/policy/pcf-30k-no-binding.yaml"),
+    ),
+    (
         "policy/pcrf-data-30k",
         include_str!("../../../callmodels/policy/pcrf-data-30k.yaml"),
     ),
@@ -190,6 +194,10 @@ const MODELS: &[(&str, &str)] = &[
     (
         "policy/data-15k",
         include_str!("../../../callmodels/policy/data-15k.yaml"),
+    ),
+    (
+        "policy/data-15k-two-sites",
+        include_str!("../../../callmodels/policy/data-15k-two-sites.yaml"),
     ),
     (
         "policy/usage-monitoring-27k",

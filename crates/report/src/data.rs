@@ -45,6 +45,9 @@ pub struct Report {
     /// What the function sent to other functions meanwhile, where its guide counts that into the rate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub egress: Option<EgressFigures>,
+    /// Messages of the services of the guide's function beside ours, where the guide prints those.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub services: Vec<ServiceFigures>,
     /// What the sessions that stood before the load took, where the function keeps some.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub store: Option<StoreFigures>,
@@ -99,6 +102,25 @@ pub struct EgressFigures {
     pub guide_tps: f64,
     /// What the guide's processor use comes to for each of them; 0: it prints none.
     pub guide_cpu_us_per_transaction: f64,
+}
+
+/// Messages of a service of the guide's function for each ingress transaction, and those of ours that do the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServiceFigures {
+    /// The guide's service.
+    pub service: String,
+    /// Its messages per second, requests and answers; null: not printed.
+    pub guide_mps: Option<f64>,
+    /// The same for each ingress transaction.
+    pub guide_per_transaction: Option<f64>,
+    /// Its mean latency.
+    pub guide_latency_ms: Option<f64>,
+    /// Our messages per second; null: done within the process.
+    pub mps: Option<f64>,
+    /// The same for each ingress transaction.
+    pub per_transaction: Option<f64>,
+    /// Our mean latency, of what arrives.
+    pub latency_ms: Option<f64>,
 }
 
 /// Sessions that stood before the load, and what they took then.

@@ -73,6 +73,7 @@ fn page(out: &mut String, report: &Report, series: &Series) -> std::fmt::Result 
     checks(out, report)?;
     out.push_str("</div>");
     operations(out, report)?;
+    super::services::html(out, &report.services)?;
     failures(out, series)?;
     processes(out, report, series)?;
     guide(out, report, series)?;

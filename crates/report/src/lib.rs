@@ -13,6 +13,7 @@ mod figure;
 mod html;
 mod markdown;
 pub mod measure;
+mod services;
 mod svg;
 mod words;
 
@@ -22,8 +23,8 @@ use std::path::Path;
 pub use compare::{Comparison, compare};
 pub use data::{
     Check, Conditions, Destinations, EgressFigures, FunctionFigures, GuideFigures, GuideRow, Knee,
-    LabProcess, Latency, MessageFigures, OperationFigures, Point, Report, RoleFigures, Second, Series, Site,
-    Spread, Step, StoreFigures, Verdict,
+    LabProcess, Latency, MessageFigures, OperationFigures, Point, Report, RoleFigures, Second, Series,
+    ServiceFigures, Site, Spread, Step, StoreFigures, Verdict,
 };
 pub use figure::figure;
 pub use html::html;

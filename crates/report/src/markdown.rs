@@ -23,6 +23,7 @@ fn render(out: &mut String, report: &Report, series: &Series) -> std::fmt::Resul
         super::destinations::markdown(out, destinations)?;
     }
     operations(out, report)?;
+    super::services::markdown(out, &report.services)?;
     failures(out, series)?;
     steps(out, series)?;
     processes(out, report, series)?;

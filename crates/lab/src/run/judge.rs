@@ -17,6 +17,7 @@ use super::drill::Judgement;
 use super::figure;
 use super::knee::BUSY;
 use super::rig::{Place, Rig};
+use super::services;
 use super::window::{DISTURBED, Mark, Window};
 
 /// All that a report is made from.
@@ -116,6 +117,7 @@ pub(super) fn report(facts: Facts<'_>) -> (Report, Series) {
         }),
         messages: messages(model, achieved, window.cores()),
         egress: egress(&facts, achieved),
+        services: services::figures(&facts, achieved),
         store: facts.rig.store.clone(),
         destinations: facts.judgement.destinations.clone(),
         verdict: if pass { Verdict::Pass } else { Verdict::Fail },
@@ -400,7 +402,7 @@ fn predicted(facts: &Facts<'_>) -> Option<String> {
     })
 }
 
-fn round(number: f64, digits: i32) -> f64 {
+pub(super) fn round(number: f64, digits: i32) -> f64 {
     let factor = 10_f64.powi(digits);
     (number * factor).round() / factor
 }

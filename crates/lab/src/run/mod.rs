@@ -15,6 +15,7 @@ mod ramp;
 mod rig;
 mod roles;
 mod scp;
+mod services;
 mod session;
 mod whole;
 mod window;

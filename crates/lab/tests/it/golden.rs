@@ -107,6 +107,7 @@ fn sample() -> (Report, Series) {
         }),
         messages: None,
         egress: None,
+        services: Vec::new(),
         store: None,
         destinations: None,
         verdict: Verdict::Fail,

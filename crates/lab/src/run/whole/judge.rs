@@ -78,6 +78,7 @@ pub(super) fn report(facts: &Facts<'_>) -> (Report, Series) {
         knee: None,
         messages: None,
         egress: None,
+        services: Vec::new(),
         store: None,
         destinations: None,
         verdict: if pass { Verdict::Pass } else { Verdict::Fail },
