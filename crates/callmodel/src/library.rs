@@ -449,7 +449,8 @@ mod tests {
             assert_eq!(policy.associations_for_run(None), policy::USUAL_ASSOCIATIONS);
             count += 1;
         }
-        assert_eq!(count, 16);
+        // One for each scenario of the guide.
+        assert_eq!(count, 18);
     }
 
     #[test]
