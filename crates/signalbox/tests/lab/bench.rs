@@ -176,6 +176,14 @@ fn pcfs_create_and_delete_the_same_policies() {
         out: folder.path().to_owned(),
         program: Some(program()),
     };
+    // An NRF that runs already is not taken for that of the comparison.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let occupied = lab::bench::policy::Settings {
+        nrf: taken.local_addr().unwrap(),
+        ..settings.clone()
+    };
+    let refused = lab::bench::policy::compare(&occupied, &mut Progress::default()).unwrap_err();
+    assert!(refused.to_string().contains("--nrf-address"), "{refused}");
     let result = lab::bench::policy::compare(&settings, &mut Progress::default()).unwrap();
     let titles: Vec<&str> = result.sections.iter().map(|one| one.title.as_str()).collect();
     assert_eq!(

@@ -7,12 +7,12 @@
 mod pcfs;
 mod requests;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use super::Other;
 use super::contest::{Comparison, Contest, Loads, Section};
-use crate::run::{Options, Place, Progress, RunError};
+use crate::run::{Options, Place, Progress, RigError, RunError};
 use ::report::Check;
 use workload::policy::Service;
 
@@ -46,6 +46,7 @@ const SERVICES: [(Service, &str); 2] = [(Service::Am, "am"), (Service::Sm, "sm")
 /// # Errors
 /// When something of ours does not start, or another PCF does not listen.
 pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Comparison, RunError> {
+    is_free(settings.nrf)?;
     let mut sections = Vec::new();
     let (mut bytes, mut cpus) = ((0, 0), Vec::new());
     for (service, folder) in SERVICES {
@@ -84,6 +85,18 @@ pub fn compare(settings: &Settings, progress: &mut Progress) -> Result<Compariso
         cpus,
         checks,
     ))
+}
+
+/// Whether the NRF can have its address for itself: a function shares a port with another one of the same user.
+fn is_free(nrf: SocketAddr) -> Result<(), RunError> {
+    match TcpListener::bind(nrf) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(RigError::Settings(format!(
+            "--nrf-address: the NRF of the comparison cannot listen at {nrf} ({error}); end what listens there, or give \
+             another address of this machine"
+        ))
+        .into()),
+    }
 }
 
 fn title(service: Service) -> &'static str {
