@@ -498,6 +498,28 @@ fn a_stopping_server_says_goodbye_takes_nothing_new_and_finishes() {
 }
 
 #[test]
+fn a_stop_does_not_wait_for_an_idle_peer_that_reads_nothing() {
+    local(async {
+        let config = ServerConfig {
+            drain_timeout: Period::from_secs(3_600),
+            ..ServerConfig::default()
+        };
+        let server = start(config, echo);
+        let mut peer = Peer::client(server.addr).await.unwrap();
+        peer.send(&frame::get(1, "/")).await.unwrap();
+        assert_eq!(peer.status(1).await.unwrap(), 200);
+        server.shutdown.fire();
+        // The peer answers no PING and does not close.
+        server.done.await.unwrap().unwrap();
+        let mut last = None;
+        while let Some(found) = peer.next().await.unwrap() {
+            last = found.last_stream().or(last);
+        }
+        assert_eq!(last, Some(1), "the second GOAWAY names the last request");
+    });
+}
+
+#[test]
 fn who_does_not_finish_is_left_behind_when_the_server_stops() {
     local(async {
         let config = ServerConfig {

@@ -11,6 +11,10 @@ use super::{CHECK, Connection};
 use crate::link::Talks;
 use crate::stats::{ServerStats, add};
 
+/// How long a server that stops waits for the answer to its PING on a connection without requests (RFC 9113 §6.8 asks for one
+/// round trip): a client that reads only when it has a request answers none.
+const DRAINED_WAIT: Duration = Duration::from_secs(1);
+
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -37,6 +41,8 @@ enum Overdue {
     Headers,
     /// It does not read its answers, or does not close after GOAWAY.
     Peer(End),
+    /// It has no request in progress and does not answer while the server stops.
+    Drained,
 }
 
 /// The counter of connections that ended for this.
@@ -53,6 +59,9 @@ impl<S: Service> Connection<S> {
     /// The server stops: requests in progress finish.
     pub(super) fn drain(&self) {
         self.begin_end(End::Drained);
+        let check = self.state.borrow_mut().check.take();
+        self.reactor.cancel_timer(check);
+        self.next_check(self.reactor.now());
     }
 
     /// Begins to end the connection: requests in progress finish.
@@ -132,7 +141,11 @@ impl<S: Service> Connection<S> {
             .min(config.idle_timeout)
             .min(config.header_timeout)
             .min(config.answer_timeout);
-        (shortest.duration() / 4).clamp(Duration::from_millis(5), Duration::from_secs(5))
+        let drains = self.state.borrow().ending == Some(End::Drained);
+        let most = if drains { DRAINED_WAIT } else { Duration::MAX };
+        (shortest.duration() / 4)
+            .clamp(Duration::from_millis(5), Duration::from_secs(5))
+            .min(most)
     }
 
     pub(super) fn next_check(&self, now: Instant) {
@@ -148,6 +161,7 @@ impl<S: Service> Connection<S> {
             Overdue::Headers => {
                 return self.end_at_once(End::SlowHeaders, Reason::ENHANCE_YOUR_CALM, cx);
             }
+            Overdue::Drained => return self.end_at_once(End::Drained, Reason::NO_ERROR, cx),
             Overdue::Peer(end) => return self.finish(end),
         }
         self.events(now);
@@ -180,6 +194,11 @@ impl<S: Service> Connection<S> {
                 if end != End::Drained && since(at) >= config.handshake_timeout.duration() =>
             {
                 Overdue::Peer(end)
+            }
+            (Some(End::Drained), Some(at))
+                if since(at) >= DRAINED_WAIT && self.activity.open() == 0 && state.arriving.is_empty() =>
+            {
+                Overdue::Drained
             }
             (Some(_), _) => Overdue::Nothing,
             (None, _) => {
