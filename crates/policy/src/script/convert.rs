@@ -1,5 +1,6 @@
 //! Values to the script engine and back.
 
+use rquickjs::object::Property;
 use rquickjs::{Array, Ctx, Error, IntoJs, Object, Result};
 use serde_json::Value as Json;
 
@@ -44,7 +45,7 @@ pub(super) fn to_script<'js>(ctx: &Ctx<'js>, value: &Value<'_>) -> Result<rquick
         Value::Object(made) => {
             let object = Object::new(ctx.clone())?;
             for (key, item) in &made.items {
-                object.set(key.as_str(), to_script(ctx, item)?)?;
+                define(&object, key.as_str(), to_script(ctx, item)?)?;
             }
             object.into_value()
         }
@@ -63,12 +64,19 @@ fn json_to_script<'js>(ctx: &Ctx<'js>, json: &Json) -> Result<rquickjs::Value<'j
         Json::Object(map) => {
             let object = Object::new(ctx.clone())?;
             for (key, item) in map {
-                object.set(key.as_str(), json_to_script(ctx, item)?)?;
+                define(&object, key.as_str(), json_to_script(ctx, item)?)?;
             }
             Ok(object.into_value())
         }
         scalar => to_script(ctx, &Value::of(scalar)),
     }
+}
+
+/// Gives an object a member of its own. Setting it would fail where the frozen prototype has one of that name (`toString`), and
+/// exchange the prototype itself for `__proto__`.
+fn define<'js>(object: &Object<'js>, name: &str, value: rquickjs::Value<'js>) -> Result<()> {
+    let property = Property::from(value).writable().enumerable().configurable();
+    object.prop(name, property)
 }
 
 /// Numbers up to this are exact integers in JavaScript.

@@ -65,6 +65,34 @@ fn a_script_computes_from_its_parameters() {
     }
 }
 
+/// A consumer chooses the names of members that no release knows.
+#[test]
+fn members_may_have_the_names_of_built_in_ones() {
+    let names = [
+        "toString",
+        "valueOf",
+        "hasOwnProperty",
+        "constructor",
+        "__proto__",
+    ];
+    let members = names.map(|name| (name.to_owned(), serde_json::json!({"own": name})));
+    let json = serde_json::Value::Object(members.into_iter().collect());
+    let json: &'static serde_json::Value = Box::leak(Box::new(json));
+    let made = Value::object(
+        names
+            .map(|name| (crate::value::Text::from(name.to_owned()), Value::Int(1)))
+            .into(),
+    );
+    for (given, expected) in [(Value::of(json), json.clone()), (made.clone(), made.to_json())] {
+        let text =
+            "const r = {}; for (const [name, value] of Object.entries(a)) r['_' + name] = value; return r;";
+        let found = run(statements(text), &[given]).unwrap().to_json();
+        for name in names {
+            assert_eq!(found[format!("_{name}")], expected[name], "{name}: {found}");
+        }
+    }
+}
+
 #[test]
 fn a_script_has_no_clock_no_chance_and_no_code_from_texts() {
     for text in [
