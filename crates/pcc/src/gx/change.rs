@@ -4,7 +4,7 @@ use diameter_proto::AvpWriter;
 use diameter_proto::known;
 use serde_json::Value;
 
-use super::definition::{Definition, Terms};
+use super::definition::{Definition, PCC, RuleKind, Terms};
 use super::{triggers, usage};
 use crate::avp::{self, put_group};
 use crate::json;
@@ -21,8 +21,7 @@ const RELEASE_CAUSE: avp::Names = &[
 /// complete decisions; of a PCEF that has nothing yet `has` is null. Nothing is appended where nothing differs.
 pub fn put_change(out: &mut AvpWriter, has: &Value, shall: &Value) {
     put_triggers(out, has, shall);
-    put_removals(out, has, shall);
-    put_installs(out, has, shall);
+    put_rules(out, has, shall, &PCC);
     put_session(out, has, shall);
     if json::text(has, "revalidationTime") != json::text(shall, "revalidationTime") {
         let time = json::text(shall, "revalidationTime").and_then(avp::time_value);
@@ -59,22 +58,20 @@ pub(super) fn put_triggers(out: &mut AvpWriter, has: &Value, shall: &Value) {
     }
 }
 
-fn put_removals(out: &mut AvpWriter, has: &Value, shall: &Value) {
-    let kept = |id: &str| shall.get("pccRules").is_some_and(|rules| rules.get(id).is_some());
-    put_group(out, known::CHARGING_RULE_REMOVE, |out| {
-        for (id, _) in json::entries(has, "pccRules").filter(|(id, _)| !kept(id)) {
-            out.put(known::CHARGING_RULE_NAME, id.as_bytes());
+/// Rules that are not in the decision any longer, then new and changed ones, those on the same terms in one installation.
+pub(super) fn put_rules(out: &mut AvpWriter, has: &Value, shall: &Value, kind: &RuleKind) {
+    let member = kind.member;
+    let kept = |id: &str| shall.get(member).is_some_and(|rules| rules.get(id).is_some());
+    put_group(out, kind.remove, |out| {
+        for (id, _) in json::entries(has, member).filter(|(id, _)| !kept(id)) {
+            out.put(kind.name, id.as_bytes());
         }
     });
-}
-
-/// New and changed rules, those on the same terms in one Charging-Rule-Install.
-fn put_installs(out: &mut AvpWriter, has: &Value, shall: &Value) {
     let mut groups: Vec<(Terms, AvpWriter)> = Vec::new();
-    for (id, rule) in json::entries(shall, "pccRules") {
-        let definition = Definition::new(shall, id, rule);
-        let old = has.get("pccRules").and_then(|rules| rules.get(id));
-        if old.is_some_and(|old| Definition::new(has, id, old) == definition) {
+    for (id, rule) in json::entries(shall, member) {
+        let definition = Definition::new(shall, id, rule, kind);
+        let old = has.get(member).and_then(|rules| rules.get(id));
+        if old.is_some_and(|old| Definition::new(has, id, old, kind) == definition) {
             continue;
         }
         let known = groups.iter().position(|(terms, _)| *terms == definition.terms);
@@ -85,7 +82,7 @@ fn put_installs(out: &mut AvpWriter, has: &Value, shall: &Value) {
         groups[at].1.append_encoded(&definition.avp);
     }
     for (terms, rules) in groups {
-        out.group(known::CHARGING_RULE_INSTALL, |out| {
+        out.group(kind.install, |out| {
             out.append_encoded(rules.as_bytes())
                 .maybe(known::RULE_ACTIVATION_TIME, terms.activation)
                 .maybe(known::RULE_DEACTIVATION_TIME, terms.deactivation)

@@ -26,7 +26,39 @@ const REPORTING_LEVEL: Names = &[(0, "SER_ID_LEVEL"), (1, "RAT_GR_LEVEL"), (2, "
 const SIGNALLING_PROTOCOL: Names = &[(0, "NO_INFORMATION"), (1, "SIP")];
 const REDIRECT_ADDRESS: Names = &[(0, "IPV4_ADDR"), (1, "IPV6_ADDR"), (2, "URL"), (3, "SIP_URI")];
 
-/// What applies to all rules of one Charging-Rule-Install.
+/// The members and AVPs of a kind of rules.
+pub(super) struct RuleKind {
+    /// The member of a decision.
+    pub(super) member: &'static str,
+    pub(super) definition: Tag<Grouped>,
+    pub(super) name: Tag<OctetString>,
+    pub(super) install: Tag<Grouped>,
+    pub(super) remove: Tag<Grouped>,
+    /// Whether an installation can ask for reports of allocation and charging identifiers.
+    pub(super) has_reports: bool,
+}
+
+/// PCC rules (TS 29.212 §5.3.2 to §5.3.6).
+pub(super) const PCC: RuleKind = RuleKind {
+    member: "pccRules",
+    definition: known::CHARGING_RULE_DEFINITION,
+    name: known::CHARGING_RULE_NAME,
+    install: known::CHARGING_RULE_INSTALL,
+    remove: known::CHARGING_RULE_REMOVE,
+    has_reports: true,
+};
+
+/// ADC rules (TS 29.212 §5b.3).
+pub(super) const ADC: RuleKind = RuleKind {
+    member: "adcRules",
+    definition: known::ADC_RULE_DEFINITION,
+    name: known::ADC_RULE_NAME,
+    install: known::ADC_RULE_INSTALL,
+    remove: known::ADC_RULE_REMOVE,
+    has_reports: false,
+};
+
+/// What applies to all rules of one Charging-Rule-Install or ADC-Rule-Install.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Terms {
     pub(super) activation: Option<TimeValue>,
@@ -47,37 +79,21 @@ pub(super) struct Definition {
 
 impl Definition {
     /// The rule `id` of a complete decision.
-    pub(super) fn new(decision: &Value, id: &str, rule: &Value) -> Self {
-        let tags = (known::CHARGING_RULE_DEFINITION, known::CHARGING_RULE_NAME);
-        Self::with_tags(decision, id, rule, tags)
-    }
-
-    /// As [`Definition::new`], an ADC rule (TS 29.212 §5b.3.2).
-    pub(super) fn adc(decision: &Value, id: &str, rule: &Value) -> Self {
-        let tags = (known::ADC_RULE_DEFINITION, known::ADC_RULE_NAME);
-        Self::with_tags(decision, id, rule, tags)
-    }
-
-    fn with_tags(
-        decision: &Value,
-        id: &str,
-        rule: &Value,
-        (whole, name): (Tag<Grouped>, Tag<OctetString>),
-    ) -> Self {
+    pub(super) fn new(decision: &Value, id: &str, rule: &Value, kind: &RuleKind) -> Self {
         let condition = json::text(rule, "refCondData").and_then(|id| decision.get("conds")?.get(id));
         let time = |member| condition.and_then(|condition| avp::time_value(json::text(condition, member)?));
         let terms = Terms {
             activation: time("activationTime"),
             deactivation: time("deactivationTime"),
-            notify: is_requested(decision, id, "SUCC_RES_ALLO"),
-            correlate: is_requested(decision, id, "CH_ID"),
+            notify: kind.has_reports && is_requested(decision, id, "SUCC_RES_ALLO"),
+            correlate: kind.has_reports && is_requested(decision, id, "CH_ID"),
         };
         let mut out = AvpWriter::default();
         if is_predefined(rule) {
-            out.put(name, id.as_bytes());
+            out.put(kind.name, id.as_bytes());
         } else {
-            out.group(whole, |out| {
-                out.put(name, id.as_bytes());
+            out.group(kind.definition, |out| {
+                out.put(kind.name, id.as_bytes());
                 put_rule(out, decision, id, rule);
             });
         }
