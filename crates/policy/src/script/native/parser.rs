@@ -11,7 +11,7 @@ use super::value::INHERITED;
 use super::{Binary, Body, Equality, Function, Logical, Native, Node, Statement, Unary};
 use crate::script;
 
-/// Nodes of a script, so that a tree is not deeper.
+/// Nodes and statements of a script, so that a tree is not deeper.
 const NODES: usize = 1_000;
 /// Expressions and statements within each other.
 const NESTED: usize = 48;
@@ -156,10 +156,15 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// Counts a node.
     fn node(&mut self, node: Node) -> Option<Node> {
+        self.count()?;
+        Some(node)
+    }
+
+    /// Counts a node or a statement, up to the bound.
+    fn count(&mut self) -> Option<()> {
         self.nodes += 1;
-        (self.nodes <= NODES).then_some(node)
+        (self.nodes <= NODES).then_some(())
     }
 
     fn resolve(&self, name: &str) -> Option<Named> {
@@ -196,7 +201,7 @@ impl<'t> Parser<'t> {
 
     /// A statement; none within for the declaration of a function.
     fn statement(&mut self) -> Option<Option<Statement>> {
-        self.nodes += 1;
+        self.count()?;
         if self.is("{") {
             return self.block().map(|block| Some(Statement::Block(block)));
         }

@@ -80,6 +80,7 @@ impl<'a> Run<'a> {
 
     /// The value of the `return` that was reached.
     fn statements(&mut self, statements: &'a [Statement]) -> Outcome<Option<Js<'a>>> {
+        self.spend(statements.len() as u64)?;
         for statement in statements {
             let returned = match statement {
                 Statement::Set(slot, node) => {
@@ -191,6 +192,7 @@ impl<'a> Run<'a> {
     fn made(&mut self, node: &'a Node) -> Outcome<Js<'a>> {
         match node {
             Node::Template(first, parts) => {
+                self.spend(parts.len() as u64)?;
                 let mut text = first.clone();
                 for (part, follows) in parts {
                     let part = known(self.value(part)?.to_text())?;
@@ -250,6 +252,7 @@ impl<'a> Run<'a> {
     }
 
     fn values(&mut self, nodes: &'a [Node], values: &mut Arguments<'a>) -> Outcome<()> {
+        self.spend(nodes.len() as u64)?;
         for node in nodes {
             values.push(self.value(node)?);
         }

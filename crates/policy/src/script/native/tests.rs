@@ -139,3 +139,32 @@ fn a_script_that_takes_much_is_left_to_quickjs() {
     let wider = "a".to_owned() + &" + a".repeat(6000);
     assert!(super::Native::parse(&["a".to_owned()], &Body::Expression(wider)).is_none());
 }
+
+/// Else functions that call one another could do much with few steps.
+#[test]
+fn statements_and_arguments_take_steps() {
+    let declarations: String = (0..400).map(|n| format!("let v{n};")).collect();
+    let arguments = vec!["a"; 400].join(",");
+    for (text, least) in [
+        (format!("{declarations} return 1;"), 400),
+        (format!("return Math.max({arguments});"), 400),
+        (format!("return +`1${{''}}{}`;", "${t}".repeat(400)), 400),
+    ] {
+        let script: &'static Script = Box::leak(Box::new(script(&["a", "t"], Body::Statements(text))));
+        let mut steps = 10_000;
+        let value = script.natively(
+            &[Value::Int(1), Value::text(String::new())],
+            &mut steps,
+            &Limits::default(),
+            100_000,
+        );
+        assert_eq!(value, Some(Value::Int(1)));
+        assert!(10_000 - steps >= least, "{} steps", 10_000 - steps);
+    }
+    let many: String = (0..2_000).map(|n| format!("let v{n};")).collect();
+    let script = script(&[], Body::Statements(many));
+    assert_eq!(
+        script.natively(&[], &mut 10_000, &Limits::default(), 100_000),
+        None
+    );
+}
