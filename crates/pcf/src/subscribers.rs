@@ -21,6 +21,8 @@ pub(crate) enum Pattern {
     },
 }
 
+/// What SUPIs and GPSIs begin with (TS 29.571 §5.3.2): a text without it would trace nothing.
+const TYPES: &[&str] = &["imsi-", "nai-", "gci-", "gli-", "msisdn-", "extid-"];
 /// Longest text of a pattern.
 const LONGEST: usize = 256;
 /// Digits of a number of a range.
@@ -34,7 +36,8 @@ impl Pattern {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_plain =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'*');
-        if text.len() > LONGEST {
+        let is_typed = TYPES.iter().any(|kind| text.starts_with(kind));
+        if text.len() > LONGEST || !is_typed {
             return None;
         }
         if let Some((from, to)) = text.split_once("..") {
@@ -174,6 +177,8 @@ mod tests {
             "",
             "*",
             "a b",
+            "001010000000001",
+            "subscriber*",
             "imsi-2..imsi-1",
             "imsi-1..msisdn-2",
             "imsi-1..imsi-",

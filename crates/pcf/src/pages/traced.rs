@@ -81,9 +81,12 @@ fn activity(pcf: &Weak<Pcf>, wanted: &str) -> Response {
     };
     let mut entries = pcf.activity.search(wanted);
     if entries.is_empty() {
-        let text = format!(
-            "there is no activity of {wanted}; `signalbox pcf trace add {wanted}` traces it from now on\n"
-        );
+        let text = match pcf.activity.traces(Some(wanted), None) {
+            true => format!("{wanted} is traced and has had no activity since\n"),
+            false => {
+                format!("{wanted} is not traced; `signalbox pcf trace add {wanted}` traces it from now on\n")
+            }
+        };
         return (StatusCode::NOT_FOUND, text).into_response();
     }
     let mut requests: Vec<Value> = Vec::new();
