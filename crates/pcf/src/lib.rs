@@ -20,7 +20,7 @@
 //! * `explain`: which block decided what, for pages.
 //! * `ursp`: UE policies in octets, as a UE reads them; `updp`: what a UE answers; `delivery`, `schedule`: how they reach it
 //!   through its AMF.
-//! * `notices`: notifications of consumers, delivered by the crate `notifier`.
+//! * `notices`: notifications of consumers, delivered by the crate `notifier`; `ended`: AF sessions whose end AFs have to confirm.
 //! * `outbound`: how other functions are reached, with which access tokens; `peers`: those that the PCF sends requests to;
 //!   `bindings`: what is pending at the BSF.
 //! * [`import`]: associations from a file, while the PCF does not run.
@@ -45,6 +45,7 @@ mod change;
 mod creation;
 mod delivery;
 mod dispatch;
+mod ended;
 mod explain;
 mod gx;
 mod listeners;

@@ -20,6 +20,7 @@ use crate::activity::{Activity, PolicyEvents};
 use crate::api::sm;
 use crate::config::Config;
 use crate::delivery;
+use crate::ended::EndedSessions;
 use crate::gx;
 use crate::listeners::Listening;
 use crate::live::{Derived, Effective};
@@ -166,6 +167,7 @@ impl NetworkFunction for Pcf {
             operational: operational.clone(),
             operator: tokio::sync::Mutex::new(operator),
             counts: Counts::new(opening.workers, &opening.registry),
+            ended: EndedSessions::new(config.notifications.ended_sessions),
             activity: activity.clone(),
             tracing: tokio::sync::Mutex::default(),
             policy_events,

@@ -1,5 +1,7 @@
 //! Npcf_PolicyAuthorization: `/app-sessions` (TS 29.514 §5.3).
 
+use std::time::Instant;
+
 use http::{Method, StatusCode};
 use pcc::{Refusal, media};
 use sbi::name::LOCATION;
@@ -131,8 +133,11 @@ pub(crate) async fn delete(worker: &Worker, request: &Request, id: &str) -> Resu
             .map(drop)
             .ok_or_else(|| not_found(id))
     });
-    removed.await?.ok_or_else(|| not_found(id))?;
-    worker.count(Event::AfDeleted);
+    match removed.await? {
+        Some(_) => worker.count(Event::AfDeleted),
+        None if worker.ended().confirm(id, Instant::now()) => {}
+        None => return Err(not_found(id)),
+    }
     Ok(no_content())
 }
 

@@ -1,5 +1,7 @@
 //! Rx (TS 29.214): AF sessions over Diameter, bound to sessions of SMFs and PCEFs as those of N5 are.
 
+use std::time::Instant;
+
 use diameter::endpoint::Request;
 use diameter::proto::known::{self, VENDOR_3GPP, application, command};
 use diameter::proto::{Fault, Message, MessageBuilder, MessageMut, ResultCode};
@@ -105,7 +107,12 @@ async fn find(worker: &Worker, session_id: &str) -> Result<Option<(AssociationId
 /// Session-Termination-Request (TS 29.214 §4.4.4).
 pub(crate) async fn termination(worker: &Worker, request: &Request) -> Result<MessageMut, Fault> {
     let session_id = request.message.require(known::SESSION_ID)?;
-    let (id, session) = find(worker, session_id).await?.ok_or_else(unknown)?;
+    let Some((id, session)) = find(worker, session_id).await? else {
+        return match worker.ended().confirm(session_id, Instant::now()) {
+            true => finish(request.answer(ResultCode::SUCCESS)),
+            false => Err(unknown()),
+        };
+    };
     let removed = change::parts(worker, id, async |association: &mut Association| {
         af::remove(association, &session.id).map(drop).ok_or(())
     });

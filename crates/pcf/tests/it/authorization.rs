@@ -179,6 +179,14 @@ fn a_session_that_ends_ends_its_af_sessions() {
             ("/af/terminate", &json!("PDU_SESSION_TERMINATION"))
         );
         assert_eq!(pcf.get(&path).await.status, StatusCode::NOT_FOUND);
+        // The AF deletes it as well (TS 29.514 §4.2.5.3), once.
+        let uri = format!("{path}/delete");
+        for status in [StatusCode::NO_CONTENT, StatusCode::NOT_FOUND] {
+            let deleted = pcf
+                .ask(Method::POST, &uri, "application/json", String::new())
+                .await;
+            assert_eq!(deleted.status, status);
+        }
     });
 }
 

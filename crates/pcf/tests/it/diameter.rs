@@ -301,6 +301,11 @@ fn a_lost_bearer_and_the_end_of_a_session_reach_the_af() {
             let is_of =
                 |text: &&String| text.contains(session) && text.contains("Abort-Cause = BEARER_RELEASED");
             assert!(ends.iter().any(|text| is_of(&text)), "{ends:?}");
+            // The AF terminates its session as well (TS 29.214 §4.4.6.1), once.
+            for code in ["DIAMETER_SUCCESS", "DIAMETER_UNKNOWN_SESSION_ID"] {
+                let answer = ask(&cscf, "cscf.example.org", session, STR).await;
+                assert!(answer.contains(code), "{answer}");
+            }
         }
     });
 }
