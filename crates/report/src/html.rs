@@ -107,7 +107,10 @@ fn tiles(out: &mut String, report: &Report) -> std::fmt::Result {
             figure(ours.cpu_us_per_transaction),
             " µs",
             "processor time per transaction",
-            format!("guide {} µs", figure(theirs.cpu_us_per_transaction)),
+            match theirs.cpu_us_per_transaction > 0.0 {
+                true => format!("guide {} µs", figure(theirs.cpu_us_per_transaction)),
+                false => "the guide prints none".to_owned(),
+            },
         ));
         if let Some(factor) = words::factor(report) {
             tiles.push((

@@ -45,13 +45,13 @@ pub(super) fn comparison(report: &Report) -> Vec<[String; 4]> {
             row(
                 "processor time per ingress transaction",
                 figure(ours.cpu_us_per_transaction),
-                figure(theirs.cpu_us_per_transaction),
+                known(theirs.cpu_us_per_transaction),
                 "µs",
             ),
             row(
                 "cores in use",
                 figure(ours.cpu_cores_avg),
-                figure(theirs.cpu_cores_avg),
+                known(theirs.cpu_cores_avg),
                 "",
             ),
             row(

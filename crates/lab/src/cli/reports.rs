@@ -45,7 +45,12 @@ pub(super) fn summary(report: &Report, out: &Path) -> String {
             );
         }
     } else if let Some(ours) = report.functions.first() {
-        let guide = report.guide.functions.first();
+        // 0: the guide prints none.
+        let guide = report
+            .guide
+            .functions
+            .first()
+            .filter(|guide| guide.cpu_us_per_transaction > 0.0);
         let _ = writeln!(
             text,
             "  processor   {} µs per ingress transaction ({} cores){}",

@@ -208,6 +208,21 @@ fn the_tile_of_the_99th_percentile_is_of_all_transactions() {
     assert!(lab::report::html(&report, &series).contains("nfDiscover.slf, median 151 ms"));
 }
 
+/// Guides of some functions print latencies and no processor time.
+#[test]
+fn processor_time_that_the_guide_does_not_print_is_not_zero() {
+    let (mut report, series) = sample();
+    report.guide.functions[0].cpu_us_per_transaction = 0.0;
+    report.guide.functions[0].cpu_cores_avg = 0.0;
+    let page = lab::report::html(&report, &series);
+    assert!(page.contains("the guide prints none") && !page.contains("guide 0 µs"));
+    let text = lab::report::markdown(&report, &series);
+    let row = text
+        .lines()
+        .find(|line| line.contains("processor time per ingress transaction"));
+    assert!(row.is_some_and(|row| row.contains('–')), "{text}");
+}
+
 /// `report.json` of an earlier release is still read.
 #[test]
 fn reports_without_conditions_are_read() {
