@@ -1,4 +1,5 @@
-//! User instructions per request: our SCP (Model C) and our NRF (a discovery), beside HAProxy, nghttpx and nginx.
+//! User instructions per request: our SCP (Model C), our NRF (a discovery) and our PCF (an SM policy association created
+//! and deleted), beside HAProxy, nghttpx and nginx.
 //!
 //! Each program runs under `valgrind --tool=callgrind`, which counts the instructions that it executes in user mode,
 //! whatever else the machine does: a figure without noise, on a machine of any speed. One request is in flight at a time,
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contest::Requests;
 use super::processes::{self, PATIENCE, register};
-use super::{nrf, scp};
+use super::{nrf, policy, scp};
 use crate::run::{Guarded, Options, Place, Progress, RigError, RunError, figure};
 use ::report::Check;
 use loadgen::client::{Client, Request};
@@ -41,8 +42,8 @@ pub struct Row {
     pub job: String,
     /// Instructions in user mode for each request.
     pub instructions_per_request: f64,
-    /// By those of the reference for the same job.
-    pub ratio: f64,
+    /// By those of the reference for the same job; `None` where the job has no reference.
+    pub ratio: Option<f64>,
 }
 
 /// All programs; `target/bench/instructions.json`.
@@ -70,6 +71,7 @@ const BAR: f64 = 20_000.0;
 
 const RELAY: &str = "relay of a 4.2 KB POST, 4.8 KB answer";
 const ANSWER: &str = "answer of the size of a discovery's";
+const ASSOCIATION: &str = "SM policy, created and deleted";
 const OURS: &str = "nrf";
 const NGINX: &str = "nginx";
 
@@ -103,18 +105,26 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
     let nginx = || nrf::nginx(&place, file.get().map_or(&[], Vec::as_slice));
     let learning = |address| scp::await_learning(address, PATIENCE + SLOWNESS);
     let nothing = |_: SocketAddr| Ok(());
+    let associations = policy::Counted::start(&place, PATIENCE + SLOWNESS)?;
+    let pcf = || associations.pcf(&place);
+    let until_served = |address| associations.await_service(address);
     let population = |address| {
         register(address, &nrf::profiles())?;
         // nginx serves what our NRF answers.
         let _ = file.set(nrf::ask(address)?);
         Ok(())
     };
-    let programs: [Program<'_>; 5] = [
-        (scp::MODEL_C, RELAY, &scp_command, &learning, &relayed),
-        (scp::HAPROXY, RELAY, &haproxy, &nothing, &plain),
-        (scp::NGHTTPX, RELAY, &nghttpx, &nothing, &plain),
-        (OURS, ANSWER, &nrf_command, &population, &discoveries),
-        (NGINX, ANSWER, &nginx, &nothing, &discoveries),
+    let to_relay = |address, count| send(address, &relayed, count);
+    let as_is = |address, count| send(address, &plain, count);
+    let to_discover = |address, count| send(address, &discoveries, count);
+    let to_associate = |address, count| associations.create_and_delete(address, count);
+    let programs: [Program<'_>; 6] = [
+        (scp::MODEL_C, RELAY, &scp_command, &learning, &to_relay),
+        (scp::HAPROXY, RELAY, &haproxy, &nothing, &as_is),
+        (scp::NGHTTPX, RELAY, &nghttpx, &nothing, &as_is),
+        (OURS, ANSWER, &nrf_command, &population, &to_discover),
+        (NGINX, ANSWER, &nginx, &nothing, &to_discover),
+        (policy::OURS, ASSOCIATION, &pcf, &until_served, &to_associate),
     ];
     let mut counted = Vec::new();
     for program in programs {
@@ -132,19 +142,19 @@ pub fn count(settings: &Settings, progress: &mut Progress) -> Result<Counts, Run
     Ok(counts(&counted, settings.requests))
 }
 
-/// A name, a job, what starts it, what is done before the requests, and the requests.
+/// A name, a job, what starts it, what is done before the requests, and what sends a number of them.
 type Program<'a> = (
     &'static str,
     &'static str,
     &'a dyn Fn() -> Result<(Command, SocketAddr), RigError>,
     &'a dyn Fn(SocketAddr) -> Result<(), RigError>,
-    &'a Requests,
+    &'a dyn Fn(SocketAddr, u32) -> Result<(), RigError>,
 );
 
 /// Instructions of a whole run with this many requests.
 fn instructions(
     place: &Place,
-    (name, _, command, prepare, requests): Program<'_>,
+    (name, _, command, prepare, drive): Program<'_>,
     count: u32,
 ) -> Result<u64, RigError> {
     let (command, address) = command()?;
@@ -152,7 +162,7 @@ fn instructions(
     let mut child = Guarded::start(name, under_callgrind(place, name, &command), &[], &log)?;
     child.wait_longer_for(address, SLOWNESS)?;
     prepare(address)?;
-    send(address, requests, WARM_UP + count)?;
+    drive(address, WARM_UP + count)?;
     child.stop_within(SLOWNESS);
     let text = std::fs::read_to_string(&log).map_err(RigError::io(format!("reading {}", log.display())))?;
     collected(&text).ok_or_else(|| {
@@ -210,6 +220,20 @@ fn collected(log: &str) -> Option<u64> {
     line.rsplit(':').next()?.trim().parse().ok()
 }
 
+/// Who else does a job.
+fn reference(job: &str) -> Option<&'static str> {
+    match job {
+        RELAY => Some(scp::NGHTTPX),
+        ANSWER => Some(NGINX),
+        _ => None,
+    }
+}
+
+/// A ratio in words.
+fn in_words(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
 fn counts(counted: &[(&str, &str, f64)], requests: u32) -> Counts {
     let of = |name: &str| {
         let found = counted.iter().find(|(one, ..)| *one == name);
@@ -219,7 +243,7 @@ fn counts(counted: &[(&str, &str, f64)], requests: u32) -> Counts {
         name: (*name).to_owned(),
         job: (*job).to_owned(),
         instructions_per_request: each.round(),
-        ratio: (each / of(if *job == RELAY { scp::NGHTTPX } else { NGINX }) * 1000.0).round() / 1000.0,
+        ratio: reference(job).map(|name| (each / of(name) * 1000.0).round() / 1000.0),
     });
     let (relayed, answered, file) = (of(scp::MODEL_C), of(OURS), of(NGINX));
     Counts {
@@ -257,10 +281,10 @@ impl Counts {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "| {} | {} | **{:.2}** | {} |",
+                "| {} | {} | **{}** | {} |",
                 row.job,
                 row.name,
-                row.ratio,
+                in_words(row.ratio),
                 figure(row.instructions_per_request)
             );
         }
@@ -280,9 +304,9 @@ impl fmt::Display for Counts {
         for row in &self.rows {
             writeln!(
                 f,
-                "  {:<14} {:>8.2} {:>10}   {}",
+                "  {:<14} {:>8} {:>10}   {}",
                 row.name,
-                row.ratio,
+                in_words(row.ratio),
                 figure(row.instructions_per_request),
                 row.job
             )?;
@@ -318,15 +342,20 @@ mod tests {
                 (scp::NGHTTPX, RELAY, 40_000.0),
                 (OURS, ANSWER, 9_000.0),
                 (NGINX, ANSWER, 12_000.0),
+                (policy::OURS, ASSOCIATION, 500_000.0),
             ],
             100,
         );
-        let ratios: Vec<f64> = counts.rows.iter().map(|row| row.ratio).collect();
-        assert_eq!(ratios, [0.75, 1.125, 1.0, 0.75, 1.0]);
+        let ratios: Vec<Option<f64>> = counts.rows.iter().map(|row| row.ratio).collect();
+        assert_eq!(
+            ratios,
+            [Some(0.75), Some(1.125), Some(1.0), Some(0.75), Some(1.0), None]
+        );
         assert_eq!(
             counts.checks.iter().map(|check| check.pass).collect::<Vec<_>>(),
             [false, true]
         );
         assert!(counts.markdown().contains("| nrf | **0.75** | 9,000 |"));
+        assert!(counts.markdown().contains("| pcf | **-** | 500,000 |"));
     }
 }

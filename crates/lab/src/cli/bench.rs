@@ -13,8 +13,8 @@ use crate::run::{self, Progress};
 #[derive(Debug, Args)]
 pub(super) struct BenchArgs {
     /// What: dsr (our Diameter router and freeDiameter as relays), scp (our SCP, HAProxy and nghttpx as proxies), nrf (our
-    /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), instructions (of our SCP and NRF and of those beside
-    /// them, under callgrind)
+    /// NRF, nginx and other NRFs), policy (our PCF and other PCFs), instructions (of our SCP, NRF and PCF and of those
+    /// beside them, under callgrind)
     #[arg(value_parser = ["dsr", "scp", "nrf", "policy", "instructions"])]
     what: String,
     /// How often each is measured

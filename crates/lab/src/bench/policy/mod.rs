@@ -7,6 +7,8 @@
 mod pcfs;
 mod requests;
 
+pub(super) use pcfs::Counted;
+
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
@@ -36,7 +38,7 @@ pub struct Settings {
 }
 
 /// Name of our PCF as a subject.
-const OURS: &str = "pcf";
+pub(super) const OURS: &str = "pcf";
 
 /// The contests, and the folders of their settings and logs.
 const SERVICES: [(Service, &str); 2] = [(Service::Am, "am"), (Service::Sm, "sm")];

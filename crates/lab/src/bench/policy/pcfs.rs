@@ -13,7 +13,7 @@ use crate::bench::contest::Subject;
 use crate::bench::processes::{self, start};
 use crate::run::policy::merge;
 use crate::run::policy::network::Network;
-use crate::run::{Guarded, Place, Progress, RigError};
+use crate::run::{Guarded, Place, Progress, RigError, free_address};
 use loadgen::client::{Client, Request, Response};
 use report::measure::Process;
 use workload::policy::{Documents, Service};
@@ -50,7 +50,7 @@ pub(super) struct Entry {
 impl Rig {
     pub(super) fn start(place: &Place, settings: &Settings) -> Result<Self, RigError> {
         let network = Network::start(&model(), place, settings.nrf)?;
-        let (command, address) = pcf(place, &network, settings)?;
+        let (command, address) = pcf(place, &network, settings.function_config.as_deref())?;
         let process = start(place, OURS, command, &place.function_cpus, address)?;
         let mut pcfs = vec![Pcf {
             name: OURS.to_owned(),
@@ -124,7 +124,7 @@ impl Pcf {
     fn serves(&mut self, associations: &Associations) -> Result<(u64, u64), String> {
         let end = Instant::now() + PATIENCE;
         for attempt in 0.. {
-            match self.try_one(associations, Associations::probe(attempt)) {
+            match try_one(self.address, associations, Associations::probe(attempt)) {
                 Ok(bytes) => return Ok(bytes),
                 Err(why) if !self.process.is_alive() => return Err(format!("has ended; it {why}")),
                 Err(why) if Instant::now() > end => return Err(why),
@@ -133,69 +133,124 @@ impl Pcf {
         }
         Err("was not asked".to_owned())
     }
+}
 
-    fn try_one(&self, associations: &Associations, number: u32) -> Result<(u64, u64), String> {
-        let Associations { documents, kind, .. } = associations;
-        let body = documents.context(kind, number);
-        let request_bytes = body.len() as u64;
-        let collection = kind.service.collection();
-        let create = Request::new("POST", collection).with("application/json", body);
-        let mut client =
-            Client::connect(self.address, ANSWER).map_err(|error| format!("cannot be reached: {error}"))?;
-        let mut ask = |request| -> Result<Response, String> {
-            let answers = client
-                .exchange(&[request])
-                .map_err(|error| format!("gave no answer: {error}"))?;
-            answers
-                .into_iter()
-                .next()
-                .ok_or_else(|| "gave no answer".to_owned())
-        };
-        let made = ask(create)?;
-        if made.status != 201 {
-            return Err(format!("answered {} to a creation: {}", made.status, made.text()));
-        }
-        let shown = documents.shows(kind, number, &made.body);
-        shown.map_err(|fault| format!("answered a creation with another document: {fault:?}"))?;
-        let id = made.location.rsplit('/').next().filter(|id| !id.is_empty());
-        let id = id.ok_or_else(|| format!("named no association in Location {:?}", made.location))?;
-        let path = format!("{collection}/{id}");
-        let gone = match kind.service {
-            // TS 29.512 §4.2.5
-            Service::Sm => {
-                ask(Request::new("POST", format!("{path}/delete")).with("application/json", "{}"))?
+/// Creates and deletes an association on a connection of its own.
+fn try_one(pcf: SocketAddr, associations: &Associations, number: u32) -> Result<(u64, u64), String> {
+    let mut client = Client::connect(pcf, ANSWER).map_err(|error| format!("cannot be reached: {error}"))?;
+    create_and_delete(&mut client, associations, number)
+}
+
+/// Creates and deletes an association; the sizes of the creation and of its answer.
+fn create_and_delete(
+    client: &mut Client,
+    associations: &Associations,
+    number: u32,
+) -> Result<(u64, u64), String> {
+    let Associations { documents, kind, .. } = associations;
+    let body = documents.context(kind, number);
+    let request_bytes = body.len() as u64;
+    let collection = kind.service.collection();
+    let create = Request::new("POST", collection).with("application/json", body);
+    let mut ask = |request| -> Result<Response, String> {
+        let answers = client
+            .exchange(&[request])
+            .map_err(|error| format!("gave no answer: {error}"))?;
+        answers
+            .into_iter()
+            .next()
+            .ok_or_else(|| "gave no answer".to_owned())
+    };
+    let made = ask(create)?;
+    if made.status != 201 {
+        return Err(format!("answered {} to a creation: {}", made.status, made.text()));
+    }
+    let shown = documents.shows(kind, number, &made.body);
+    shown.map_err(|fault| format!("answered a creation with another document: {fault:?}"))?;
+    let id = made.location.rsplit('/').next().filter(|id| !id.is_empty());
+    let id = id.ok_or_else(|| format!("named no association in Location {:?}", made.location))?;
+    let path = format!("{collection}/{id}");
+    let gone = match kind.service {
+        // TS 29.512 §4.2.5
+        Service::Sm => ask(Request::new("POST", format!("{path}/delete")).with("application/json", "{}"))?,
+        Service::Am | Service::Ue => ask(Request::new("DELETE", path))?,
+    };
+    match gone.status {
+        204 => Ok((request_bytes, made.body.len() as u64)),
+        status => Err(format!("answered {status} to a deletion: {}", gone.text())),
+    }
+}
+
+/// SM policy associations of our PCF, one after the other: for a PCF whose instructions are counted.
+pub(in crate::bench) struct Counted {
+    network: Network,
+    associations: Associations,
+    patience: Duration,
+}
+
+impl Counted {
+    /// Starts the peers of a PCF; an answer of the PCF may take `patience`.
+    pub(in crate::bench) fn start(place: &Place, patience: Duration) -> Result<Self, RigError> {
+        let network = Network::start(&model(), place, free_address()?)?;
+        let documents = Documents::new(&model(), &format!("http://{}", network.consumer)).of_any_policy();
+        Ok(Self {
+            network,
+            associations: Associations::new(Arc::new(documents), Service::Sm),
+            patience,
+        })
+    }
+
+    /// The command line of a PCF with an empty store, and where it will listen.
+    pub(in crate::bench) fn pcf(&self, place: &Place) -> Result<(Command, SocketAddr), RigError> {
+        pcf(place, &self.network, None)
+    }
+
+    /// Returns when the PCF has found its peers.
+    pub(in crate::bench) fn await_service(&self, pcf: SocketAddr) -> Result<(), RigError> {
+        let end = Instant::now() + self.patience;
+        while let Err(why) = self.create_and_delete(pcf, 1) {
+            if Instant::now() > end {
+                return Err(why);
             }
-            Service::Am | Service::Ue => ask(Request::new("DELETE", path))?,
-        };
-        match gone.status {
-            204 => Ok((request_bytes, made.body.len() as u64)),
-            status => Err(format!("answered {status} to a deletion: {}", gone.text())),
+            std::thread::sleep(PAUSE);
         }
+        Ok(())
+    }
+
+    /// Creates an association and deletes it, this number of times.
+    pub(in crate::bench) fn create_and_delete(&self, pcf: SocketAddr, count: u32) -> Result<(), RigError> {
+        let failed = |why| RigError::Settings(format!("our PCF {why}"));
+        let connected = Client::connect(pcf, self.patience);
+        let mut client = connected.map_err(RigError::io(format!("connecting to the PCF at {pcf}")))?;
+        for number in 0..count {
+            create_and_delete(&mut client, &self.associations, Associations::probe(number))
+                .map_err(failed)?;
+        }
+        Ok(())
     }
 }
 
 /// The command line of our PCF on one worker, and where it will listen. Others do not subscribe to changes of policy data,
 /// so ours does not either.
-fn pcf(place: &Place, network: &Network, settings: &Settings) -> Result<(Command, SocketAddr), RigError> {
+fn pcf(
+    place: &Place,
+    network: &Network,
+    over: Option<&std::path::Path>,
+) -> Result<(Command, SocketAddr), RigError> {
     let store = place.folder.join("pcf-store");
     // A run begins with an empty PCF, also in a folder that was used before.
     if store.exists() {
         std::fs::remove_dir_all(&store).map_err(RigError::io(format!("removing {}", store.display())))?;
     }
-    processes::function(
-        place,
-        "pcf",
-        settings.function_config.as_deref(),
-        |address, admin| {
-            let mut made = json!({"pcf": {
-                "listen": [address], "admin": admin, "workers": 1, "cores": place.function_cpus,
-                "store": {"embedded": {"directory": store}},
-                "diameter": {"enabled": false},
-            }});
-            let mut around = network.settings(&model());
-            around["pds"]["udr"]["subscribe"] = json!(false);
-            merge(&mut made["pcf"], around);
-            made
-        },
-    )
+    processes::function(place, "pcf", over, |address, admin| {
+        let mut made = json!({"pcf": {
+            "listen": [address], "admin": admin, "workers": 1, "cores": place.function_cpus,
+            "store": {"embedded": {"directory": store}},
+            "diameter": {"enabled": false},
+        }});
+        let mut around = network.settings(&model());
+        around["pds"]["udr"]["subscribe"] = json!(false);
+        merge(&mut made["pcf"], around);
+        made
+    })
 }
