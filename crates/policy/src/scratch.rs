@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bumpalo::Bump;
 use regex_automata::meta::Cache;
 
 use crate::limits::Limits;
@@ -20,9 +21,23 @@ pub struct Scratch {
     pub(crate) caches: Vec<Option<Cache>>,
     /// Room in which a text is put together.
     pub(crate) text: String,
+    /// What a script makes on its way to its result.
+    pub(crate) arena: Bump,
 }
 
+/// Memory that the arena keeps.
+const KEPT: usize = 64 << 10;
+
 impl Scratch {
+    /// Empties the arena after a call of a script. It keeps its memory, unless that was an unusual call.
+    pub(crate) fn clear(&mut self) {
+        if self.arena.allocated_bytes() > KEPT {
+            self.arena = Bump::new();
+        } else {
+            self.arena.reset();
+        }
+    }
+
     pub(crate) fn prepare(&mut self, identity: u64, program: &Program, limits: &Limits) {
         if self.identity == identity {
             return;

@@ -169,7 +169,9 @@ impl<'a> Run<'a, '_> {
         let program = self.program;
         let known = &program.scripts[script];
         let name = &known.name;
-        let native = known.natively(&arguments, &mut self.native_steps, self.limits, self.memory);
+        let (steps, arena) = (&mut self.native_steps, &self.scratch.arena);
+        let native = known.natively(&arguments, steps, self.limits, self.memory, arena);
+        self.scratch.clear();
         if let Some(value) = native {
             self.charge(value.weight(self.memory))?;
             self.read(|| format!("script {name}, natively"), &value);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use bumpalo::Bump;
 use serde_json::{Value as Json, json};
 
 use super::{Body, Engine, Script};
@@ -161,7 +162,9 @@ fn compare(engine: &Engine, scripts: &[Script], maker: &mut Maker<'_>) -> Compar
             ];
             let arguments: Vec<Value<'_>> = values.iter().map(Value::of).collect();
             let mut steps = limits.script_steps;
-            let Some(native) = script.natively(&arguments, &mut steps, &limits, limits.memory_bytes) else {
+            let arena = Bump::new();
+            let native = script.natively(&arguments, &mut steps, &limits, limits.memory_bytes, &arena);
+            let Some(native) = native else {
                 continue;
             };
             compared.native += 1;

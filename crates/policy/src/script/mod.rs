@@ -15,6 +15,7 @@ mod text;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use bumpalo::Bump;
 use rquickjs::context::intrinsic::{Eval, Json};
 use rquickjs::function::Args;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Persistent, Runtime};
@@ -266,13 +267,14 @@ impl Script {
     }
 
     /// The result of a call without QuickJS; none where only that knows. `steps` are what the scripts of the evaluation
-    /// have left here, the rest is as for [`Engine::call`].
+    /// have left here, what the call makes on the way is in the arena, the rest is as for [`Engine::call`].
     pub(crate) fn natively<'a>(
         &'a self,
         values: &[Value<'a>],
         steps: &mut u64,
         limits: &Limits,
         bytes: usize,
+        arena: &Bump,
     ) -> Option<Value<'a>> {
         let mut budget = Budget {
             steps: *steps,
@@ -282,7 +284,7 @@ impl Script {
             depth: limits.depth,
             bytes,
         };
-        let result = self.native.as_ref()?.call(values, &mut budget, &mut room);
+        let result = self.native.as_ref()?.call(values, &mut budget, &mut room, arena);
         *steps = budget.steps;
         result
     }

@@ -1,9 +1,9 @@
 //! Functions of JavaScript's library. Those of texts and lists have no result for arguments that `prelude.js` refuses.
 
-use std::rc::Rc;
+use bumpalo::Bump;
+use smallvec::SmallVec;
 
 use super::value::Js;
-use crate::value::Text;
 
 /// A function that is called by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Builtin {
         arguments == 1 || matches!(self, Self::Min | Self::Max)
     }
 
-    pub(super) fn call<'a>(self, arguments: &[Js<'a>]) -> Option<Js<'a>> {
+    pub(super) fn call<'r, 'a: 'r>(self, arguments: &[Js<'r, 'a>], arena: &'r Bump) -> Option<Js<'r, 'a>> {
         if matches!(self, Self::Min | Self::Max) {
             return self.extreme(arguments).map(Js::Number);
         }
@@ -88,7 +88,7 @@ impl Builtin {
             _ => None,
         };
         Some(match self {
-            Self::String => Js::Text(value.to_text()?),
+            Self::String => value.to_text(arena)?,
             Self::Boolean => Js::Bool(value.is_truthy()),
             Self::IsFinite => Js::Bool(number.is_some_and(f64::is_finite)),
             Self::IsInteger => {
@@ -111,7 +111,7 @@ impl Builtin {
     }
 
     /// The least or greatest; `-0` is less than `0`, and one that is not a number makes the result none.
-    fn extreme(self, arguments: &[Js<'_>]) -> Option<f64> {
+    fn extreme(self, arguments: &[Js<'_, '_>]) -> Option<f64> {
         let least = self == Self::Min;
         let mut best = if least { f64::INFINITY } else { f64::NEG_INFINITY };
         for argument in arguments {
@@ -151,19 +151,26 @@ impl Method {
         }
     }
 
-    pub(super) fn call<'a>(self, of: &Js<'a>, arguments: &[Js<'a>]) -> Option<Js<'a>> {
-        match of {
-            Js::Text(text) => self.of_text(text, arguments),
-            _ => self.of_list(of, of.length()?, arguments),
+    pub(super) fn call<'r, 'a: 'r>(
+        self,
+        of: Js<'r, 'a>,
+        arguments: &[Js<'r, 'a>],
+        arena: &'r Bump,
+    ) -> Option<Js<'r, 'a>> {
+        match of.as_str() {
+            Some(text) => self.of_text(of, text, arguments, arena),
+            None => self.of_list(of, of.length()?, arguments, arena),
         }
     }
 
-    fn of_text<'a>(self, text: &Text<'a>, arguments: &[Js<'a>]) -> Option<Js<'a>> {
-        let whole = text.as_str();
-        let part = match arguments.first() {
-            Some(Js::Text(part)) => Some(part.as_str()),
-            _ => None,
-        };
+    fn of_text<'r, 'a: 'r>(
+        self,
+        of: Js<'r, 'a>,
+        whole: &'r str,
+        arguments: &[Js<'r, 'a>],
+        arena: &'r Bump,
+    ) -> Option<Js<'r, 'a>> {
+        let part = arguments.first().and_then(|part| part.as_str());
         Some(match self {
             Self::Includes => Js::Bool(find(whole, part?).is_some()),
             Self::StartsWith => Js::Bool(whole.starts_with(part?)),
@@ -172,37 +179,46 @@ impl Method {
                 Some(at) => length(&whole[..at]) as f64,
                 None => -1.0,
             }),
-            Self::Slice | Self::Substring => self.cut(text, arguments)?,
+            Self::Slice | Self::Substring => self.cut(of, whole, arguments)?,
             Self::Split => {
                 let separator = part.filter(|part| !part.is_empty())?;
-                let parts = whole.split(separator).map(|part| Js::text(part.to_owned()));
-                Js::List(Rc::new(parts.collect()))
+                let parts: SmallVec<[Js<'r, 'a>; 8]> = whole.split(separator).map(Js::Own).collect();
+                Js::List(arena.alloc_slice_copy(&parts))
             }
-            Self::LowerCase => Js::text(whole.is_ascii().then(|| whole.to_ascii_lowercase())?),
-            Self::UpperCase => Js::text(whole.is_ascii().then(|| whole.to_ascii_uppercase())?),
+            Self::LowerCase | Self::UpperCase => {
+                let text = whole.is_ascii().then(|| arena.alloc_str(whole))?;
+                match self {
+                    Self::LowerCase => text.make_ascii_lowercase(),
+                    _ => text.make_ascii_uppercase(),
+                }
+                Js::Own(text)
+            }
             Self::Trim => {
-                let trimmed = whole.trim_matches(['\t', '\n', '\u{b}', '\u{c}', '\r', ' ']);
                 // Other blanks are beyond ASCII.
-                whole.is_ascii().then(|| sliced(text, trimmed))?
+                whole.is_ascii().then_some(())?;
+                let blanks = ['\t', '\n', '\u{b}', '\u{c}', '\r', ' '];
+                let end = whole.trim_end_matches(blanks).len();
+                let from = whole.len() - whole.trim_start_matches(blanks).len();
+                of.part(from.min(end), end)?
             }
             Self::Join => return None,
         })
     }
 
     /// `slice` and `substring`, whose places are units of UTF-16: in ASCII those are bytes.
-    fn cut<'a>(self, text: &Text<'a>, arguments: &[Js<'a>]) -> Option<Js<'a>> {
-        let whole = text.as_str();
+    fn cut<'r, 'a: 'r>(self, of: Js<'r, 'a>, whole: &str, arguments: &[Js<'r, 'a>]) -> Option<Js<'r, 'a>> {
         if !whole.is_ascii() {
             return None;
         }
         let length = whole.len() as f64;
-        let place = |argument: Option<&Js<'a>>, absent: f64| match argument {
+        // A place within the text loses its fraction as it becomes an index.
+        let place = |argument: Option<&Js<'r, 'a>>, absent: f64| match argument {
             None | Some(Js::Undefined) => Some(absent),
             Some(Js::Number(number)) if number.is_nan() => Some(0.0),
             Some(Js::Number(number)) if *number < 0.0 && self == Self::Slice => {
                 Some((length + number.trunc()).max(0.0))
             }
-            Some(Js::Number(number)) => Some(number.trunc().clamp(0.0, length)),
+            Some(Js::Number(number)) => Some(number.clamp(0.0, length)),
             _ => None,
         };
         let from = place(arguments.first(), 0.0)?;
@@ -211,41 +227,43 @@ impl Method {
             Self::Substring if to < from => (to, from),
             _ => (from, to.max(from)),
         };
-        whole
-            .get(from as usize..to as usize)
-            .map(|part| sliced(text, part))
+        of.part(from as usize, to as usize)
     }
 
-    fn of_list<'a>(self, list: &Js<'a>, length: usize, arguments: &[Js<'a>]) -> Option<Js<'a>> {
-        let items = || (0..length).map(|index| list.item(index));
+    fn of_list<'r, 'a: 'r>(
+        self,
+        list: Js<'r, 'a>,
+        length: usize,
+        arguments: &[Js<'r, 'a>],
+        arena: &'r Bump,
+    ) -> Option<Js<'r, 'a>> {
+        let mut items = (0..length).map(|index| list.item(index));
         match self {
             Self::Includes | Self::IndexOf => {
-                let wanted = arguments.first().filter(|wanted| !wanted.is_object())?;
-                let both_nan = |item: &Js<'a>| {
-                    let nan = |value: &Js<'a>| matches!(value, Js::Number(number) if number.is_nan());
+                let wanted = *arguments.first().filter(|wanted| !wanted.is_object())?;
+                let both_nan = |item: Js<'r, 'a>| {
+                    let nan = |value: Js<'r, 'a>| matches!(value, Js::Number(number) if number.is_nan());
                     self == Self::Includes && nan(wanted) && nan(item)
                 };
                 let found =
-                    items().position(|item| strictly_equal(&item, wanted) == Some(true) || both_nan(&item));
+                    items.position(|item| strictly_equal(item, wanted) == Some(true) || both_nan(item));
                 Some(match self {
                     Self::Includes => Js::Bool(found.is_some()),
                     _ => Js::Number(found.map_or(-1.0, |index| index as f64)),
                 })
             }
             Self::Join => {
-                let Some(Js::Text(separator)) = arguments.first() else {
-                    return None;
-                };
+                let separator = arguments.first()?.as_str()?;
                 let mut text = String::new();
-                for (index, item) in items().enumerate() {
+                for (index, item) in items.enumerate() {
                     if index > 0 {
-                        text.push_str(separator.as_str());
+                        text.push_str(separator);
                     }
                     if !item.is_nullish() {
-                        text.push_str(item.to_text()?.as_str());
+                        text.push_str(item.to_text(arena)?.as_str()?);
                     }
                 }
-                Some(Js::text(text))
+                Some(Js::Own(arena.alloc_str(&text)))
             }
             _ => None,
         }
@@ -268,51 +286,37 @@ pub(super) fn length(text: &str) -> usize {
     }
 }
 
-/// A part of a text, which need not be copied where the text is the input's.
-fn sliced<'a>(text: &Text<'a>, part: &str) -> Js<'a> {
-    let borrowed = match text {
-        Text::Ref(whole) => {
-            let from = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
-            whole.get(from..from.wrapping_add(part.len()))
-        }
-        Text::Own(_) => None,
-    };
-    match borrowed {
-        Some(part) => Js::Text(Text::Ref(part)),
-        None => Js::text(part.to_owned()),
-    }
-}
-
 /// `===`; none for two objects, which have no identity here.
-pub(super) fn strictly_equal(a: &Js<'_>, b: &Js<'_>) -> Option<bool> {
+pub(super) fn strictly_equal(a: Js<'_, '_>, b: Js<'_, '_>) -> Option<bool> {
+    if let (Some(a), Some(b)) = (a.as_str(), b.as_str()) {
+        return Some(a == b);
+    }
     Some(match (a, b) {
         (Js::Undefined, Js::Undefined) | (Js::Null, Js::Null) => true,
         (Js::Bool(a), Js::Bool(b)) => a == b,
         (Js::Number(a), Js::Number(b)) => a == b,
-        (Js::Text(a), Js::Text(b)) => a.as_str() == b.as_str(),
         _ if a.is_object() && b.is_object() => return None,
         _ => false,
     })
 }
 
 /// `==`; none where an object would have to become something else.
-pub(super) fn loosely_equal(a: &Js<'_>, b: &Js<'_>) -> Option<bool> {
+pub(super) fn loosely_equal(a: Js<'_, '_>, b: Js<'_, '_>) -> Option<bool> {
     if a.is_nullish() || b.is_nullish() {
         return Some(a.is_nullish() && b.is_nullish());
     }
     if a.is_object() || b.is_object() {
         return None;
     }
-    match (a, b) {
-        (Js::Text(a), Js::Text(b)) => Some(a.as_str() == b.as_str()),
+    match (a.as_str(), b.as_str()) {
+        (Some(a), Some(b)) => Some(a == b),
         _ => Some(a.to_number()? == b.to_number()?),
     }
 }
 
 /// `<` and its kin compare two texts by units of UTF-16, anything else as numbers.
-pub(super) fn order(a: &Js<'_>, b: &Js<'_>) -> Option<Option<std::cmp::Ordering>> {
-    if let (Js::Text(a), Js::Text(b)) = (a, b) {
-        let (a, b) = (a.as_str(), b.as_str());
+pub(super) fn order(a: Js<'_, '_>, b: Js<'_, '_>) -> Option<Option<std::cmp::Ordering>> {
+    if let (Some(a), Some(b)) = (a.as_str(), b.as_str()) {
         let ascii = a.is_ascii() && b.is_ascii();
         return Some(Some(match ascii {
             true => a.cmp(b),
@@ -323,16 +327,13 @@ pub(super) fn order(a: &Js<'_>, b: &Js<'_>) -> Option<Option<std::cmp::Ordering>
 }
 
 /// `+`
-pub(super) fn sum<'a>(a: &Js<'a>, b: &Js<'a>) -> Option<Js<'a>> {
-    if let (Js::Number(a), Js::Number(b)) = (a, b) {
-        return Some(Js::Number(a + b));
-    }
+pub(super) fn sum<'r, 'a: 'r>(a: Js<'r, 'a>, b: Js<'r, 'a>, arena: &'r Bump) -> Option<Js<'r, 'a>> {
     if a.is_object() || b.is_object() {
         return None;
     }
-    if matches!(a, Js::Text(_)) || matches!(b, Js::Text(_)) {
-        let (a, b) = (a.to_text()?, b.to_text()?);
-        return Some(Js::text([a.as_str(), b.as_str()].concat()));
+    if a.as_str().is_some() || b.as_str().is_some() {
+        let (a, b) = (a.to_text(arena)?, b.to_text(arena)?);
+        return Some(Js::Own(arena.alloc_str(&[a.as_str()?, b.as_str()?].concat())));
     }
     Some(Js::Number(a.to_number()? + b.to_number()?))
 }

@@ -1,11 +1,10 @@
 //! Evaluation of a tree.
 
-use std::rc::Rc;
-
+use bumpalo::Bump;
 use smallvec::SmallVec;
 
 use super::super::convert::Room;
-use super::builtin::{length, loosely_equal, order, strictly_equal, sum};
+use super::builtin::{Method, length, loosely_equal, order, strictly_equal, sum};
 use super::value::Js;
 use super::{Binary, Body, Equality, Logical, Native, Node, Statement, Unary};
 use crate::value::Value;
@@ -14,6 +13,8 @@ use crate::value::Value;
 const LEVELS: u32 = 200;
 /// Bytes of a text that take as long as a step.
 const BYTES: usize = 16;
+/// Arguments that a method takes at most.
+const MOST: usize = 2;
 
 /// What the scripts of an evaluation may take before their calls are handed over to QuickJS.
 #[derive(Clone, Copy, Debug)]
@@ -34,25 +35,29 @@ enum Stop {
 
 type Outcome<T> = Result<T, Stop>;
 /// Arguments of a call.
-type Arguments<'a> = SmallVec<[Js<'a>; 3]>;
+type Arguments<'r, 'a> = SmallVec<[Js<'r, 'a>; 3]>;
 
-struct Run<'a> {
+struct Run<'r, 'a> {
     native: &'a Native,
-    slots: SmallVec<[Js<'a>; 12]>,
+    arena: &'r Bump,
+    slots: SmallVec<[Js<'r, 'a>; 12]>,
     budget: Budget,
     levels: u32,
 }
 
 impl Native {
     /// The result of a call with a value for each parameter; none where QuickJS has to run it. Takes its steps of the budget.
-    pub(in crate::script) fn call<'a>(
+    /// What it makes on the way is in the arena.
+    pub(in crate::script) fn call<'r, 'a: 'r>(
         &'a self,
-        values: &[Value<'a>],
+        values: &'r [Value<'a>],
         budget: &mut Budget,
         room: &mut Room,
+        arena: &'r Bump,
     ) -> Option<Value<'a>> {
         let mut run = Run {
             native: self,
+            arena,
             slots: smallvec::smallvec![Js::Undefined; self.slots],
             budget: *budget,
             levels: 0,
@@ -70,8 +75,8 @@ fn known<T>(value: Option<T>) -> Outcome<T> {
     value.ok_or(Stop::Unknown)
 }
 
-impl<'a> Run<'a> {
-    fn body(&mut self, body: &'a Body) -> Outcome<Js<'a>> {
+impl<'r, 'a: 'r> Run<'r, 'a> {
+    fn body(&mut self, body: &'a Body) -> Outcome<Js<'r, 'a>> {
         match body {
             Body::Expression(node) => self.value(node),
             Body::Statements(statements) => Ok(self.statements(statements)?.unwrap_or(Js::Undefined)),
@@ -79,7 +84,7 @@ impl<'a> Run<'a> {
     }
 
     /// The value of the `return` that was reached.
-    fn statements(&mut self, statements: &'a [Statement]) -> Outcome<Option<Js<'a>>> {
+    fn statements(&mut self, statements: &'a [Statement]) -> Outcome<Option<Js<'r, 'a>>> {
         self.spend(statements.len() as u64)?;
         for statement in statements {
             let returned = match statement {
@@ -114,21 +119,25 @@ impl<'a> Run<'a> {
     }
 
     /// Steps for the length of a text or list, before it is read.
-    fn read(&mut self, value: &Js<'a>) -> Outcome<()> {
-        match value {
-            Js::Text(text) => self.spend((text.as_str().len() / BYTES) as u64),
-            other => self.spend(other.length().unwrap_or(0) as u64),
+    fn read(&mut self, value: Js<'r, 'a>) -> Outcome<()> {
+        match value.as_str() {
+            Some(text) => self.spend((text.len() / BYTES) as u64),
+            None => self.spend(value.length().unwrap_or(0) as u64),
         }
     }
 
-    fn value(&mut self, node: &'a Node) -> Outcome<Js<'a>> {
+    #[inline]
+    fn value(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         match node {
-            Node::Undefined => return Ok(Js::Undefined),
-            Node::Number(number) => return Ok(Js::Number(*number)),
-            Node::Constant(json) => return Ok(Js::of_json(json)),
-            Node::Slot(slot) => return Ok(self.slots[*slot].clone()),
-            _ => {}
+            Node::Undefined => Ok(Js::Undefined),
+            Node::Number(number) => Ok(Js::Number(*number)),
+            Node::Constant(json) => Ok(Js::of_json(json)),
+            Node::Slot(slot) => Ok(self.slots[*slot]),
+            _ => self.computed(node),
         }
+    }
+
+    fn computed(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         self.spend(1)?;
         if self.levels >= LEVELS {
             return Err(Stop::Unknown);
@@ -140,15 +149,16 @@ impl<'a> Run<'a> {
     }
 
     /// A value that takes others.
-    fn inner(&mut self, node: &'a Node) -> Outcome<Js<'a>> {
+    #[inline]
+    fn inner(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         match node {
             Node::Member(of, name) => {
                 let of = self.value(of)?;
-                self.member(&of, name)
+                self.member(of, name)
             }
             Node::Index(parts) => {
                 let (of, index) = (self.value(&parts.0)?, self.value(&parts.1)?);
-                self.item(&of, &index)
+                self.item(of, index)
             }
             Node::Optional(of) => {
                 let of = self.value(of)?;
@@ -160,11 +170,11 @@ impl<'a> Run<'a> {
             },
             Node::Unary(operator, operand) => {
                 let operand = self.value(operand)?;
-                self.unary(*operator, &operand)
+                self.unary(*operator, operand)
             }
             Node::Binary(operator, operands) => {
                 let (a, b) = (self.value(&operands.0)?, self.value(&operands.1)?);
-                self.binary(*operator, &a, &b)
+                self.binary(*operator, a, b)
             }
             Node::Logical(logical, operands) => {
                 let first = self.value(&operands.0)?;
@@ -189,69 +199,85 @@ impl<'a> Run<'a> {
     }
 
     /// What is made of any number of values.
-    fn made(&mut self, node: &'a Node) -> Outcome<Js<'a>> {
+    #[inline(never)]
+    fn made(&mut self, node: &'a Node) -> Outcome<Js<'r, 'a>> {
         match node {
             Node::Template(first, parts) => {
                 self.spend(parts.len() as u64)?;
                 let mut text = first.clone();
                 for (part, follows) in parts {
-                    let part = known(self.value(part)?.to_text())?;
-                    self.take(part.as_str().len() + follows.len())?;
-                    text.push_str(part.as_str());
+                    let part = self.value(part)?.to_text(self.arena);
+                    let part = known(part.and_then(Js::as_str))?;
+                    self.take(part.len() + follows.len())?;
+                    text.push_str(part);
                     text.push_str(follows);
                 }
-                Ok(Js::text(text))
+                Ok(Js::Own(self.arena.alloc_str(&text)))
             }
             Node::List(items) => {
                 self.take(32 * items.len())?;
-                let mut made = Vec::with_capacity(items.len());
-                for item in items {
-                    made.push(self.value(item)?);
+                let made = self.arena.alloc_slice_fill_copy(items.len(), Js::Undefined);
+                for (place, item) in made.iter_mut().zip(items) {
+                    *place = self.value(item)?;
                 }
-                Ok(Js::List(Rc::new(made)))
+                Ok(Js::List(made))
             }
             Node::Object(members) => {
                 self.take(64 * members.len())?;
-                let mut made = Vec::with_capacity(members.len());
-                for (key, member) in members {
-                    made.push((key.as_str(), self.value(member)?));
+                let made = self
+                    .arena
+                    .alloc_slice_fill_copy(members.len(), ("", Js::Undefined));
+                for (place, (key, member)) in made.iter_mut().zip(members) {
+                    *place = (key.as_str(), self.value(member)?);
                 }
-                Ok(Js::Object(Rc::new(made)))
+                Ok(Js::Object(made))
             }
             Node::Call(function, arguments) => {
                 let function = known(self.native.functions.get(*function))?;
                 let mut values = Arguments::new();
                 self.values(arguments, &mut values)?;
-                let mut values = values.drain(..);
-                for slot in &function.parameters {
-                    self.slots[*slot] = values.next().unwrap_or(Js::Undefined);
+                for (position, slot) in function.parameters.iter().enumerate() {
+                    self.slots[*slot] = values.get(position).copied().unwrap_or(Js::Undefined);
                 }
-                drop(values);
                 self.body(&function.body)
             }
             Node::Builtin(builtin, arguments) => {
+                if let [argument] = arguments.as_slice() {
+                    self.spend(1)?;
+                    let value = self.value(argument)?;
+                    self.read(value)?;
+                    return known(builtin.call(&[value], self.arena));
+                }
                 let mut values = Arguments::new();
                 self.values(arguments, &mut values)?;
                 for value in &values {
-                    self.read(value)?;
+                    self.read(*value)?;
                 }
-                known(builtin.call(&values))
+                known(builtin.call(&values, self.arena))
             }
             Node::Method(of, method, arguments) => {
                 let of = self.value(of)?;
-                let mut values = Arguments::new();
-                self.values(arguments, &mut values)?;
-                self.read(&of)?;
-                if let Js::Text(text) = &of {
-                    self.take(method.room(text.as_str().len()))?;
+                let mut values = [Js::Undefined; MOST];
+                let values = known(values.get_mut(..arguments.len()))?;
+                self.spend(arguments.len() as u64)?;
+                for (place, argument) in values.iter_mut().zip(arguments) {
+                    *place = self.value(argument)?;
                 }
-                known(method.call(&of, &values))
+                self.read(of)?;
+                if let Some(text) = of.as_str() {
+                    self.take(method.room(text.len()))?;
+                }
+                let made = known(method.call(of, values, self.arena))?;
+                if let (Method::Join, Some(text)) = (method, made.as_str()) {
+                    self.take(text.len())?;
+                }
+                Ok(made)
             }
             _ => Err(Stop::Unknown),
         }
     }
 
-    fn values(&mut self, nodes: &'a [Node], values: &mut Arguments<'a>) -> Outcome<()> {
+    fn values(&mut self, nodes: &'a [Node], values: &mut Arguments<'r, 'a>) -> Outcome<()> {
         self.spend(nodes.len() as u64)?;
         for node in nodes {
             values.push(self.value(node)?);
@@ -259,51 +285,49 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn member(&mut self, of: &Js<'a>, name: &str) -> Outcome<Js<'a>> {
-        match of {
-            Js::Text(text) if name == "length" => {
-                self.read(of)?;
-                Ok(Js::Number(length(text.as_str()) as f64))
-            }
-            _ if of.length().is_some() => match (of.length(), name) {
-                (Some(length), "length") => Ok(Js::Number(length as f64)),
-                _ => Err(Stop::Unknown),
-            },
-            _ => known(of.member(name)),
+    fn member(&mut self, of: Js<'r, 'a>, name: &str) -> Outcome<Js<'r, 'a>> {
+        if let (Some(text), "length") = (of.as_str(), name) {
+            self.read(of)?;
+            return Ok(Js::Number(length(text) as f64));
+        }
+        match of.length() {
+            Some(length) if name == "length" => Ok(Js::Number(length as f64)),
+            Some(_) => Err(Stop::Unknown),
+            None => known(of.member(name)),
         }
     }
 
     /// `of[index]`: the item of a list at a number, the member of an object by a text.
-    fn item(&mut self, of: &Js<'a>, index: &Js<'a>) -> Outcome<Js<'a>> {
+    fn item(&mut self, of: Js<'r, 'a>, index: Js<'r, 'a>) -> Outcome<Js<'r, 'a>> {
         match (of.length(), index) {
-            (Some(_), Js::Number(index)) if *index >= 0.0 && index.fract() == 0.0 && *index < 1e9 => {
-                Ok(of.item(*index as usize))
+            (Some(_), Js::Number(index)) if index >= 0.0 && index.fract() == 0.0 && index < 1e9 => {
+                Ok(of.item(index as usize))
             }
-            (None, Js::Text(key)) => known(of.member(key.as_str())),
+            (None, index) => known(index.as_str().and_then(|key| of.member(key))),
             _ => Err(Stop::Unknown),
         }
     }
 
-    fn unary(&mut self, operator: Unary, operand: &Js<'a>) -> Outcome<Js<'a>> {
+    fn unary(&mut self, operator: Unary, operand: Js<'r, 'a>) -> Outcome<Js<'r, 'a>> {
         self.read(operand)?;
         Ok(match operator {
             Unary::Not => Js::Bool(!operand.is_truthy()),
-            Unary::TypeOf => Js::Text(crate::value::Text::Ref(operand.type_of())),
+            Unary::TypeOf => Js::Text(operand.type_of()),
             Unary::Minus => Js::Number(-known(operand.to_number())?),
             Unary::Plus => Js::Number(known(operand.to_number())?),
         })
     }
 
-    fn binary(&mut self, operator: Binary, a: &Js<'a>, b: &Js<'a>) -> Outcome<Js<'a>> {
-        if let (Js::Text(a), Js::Text(b)) = (a, b) {
-            let bytes = a.as_str().len() + b.as_str().len();
-            match operator {
-                Binary::Add => self.take(bytes)?,
-                _ => self.spend((bytes / BYTES) as u64)?,
-            }
-        } else if let (Js::Text(text), _) | (_, Js::Text(text)) = (a, b) {
+    fn binary(&mut self, operator: Binary, a: Js<'r, 'a>, b: Js<'r, 'a>) -> Outcome<Js<'r, 'a>> {
+        if let (Js::Number(a), Js::Number(b)) = (a, b) {
+            return Ok(of_numbers(operator, a, b));
+        }
+        match (a.as_str(), b.as_str()) {
+            (Some(a), Some(b)) if operator == Binary::Add => self.take(a.len() + b.len())?,
+            (Some(a), Some(b)) => self.spend(((a.len() + b.len()) / BYTES) as u64)?,
             // The text of a number, a truth value and the like is short.
-            self.take(text.as_str().len() + 24)?;
+            (Some(text), None) | (None, Some(text)) => self.take(text.len() + 24)?,
+            (None, None) => {}
         }
         let numbers = |of: fn(f64, f64) -> f64| {
             let (a, b) = (known(a.to_number())?, known(b.to_number())?);
@@ -320,7 +344,7 @@ impl<'a> Run<'a> {
             })
         };
         match operator {
-            Binary::Add => known(sum(a, b)),
+            Binary::Add => known(sum(a, b, self.arena)),
             Binary::Sub => numbers(|a, b| a - b),
             Binary::Mul => numbers(|a, b| a * b),
             Binary::Div => numbers(|a, b| a / b),
@@ -332,5 +356,23 @@ impl<'a> Run<'a> {
             Binary::Equal(equality) => Ok(Js::Bool(equal(equality)?)),
             Binary::Unequal(equality) => Ok(Js::Bool(!equal(equality)?)),
         }
+    }
+}
+
+/// Two numbers are most operands.
+#[inline]
+fn of_numbers<'r, 'a>(operator: Binary, a: f64, b: f64) -> Js<'r, 'a> {
+    match operator {
+        Binary::Add => Js::Number(a + b),
+        Binary::Sub => Js::Number(a - b),
+        Binary::Mul => Js::Number(a * b),
+        Binary::Div => Js::Number(a / b),
+        Binary::Rem => Js::Number(a % b),
+        Binary::Lt => Js::Bool(a < b),
+        Binary::Le => Js::Bool(a <= b),
+        Binary::Gt => Js::Bool(a > b),
+        Binary::Ge => Js::Bool(a >= b),
+        Binary::Equal(_) => Js::Bool(a == b),
+        Binary::Unequal(_) => Js::Bool(a != b),
     }
 }

@@ -1,3 +1,5 @@
+use bumpalo::Bump;
+
 use crate::limits::Limits;
 use crate::script::difference::{self, Compared};
 use crate::script::{Body, Script};
@@ -17,7 +19,7 @@ fn native(text: &str) -> Option<Value<'static>> {
         serde_json::json!({"x": 1, "list": [1, "b"], "text": "😀é"}),
     ));
     let limits = Limits::default();
-    script.natively(&[Value::of(json)], &mut 1000, &limits, 100_000)
+    script.natively(&[Value::of(json)], &mut 1000, &limits, 100_000, &Bump::new())
 }
 
 #[test]
@@ -121,15 +123,28 @@ fn a_script_that_takes_much_is_left_to_quickjs() {
     let mut steps = limits.script_steps;
     assert!(
         script
-            .natively(&[Value::Int(1)], &mut steps, &limits, 100_000)
+            .natively(&[Value::Int(1)], &mut steps, &limits, 100_000, &Bump::new())
             .is_some()
     );
     let long = Value::text("x".repeat(100));
-    assert!(script.natively(&[long], &mut steps, &limits, 100_000).is_none());
+    assert!(
+        script
+            .natively(&[long], &mut steps, &limits, 100_000, &Bump::new())
+            .is_none()
+    );
+    // Joined texts stay until the call ends, so they count.
+    let joined = "return l.join(l[0]).length;";
+    let joining = self::script(&["l"], Body::Statements(joined.to_owned()));
+    let texts = serde_json::json!(vec!["x".repeat(1_000); 70]);
+    let values = [Value::of(&texts)];
+    let mut left = limits.script_steps;
+    let length = joining.natively(&values, &mut left, &limits, 100_000, &Bump::new());
+    assert_eq!(length, Some(Value::Int(139_000)));
+    assert!(limits.script_steps - left > 10_000);
     let mut few = 10;
     assert!(
         script
-            .natively(&[Value::Int(1)], &mut few, &limits, 100_000)
+            .natively(&[Value::Int(1)], &mut few, &limits, 100_000, &Bump::new())
             .is_none()
     );
     let deep = "!".repeat(400) + "a";
@@ -157,6 +172,7 @@ fn statements_and_arguments_take_steps() {
             &mut steps,
             &Limits::default(),
             100_000,
+            &Bump::new(),
         );
         assert_eq!(value, Some(Value::Int(1)));
         assert!(10_000 - steps >= least, "{} steps", 10_000 - steps);
@@ -164,7 +180,7 @@ fn statements_and_arguments_take_steps() {
     let many: String = (0..2_000).map(|n| format!("let v{n};")).collect();
     let script = script(&[], Body::Statements(many));
     assert_eq!(
-        script.natively(&[], &mut 10_000, &Limits::default(), 100_000),
+        script.natively(&[], &mut 10_000, &Limits::default(), 100_000, &Bump::new()),
         None
     );
 }

@@ -1,112 +1,138 @@
 //! Values of a script: those of the evaluation, numbers as JavaScript has them, `undefined`.
 
-use std::rc::Rc;
-
+use bumpalo::Bump;
 use serde_json::Value as Json;
 
 use super::super::convert::{Room, number as number_of};
 use super::number;
 use crate::value::{Text, Value, find};
 
-/// A value of JavaScript.
-#[derive(Clone, Debug)]
-pub(super) enum Js<'a> {
+/// A value of JavaScript. It is copied and never dropped: what a call makes is in an arena, which ends with the call.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Js<'r, 'a> {
     Undefined,
     Null,
     Bool(bool),
     Number(f64),
-    Text(Text<'a>),
+    /// A text of the input or the project.
+    Text(&'a str),
+    /// A text that the evaluation or the script made.
+    Own(&'r str),
     /// A list or object of the input or the project.
     Json(&'a Json),
     /// A list or object that the evaluation made.
-    Made(Value<'a>),
+    Made(&'r Value<'a>),
     /// A list that the script made.
-    List(Rc<Vec<Js<'a>>>),
+    List(&'r [Js<'r, 'a>]),
     /// An object that the script made.
-    Object(Rc<Vec<(&'a str, Js<'a>)>>),
+    Object(&'r [(&'a str, Js<'r, 'a>)]),
 }
 
 /// Members that an object has from its prototype (`prelude.js` leaves these), or that would be its prototype.
 pub(super) const INHERITED: &[&str] = &["hasOwnProperty", "toString", "valueOf", "__proto__"];
 
-impl<'a> Js<'a> {
-    pub(super) fn of(value: &Value<'a>) -> Self {
+impl<'r, 'a: 'r> Js<'r, 'a> {
+    pub(super) fn of(value: &'r Value<'a>) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(yes) => Self::Bool(*yes),
             Value::Int(int) => Self::Number(*int as f64),
             Value::Float(float) => Self::Number(*float),
-            Value::Text(text) => Self::Text(text.clone()),
+            Value::Text(Text::Ref(text)) => Self::Text(text),
+            Value::Text(Text::Own(text)) => Self::Own(text),
             Value::Json(json) => Self::Json(json),
-            made => Self::Made(made.clone()),
+            made => Self::Made(made),
         }
     }
 
     pub(super) fn of_json(json: &'a Json) -> Self {
-        Self::of(&Value::of(json))
+        match Value::of(json) {
+            Value::Null => Self::Null,
+            Value::Bool(yes) => Self::Bool(yes),
+            Value::Int(int) => Self::Number(int as f64),
+            Value::Float(float) => Self::Number(float),
+            Value::Text(Text::Ref(text)) => Self::Text(text),
+            _ => Self::Json(json),
+        }
     }
 
-    pub(super) fn text(text: String) -> Self {
-        Self::Text(text.into())
+    pub(super) fn as_str(self) -> Option<&'r str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Own(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A part of a text, which is where the text is.
+    pub(super) fn part(self, from: usize, to: usize) -> Option<Self> {
+        match self {
+            Self::Text(text) => text.get(from..to).map(Self::Text),
+            Self::Own(text) => text.get(from..to).map(Self::Own),
+            _ => None,
+        }
     }
 
     /// Whether it is a list or an object, which is equal to itself only.
-    pub(super) fn is_object(&self) -> bool {
+    pub(super) fn is_object(self) -> bool {
         matches!(
             self,
             Self::Json(_) | Self::Made(_) | Self::List(_) | Self::Object(_)
         )
     }
 
-    pub(super) fn is_nullish(&self) -> bool {
+    pub(super) fn is_nullish(self) -> bool {
         matches!(self, Self::Undefined | Self::Null)
     }
 
-    pub(super) fn is_truthy(&self) -> bool {
+    pub(super) fn is_truthy(self) -> bool {
         match self {
             Self::Undefined | Self::Null => false,
-            Self::Bool(yes) => *yes,
-            Self::Number(number) => *number != 0.0 && !number.is_nan(),
-            Self::Text(text) => !text.as_str().is_empty(),
+            Self::Bool(yes) => yes,
+            Self::Number(number) => number != 0.0 && !number.is_nan(),
+            Self::Text(text) => !text.is_empty(),
+            Self::Own(text) => !text.is_empty(),
             _ => true,
         }
     }
 
-    pub(super) fn type_of(&self) -> &'static str {
+    pub(super) fn type_of(self) -> &'static str {
         match self {
             Self::Undefined => "undefined",
             Self::Bool(_) => "boolean",
             Self::Number(_) => "number",
-            Self::Text(_) => "string",
+            Self::Text(_) | Self::Own(_) => "string",
             _ => "object",
         }
     }
 
-    pub(super) fn to_number(&self) -> Option<f64> {
+    pub(super) fn to_number(self) -> Option<f64> {
         match self {
             Self::Undefined => Some(f64::NAN),
             Self::Null => Some(0.0),
-            Self::Bool(yes) => Some(f64::from(u8::from(*yes))),
-            Self::Number(number) => Some(*number),
-            Self::Text(text) => number::of_text(text.as_str()),
+            Self::Bool(yes) => Some(f64::from(u8::from(yes))),
+            Self::Number(number) => Some(number),
+            Self::Text(text) => number::of_text(text),
+            Self::Own(text) => number::of_text(text),
             _ => None,
         }
     }
 
-    pub(super) fn to_text(&self) -> Option<Text<'a>> {
+    /// The text of a value that has one.
+    pub(super) fn to_text(self, arena: &'r Bump) -> Option<Self> {
         Some(match self {
-            Self::Undefined => Text::Ref("undefined"),
-            Self::Null => Text::Ref("null"),
-            Self::Bool(true) => Text::Ref("true"),
-            Self::Bool(false) => Text::Ref("false"),
-            Self::Number(number) => number::to_text(*number).into(),
-            Self::Text(text) => text.clone(),
+            Self::Undefined => Self::Text("undefined"),
+            Self::Null => Self::Text("null"),
+            Self::Bool(true) => Self::Text("true"),
+            Self::Bool(false) => Self::Text("false"),
+            Self::Number(number) => Self::Own(arena.alloc_str(&number::to_text(number))),
+            Self::Text(_) | Self::Own(_) => self,
             _ => return None,
         })
     }
 
     /// The number of items of a list.
-    pub(super) fn length(&self) -> Option<usize> {
+    pub(super) fn length(self) -> Option<usize> {
         match self {
             Self::Json(Json::Array(items)) => Some(items.len()),
             Self::Made(Value::List(made)) => Some(made.items.len()),
@@ -116,18 +142,18 @@ impl<'a> Js<'a> {
     }
 
     /// The item of a list; undefined where there is none.
-    pub(super) fn item(&self, index: usize) -> Self {
+    pub(super) fn item(self, index: usize) -> Self {
         let found = match self {
             Self::Json(Json::Array(items)) => items.get(index).map(Self::of_json),
             Self::Made(Value::List(made)) => made.items.get(index).map(Self::of),
-            Self::List(items) => items.get(index).cloned(),
+            Self::List(items) => items.get(index).copied(),
             _ => None,
         };
         found.unwrap_or(Self::Undefined)
     }
 
     /// The member of an object; undefined where there is none. Nothing for what is not an object, or inherited.
-    pub(super) fn member(&self, key: &str) -> Option<Self> {
+    pub(super) fn member(self, key: &str) -> Option<Self> {
         let found = match self {
             Self::Json(Json::Object(map)) => find(map, key).map(Self::of_json),
             Self::Made(Value::Object(made)) => {
@@ -136,7 +162,7 @@ impl<'a> Js<'a> {
             }
             Self::Object(members) => {
                 let found = members.iter().find(|(name, _)| *name == key);
-                found.map(|(_, value)| value.clone())
+                found.map(|(_, value)| *value)
             }
             _ => return None,
         };
@@ -153,8 +179,12 @@ impl<'a> Js<'a> {
             Self::Bool(yes) => Value::Bool(yes),
             Self::Number(number) => number_of(number),
             Self::Text(text) => {
-                room.take(text.as_str().len()).ok()?;
-                Value::Text(text)
+                room.take(text.len()).ok()?;
+                Value::Text(Text::Ref(text))
+            }
+            Self::Own(text) => {
+                room.take(text.len()).ok()?;
+                Value::Text(Text::Own(text.into()))
             }
             Self::Json(json) => {
                 copied(json, room)?;
@@ -165,16 +195,16 @@ impl<'a> Js<'a> {
             Self::List(items) => {
                 room.depth = room.depth.checked_sub(1)?;
                 room.take(items.len().saturating_mul(32)).ok()?;
-                let items: Option<Vec<_>> = items.iter().map(|item| item.clone().result(room)).collect();
+                let items: Option<Vec<_>> = items.iter().map(|item| item.result(room)).collect();
                 room.depth += 1;
                 Value::list(items?)
             }
             Self::Object(members) => {
                 room.depth = room.depth.checked_sub(1)?;
                 let mut made = Vec::with_capacity(members.len());
-                for (key, member) in members.iter() {
+                for (key, member) in members {
                     room.take(key.len() + 64).ok()?;
-                    made.push((Text::Ref(key), member.clone().result(room)?));
+                    made.push((Text::Ref(key), member.result(room)?));
                 }
                 room.depth += 1;
                 Value::object(made)
